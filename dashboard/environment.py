@@ -1,0 +1,86 @@
+"""Typed readers of environment variables; each raises with the variable's name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off", ""}
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def integer(name: str, default: int, *, least: int = 0) -> int:
+    raw = text(name, str(default))
+    try:
+        value = int(raw)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {raw!r}.") from None
+    if value < least:
+        raise ImproperlyConfigured(f"{name} must be at least {least}, not {value}.")
+    return value
+
+
+def boolean(name: str, default: bool = False) -> bool:
+    raw = text(name, str(default)).lower()
+    if raw in TRUE:
+        return True
+    if raw in FALSE:
+        return False
+    raise ImproperlyConfigured(f"{name} must be true or false, not {raw!r}.")
+
+
+def folder(name: str, default: Path) -> Path:
+    path = Path(text(name, str(default))).expanduser()
+    return path if path.is_absolute() else Path.cwd() / path
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def database(url: str) -> dict[str, object]:
+    """The Django DATABASES entry of a `postgresql://user:password@host:port/name?host=/socket` URL."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise ImproperlyConfigured(f"DATABASE_URL must begin with postgresql://, not {parts.scheme}://.")
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    name = unquote(parts.path.lstrip("/"))
+    if not name:
+        raise ImproperlyConfigured("DATABASE_URL must name a database, as in postgresql://host/paceline.")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": name,
+        "USER": unquote(parts.username or query.pop("user", "")),
+        "PASSWORD": unquote(parts.password or query.pop("password", "")),
+        "HOST": query.pop("host", None) or unquote(parts.hostname or ""),
+        "PORT": str(parts.port or query.pop("port", "")),
+        "OPTIONS": query,
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+def mail(url: str) -> dict[str, object]:
+    """Django's EMAIL_* settings from `smtp://user:password@host:port`, `smtps://...`, or `console:`."""
+    parts = urlsplit(url)
+    if parts.scheme == "console":
+        return {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}
+    if parts.scheme not in {"smtp", "smtps", "smtp+tls"}:
+        raise ImproperlyConfigured("EMAIL_URL must begin with smtp://, smtp+tls://, smtps:// or console:.")
+    return {
+        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "EMAIL_HOST": parts.hostname or "localhost",
+        "EMAIL_PORT": parts.port or (465 if parts.scheme == "smtps" else 25),
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+        "EMAIL_USE_TLS": parts.scheme == "smtp+tls",
+        "EMAIL_TIMEOUT": 20,
+    }

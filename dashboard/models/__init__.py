@@ -1,0 +1,30 @@
+"""The tables. One file per subject; docs/schema.md describes them, docs/glossary.md defines their names."""
+
+from dashboard.models.alerts import Channel, Delivery
+from dashboard.models.machines import Heartbeat, Machine, Pool
+from dashboard.models.projects import Case, Commit, Project, Trigger
+from dashboard.models.regressions import Change, Regression
+from dashboard.models.runs import Document, Run, RunLog, Telemetry
+from dashboard.models.series import Metric, Point, Series, SeriesLatest
+
+__all__ = [
+    "Case",
+    "Change",
+    "Channel",
+    "Commit",
+    "Delivery",
+    "Document",
+    "Heartbeat",
+    "Machine",
+    "Metric",
+    "Point",
+    "Pool",
+    "Project",
+    "Regression",
+    "Run",
+    "RunLog",
+    "Series",
+    "SeriesLatest",
+    "Telemetry",
+    "Trigger",
+]

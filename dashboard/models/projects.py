@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.urls import reverse
+
+from dashboard.secrets import EncryptedField
+
+
+class Project(models.Model):
+    """A monitored git repository and its settings."""
+
+    slug = models.SlugField(max_length=60, unique=True)
+    repository = models.CharField(max_length=500, help_text="Path or URL that git can fetch from.")
+    branch = models.CharField(max_length=200, default="main")
+    manifest = models.TextField(
+        blank=True, help_text="Kept here for code that can't be changed; empty: paceline.toml of each commit."
+    )
+    hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+    def get_absolute_url(self) -> str:
+        return reverse("project", args=[self.slug])
+
+
+class Commit(models.Model):
+    """A commit of the project, with its parents, and its position on a branch."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="commits")
+    hash = models.CharField(max_length=64)
+    parents = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    branch = models.CharField(max_length=200)
+    position = models.PositiveIntegerField(help_text="First-parent commits before it on its branch.")
+    subject = models.CharField(max_length=500, blank=True)
+    author = models.CharField(max_length=200, blank=True)
+    committed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "hash"], name="commit_once_per_project")]
+        indexes = [models.Index(fields=["project", "branch", "position"], name="commit_on_branch")]
+
+    def __str__(self) -> str:
+        return self.short
+
+    @property
+    def short(self) -> str:
+        return self.hash[:10]
+
+
+class Case(models.Model):
+    """A benchmark with its parameters."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="cases")
+    benchmark = models.CharField(max_length=100)
+    params = models.JSONField(default=dict, blank=True)
+    key = models.CharField(max_length=300, blank=True, help_text="Canonical text of the parameters.")
+
+    class Meta:
+        ordering = ["benchmark", "key"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "benchmark", "key"], name="case_once_per_project")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.benchmark}[{self.key}]" if self.key else self.benchmark
+
+
+class Trigger(models.Model):
+    """A request to measure commits, as it came in; resolved into runs, or refused with a reason."""
+
+    class Source(models.TextChoices):
+        WEB = "web"
+        HOOK = "hook"
+        COMMAND = "command"
+        SCHEDULE = "schedule"
+
+    class State(models.TextChoices):
+        RECEIVED = "received"
+        RESOLVED = "resolved"
+        REFUSED = "refused"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="triggers")
+    source = models.CharField(max_length=20, choices=Source.choices)
+    state = models.CharField(max_length=20, choices=State.choices, default=State.RECEIVED)
+    # What was asked for: {"commit": REV} or {"range": "A..B"} or {"last": N}; {} is the newest commit.
+    revisions = models.JSONField(default=dict, blank=True)
+    benchmarks = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # A signed request carries an identity of its own; a second one with the same is a replay.
+    delivery = models.CharField(max_length=100, null=True, blank=True, unique=True)
+    detail = models.TextField(blank=True, help_text="Why it was refused, or how many runs it became.")
+    received_at = models.DateTimeField(auto_now_add=True)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-received_at"]
+
+    def __str__(self) -> str:
+        return f"{self.source} trigger {self.pk}"

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.urls import reverse
+
+from dashboard.models.projects import Commit, Project
+from dashboard.models.series import Series
+
+
+class Regression(models.Model):
+    """The changes for the worse that one commit range caused, across series: one cause, one regression."""
+
+    class State(models.TextChoices):
+        SUSPECTED = "suspected"
+        CONFIRMED = "confirmed"
+        UNDECIDED = "undecided"
+        REFUTED = "refuted"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="regressions")
+    first_bad = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
+    last_good = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
+    state = models.CharField(max_length=20, choices=State.choices, default=State.SUSPECTED)
+    # The change that speaks for all: that of the headline series that moved most.
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="regressions")
+    before = models.FloatField()
+    after = models.FloatField()
+    ratio = models.FloatField(null=True, blank=True, help_text="after / before; empty where before is 0")
+    low = models.FloatField(null=True, blank=True, help_text="Of the ratio's interval.")
+    high = models.FloatField(null=True, blank=True, help_text="Of the ratio's interval.")
+    phase = models.CharField(max_length=200, blank=True, help_text="The phase that explains most of it.")
+    phase_share = models.FloatField(
+        null=True, blank=True, help_text="How much of it that phase explains, 0 to 1."
+    )
+    # Likeliest first; each with function, file, line, phase, calls_before, calls_after (per step),
+    # self_before, self_after (seconds per step), changed (was it touched by the commit range?).
+    suspects = models.JSONField(default=list, blank=True)
+    opened_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    # A recovered regression closes itself; the commit that repaired it is named.
+    recovered_by = models.ForeignKey(
+        Commit, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # Set when a later judgement no longer finds the step; kept, so that what was alerted can be looked up.
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-opened_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "first_bad"], name="regression_once_per_commit")
+        ]
+
+    def __str__(self) -> str:
+        return f"regression {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("regression", args=[self.pk])
+
+    @property
+    def change_percent(self) -> float | None:
+        """By how much the value moved, in percent of the old level; None where that was 0."""
+        return None if self.ratio is None else 100 * (self.ratio - 1)
+
+
+class Change(models.Model):
+    """A step found in one series between two commits."""
+
+    class Direction(models.TextChoices):
+        REGRESSION = "regression"
+        IMPROVEMENT = "improvement"
+
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="changes")
+    first_bad = models.ForeignKey(
+        Commit, on_delete=models.CASCADE, related_name="+", help_text="First of the new level."
+    )
+    last_good = models.ForeignKey(
+        Commit, on_delete=models.CASCADE, related_name="+", help_text="Last of the old level."
+    )
+    position = models.PositiveIntegerField(help_text="Of the first commit of the new level.")
+    direction = models.CharField(max_length=20, choices=Direction.choices)
+    before = models.FloatField()
+    after = models.FloatField()
+    ratio = models.FloatField(null=True, blank=True, help_text="after / before; empty where before is 0")
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    confidence = models.FloatField()
+    doubts = ArrayField(models.CharField(max_length=200), default=list, blank=True)
+    regression = models.ForeignKey(
+        Regression, null=True, blank=True, on_delete=models.SET_NULL, related_name="changes"
+    )
+    found_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["series", "first_bad"], name="change_once_per_commit")]
+
+    def __str__(self) -> str:
+        return f"{self.direction} in series {self.series_id} at {self.position}"

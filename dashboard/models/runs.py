@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import uuid
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.urls import reverse
+from django.utils import timezone
+
+from dashboard.models.machines import Machine, Pool
+from dashboard.models.projects import Case, Commit, Trigger
+
+
+class Run(models.Model):
+    """One case at one commit on one machine: requested, measured, stored. docs/flow.md draws its states."""
+
+    class State(models.TextChoices):
+        REQUESTED = "requested"
+        CLAIMED = "claimed"
+        PREPARING = "preparing"
+        MEASURING = "measuring"
+        STORING = "storing"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    class Failure(models.TextChoices):
+        CHECKOUT = "checkout"
+        ENVIRONMENT = "environment"
+        TIMEOUT = "timeout"
+        CRASH = "crash"
+        NO_DOCUMENT = "no document"
+        BAD_DOCUMENT = "bad document"
+        LOST = "lost"
+
+    TERMINAL = (State.DONE, State.FAILED, State.CANCELLED)
+    HELD = (State.CLAIMED, State.PREPARING, State.MEASURING, State.STORING)
+    MOST_ATTEMPTS = 3
+
+    commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="runs")
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="runs")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="runs")
+    trigger = models.ForeignKey(
+        Trigger, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
+    )
+    # What the manifest of the commit said when the run was requested.
+    version = models.PositiveIntegerField(help_text="The benchmark's version.")
+    repetitions = models.PositiveSmallIntegerField()
+    time_limit = models.PositiveIntegerField(help_text="Seconds for the whole run.")
+    quick = models.BooleanField(default=False)
+    priority = models.SmallIntegerField(default=0, help_text="Higher is claimed first.")
+
+    state = models.CharField(max_length=20, choices=State.choices, default=State.REQUESTED)
+    attempt = models.PositiveSmallIntegerField(default=0, help_text="Counted at each claim.")
+    # The holder's proof: every transition compares it, so a worker given up for lost can't write.
+    lease = models.UUIDField(default=uuid.uuid4)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    machine = models.ForeignKey(Machine, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
+    fingerprint = models.JSONField(default=dict, blank=True, help_text="The machine as it was for this run.")
+
+    progress = models.FloatField(default=0, help_text="0 to 1 of the measurement.")
+    activity = models.CharField(max_length=200, blank=True, help_text="What the run is doing, for people.")
+    failure = models.CharField(max_length=20, choices=Failure.choices, blank=True)
+    reason = models.TextField(blank=True, help_text="Why it failed or was cancelled, in one sentence.")
+    tainted = models.BooleanField(default=False, help_text="Kept out of judgement by one of its warnings.")
+
+    requested_at = models.DateTimeField(default=timezone.now)
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    measuring_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    judged_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["commit", "case", "pool", "version", "quick"],
+                condition=~models.Q(state__in=["done", "failed", "cancelled"]),
+                name="run_active_once",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["pool", "-priority", "requested_at"],
+                condition=models.Q(state="requested"),
+                name="run_waiting",
+            ),
+            models.Index(
+                fields=["lease_until"],
+                condition=models.Q(state__in=["claimed", "preparing", "measuring", "storing"]),
+                name="run_held",
+            ),
+            models.Index(
+                fields=["finished_at"],
+                condition=models.Q(state="done", judged_at__isnull=True),
+                name="run_unjudged",
+            ),
+            models.Index(fields=["-requested_at"], name="run_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("run", args=[self.pk])
+
+
+class RunLog(models.Model):
+    """What a run printed, at a bounded size: apart from the run, whose row is rewritten at each heartbeat."""
+
+    run = models.OneToOneField(Run, primary_key=True, on_delete=models.CASCADE, related_name="log")
+    text = models.TextField(blank=True)
+
+    def __str__(self) -> str:
+        return f"log of run {self.pk}"
+
+
+class Document(models.Model):
+    """The document of a run as it came from the harness, kept whole so that statistics can be made again."""
+
+    run = models.OneToOneField(Run, primary_key=True, on_delete=models.CASCADE, related_name="document")
+    format = models.CharField(max_length=40)
+    body = models.JSONField()
+    sha256 = models.CharField(max_length=64)
+    stored_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"document of run {self.pk}"
+
+
+class Telemetry(models.Model):
+    """One channel of one repetition over time, on a fixed grid; a missing reading is NULL."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="telemetry")
+    repetition = models.PositiveSmallIntegerField()
+    channel = models.CharField(max_length=60)
+    device = models.PositiveSmallIntegerField(null=True, blank=True)
+    unit = models.CharField(max_length=30)
+    start = models.FloatField(help_text="Seconds since the repetition began.")
+    interval = models.FloatField(help_text="Seconds between two readings.")
+    values = ArrayField(models.FloatField(null=True), default=list)
+    mean = models.FloatField(null=True, blank=True)
+    peak = models.FloatField(null=True, blank=True)
+    idle_share = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "repetition", "channel", "device"],
+                nulls_distinct=False,
+                name="telemetry_channel_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.channel} of run {self.run_id}"

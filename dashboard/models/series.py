@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.urls import reverse
+
+from dashboard.models.machines import Pool
+from dashboard.models.projects import Case
+from dashboard.models.runs import Run
+
+
+class Metric(models.Model):
+    """Name, unit, which direction is better, and kind."""
+
+    class Better(models.TextChoices):
+        LOWER = "lower"
+        HIGHER = "higher"
+
+    class Kind(models.TextChoices):
+        TIME = "time"
+        RATE = "rate"
+        MEMORY = "memory"
+        UTILIZATION = "utilization"
+        COUNTER = "counter"
+        QUALITY = "quality"
+
+    name = models.CharField(max_length=100, unique=True)
+    unit = models.CharField(max_length=30)
+    better = models.CharField(max_length=10, choices=Better.choices)
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Series(models.Model):
+    """Case x benchmark version x pool x metric x phase: what a trend line shows."""
+
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="series")
+    version = models.PositiveIntegerField()
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="series")
+    metric = models.ForeignKey(Metric, on_delete=models.PROTECT, related_name="series")
+    phase = models.CharField(
+        max_length=200, blank=True, help_text="Path of the phase; empty: the whole step."
+    )
+    quick = models.BooleanField(default=False)
+    exact = models.BooleanField(default=False, help_text="As its newest document says.")
+    headline = models.BooleanField(default=False, help_text="May raise a suspicion.")
+
+    class Meta:
+        verbose_name_plural = "series"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["case", "version", "pool", "metric", "phase", "quick"], name="series_identity"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.phase}".strip()
+
+    def get_absolute_url(self) -> str:
+        return reverse("series", args=[self.pk])
+
+
+class Point(models.Model):
+    """One run's value in a series, with its samples and its doubt."""
+
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="points")
+    # The commit's position on its branch, copied here: points are read by (series, position) alone.
+    position = models.PositiveIntegerField()
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="points")
+    value = models.FloatField()
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    samples = ArrayField(models.FloatField(), default=list, blank=True)
+    tainted = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["series", "run"], name="point_once_per_run")]
+        indexes = [
+            # Covering: a trend is read from the index alone.
+            models.Index(fields=["series", "position"], include=["value", "run"], name="point_trend")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.value} at {self.position}"
+
+
+class SeriesLatest(models.Model):
+    """The latest state of a series: what overviews read, so that they never read points."""
+
+    series = models.OneToOneField(Series, primary_key=True, on_delete=models.CASCADE, related_name="latest")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
+    position = models.PositiveIntegerField()
+    value = models.FloatField()
+    # The newest values (oldest first, 30 at most): a sparkline without a read of points.
+    recent = ArrayField(models.FloatField(), default=list, blank=True)
+    level = models.FloatField(null=True, blank=True, help_text="The current level, once judged.")
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name_plural = "latest states of series"
+
+    def __str__(self) -> str:
+        return f"latest of series {self.pk}"

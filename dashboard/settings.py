@@ -1,0 +1,131 @@
+"""The site's settings. What an operator may change is an environment variable: see docs/operations.md."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from pathlib import Path
+
+from dashboard import environment
+from dashboard.services import addresses
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PACELINE_HOME = environment.folder("PACELINE_HOME", CHECKOUT / ".paceline")
+
+
+def kept_secret(path: Path) -> str:
+    """A key made once and kept in a file that only its owner can read."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        pass
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text(secrets.token_urlsafe(50))
+    try:
+        # A link fails where the name exists: of two processes that start together one key wins.
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    return path.read_text().strip()
+
+
+SECRET_KEY = environment.text("SECRET_KEY") or kept_secret(PACELINE_HOME / "secret_key")
+DEBUG = environment.boolean("DEBUG")
+
+PORT = environment.integer("PORT", 8000, least=1)
+PACELINE_HOST = environment.text("PACELINE_HOST", "127.0.0.1")
+PACELINE_URL = environment.text("PACELINE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
+PACELINE_POOL = environment.text("PACELINE_POOL", "default")
+PACELINE_MACHINE = environment.text("PACELINE_MACHINE", socket.gethostname())
+PACELINE_LEASE_SECONDS = environment.integer("PACELINE_LEASE_SECONDS", 60, least=2)
+PACELINE_ALLOW_INTERNAL_WEBHOOKS = environment.boolean("PACELINE_ALLOW_INTERNAL_WEBHOOKS")
+ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS", "*" if DEBUG else "127.0.0.1,localhost,[::1]")
+CSRF_TRUSTED_ORIGINS = [PACELINE_URL]
+
+_embedded = addresses(PACELINE_HOME)
+DATABASES = {"default": environment.database(environment.text("DATABASE_URL", _embedded.database_url))}
+BROKER_URL = environment.text("BROKER_URL", _embedded.broker_url)
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django_htmx",
+    "dashboard",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "dashboard.urls"
+WSGI_APPLICATION = "dashboard.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [CHECKOUT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "overview"
+LOGOUT_REDIRECT_URL = "overview"
+
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "static/"
+STATIC_ROOT = PACELINE_HOME / "static"
+# Files are served out of the app's folder: there is no collectstatic step to forget.
+WHITENOISE_USE_FINDERS = True
+
+DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL", "paceline@localhost")
+globals().update(environment.mail(environment.text("EMAIL_URL", "console:")))
+
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PACELINE_URL.startswith("https://")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": environment.text("LOG_LEVEL", "INFO").upper()},
+}
