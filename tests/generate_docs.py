@@ -1,0 +1,72 @@
+"""The generated parts of docs/: run `python -m tests.generate_docs` after a change of a table or a metric."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from paceline.metrics import METRICS
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def between(name: str, text: str, body: str) -> str:
+    """`text` with what stands between the comments <!-- name ... --> and <!-- end name --> replaced."""
+    pattern = rf"(<!-- {name}:[^>]*-->\n).*?(<!-- end {name} -->)"
+    if not re.search(pattern, text, re.DOTALL):
+        raise ValueError(f"no generated part {name!r}")
+    return re.sub(pattern, lambda found: f"{found[1]}\n{body}\n{found[2]}", text, flags=re.DOTALL)
+
+
+def metrics_table() -> str:
+    head = ["| metric | unit | better | kind | what it is |", "|---|---|---|---|---|"]
+    rows = [
+        f"| `{metric.name}` | {metric.unit} | {metric.better} | {metric.kind} | {metric.description} |"
+        for metric in METRICS.values()
+    ]
+    return "\n".join(head + rows) + "\n"
+
+
+def column(field: Any) -> str:
+    kind = field.get_internal_type().removesuffix("Field")
+    if field.is_relation:
+        kind = f"-> `{field.related_model._meta.db_table}`"
+    notes = [str(field.help_text)] if field.help_text else []
+    if field.choices:
+        notes.append("One of " + ", ".join(f"`{value}`" for value, _ in field.choices) + ".")
+    return f"| `{field.column}` | {kind} | {'yes' if field.null else ''} | {' '.join(notes)} |"
+
+
+def schema_tables() -> str:
+    from django.apps import apps
+
+    parts = []
+    for model in sorted(apps.get_app_config("dashboard").get_models(), key=lambda model: model._meta.db_table):
+        summary = " ".join((model.__doc__ or "").split())
+        head = [f"### `{model._meta.db_table}`", "", summary, "", "| column | type | null | |", "|---|---|---|---|"]
+        fields = [column(field) for field in model._meta.concrete_fields]
+        rules = [f"- unique `{rule.name}`: {', '.join(rule.fields)}" for rule in model._meta.constraints]
+        rules += [f"- index `{index.name}`: {', '.join(index.fields)}" for index in model._meta.indexes]
+        parts.append("\n".join([*head, *fields, "", *rules]).rstrip() + "\n")
+    return "\n".join(parts)
+
+
+def generated() -> dict[Path, str]:
+    """Each file that has generated parts, with the text that it should hold."""
+    glossary, schema = DOCS / "glossary.md", DOCS / "schema.md"
+    return {
+        glossary: between("metrics", glossary.read_text(), metrics_table()),
+        schema: between("tables", schema.read_text(), schema_tables()),
+    }
+
+
+if __name__ == "__main__":
+    import os
+
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    django.setup()
+    for path, text in generated().items():
+        path.write_text(text)

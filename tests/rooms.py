@@ -1,0 +1,92 @@
+"""Who imports whom: the imports of every file, read from its syntax, against the arrows of the house."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+OURS = ("paceline", "dashboard", "workers", "trainers", "tests")
+STANDARD = frozenset(sys.stdlib_module_names) | {"__future__"}
+MEASURED = frozenset({"torch", "psutil", "pynvml"})
+
+
+@dataclass(frozen=True)
+class Room:
+    """A folder, and the prefixes of dotted names that its files may import beside those of the folder itself."""
+
+    folder: str
+    package: str
+    may: frozenset[str]
+    never: frozenset[str] = frozenset()
+
+    def allows(self, name: str) -> bool:
+        if within(name, self.never):
+            return False
+        return within(name, {self.package}) or within(name, self.may)
+
+
+def within(name: str, prefixes: frozenset[str] | set[str]) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+SITE = frozenset({"django", "celery", "kombu", "psycopg", "numpy", "plotly", "orjson", "cryptography"})
+
+# The first room whose folder holds a file is the file's room: narrow ones stand first.
+ROOMS = (
+    Room("trainers/harness/src/paceline", "paceline", STANDARD | MEASURED),
+    Room("trainers", "trainers", STANDARD | {"paceline", "torch", "numpy"}),
+    Room("dashboard/detection", "dashboard.detection", STANDARD | {"numpy", "scipy"}),
+    Room("dashboard/services", "dashboard.services", STANDARD | {"psycopg", "redis"}),
+    Room(
+        "dashboard",
+        "dashboard",
+        STANDARD | SITE | {"django_htmx", "paceline.document", "paceline.metrics", "paceline.manifest"},
+    ),
+    Room(
+        "workers",
+        "workers",
+        STANDARD
+        | {"celery", "kombu", "psutil", "pynvml", "django.conf", "django.db"}
+        | {f"dashboard.{part}" for part in ("runs", "ingest", "dispatch", "regressions", "alerts")}
+        | {"paceline.manifest"},
+    ),
+)
+
+
+def room_of(path: str) -> Room | None:
+    return next((room for room in ROOMS if path.startswith(room.folder + "/")), None)
+
+
+def imports(source: str, package: str) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of every import; `from a import b` yields `a.b`, so that a submodule is seen."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*base, node.module or ""]).strip(".")
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def forbidden(root: Path) -> list[str]:
+    """One sentence for each import below `root` that no arrow allows."""
+    found = []
+    for file in sorted(root.rglob("*.py")):
+        path = file.relative_to(root).as_posix()
+        room = room_of(path)
+        if room is None or any(part.startswith(".") for part in file.relative_to(root).parts):
+            continue
+        package = room.package + path.removeprefix(room.folder).rpartition("/")[0].replace("/", ".")
+        for line, name in imports(file.read_text(), package):
+            if not room.allows(name) and not is_sibling(file, name):
+                found.append(f"{path}:{line} imports {name}, which {room.folder}/ may not")
+    return found
+
+
+def is_sibling(file: Path, name: str) -> bool:
+    """Is `name` a file beside this one? A benchmark is a script: its own folder comes first on its path."""
+    first = name.split(".")[0]
+    return first not in OURS and (file.parent / f"{first}.py").exists() and "trainers" in file.parts
