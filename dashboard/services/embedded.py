@@ -1,0 +1,78 @@
+"""The embedded database and queue of one PACELINE_HOME."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from dashboard.services import accounts, binaries
+from dashboard.services.accounts import Account, private_folder
+from dashboard.services.broker import Redis
+from dashboard.services.errors import ServiceError
+from dashboard.services.places import addresses
+from dashboard.services.postgres import Postgres
+from dashboard.services.supervisor import Supervisor
+
+DATA_FOLDER = binaries.SYSTEM_FOLDER / "data"
+
+
+def start(
+    supervisor: Supervisor, home: Path, *, database: bool = True, queue: bool = True, durable: bool = True
+) -> None:
+    """Start what is asked for and wait until it answers. ServiceError, one sentence, where that fails."""
+    home = Path(os.path.realpath(home))
+    folder, account = data_folder(home)
+    programs = binaries.find(account)
+    sockets = private_folder(addresses(home).socket_folder, account)
+    if database:
+        postgres = Postgres(folder / "postgres", sockets, programs.postgres, account, durable)
+        postgres.prepare()
+        supervisor.start(postgres.program())
+        postgres.create_database()
+    if queue:
+        data = private_folder(folder / "redis", account)
+        supervisor.start(Redis(data, addresses(home).broker_socket, programs.redis_server, account).program())
+
+
+def data_folder(home: Path) -> tuple[Path, Account]:
+    """The folder of the services' files, made if need be, and the account that owns it.
+
+    It is HOME/services. For root that is a link to a folder outside, since the unprivileged account which
+    has to own it can rarely reach below root's folders.
+    """
+    place = home / "services"
+    home.mkdir(parents=True, exist_ok=True)
+    if place.is_symlink() and not place.exists():
+        raise ServiceError(
+            f"{place} points to a folder that is gone; remove it to start with an empty database."
+        )
+    if not place.exists():
+        _make(place)
+    folder = Path(os.path.realpath(place))
+    _claim(folder, place)
+    owner = folder.stat().st_uid
+    if os.getuid() not in {0, owner}:
+        raise ServiceError(f"{folder} belongs to {accounts.of_uid(owner).name}; start Paceline as that user.")
+    return folder, accounts.of_uid(owner)
+
+
+def _make(place: Path) -> None:
+    if os.getuid() != 0:
+        place.mkdir(mode=0o700)
+        return
+    account = accounts.unprivileged()
+    DATA_FOLDER.mkdir(parents=True, exist_ok=True, mode=0o755)
+    place.symlink_to(private_folder(DATA_FOLDER / secrets.token_hex(8), account))
+
+
+def _claim(folder: Path, place: Path) -> None:
+    """A copied home must not share the database of the one that it was copied from."""
+    label = folder / "home"
+    try:
+        other = Path(label.read_text().strip())
+    except FileNotFoundError:
+        other = place
+    if other != place and os.path.realpath(other) == str(folder):
+        raise ServiceError(f"{place} is a copy of {other}; remove it to start with an empty database.")
+    label.write_text(f"{place}\n")

@@ -1,0 +1,38 @@
+"""Where the embedded services keep their files, and the addresses that follow from it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """How to reach the embedded services of one PACELINE_HOME."""
+
+    database_url: str
+    broker_url: str
+    socket_folder: Path
+
+    @property
+    def broker_socket(self) -> Path:
+        return self.socket_folder / "redis.sock"
+
+
+def addresses(home: Path) -> Addresses:
+    """The addresses of `home`'s services, whether they run or not. Touches nothing."""
+    # A socket's path may have 107 bytes at most, which a home folder's own path can exceed.
+    name = hashlib.sha256(os.fsencode(os.path.realpath(home))).hexdigest()[:12]
+    folder = Path("/tmp") / f"paceline-{os.getuid()}-{name}"  # noqa: S108 - owner and mode are checked
+    return Addresses(
+        database_url=f"postgresql:///paceline?host={quote(str(folder), safe='')}&user=paceline",
+        broker_url=f"redis+socket://{folder}/redis.sock",
+        socket_folder=folder,
+    )
+
+
+def logs(home: Path) -> Path:
+    return home / "logs"

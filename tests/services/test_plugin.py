@@ -1,0 +1,15 @@
+import redis
+from django.db import connection
+
+from dashboard.services import addresses
+
+
+def test_the_database_is_the_embedded_one(db, settings):
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW unix_socket_directories")
+        assert cursor.fetchone() == (str(addresses(settings.PACELINE_HOME).socket_folder),)
+
+
+def test_the_queue_is_the_embedded_one(settings):
+    client = redis.Redis(unix_socket_path=str(addresses(settings.PACELINE_HOME).broker_socket))
+    assert client.ping()

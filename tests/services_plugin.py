@@ -1,0 +1,73 @@
+"""A fresh PostgreSQL and Redis for each run of the tests, unless DATABASE_URL and BROKER_URL are given.
+
+Loaded by `-p`, because pytest-django reads the settings before any conftest.py is imported.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from dashboard.services import addresses, embedded
+from dashboard.services.supervisor import Supervisor
+
+PREFIX = "paceline-tests-"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
+    remove_leftovers()
+    home = Path(tempfile.mkdtemp(prefix=PREFIX))
+    # Held until this process ends, however it ends: what isn't held is a leftover.
+    lock = (home / "held").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    supervisor = Supervisor(home / "logs")
+    early_config.add_cleanup(lambda: end(supervisor, home))
+    os.environ["PACELINE_HOME"] = str(home)
+    given = {name for name in ("DATABASE_URL", "BROKER_URL") if os.environ.get(name)}
+    embedded.start(
+        supervisor, home, database="DATABASE_URL" not in given, queue="BROKER_URL" not in given, durable=False
+    )
+    os.environ.setdefault("DATABASE_URL", addresses(home).database_url)
+    os.environ.setdefault("BROKER_URL", addresses(home).broker_url)
+    early_config.stash[HELD] = lock
+    return (yield)
+
+
+HELD = pytest.StashKey[object]()
+
+
+def end(supervisor: Supervisor, home: Path) -> None:
+    supervisor.stop()
+    remove(home)
+
+
+def remove(home: Path) -> None:
+    shutil.rmtree(os.path.realpath(home / "services"), ignore_errors=True)
+    shutil.rmtree(addresses(home).socket_folder, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def remove_leftovers() -> None:
+    """Of runs that were killed: their services have ended with them, their folders have not."""
+    for home in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
+        held = home / "held"
+        # A young one may be about to be locked.
+        if home.stat().st_uid != os.getuid() or not held.exists() or time.time() - held.stat().st_mtime < 60:
+            continue
+        with held.open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            remove(home)
