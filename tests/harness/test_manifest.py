@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import pytest
+from paceline import manifest
+from paceline.manifest import ManifestError
+
+SNAKE = """
+[environment]
+requirements = ["requirements.txt"]
+
+[benchmarks.snake]
+version = 2
+script = "snake/train.py"
+params = { batch = 64, fused = true }
+cases = [ { variant = "baseline" }, { variant = "optimized", batch = 128 } ]
+warmup_steps = 100
+steps = 1000
+repetitions = 3
+
+[benchmarks.snake.guard]
+score = { minimum = 3.0 }
+
+[benchmarks.snake.quick]
+steps = 50
+params = { log = false }
+"""
+
+
+def snake(text: str = SNAKE) -> manifest.Benchmark:
+    return manifest.parse(text, "paceline.toml").benchmarks["snake"]
+
+
+def test_cases_are_merged_over_params_and_spelt_canonically() -> None:
+    keys = [case.key for case in snake().cases]
+    assert keys == ["batch=64,fused=true,variant=baseline", "batch=128,fused=true,variant=optimized"]
+
+
+def test_defaults() -> None:
+    bench = manifest.parse('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=50', "m").benchmarks["a"]
+    assert (bench.repetitions, bench.warmup_steps, bench.counting_steps, bench.countings) == (5, 0, 50, 2)
+    assert bench.cases == (manifest.Case({}, ""),)
+
+
+def test_the_environment_is_optional() -> None:
+    assert manifest.parse(SNAKE, "m").environment == manifest.Environment(("requirements.txt",))
+    assert manifest.parse('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5', "m").environment is None
+
+
+def test_settings_choose_a_case() -> None:
+    assert snake().case({"variant": "baseline"}).params["batch"] == 64
+    assert snake().case({"fused": True, "variant": "optimized"}).params["batch"] == 128
+
+
+def test_settings_that_no_case_has_make_one() -> None:
+    chosen = snake().case({"variant": "optimized", "batch": 7})
+    assert chosen.key == "batch=7,fused=true,variant=optimized"
+
+
+def test_several_cases_need_a_choice() -> None:
+    with pytest.raises(ManifestError, match="several cases, choose one with --set: batch=64"):
+        snake().case({})
+
+
+def test_quick_is_shorter_and_unguarded() -> None:
+    quick = snake().quickened()
+    assert (quick.steps, quick.counting_steps, quick.countings, quick.guard) == (50, 50, 1, {})
+    assert quick.repetitions == 2
+
+
+WRONG = {
+    "benchmarks.snake.warmup_step: is unknown, did you mean 'warmup_steps'?": ("warmup_steps", "warmup_step"),
+    "benchmarks.snake.quick.step: is unknown, did you mean 'steps'?": ("steps = 50", "step = 50"),
+    "benchmarks.snake.version: must be an integer": ("version = 2", 'version = "2"'),
+    "benchmarks.snake.version: is 0, must be between 1": ("version = 2", "version = 0"),
+    "benchmarks.snake.version: is missing": ("version = 2", ""),
+    "benchmarks.snake.steps: must be an integer": ("steps = 1000", "steps = true"),
+    "benchmarks.snake.script: is '../train.py', must be a path inside": ("snake/train.py", "../train.py"),
+    "benchmarks.snake.params.batch: must be a number": ("batch = 64", "batch = [1]"),
+    "benchmarks.snake.cases[0].variant: must be a number": ('"baseline"', '"a,b"'),
+    "benchmarks.snake.cases[1]: is the same case as": ('"optimized", batch = 128', '"baseline"'),
+    "benchmarks.snake.guard.score: needs a minimum": ("minimum = 3.0", ""),
+    "benchmarks.snake.guard.score.minimum: must be a finite": ("3.0", "nan"),
+    "environment.requirements: is missing": ('requirements = ["requirements.txt"]', ""),
+    "manifest.environmen: is unknown, did you mean 'environment'?": ("[environment]", "[environmen]"),
+    "is not valid TOML": ("version = 2", "version = "),
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_a_wrong_key_is_named(sentence: str) -> None:
+    old, new = WRONG[sentence]
+    with pytest.raises(ManifestError) as caught:
+        snake(SNAKE.replace(old, new, 1))
+    assert sentence.removeprefix("manifest.") in str(caught.value)
+    assert str(caught.value).startswith("paceline.toml: ")
+
+
+def test_headlines_are_known_metrics() -> None:
+    with pytest.raises(ManifestError, match="'trougput' is unknown, did you mean 'throughput'"):
+        snake(SNAKE.replace("repetitions = 3", 'headline = ["trougput"]'))
+    with pytest.raises(ManifestError, match="has 7 names, at most 6"):
+        snake(SNAKE.replace("repetitions = 3", f"headline = {['step_time'] * 7}"))
+
+
+def test_the_manifest_is_found_upwards(tmp_path: Path) -> None:
+    (tmp_path / "paceline.toml").write_text(SNAKE)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    assert manifest.find(tmp_path / "a" / "b") == tmp_path / "paceline.toml"
+
+
+def test_no_manifest_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=r"no paceline\.toml in .* or any folder above"):
+        manifest.find(tmp_path)

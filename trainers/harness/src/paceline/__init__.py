@@ -1,0 +1,70 @@
+"""Paceline's harness: marks in training code, free outside a measurement.
+
+for batch in paceline.steps(loader):
+    with paceline.phase("learn"):
+        ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .recorder import Recorder
+
+__version__ = "0.1.0"
+__all__ = ["count", "gauge", "phase", "quality", "steps"]
+
+_Item = TypeVar("_Item")
+
+
+class _Nothing:
+    """The phase of code that nothing measures."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+_nothing = _Nothing()
+_recorder: Recorder | None = None
+
+
+def phase(name: str) -> AbstractContextManager[None]:
+    """Mark a span of a step: `with phase("learn"):`. Phases nest, their paths are joined by `/`."""
+    if _recorder is None:
+        return _nothing
+    return _recorder.phase(name)
+
+
+def steps(iterable: Iterable[_Item]) -> Iterable[_Item]:
+    """Iterate over the training loop's steps; a measurement ends it when its window is complete."""
+    if _recorder is None:
+        return iterable
+    return _recorder.steps(iterable)
+
+
+def count(name: str, n: float = 1) -> None:
+    """Add `n` to a counter of the code's own; it is reported per step as `count.NAME`."""
+    if _recorder is not None:
+        _recorder.count(name, n)
+
+
+def gauge(name: str, value: float) -> None:
+    """Set a reading such as a queue's length; its mean over the window is reported as `gauge.NAME`."""
+    if _recorder is not None:
+        _recorder.gauge(name, value)
+
+
+def quality(name: str, value: float) -> None:
+    """Report how well the code learned, also after the loop; the last value is reported as `quality.NAME`."""
+    if _recorder is not None:
+        _recorder.quality(name, value)

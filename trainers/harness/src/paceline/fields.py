@@ -1,0 +1,167 @@
+"""Typed reading of a manifest's tables: each error names the key, and the nearest right one."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+Scalar = str | int | float | bool
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+
+
+class ManifestError(Exception):
+    """The manifest is wrong; the message is one sentence that names the key."""
+
+
+class Fields:
+    """One table of the manifest. Keys that nobody asked for are refused by `finish`."""
+
+    def __init__(self, raw: Mapping[str, object], where: str, path: str) -> None:
+        self._raw = raw
+        self._where = where
+        self._path = path
+        self._asked: list[str] = []
+
+    def error(self, key: str, sentence: str) -> ManifestError:
+        """Return the error for a key of this table; an empty key means the table itself."""
+        return ManifestError(f"{self._where}: {self._name(key)}: {sentence}")
+
+    def unknown(self, key: str, value: str, known: Sequence[str]) -> ManifestError:
+        """Return the error for a value that isn't among the known ones."""
+        return self.error(key, f"{value!r} is unknown{_nearest(value, known)}")
+
+    def names(self) -> list[str]:
+        """Return the table's keys, in the manifest's order."""
+        return list(self._raw)
+
+    def check_name(self, name: str) -> None:
+        """Refuse a table's name that can't stand in an address or a command."""
+        if not _NAME.fullmatch(name):
+            raise self.error("", "must be named with letters, digits, dot, dash and underscore, 100 at most")
+
+    def finish(self) -> None:
+        """Refuse the keys that nobody asked for."""
+        for key in self._raw:
+            if key not in self._asked:
+                raise self.error(key, f"is unknown{_nearest(key, self._asked)}")
+
+    def table(self, key: str) -> Fields | None:
+        """Return a table, or None where it is missing."""
+        value = self._take(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self.error(key, "must be a table")
+        return Fields(value, self._where, self._name(key))
+
+    def required_table(self, key: str) -> Fields:
+        """Return a table that must be there."""
+        table = self.table(key)
+        if table is None:
+            raise self.error(key, "is missing")
+        return table
+
+    def tables(self, key: str) -> list[Fields] | None:
+        """Return a list of tables, or None where it is missing."""
+        value = self._take(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self.error(key, "must be a list of tables")
+        return [Fields(item, self._where, f"{self._name(key)}[{index}]") for index, item in enumerate(value)]
+
+    def strings(self, key: str) -> list[str] | None:
+        """Return a list of strings, or None where it is missing."""
+        value = self._take(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.error(key, "must be a list of strings")
+        return list(value)
+
+    def scalars(self, key: str) -> dict[str, Scalar] | None:
+        """Return a table of plain values, or None where it is missing."""
+        table = self.table(key)
+        return None if table is None else table.all_scalars()
+
+    def all_scalars(self) -> dict[str, Scalar]:
+        """Return this whole table, which must hold plain values under names of parameters."""
+        return {key: self._scalar(key) for key in self._raw}
+
+    def required_text(self, key: str) -> str:
+        """Return a string that must be there and not be empty."""
+        value = self._take(key)
+        if value is None:
+            raise self.error(key, "is missing")
+        if not isinstance(value, str) or not value:
+            raise self.error(key, "must be a string that isn't empty")
+        return value
+
+    def integer(self, key: str, default: int, *, minimum: int, maximum: int = 10**12) -> int:
+        """Return an integer within its bounds, or the default."""
+        value = self.optional_integer(key, minimum=minimum, maximum=maximum)
+        return default if value is None else value
+
+    def required_integer(self, key: str, *, minimum: int) -> int:
+        """Return an integer that must be there."""
+        value = self.optional_integer(key, minimum=minimum)
+        if value is None:
+            raise self.error(key, "is missing")
+        return value
+
+    def optional_integer(self, key: str, *, minimum: int, maximum: int = 10**12) -> int | None:
+        """Return an integer within its bounds, or None where it is missing."""
+        value = self._take(key)
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.error(key, "must be an integer")
+        if not minimum <= value <= maximum:
+            raise self.error(key, f"is {value}, must be between {minimum} and {maximum}")
+        return value
+
+    def number(self, key: str) -> float | None:
+        """Return a finite number, or None where it is missing."""
+        value = self._take(key)
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise self.error(key, "must be a finite number")
+        return float(value)
+
+    def _scalar(self, key: str) -> Scalar:
+        value = self._raw[key]
+        if not _PARAMETER.fullmatch(key):
+            raise self.error(key, "must be named with letters, digits and underscore")
+        return check_scalar(value, self.error(key, _SCALAR_RULE))
+
+    def _take(self, key: str) -> object:
+        self._asked.append(key)
+        return self._raw.get(key)
+
+    def _name(self, key: str) -> str:
+        return ".".join(part for part in (self._path, key) if part) or "manifest"
+
+
+_SCALAR_RULE = "must be a number, a boolean, or a string without comma, equals sign or line break"
+
+
+def check_scalar(value: object, error: Exception) -> Scalar:
+    """Return a parameter's value, or raise `error` where it couldn't stand in a case's key."""
+    if isinstance(value, bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    # A comma or an equals sign would let two cases share one key.
+    if isinstance(value, str) and len(value) <= 200 and not re.search(r"[,=\x00-\x1f]", value):
+        return value
+    raise error
+
+
+def _nearest(value: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
+    return f", did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"

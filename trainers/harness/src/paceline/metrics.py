@@ -1,0 +1,164 @@
+"""The metric table: every name a document may carry, with its unit and its better direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["lower", "higher"]
+Kind = Literal["time", "rate", "memory", "utilization", "counter", "quality"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a name means. `per_phase` says whether values with a phase path exist beside the whole."""
+
+    name: str
+    unit: str
+    better: Better
+    kind: Kind
+    description: str
+    per_phase: bool = False
+
+
+_TABLE = (
+    Metric(
+        "throughput", "steps/s", "higher", "rate", "Steps of the measured window per second of step time."
+    ),
+    Metric("step_time", "s", "lower", "time", "Median time of one step of the measured window."),
+    Metric("step_time_p99", "s", "lower", "time", "Time that 99 % of the steps stay below."),
+    Metric(
+        "phase_time",
+        "s",
+        "lower",
+        "time",
+        "Mean time per step inside the phase, the phases nested in it included.",
+        per_phase=True,
+    ),
+    Metric(
+        "phase_self_time",
+        "s",
+        "lower",
+        "time",
+        "Mean time per step inside the phase, the phases nested in it excluded.",
+        per_phase=True,
+    ),
+    Metric(
+        "peak_memory",
+        "bytes",
+        "lower",
+        "memory",
+        "Largest resident memory of the measured process and its children, until the window's end.",
+    ),
+    Metric(
+        "memory_growth",
+        "bytes/1000 steps",
+        "lower",
+        "memory",
+        "Robust slope of the measured process's resident memory over the measured window.",
+    ),
+    Metric(
+        "phase_memory",
+        "bytes",
+        "lower",
+        "memory",
+        "Net growth of resident memory inside the phase itself, in the counting repetition and its warm-up; "
+        "(setup) is everything before the first step.",
+        per_phase=True,
+    ),
+    Metric(
+        "device_memory",
+        "bytes",
+        "lower",
+        "memory",
+        "Largest memory allocated on the CUDA device from the process's start to the window's end.",
+    ),
+    Metric(
+        "cpu_utilization",
+        "%",
+        "higher",
+        "utilization",
+        "Processor time of the whole process tree during the window, in per cent of one core.",
+    ),
+    Metric(
+        "gpu_utilization",
+        "%",
+        "higher",
+        "utilization",
+        "Time-weighted mean utilization of the busiest device during the window.",
+    ),
+    Metric(
+        "function_calls",
+        "calls/step",
+        "lower",
+        "counter",
+        "Calls of Python and built-in functions, the harness's own excluded.",
+        per_phase=True,
+    ),
+    Metric(
+        "tensor_operations",
+        "operations/step",
+        "lower",
+        "counter",
+        "Tensor operations that PyTorch dispatched, those of the backward pass included.",
+        per_phase=True,
+    ),
+    Metric(
+        "host_device_copies",
+        "copies/step",
+        "lower",
+        "counter",
+        "Tensor copies between the host and a device, in either direction.",
+        per_phase=True,
+    ),
+    Metric(
+        "copied_bytes",
+        "bytes/step",
+        "lower",
+        "counter",
+        "Bytes that the host-device copies moved.",
+        per_phase=True,
+    ),
+    Metric(
+        "scalar_reads",
+        "reads/step",
+        "lower",
+        "counter",
+        "Reads of one tensor element as a Python number: item(), float(), int() and bool() of a tensor.",
+        per_phase=True,
+    ),
+    Metric(
+        "synchronisations",
+        "synchronisations/step",
+        "lower",
+        "counter",
+        "Operations that made the host wait for a device.",
+        per_phase=True,
+    ),
+)
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}
+
+# What may raise a suspicion where the manifest names nothing else; those that a run lacks are left out.
+HEADLINE: tuple[str, ...] = ("throughput", "step_time", "peak_memory", "device_memory", "memory_growth")
+HEADLINE_LIMIT = 6
+
+_REPORTED = {
+    "count.": Metric(
+        "count.*", "count/step", "lower", "counter", "A number that the measured code counted itself."
+    ),
+    "gauge.": Metric(
+        "gauge.*", "1", "lower", "utilization", "The mean of the values that the measured code set."
+    ),
+    "quality.": Metric("quality.*", "1", "higher", "quality", "How well the measured code learned."),
+}
+
+
+def describe(name: str) -> Metric | None:
+    """Return the table's row for a metric name, reported names (`count.NAME` ...) included, or None."""
+    if name in METRICS:
+        return METRICS[name]
+    for prefix, row in _REPORTED.items():
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return Metric(name, row.unit, row.better, row.kind, row.description)
+    return None

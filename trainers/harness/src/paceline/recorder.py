@@ -1,0 +1,23 @@
+"""What a measurement must offer to the marks in training code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+_Item = TypeVar("_Item")
+
+
+class Recorder(Protocol):
+    """Takes the marks of the measured code; see the functions of the package for their meaning."""
+
+    def phase(self, name: str) -> AbstractContextManager[None]: ...
+
+    def steps(self, iterable: Iterable[_Item]) -> Iterable[_Item]: ...
+
+    def count(self, name: str, n: float) -> None: ...
+
+    def gauge(self, name: str, value: float) -> None: ...
+
+    def quality(self, name: str, value: float) -> None: ...

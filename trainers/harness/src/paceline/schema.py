@@ -1,0 +1,137 @@
+"""A reader of the part of JSON Schema that the document's schema uses; the standard library has none."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from typing import Any
+
+Schema = Mapping[str, Any]
+Problem = tuple[str, str]  # the path of the offending field, what is wrong with it
+
+
+@functools.cache
+def published() -> Schema:
+    """Return the document's schema as it is published beside this module."""
+    text = resources.files(__package__).joinpath("document.schema.json").read_text(encoding="utf-8")
+    schema: Schema = json.loads(text)
+    return schema
+
+
+def first_problem(value: object, schema: Schema) -> Problem | None:
+    """Return the first problem in reading order, or None where the value fits."""
+    return next(_problems(value, schema, "", schema), None)
+
+
+def _problems(value: object, schema: Schema, path: str, root: Schema) -> Iterator[Problem]:
+    if "$ref" in schema:
+        yield from _problems(value, root["$defs"][schema["$ref"].rpartition("/")[2]], path, root)
+    if "anyOf" in schema:
+        yield from _any_of(value, schema["anyOf"], path, root)
+    wrong = _wrong(value, schema)
+    if wrong:
+        yield path, wrong
+    elif isinstance(value, dict):
+        yield from _members(value, schema, path, root)
+    elif isinstance(value, list) and "items" in schema:
+        for index, item in enumerate(value):
+            yield from _problems(item, schema["items"], f"{path}[{index}]", root)
+
+
+def _any_of(value: object, choices: list[Schema], path: str, root: Schema) -> Iterator[Problem]:
+    if value is None and {"type": "null"} in choices:
+        return
+    found = [next(_problems(value, choice, path, root), None) for choice in choices]
+    if None not in found:
+        # The first choice is the meaningful one; the others are null or another scalar.
+        yield found[0] or (path, "is wrong")
+
+
+def _members(value: dict[str, Any], schema: Schema, path: str, root: Schema) -> Iterator[Problem]:
+    known = schema.get("properties", {})
+    extra = schema.get("additionalProperties", True)
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield _join(path, name), "is missing"
+    for name, member in value.items():
+        if "propertyNames" in schema:
+            yield from _problems(name, schema["propertyNames"], _join(path, name), root)
+        if name in known:
+            yield from _problems(member, known[name], _join(path, name), root)
+        elif extra is False:
+            yield _join(path, name), "is unknown"
+        elif isinstance(extra, Mapping):
+            yield from _problems(member, extra, _join(path, name), root)
+
+
+def _wrong(value: object, schema: Schema) -> str | None:
+    if "const" in schema and value != schema["const"]:
+        return f"must be {schema['const']!r}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"must be one of {', '.join(schema['enum'])}"
+    kind = schema.get("type")
+    if kind is not None and not _TYPES[kind](value):
+        return f"must be {_ARTICLES[kind]}"
+    for keyword, check in _LIMITS.items():
+        if keyword in schema and not check(value, schema[keyword]):
+            return _SENTENCES[keyword].format(schema[keyword])
+    return None
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    # An integer beyond a float's range would overflow in every reader behind us.
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63
+
+
+def _is_integer(value: object) -> bool:
+    return _is_number(value) and (isinstance(value, int) or float(str(value)).is_integer())
+
+
+_TYPES: dict[str, Callable[[object], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "number": _is_number,
+    "integer": _is_integer,
+}
+_ARTICLES = {
+    "object": "an object",
+    "array": "a list",
+    "string": "a string",
+    "boolean": "true or false",
+    "null": "null",
+    "number": "a finite number",
+    "integer": "an integer",
+}
+_LIMITS: dict[str, Callable[[Any, Any], bool]] = {
+    "minimum": lambda value, limit: value >= limit,
+    "maximum": lambda value, limit: value <= limit,
+    "minLength": lambda value, limit: len(value) >= limit,
+    "maxLength": lambda value, limit: len(value) <= limit,
+    "minItems": lambda value, limit: len(value) >= limit,
+    "maxItems": lambda value, limit: len(value) <= limit,
+    "maxProperties": lambda value, limit: len(value) <= limit,
+    "pattern": lambda value, limit: re.search(limit, value) is not None,
+}
+_SENTENCES = {
+    "minimum": "must be at least {}",
+    "maximum": "must be at most {}",
+    "minLength": "must not be empty",
+    "maxLength": "must have at most {} characters",
+    "minItems": "must have at least {} items",
+    "maxItems": "must have at most {} items",
+    "maxProperties": "must have at most {} members",
+    "pattern": "has characters or a form that aren't allowed",
+}
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
