@@ -10,9 +10,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dashboard.services.accounts import Account
 from dashboard.services.journal import Journal
@@ -49,7 +49,12 @@ class Child:
         self.started = time.monotonic()
         self.last_lines: deque[str] = deque(maxlen=5)
         self._journal = journal
-        self._process = _spawn(program)
+        reading, writing = os.pipe()
+        self._output = os.fdopen(reading, "rb")
+        try:
+            self._process = _spawn(program, writing)
+        finally:
+            os.close(writing)
         self._reader = threading.Thread(target=self._read, name=f"log of {program.name}", daemon=True)
         self._reader.start()
 
@@ -68,48 +73,40 @@ class Child:
     def end(self, grace: float) -> int:
         """Ask it to stop, and after `grace` seconds kill what is left of its group."""
         self.signal(self.program.stop_signal)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(grace)
-        except subprocess.TimeoutExpired:
-            pass
         self.kill_group()
         return self._process.wait()
 
     def kill_group(self) -> None:
-        try:
+        # The errors say that nothing is left of the group.
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            # Nothing is left of the group.
-            pass
 
     def drain(self) -> None:
         """Wait until what the ended program wrote is in its log."""
         self._reader.join(1)
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
         # A bound on one line: a program that never ends its line can't fill the memory.
-        while chunk := self._process.stdout.readline(65536):
+        while chunk := self._output.readline(65536):
             line = chunk.decode(errors="replace").rstrip()
             self.last_lines.append(line)
             self._journal.write(self.program.name, line, quiet=self.program.quiet)
-        self._process.stdout.close()
+        self._output.close()
 
 
-def _spawn(program: Program) -> subprocess.Popen[bytes]:
-    switch: dict[str, Any] = {}
-    if program.account is not None and program.account.changes:
-        switch = {"user": program.account.uid, "group": program.account.gid, "extra_groups": []}
+def _spawn(program: Program, output: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         program.argv,
         cwd=program.folder,
         env={**os.environ, **program.environment},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=output,
         stderr=subprocess.STDOUT,
         process_group=0,  # Ctrl-C in the terminal reaches the supervisor alone, which stops them in order
-        preexec_fn=_follow_parent(program.orphan_signal),  # noqa: PLW1509 - one system call, no allocation
-        **switch,
+        preexec_fn=_follow_parent(program.orphan_signal),
+        **(program.account.switch if program.account else {}),
     )
 
 

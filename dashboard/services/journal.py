@@ -11,9 +11,9 @@ LARGEST = 10 * 1024 * 1024  # bytes of one log file, of which the one before is 
 
 
 class Journal:
-    """Writes lines to `folder`/NAME.log and, unless quiet, to `tell(name, line)`."""
+    """Writes lines to `folder`/NAME.log and, unless quiet, to `tell(name, line)` if given."""
 
-    def __init__(self, folder: Path, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, folder: Path, tell: Callable[[str, str], None] | None) -> None:
         self._folder = folder
         self._tell = tell
         self._files: dict[str, RotatingFileHandler] = {}
@@ -22,7 +22,7 @@ class Journal:
     def write(self, name: str, line: str, *, quiet: bool = False) -> None:
         record = logging.LogRecord(name, logging.INFO, "", 0, line, None, None)
         self._file(name).handle(record)
-        if not quiet:
+        if self._tell and not quiet:
             self._tell(name, line)
 
     def say(self, line: str) -> None:

@@ -98,15 +98,12 @@ class Postgres:
         command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         if not self.durable:
             command.append("--no-sync")
-        switch: dict[str, Any] = {}
-        if self.account.changes:
-            switch = {"user": self.account.uid, "group": self.account.gid, "extra_groups": []}
-        made = subprocess.run(command, cwd=self.data.parent, capture_output=True, text=True, **switch)
+        made = subprocess.run(
+            command, cwd=self.data.parent, capture_output=True, text=True, **self.account.switch
+        )
         if made.returncode != 0:
-            reason = (made.stderr.strip() or made.stdout.strip()).splitlines()
-            raise ServiceError(
-                f"The database can't be made in {draft}: {reason[0] if reason else 'no reason'}"
-            )
+            reason = (made.stderr.strip() or made.stdout.strip() or "initdb gave no reason").splitlines()[0]
+            raise ServiceError(f"The database can't be made in {draft}: {reason}")
         # Renamed when whole: an interrupted start leaves a draft, not half a cluster.
         draft.rename(self.data)
 

@@ -23,7 +23,7 @@ class Supervisor:
     The thread that starts a program has to outlive it: the kernel ties a child's life to that thread.
     """
 
-    def __init__(self, logs: Path, tell: Callable[[str, str], None] = lambda name, line: None) -> None:
+    def __init__(self, logs: Path, tell: Callable[[str, str], None] | None = None) -> None:
         self.journal = Journal(logs, tell)
         self._slots: list[_Slot] = []
         self._lock = threading.RLock()
@@ -99,7 +99,8 @@ class Supervisor:
 
     def _failure(self, slot: _Slot) -> str:
         slot.child.drain()
-        return f"{slot.program.name} didn't start: {_last(slot.child)} (log: {self.journal.path(slot.program.name)})"
+        log = self.journal.path(slot.program.name)
+        return f"{slot.program.name} didn't start: {_last(slot.child)} (log: {log})"
 
 
 class _Slot:

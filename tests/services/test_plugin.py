@@ -6,8 +6,11 @@ from dashboard.services import addresses
 
 def test_the_database_is_the_embedded_one(db, settings):
     with connection.cursor() as cursor:
-        cursor.execute("SHOW unix_socket_directories")
-        assert cursor.fetchone() == (str(addresses(settings.PACELINE_HOME).socket_folder),)
+        cursor.execute("SELECT version(), inet_server_addr()")
+        version, address = cursor.fetchone()
+    assert connection.settings_dict["HOST"] == str(addresses(settings.PACELINE_HOME).socket_folder)
+    assert version.startswith("PostgreSQL 18")
+    assert address is None
 
 
 def test_the_queue_is_the_embedded_one(settings):
