@@ -1,0 +1,96 @@
+"""`judge`: a series with all that the site knows of it, to the changes in it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from dashboard.detection import doubts
+from dashboard.detection.levels import ratio_interval, segments, step_between
+from dashboard.detection.readings import Readings, read, repeats_exactly
+from dashboard.detection.relevance import exceeds
+from dashboard.detection.segmentation import Loss, segment
+from dashboard.detection.types import Better, Change, Direction, Series
+
+# Two points of a new level, each 2.5 noises off, pay for a step (2 * 2.5² < 13).
+# One point never does, whatever it is: the cap is below the penalty.
+SHORT_LOSS = Loss(cap=9.0, penalty=13.0)
+FEWEST_POINTS = 4  # two of each level
+
+
+def judge(series: Series) -> list[Change]:
+    """The changes of a series, in order; empty where there is none or there are too few points to tell.
+
+    Raises ValueError for a value that isn't finite.
+    """
+    readings = read(series)
+    starts = exact_starts(readings) if repeats_exactly(series) else noisy_starts(readings)
+    return [
+        describe(series, readings, before, after)
+        for before, after in pairwise(segments(starts, len(readings.values)))
+    ]
+
+
+def exact_starts(readings: Readings) -> list[int]:
+    """Every difference between neighbours, known at its first point."""
+    return [int(i) + 1 for i in np.flatnonzero(np.diff(readings.values))]
+
+
+def noisy_starts(readings: Readings) -> list[int]:
+    """The starts of levels that are both significant and relevant."""
+    if len(readings.values) < FEWEST_POINTS:
+        return []
+    return drop_irrelevant(segment(readings.scaled, readings.noise, SHORT_LOSS), readings)
+
+
+def drop_irrelevant(starts: list[int], readings: Readings) -> list[int]:
+    """Starts without steps below the effect floor: the smallest goes first, and its levels become one."""
+    while starts:
+        ranges = list(pairwise(segments(starts, len(readings.values))))
+        sizes = [step_size(readings, before, after) for before, after in ranges]
+        smallest = int(np.argmin(np.abs(sizes)))
+        (a, b), _ = ranges[smallest]
+        ratio = readings.scale.ratio(sizes[smallest], float(np.median(readings.values[a:b])))
+        if exceeds(ratio, readings.floor):
+            return starts
+        starts = [start for start in starts if start != b]
+    return starts
+
+
+def step_size(readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> float:
+    """The difference of two levels on the judging scale."""
+    old, new = (readings.scaled[a:b] for a, b in (before, after))
+    return float(np.median(new) - np.median(old))
+
+
+def describe(series: Series, readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> Change:
+    """The change between two neighbouring levels, half-open ranges of readings."""
+    exact = repeats_exactly(series)
+    (a, b), (_, c) = before, after
+    sigma = 0.0 if exact else float(np.median(readings.noise[a:c]))
+    step = step_between(readings.scaled[a:b], readings.scaled[b:c], sigma)
+    level = float(np.median(readings.values[a:b]))
+    ratio, low, high = ratio_interval(step, level, readings.scale)
+    found = doubts.of_place(series.points, readings.kept[b - 1], readings.kept[b])
+    if not readings.scale.logarithmic:
+        found += (doubts.NO_RATIO,)
+    if not exact:
+        near_floor = not (exceeds(low, readings.floor) and exceeds(high, readings.floor))
+        found += doubts.of_size(b - a, c - b, near_floor)
+    return Change(
+        index=readings.kept[b],
+        before=level,
+        after=float(np.median(readings.values[b:c])),
+        ratio=ratio,
+        low=low,
+        high=high,
+        direction=direction_of(step.size, series.better),
+        confidence=step.confidence,
+        doubts=found,
+    )
+
+
+def direction_of(step: float, better: Better) -> Direction:
+    """Whether a step of this sign is for the worse."""
+    return "improvement" if (step < 0) == (better == "lower") else "regression"

@@ -1,0 +1,60 @@
+"""Levels on both sides of a step, and what the step is known to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy import stats
+
+from dashboard.detection.noise import MEDIAN_EFFICIENCY, scale
+from dashboard.detection.scaling import Scale
+from dashboard.detection.segmentation import Floats
+
+LEVEL_WINDOW = 20  # points next to a step that tell its size: further away, a level may have wandered
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step on the judging scale, with the half-width of its 95 % interval and its probability."""
+
+    size: float
+    margin: float
+    confidence: float
+
+
+def segments(starts: Sequence[int], n: int) -> list[tuple[int, int]]:
+    """Half-open ranges between the starts of levels."""
+    edges = [0, *starts, n]
+    return list(pairwise(edges))
+
+
+def step_between(before: Floats, after: Floats, noise: float) -> Step:
+    """The step from points (m,) to points (n,) of this noise, or of what they show themselves, if more.
+
+    Student's t with the degrees of freedom of both levels, so that two points promise less than twenty.
+    """
+    before, after = before[-LEVEL_WINDOW:], after[:LEVEL_WINDOW]
+    freedom = len(before) + len(after) - 2
+    residuals = np.concatenate([before - np.median(before), after - np.median(after)])
+    sigma = max(noise, scale(residuals) if freedom > 2 else 0.0)
+    errors = [sigma * (MEDIAN_EFFICIENCY if len(x) > 2 else 1.0) / np.sqrt(len(x)) for x in (before, after)]
+    error = float(np.hypot(*errors))
+    size = float(np.median(after) - np.median(before))
+    return Step(size, float(stats.t.ppf(0.975, max(freedom, 1))) * error, confidence(size, error, freedom))
+
+
+def confidence(size: float, error: float, freedom: int) -> float:
+    """The probability that a step of this size isn't noise of this standard error."""
+    if error == 0:
+        return 1.0 if size else 0.0
+    return float(1 - 2 * stats.t.sf(abs(size) / error, max(freedom, 1)))
+
+
+def ratio_interval(step: Step, before: float, to: Scale) -> tuple[float, float, float]:
+    """Ratio, low and high of a step from the level `before` in the metric's unit."""
+    at = (step.size, step.size - step.margin, step.size + step.margin)
+    ratio, low, high = (to.ratio(size, before) for size in at)
+    return ratio, low, high

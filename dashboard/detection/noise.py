@@ -1,0 +1,60 @@
+"""How much a series moves when nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dashboard.detection.segmentation import Floats
+
+MAD_TO_SIGMA = 1.4826  # of a Gaussian
+MEDIAN_EFFICIENCY = 1.2533  # the standard error of a median over that of a mean, large samples
+# Steps and outliers inflate the upper half of the differences between neighbours; the lower still tells.
+QUIET_QUANTILE = 0.4
+QUIET_FACTOR = 0.5244  # that quantile of |z|
+POOLED_WEIGHT = 4.0  # degrees of freedom that a point's own spread borrows from all the others
+
+
+def scale(values: Floats) -> float:
+    """The robust standard deviation of values (n,): 1.4826 times the median absolute deviation."""
+    return float(MAD_TO_SIGMA * np.median(np.abs(values - np.median(values))))
+
+
+def between_runs(values: Floats) -> float:
+    """The noise of a point, from the differences of neighbours (n - 1), of which some may be steps."""
+    if len(values) < 2:
+        return 0.0
+    differences = np.abs(np.diff(values))
+    return float(np.quantile(differences, QUIET_QUANTILE) / QUIET_FACTOR / np.sqrt(2))
+
+
+def spreads(samples: Sequence[Floats]) -> Floats:
+    """The variance of a sample in each point (n,), shrunk towards the one that all points share."""
+    own = np.array([float(np.var(s, ddof=1)) if len(s) > 1 else 0.0 for s in samples])
+    weight = np.array([max(len(s) - 1, 0) for s in samples], dtype=np.float64)
+    if not weight.any():
+        return np.zeros(len(samples))
+    pooled = float(np.median(own[weight > 0]))
+    return np.asarray((POOLED_WEIGHT * pooled + weight * own) / (POOLED_WEIGHT + weight))
+
+
+def within_run(samples: Sequence[Floats]) -> Floats:
+    """The standard error that repetitions leave on each point's median (n,)."""
+    counts = np.array([max(len(s), 1) for s in samples])
+    efficiency = np.where(counts > 2, MEDIAN_EFFICIENCY, 1.0)
+    return np.asarray(efficiency * np.sqrt(spreads(samples) / counts))
+
+
+def of_points(values: Floats, samples: Sequence[Floats], least: float) -> Floats:
+    """The noise of each point (n,): what its repetitions leave open, and what runs differ by.
+
+    Neighbours' differences hold the repetitions' error as well; only what exceeds it is noise between runs.
+    It is never below `least`.
+    """
+    if not len(values):
+        return np.zeros(0)
+    within = within_run(samples)
+    typical = float(np.median(within))
+    between = max(between_runs(values) ** 2 - typical**2, 0.0)
+    return np.maximum(np.sqrt(between + within**2), least)

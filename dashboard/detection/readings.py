@@ -1,0 +1,65 @@
+"""A noisy series made ready for judgement: untainted, scaled, each point with its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dashboard.detection import noise
+from dashboard.detection.relevance import EFFECT_FLOORS
+from dashboard.detection.scaling import Scale
+from dashboard.detection.segmentation import Floats
+from dashboard.detection.types import Point, Series
+
+# Noise isn't believed to be smaller than this part of the effect floor: steps well below relevance
+# then raise no levels of their own, and a relevant step is still four noises high.
+FLOOR_TO_NOISE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """The untainted points of a series, n of them.
+
+    `kept` (n,) are their positions, `values` (n,) are in the metric's unit, `scaled` (n,) and `noise` (n,)
+    are on the judging scale. `floor` is the effect floor, a fraction.
+    """
+
+    kept: tuple[int, ...]
+    values: Floats
+    scaled: Floats
+    noise: Floats
+    scale: Scale
+    floor: float
+
+
+def read(series: Series) -> Readings:
+    """The readings of a series. Raises ValueError for a value that isn't finite."""
+    refuse_non_finite(series.points)
+    kept = untainted(series.points)
+    points = [series.points[i] for i in kept]
+    values = np.array([point.value for point in points], dtype=np.float64)
+    scale = Scale.of(np.array([v for point in points for v in (point.value, *point.samples)]))
+    floor = EFFECT_FLOORS[series.kind].at(len(points))
+    scaled = scale.apply(values)
+    samples = [scale.apply(np.array(point.samples)) for point in points]
+    least = FLOOR_TO_NOISE * float(np.log1p(floor))
+    return Readings(kept, values, scaled, noise.of_points(scaled, samples, least), scale, floor)
+
+
+def refuse_non_finite(points: Sequence[Point]) -> None:
+    """One sentence for the first value that is NaN or infinite."""
+    for i, point in enumerate(points):
+        if not np.all(np.isfinite((point.value, *point.samples))):
+            raise ValueError(f"points[{i}] holds a value that isn't finite")
+
+
+def untainted(points: Sequence[Point]) -> tuple[int, ...]:
+    """The positions of the points that may be judged."""
+    return tuple(i for i, point in enumerate(points) if not point.tainted)
+
+
+def repeats_exactly(series: Series) -> bool:
+    """True for a counter whose repetitions agree everywhere; one that differs once is treated as noisy."""
+    return series.exact and all(len(set(p.samples)) <= 1 for p in series.points if not p.tainted)

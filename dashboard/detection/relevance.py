@@ -1,0 +1,44 @@
+"""Which changes are worth a person's time: the effect floor of each kind of metric."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dashboard.detection.types import Change, Kind
+
+SHORT_HISTORY = 20  # points; below it a series has not yet shown how it wanders
+
+
+@dataclass(frozen=True, slots=True)
+class EffectFloor:
+    """The smallest relevant step, as a fraction of the level, in a short and in a long history."""
+
+    short: float
+    long: float
+
+    def at(self, points: int) -> float:
+        """The floor for a history of so many points; it falls as the history teaches the noise."""
+        if points < SHORT_HISTORY:
+            return self.short
+        return max(self.long, self.short * SHORT_HISTORY / points)
+
+
+EFFECT_FLOORS: dict[Kind, EffectFloor] = {
+    "time": EffectFloor(short=0.10, long=0.03),
+    "rate": EffectFloor(short=0.09, long=0.03),  # 1 / 1.10: the same step as +10 % of time
+    "memory": EffectFloor(short=0.05, long=0.02),
+    "utilization": EffectFloor(short=0.10, long=0.05),
+    "counter": EffectFloor(short=0.05, long=0.05),
+    "quality": EffectFloor(short=0.20, long=0.10),
+}
+
+
+def relevant(change: Change, kind: Kind, points: int = SHORT_HISTORY) -> bool:
+    """True where the step is at least the kind's effect floor. Significant is another word: see `judge`."""
+    return exceeds(change.ratio, EFFECT_FLOORS[kind].at(points))
+
+
+def exceeds(ratio: float, floor: float) -> bool:
+    """True where a ratio leaves 1 by the floor or more; -9 % is +10 % seen from its other end."""
+    return ratio <= 0 or abs(math.log(ratio)) >= math.log1p(floor) - 1e-9

@@ -1,0 +1,53 @@
+"""From a metric's unit to the scale on which noise is alike at every level, and back to ratios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dashboard.detection.segmentation import Floats
+
+LARGEST = 1e12  # in units of the typical magnitude; what lies beyond is only known to be far away
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Logarithms where all values have one sign, because noise and steps are shares of the level.
+
+    Otherwise values in units of the series' typical magnitude: growth and signed metrics have no ratio.
+    """
+
+    magnitude: float
+    sign: float  # of every value; 0 where they differ or one is zero
+
+    @property
+    def logarithmic(self) -> bool:
+        """True where levels have ratios."""
+        return self.sign != 0
+
+    @classmethod
+    def of(cls, values: Floats) -> Scale:
+        """The scale for values (n,), finite."""
+        signs = np.unique(np.sign(values))
+        if len(signs) == 1 and signs[0] != 0:
+            return cls(magnitude=1.0, sign=float(signs[0]))
+        sizes = np.abs(values[values != 0])
+        return cls(magnitude=float(np.median(sizes)) if len(sizes) else 1.0, sign=0.0)
+
+    def apply(self, values: Floats) -> Floats:
+        """Values (n,) on the scale, in their order."""
+        if self.logarithmic:
+            return np.asarray(self.sign * np.log(np.abs(values)), dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip(values / self.magnitude, -LARGEST, LARGEST), dtype=np.float64)
+
+    def ratio(self, step: float, before: float) -> float:
+        """The ratio after / before of a `step` on this scale.
+
+        Without logarithms it is relative to the level before, or to the typical magnitude where that level is
+        nearer to zero, with the sign of the step: from 0 to anything is finite, and never below 0.
+        """
+        if self.logarithmic:
+            return float(np.exp(np.clip(self.sign * step, -700.0, 700.0)))
+        return max(0.0, 1.0 + step / max(abs(before) / self.magnitude, 1.0))

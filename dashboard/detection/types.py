@@ -1,0 +1,69 @@
+"""The words that detection speaks: what it is given, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Better = Literal["lower", "higher"]
+Kind = Literal["time", "rate", "memory", "utilization", "counter", "quality"]
+Direction = Literal["regression", "improvement"]
+Verdict = Literal["~", "higher", "lower", "?"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run's value, in the metric's unit, with its repetitions' values (may be empty).
+
+    A `marker` names what changed around the code since the point before (driver, torch, machine, ...).
+    """
+
+    value: float
+    samples: tuple[float, ...] = ()
+    tainted: bool = False
+    marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points in the order of their commits. `exact`: the metric repeats to the last digit."""
+
+    points: Sequence[Point]
+    better: Better
+    kind: Kind
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new level starts at `points[index]`, the first bad (or first better) point.
+
+    `before` and `after` are levels in the metric's unit; `ratio` is after / before and lies in
+    [`low`, `high`] with 95 % probability. `confidence` (0..1) is the probability that the step isn't noise.
+    Each doubt is a sentence.
+    """
+
+    index: int
+    before: float
+    after: float
+    ratio: float
+    low: float
+    high: float
+    direction: Direction
+    confidence: float
+    doubts: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How group b stands to group a. `ratio` is b / a, in [`low`, `high`] with 95 % probability.
+
+    Verdict: `~` no difference seen, `higher`, `lower`, or `?`: too few samples to tell.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    doubts: tuple[str, ...] = field(default=())
