@@ -23,7 +23,11 @@ class Journal:
         record = logging.LogRecord(name, logging.INFO, "", 0, line, None, None)
         self._file(name).handle(record)
         if self._tell and not quiet:
-            self._tell(name, line)
+            try:
+                self._tell(name, line)
+            except OSError:
+                # The terminal is gone. Whoever stopped reading here would stop the program at its next line.
+                self._tell = None
 
     def say(self, line: str) -> None:
         """A line of the supervisor itself."""

@@ -1,0 +1,40 @@
+# Every target sets up .venv first if it is missing or out of date. `make help` lists them.
+PORT ?= 8000
+PYTHON := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check format bench clean environment
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: environment ## set up and start everything; PORT=8000 chooses the port, Ctrl-C ends it
+	@PORT=$(PORT) exec $(PYTHON) manage.py up
+
+test: environment ## set up and run the tests; TESTS=tests/services chooses some
+	@.ci/chromium
+	@exec $(PYTHON) -m pytest $(TESTS)
+
+check: environment ## lint, format, types
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy dashboard workers trainers/harness/src
+
+format: environment ## put the code into its standard format
+	@$(PYTHON) -m ruff check --fix .
+	@$(PYTHON) -m ruff format .
+
+bench: environment ## list the standard benchmarks and how to run one
+	@exec $(PYTHON) -P -m paceline list
+
+clean: ## remove .venv and caches; measurements and the database stay in .paceline
+	@rm -rf .venv build *.egg-info trainers/harness/src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	@find . -name __pycache__ -type d -not -path './.paceline/*' -prune -exec rm -rf {} +
+
+# The system's Python first: an environment made by a private one can't be used by other accounts.
+environment:
+	@for python in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
+			exec "$$python" -I dashboard/services/environment.py; \
+	done; \
+	echo "Paceline needs Python 3.11 or newer; on Debian: apt install python3 python3-venv" >&2; exit 1

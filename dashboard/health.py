@@ -1,0 +1,92 @@
+"""Whether this process lives, and whether the site can do its work. For monitors: no session, no HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.db.models import Max
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from dashboard.dispatch import app
+from dashboard.models import Heartbeat, Machine
+
+# Both beat every 10 seconds; a pause shorter than this is no outage.
+SILENCE = timedelta(seconds=60)
+
+
+class NotReady(Exception):  # noqa: N818 - no error: what the check found
+    """The sentence that says what is missing."""
+
+
+@never_cache
+@require_safe
+def healthz(_request: HttpRequest) -> JsonResponse:
+    """200 as long as this process answers."""
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def readyz(_request: HttpRequest) -> JsonResponse:
+    """200 if every part answers, else 503; `parts` has the state of each one."""
+    parts = {name: _state(check) for name, check in CHECKS.items()}
+    ready = all(part["status"] == "ok" for part in parts.values())
+    return JsonResponse({"status": "ok" if ready else "down", "parts": parts}, status=200 if ready else 503)
+
+
+def _state(check: Callable[[], str]) -> dict[str, str]:
+    try:
+        return {"status": "ok", "detail": check()}
+    except NotReady as reason:
+        return {"status": "down", "detail": str(reason)}
+    except DatabaseError:
+        # Its text names users and addresses, which are nobody's business here.
+        return {"status": "down", "detail": "The database doesn't answer."}
+
+
+def _database() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return "answers"
+
+
+def _queue() -> str:
+    try:
+        with app.connection_for_write() as broker:
+            broker.ensure_connection(max_retries=1, interval_start=0, timeout=2)
+    except app.connection_for_write().recoverable_connection_errors as error:
+        raise NotReady("The queue doesn't answer.") from error
+    return "answers"
+
+
+def _worker() -> str:
+    seen = Machine.objects.aggregate(newest=Max("seen_at"))["newest"]
+    return _recent(seen, "measuring worker")
+
+
+def _scheduler() -> str:
+    seen = Heartbeat.objects.filter(name="scheduler").values_list("seen_at", flat=True).first()
+    return _recent(seen, "scheduler")
+
+
+def _recent(seen: datetime | None, what: str) -> str:
+    if seen is None:
+        raise NotReady(f"No {what} has reported yet.")
+    silent = timezone.now() - seen
+    if silent > SILENCE:
+        raise NotReady(f"The last {what} reported {int(silent.total_seconds())} seconds ago.")
+    return f"reported {max(0, int(silent.total_seconds()))} seconds ago"
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "database": _database,
+    "queue": _queue,
+    "worker": _worker,
+    "scheduler": _scheduler,
+}

@@ -1,0 +1,160 @@
+"""One set of services per PACELINE_HOME: who runs them, who uses them, and for how long."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from dashboard.services import embedded
+from dashboard.services.errors import ServiceError
+from dashboard.services.places import logs
+from dashboard.services.processes import CHECKOUT, Site, migrate, program
+from dashboard.services.supervisor import Supervisor
+
+PATIENCE = 120  # seconds for the services that another process is starting
+QUEUED = ("service", "measure", "beat")
+
+Tell = Callable[[str, str], None]
+
+
+class AlreadyRunningError(ServiceError):
+    """Another process runs the services of this home."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """The right to run the services of a home, kept in a locked file until this process ends."""
+
+    file: IO[str]
+
+    def announce(self, state: str) -> None:
+        self.file.seek(0)
+        self.file.truncate()
+        self.file.write(f"{os.getpid()} {state}\n")
+        self.file.flush()
+
+
+@contextmanager
+def held(home: Path) -> Iterator[Hold]:
+    """Be the one that runs `home`'s services; AlreadyRunningError if somebody is."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunningError(
+                f"Paceline runs already in {home} (process {_holder(home)[0]})."
+            ) from None
+        hold = Hold(file)
+        hold.announce("starting")
+        yield hold
+
+
+@contextmanager
+def running(site: Site, tell: Tell | None = None) -> Iterator[None]:
+    """All services but the web server run inside this block.
+
+    What runs already is used. What doesn't is started here, and ended when the block and its other users
+    are through. `tell(name, line)` gets the output of what is started. ServiceError, one sentence, where
+    that fails.
+    """
+    site.home.mkdir(parents=True, exist_ok=True)
+    with (site.home / "users").open("a") as users, ExitStack() as stack:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        hold = _hold_or_join(site.home, stack)
+        if hold is None:
+            yield
+            return
+        supervisor = Supervisor(logs(site.home), tell)
+        stack.callback(supervisor.stop)
+        start_services(supervisor, site)
+        for name in missing(site):
+            supervisor.start(program(name, site))
+        hold.announce("ready")
+        threading.Thread(target=supervisor.watch, name="supervisor", daemon=True).start()
+        try:
+            yield
+        finally:
+            _wait_for_users(users, tell)
+
+
+def start_services(supervisor: Supervisor, site: Site) -> None:
+    """Database and queue, each unless its address is given, and the tables."""
+    database, queue = not _given("DATABASE_URL"), not _given("BROKER_URL")
+    if database or queue:
+        embedded.start(supervisor, site.home, database=database, queue=queue)
+    supervisor.run(migrate(site))
+
+
+def missing(site: Site) -> list[str]:
+    """The processes behind the queue that don't run; to be asked by the holder of the home."""
+    if not _given("BROKER_URL"):
+        # Nobody but the holder can be on the embedded queue.
+        return list(QUEUED)
+    served = _served_queues(site)
+    absent = [
+        name
+        for name, queue in (("service", "service"), ("measure", f"pool.{site.pool}"))
+        if queue not in served
+    ]
+    # A site whose workers all answer has a scheduler too; a second one would only ring twice.
+    return [*absent, "beat"] if absent else []
+
+
+def _served_queues(site: Site) -> set[str]:
+    command = [sys.executable, "-m", "celery", "-A", "workers.app", "inspect", "active_queues"]
+    answer = subprocess.run(
+        [*command, "--json", "--timeout", "2"],
+        cwd=CHECKOUT,
+        env={**os.environ, **site.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        # Celery's way to say that no worker has answered.
+        return set()
+    return {queue["name"] for queues in json.loads(answer.stdout).values() for queue in queues}
+
+
+def _given(name: str) -> bool:
+    return bool(os.environ.get(name, "").strip())
+
+
+def _holder(home: Path) -> tuple[str, str]:
+    """Process id and state (starting, ready) of who holds the home."""
+    words = (home / "lock").read_text().split()
+    return (words[0], words[1]) if len(words) == 2 else ("unknown", "starting")
+
+
+def _hold_or_join(home: Path, stack: ExitStack) -> Hold | None:
+    """The right to run the services, or None once another process has them ready."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return stack.enter_context(held(home))
+        except AlreadyRunningError:
+            if _holder(home)[1] == "ready":
+                return None
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.2)
+
+
+def _wait_for_users(users: IO[str], tell: Tell | None) -> None:
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if tell:
+            tell("paceline", "Another command still uses the services; they end when it is through.")
+        fcntl.flock(users, fcntl.LOCK_EX)

@@ -1,0 +1,119 @@
+"""The site's own processes. docker-compose.yml repeats this table, and a test holds the two together."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dashboard.services.child import Program
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+ANYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never bound to
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the processes of one installation are told."""
+
+    home: Path
+    machine: str
+    pool: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+
+    @classmethod
+    def of(cls, settings: Any) -> Site:
+        """Of Django's settings, which this package may not import."""
+        return cls(
+            home=settings.PACELINE_HOME,
+            machine=settings.PACELINE_MACHINE,
+            pool=settings.PACELINE_POOL,
+            host=settings.PACELINE_HOST,
+            port=settings.PORT,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PACELINE_HOME": str(self.home),
+            "PACELINE_MACHINE": self.machine,
+            "PACELINE_POOL": self.pool,
+            "PORT": str(self.port),
+            "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+
+def commands(site: Site) -> dict[str, list[str]]:
+    """Name of each process -> the arguments of `python -m`, in the order of their start."""
+    worker = ["celery", "-A", "workers.app", "worker", "--without-gossip", "--without-mingle"]
+    return {
+        "web": [
+            *("gunicorn", "dashboard.wsgi:application", "--bind", f"{site.host}:{site.port}"),
+            *("--workers", "2", "--threads", "4", "--timeout", "60", "--no-control-socket"),
+        ],
+        "service": [
+            *(*worker, "--hostname", f"service@{site.machine}", "--queues", "service"),
+            *("--concurrency", "2", "--loglevel", "WARNING"),
+        ],
+        # One at a time: two measurements beside each other would measure each other.
+        "measure": [
+            *(*worker, "--hostname", f"measure@{site.machine}"),
+            *("--queues", f"pool.{site.pool},machine.{site.machine}"),
+            *("--concurrency", "1", "--pool-start-method", "spawn", "--loglevel", "INFO"),
+        ],
+        # The schedule is kept in memory: all that it does is repeat itself, and a file could go bad.
+        "beat": [
+            *("celery", "-A", "workers.app", "beat", "--scheduler", "celery.beat:Scheduler"),
+            *("--loglevel", "WARNING"),
+        ],
+    }
+
+
+def program(name: str, site: Site) -> Program:
+    """The process `name` as a child of the supervisor."""
+    return Program(
+        name=name,
+        argv=[sys.executable, "-m", *commands(site)[name]],
+        folder=CHECKOUT,
+        environment=site.environment,
+        ready=_answers(site) if name == "web" else lambda: True,
+        patience=60,
+        # A warm end of a Celery worker would wait for the measurement in progress; Postgres holds the
+        # truth, so the run is requested again and nothing is lost.
+        stop_signal=signal.SIGQUIT if name == "measure" else signal.SIGTERM,
+        orphan_signal=signal.SIGQUIT,
+        grace=8,
+    )
+
+
+def migrate(site: Site) -> Program:
+    return Program(
+        name="migrate",
+        argv=[sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"],
+        folder=CHECKOUT,
+        environment=site.environment,
+        patience=3600,
+    )
+
+
+def _answers(site: Site) -> Callable[[], bool]:
+    host = "127.0.0.1" if site.host in ANYWHERE else site.host
+
+    def answers() -> bool:
+        connection = http.client.HTTPConnection(host, site.port, timeout=5)
+        try:
+            connection.request("GET", "/healthz")
+            # Any answer will do: a host that is not allowed is a 400, given by a server that runs.
+            return connection.getresponse().status < 500
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    return answers

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from dashboard.services import ServiceError, addresses, embedded
+from dashboard.services.processes import CHECKOUT
+from dashboard.services.supervisor import Supervisor
+from tests.services.programs import alive, eventually
+from tests.services_plugin import remove
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    home = tmp_path / "home"
+    yield home
+    remove(home)
+
+
+@contextmanager
+def started(home: Path, *, durable: bool = False) -> Iterator[Supervisor]:
+    supervisor = Supervisor(home / "logs")
+    try:
+        embedded.start(supervisor, home, durable=durable)
+        yield supervisor
+    finally:
+        supervisor.stop()
+
+
+def query(home: Path, text: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(addresses(home).database_url, autocommit=True) as connection:
+        cursor = connection.execute(text)
+        return cursor.fetchall() if cursor.description else []
+
+
+def queue(home: Path) -> redis.Redis:
+    return redis.Redis(unix_socket_path=str(addresses(home).broker_socket))
+
+
+def test_addresses_are_short_and_the_same_each_time(tmp_path):
+    deep = tmp_path / ("d" * 100) / ("e" * 100)
+    assert addresses(deep) == addresses(deep) != addresses(tmp_path)
+    assert len(str(addresses(deep).socket_folder / ".s.PGSQL.5432.lock")) < 100
+
+
+def test_data_outlives_an_orderly_end(home):
+    with started(home):
+        query(home, "CREATE TABLE kept AS SELECT 42 AS value")
+        queue(home).set("kept", "42")
+    with started(home):
+        assert query(home, "SELECT value FROM kept") == [(42,)]
+        assert queue(home).get("kept") == b"42"
+
+
+def test_data_outlives_kill_9_of_both(home):
+    with started(home, durable=True) as supervisor:
+        query(home, "CREATE TABLE kept AS SELECT 42 AS value")
+        queue(home).set("kept", "42")
+        pids = [supervisor.pid("postgres"), supervisor.pid("redis")]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        supervisor.watch(until=lambda: answers(home))
+        assert [supervisor.pid("postgres"), supervisor.pid("redis")] != pids
+        assert query(home, "SELECT value FROM kept") == [(42,)]
+        assert queue(home).get("kept") == b"42"
+
+
+def answers(home: Path) -> bool:
+    try:
+        return bool(query(home, "SELECT 1") and queue(home).ping())
+    except (psycopg.OperationalError, redis.ConnectionError):
+        return False
+
+
+def test_a_killed_supervisor_leaves_nothing_and_starts_again(home):
+    code = f"""
+import sys, time
+sys.path.insert(0, {str(CHECKOUT)!r})
+from pathlib import Path
+from dashboard.services import embedded
+from dashboard.services.supervisor import Supervisor
+home = Path({str(home)!r})
+supervisor = Supervisor(home / "logs")
+embedded.start(supervisor, home)
+print(supervisor.pid("postgres"), supervisor.pid("redis"), flush=True)
+time.sleep(60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    pids = [int(word) for word in process.stdout.readline().split()]
+    query(home, "CREATE TABLE kept AS SELECT 42 AS value")
+    process.kill()
+    process.wait()
+    with started(home):
+        assert query(home, "SELECT value FROM kept") == [(42,)]
+    assert len(pids) == 2
+    assert eventually(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_a_pid_file_that_names_somebody_else_is_no_obstacle(home):
+    with started(home):
+        pass
+    (home / "services/postgres/postmaster.pid").write_text(f"{os.getpid()}\n/elsewhere\n")
+    with started(home):
+        assert query(home, "SELECT 1") == [(1,)]
+
+
+def test_an_interrupted_initdb_is_made_again(home):
+    folder, _ = embedded.data_folder(home)
+    (folder / "postgres.draft").mkdir(parents=True)
+    (folder / "postgres.draft" / "PG_VERSION").write_text("18\n")
+    with started(home):
+        assert query(home, "SELECT current_user") == [("paceline",)]
+
+
+def test_sockets_are_private_and_nothing_listens_on_tcp(home):
+    with started(home) as supervisor:
+        folder = addresses(home).socket_folder
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        for name in ("postgres", "redis"):
+            links = [str(link.readlink()) for link in Path(f"/proc/{supervisor.pid(name)}/fd").iterdir()]
+            inodes = {link[8:-1] for link in links if link.startswith("socket:")}
+            for table in ("tcp", "tcp6"):
+                lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+                assert not inodes & {line.split()[9] for line in lines}
+
+
+def test_a_socket_folder_of_somebody_else_is_refused(home):
+    folder = addresses(home).socket_folder
+    folder.symlink_to("/tmp")  # noqa: S108 - the attack
+    try:
+        with pytest.raises(ServiceError, match=f"^{folder} belongs to somebody else"):
+            embedded.start(Supervisor(home / "logs"), home)
+    finally:
+        folder.unlink()
+
+
+def test_another_major_version_is_refused(home):
+    folder, _ = embedded.data_folder(home)
+    (folder / "postgres").mkdir()
+    (folder / "postgres/PG_VERSION").write_text("17\n")
+    with pytest.raises(ServiceError, match="was made by PostgreSQL 17, and this is 18"):
+        embedded.start(Supervisor(home / "logs"), home)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
+def test_as_root_the_data_belong_to_an_unprivileged_account(home):
+    with started(home) as supervisor:
+        assert (home / "services").is_symlink()
+        for name in ("postgres", "redis"):
+            assert Path(f"/proc/{supervisor.pid(name)}").stat().st_uid != 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
+def test_a_copied_home_does_not_share_the_database(home, tmp_path):
+    with started(home):
+        pass
+    shutil.copytree(home, tmp_path / "copy", symlinks=True)
+    with pytest.raises(ServiceError, match="is a copy of"):
+        embedded.data_folder(tmp_path / "copy")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+def test_as_an_ordinary_user_everything_lies_in_the_home(tmp_path_factory):
+    code = f"""
+import sys
+sys.path.insert(0, {str(CHECKOUT)!r})
+from pathlib import Path
+from dashboard.services import embedded
+from dashboard.services.supervisor import Supervisor
+home = Path(sys.argv[1])
+supervisor = Supervisor(home / "logs")
+embedded.start(supervisor, home, durable=False)
+supervisor.stop()
+print(sorted(path.name for path in (home / "services").iterdir()), (home / "services").is_symlink())
+"""
+    home = Path("/var/tmp") / f"paceline-nobody-{time.time_ns()}"  # noqa: S108 - of the other user
+    home.mkdir(mode=0o700)
+    os.chown(home, 65534, 65534)
+    done = subprocess.run(
+        [sys.executable, "-c", code, home],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    shutil.rmtree(home)
+    assert done.stdout == "['home', 'postgres', 'redis'] False\n", done.stderr

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dashboard.services import ServiceError
+from dashboard.services.processes import CHECKOUT
+from dashboard.services.supervisor import Supervisor
+from tests.services.programs import STUBBORN, WITH_GRANDCHILD, alive, eventually, program, wrote_pid
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path, said: list[str]) -> Iterator[Supervisor]:
+    supervisor = Supervisor(tmp_path / "logs", lambda name, line: said.append(f"{name}: {line}"))
+    yield supervisor
+    supervisor.stop()
+
+
+def test_programs_stop_in_reverse_order(tmp_path, supervisor):
+    for name in ("first", "second", "third"):
+        supervisor.start(program(tmp_path, name))
+    supervisor.stop()
+    assert (tmp_path / "order").read_text().split() == ["third", "second", "first"]
+
+
+def test_a_crashed_program_is_started_again(tmp_path, supervisor, said):
+    supervisor.start(program(tmp_path, "web"))
+    first = supervisor.pid("web")
+    os.kill(first, signal.SIGKILL)
+    supervisor.watch(until=lambda: supervisor.pid("web") != first)
+    assert alive(supervisor.pid("web"))
+    assert "paceline: web ended (signal SIGKILL): ready; starting it again." in said
+
+
+def test_a_program_that_keeps_crashing_is_given_pauses(tmp_path, supervisor, said):
+    code = "open('starts', 'a').write('x'); raise SystemExit('no luck')"
+    supervisor.start(program(tmp_path, "bad", code, ready=lambda: True))
+    supervisor.watch(until=lambda: len(said) >= 6)
+    # At once, after 0.2 s, after 1 s: three starts bring three sentences.
+    assert (tmp_path / "starts").read_text() == "xxx"
+    assert said.count("paceline: bad ended (exit status 1): no luck; starting it again.") == 3
+
+
+def test_a_failing_start_is_told_by_its_last_line(tmp_path, supervisor):
+    bad = program(tmp_path, "bad", "raise SystemExit('port is taken')")
+    with pytest.raises(ServiceError, match=r"^bad didn't start: port is taken \(log: .*bad\.log\)$"):
+        supervisor.start(bad)
+
+
+def test_a_start_is_tried_again_where_that_may_help(tmp_path, supervisor):
+    code = """
+import os, time
+if not os.path.exists("second"):
+    open("second", "w"), exit(1)
+open("picky.pid", "w"), time.sleep(60)
+"""
+    supervisor.start(program(tmp_path, "picky", code, retry_for=5))
+    assert alive(supervisor.pid("picky"))
+
+
+def test_a_stubborn_program_is_killed_after_its_grace(tmp_path, supervisor):
+    supervisor.start(program(tmp_path, "stubborn", STUBBORN, grace=0.2))
+    pid = supervisor.pid("stubborn")
+    supervisor.stop()
+    assert not alive(pid)
+
+
+def test_grandchildren_end_with_their_group(tmp_path, supervisor):
+    supervisor.start(program(tmp_path, "parent", WITH_GRANDCHILD))
+    grandchild = wrote_pid(tmp_path, "parent")
+    supervisor.stop()
+    assert eventually(lambda: not alive(grandchild))
+
+
+def test_children_end_when_the_supervisor_is_killed(tmp_path):
+    code = f"""
+import sys, time
+sys.path.insert(0, {str(CHECKOUT)!r})
+from pathlib import Path
+from dashboard.services.supervisor import Supervisor
+from tests.services.programs import program
+folder = Path({str(tmp_path)!r})
+Supervisor(folder / "logs").start(program(folder, "orphan"))
+time.sleep(60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code])
+    orphan = wrote_pid(tmp_path, "orphan")
+    process.kill()
+    process.wait()
+    assert eventually(lambda: not alive(orphan))
+
+
+def test_output_goes_to_the_log_and_to_the_terminal(tmp_path, supervisor, said):
+    supervisor.run(program(tmp_path, "loud", "print('hello')"))
+    supervisor.run(program(tmp_path, "quiet", "print('hush')", quiet=True))
+    assert said == ["loud: hello"]
+    assert (tmp_path / "logs" / "quiet.log").read_text().endswith(" hush\n")
+
+
+def test_a_failing_step_is_told_by_its_last_line(tmp_path, supervisor):
+    with pytest.raises(ServiceError, match=r"^migrate failed: no such table"):
+        supervisor.run(program(tmp_path, "migrate", "raise SystemExit('no such table')"))
+
+
+def test_a_terminal_that_is_gone_stops_nobody(tmp_path):
+    def tell(name: str, line: str) -> None:
+        raise BrokenPipeError
+
+    supervisor = Supervisor(tmp_path / "logs", tell)
+    supervisor.run(program(tmp_path, "loud", "print('one'); print('two')"))
+    supervisor.stop()
+    assert (tmp_path / "logs" / "loud.log").read_text().count("\n") == 2
