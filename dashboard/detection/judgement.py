@@ -13,9 +13,9 @@ from dashboard.detection.relevance import exceeds
 from dashboard.detection.segmentation import Loss, segment
 from dashboard.detection.types import Better, Change, Direction, Series
 
-# Two points of a new level, each 2.5 noises off, pay for a step (2 * 2.5² < 13).
+# Two points of a new level, each 2.5 noises off, pay for a step (2 * 2.5² > 11).
 # One point never does, whatever it is: the cap is below the penalty.
-SHORT_LOSS = Loss(cap=9.0, penalty=13.0)
+SHORT_LOSS = Loss(cap=9.0, penalty=11.0)
 FEWEST_POINTS = 4  # two of each level
 
 

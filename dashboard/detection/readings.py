@@ -11,19 +11,23 @@ from dashboard.detection import noise
 from dashboard.detection.relevance import EFFECT_FLOORS
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
-from dashboard.detection.types import Point, Series
+from dashboard.detection.types import Kind, Point, Series
 
 # Noise isn't believed to be smaller than this part of the effect floor: steps well below relevance
 # then raise no levels of their own, and a relevant step is still four noises high.
 FLOOR_TO_NOISE = 0.25
+
+# What else runs on a machine can only slow a repetition. Of these kinds the best repetition is judged: a run
+# is spoilt only where all its repetitions are, and calm noise grows by an eighth (3 repetitions) at most.
+DISTURBED_KINDS: frozenset[Kind] = frozenset({"time", "rate"})
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
     """The untainted points of a series, n of them.
 
-    `kept` (n,) are their positions, `values` (n,) are in the metric's unit, `scaled` (n,) and `noise` (n,)
-    are on the judging scale. `floor` is the effect floor, a fraction.
+    `kept` (n,) are their positions and `values` (n,) are in the metric's unit. What is judged is
+    `scaled` (n,), with its `noise` (n,), on the judging scale. `floor` is the effect floor, a fraction.
     """
 
     kept: tuple[int, ...]
@@ -42,10 +46,18 @@ def read(series: Series) -> Readings:
     values = np.array([point.value for point in points], dtype=np.float64)
     scale = Scale.of(np.array([v for point in points for v in (point.value, *point.samples)]))
     floor = EFFECT_FLOORS[series.kind].at(len(points))
-    scaled = scale.apply(values)
+    scaled = scale.apply(np.array([judged_value(point, series) for point in points], dtype=np.float64))
     samples = [scale.apply(np.array(point.samples)) for point in points]
     least = FLOOR_TO_NOISE * float(np.log1p(floor))
-    return Readings(kept, values, scaled, noise.of_points(scaled, samples, least), scale, floor)
+    error = noise.error_of_best if series.kind in DISTURBED_KINDS else noise.error_of_median
+    return Readings(kept, values, scaled, noise.of_points(scaled, samples, error, least), scale, floor)
+
+
+def judged_value(point: Point, series: Series) -> float:
+    """The best repetition of a kind that can be disturbed, otherwise the point's value."""
+    if series.kind not in DISTURBED_KINDS or not point.samples:
+        return point.value
+    return min(point.samples) if series.better == "lower" else max(point.samples)
 
 
 def refuse_non_finite(points: Sequence[Point]) -> None:

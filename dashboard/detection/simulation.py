@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -13,9 +14,20 @@ COMMITS = 16
 NEUTRAL_FIRST = 4
 GAP = 3  # a planted commit and two neutral ones
 REPETITIONS = 3
-BURST_CHANCE = 0.05  # of a commit whose repetitions are all slowed by something else on the machine
-BURST_SIZE = (0.05, 0.40)
 MAD_TO_SIGMA = 1.4826
+
+Disturbance = Literal["none", "bursts", "contention"]
+
+# A burst slows every repetition of a commit.
+BURST_CHANCE = 0.05
+BURST_SIZE = (0.05, 0.40)
+# Contention comes in episodes of seconds, which slow the repetitions, or the parts of them, that they meet.
+EPISODE_SECONDS = 8.0
+CALM_SECONDS = 30.0
+EPISODE_SIZE = (0.05, 0.45)
+REPETITION_SECONDS = 4.0  # of which the last are measured
+MEASURED_SECONDS = 1.5
+COUNTING_SECONDS = 6.0  # between the repetitions of two commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +45,7 @@ def places(rng: np.random.Generator, plants: int) -> list[int]:
     return [NEUTRAL_FIRST + k * GAP + int(e) for k, e in enumerate(extra)]
 
 
-def time_history(rng: np.random.Generator, noise: float, bursts: bool) -> tuple[History, History]:
+def time_history(rng: np.random.Generator, noise: float, disturbance: Disturbance) -> tuple[History, History]:
     """A step time with two regressions and an improvement, and the peak memory of the same commits with one.
 
     `noise` is the median absolute deviation over the median of single repetitions. Half of its variance is
@@ -43,11 +55,9 @@ def time_history(rng: np.random.Generator, noise: float, bursts: bool) -> tuple[
     memory = at.pop(int(rng.integers(0, 4)))
     steps = [rng.uniform(1.25, 1.40), rng.uniform(1.60, 2.50), 1 / rng.uniform(1.25, 2.0)]
     rng.shuffle(steps)
-    time = series_of(noisy(rng, levels(at, steps), noise, bursts), "time")
-    size = levels([memory], [rng.uniform(1.20, 1.30)])
-    return History(time, tuple(at)), History(
-        series_of(noisy(rng, size, min(noise, 0.005), False), "memory"), (memory,)
-    )
+    seconds = noisy(rng, levels(at, steps), noise) * slowdown(rng, disturbance)
+    size = noisy(rng, levels([memory], [rng.uniform(1.20, 1.30)]), min(noise, 0.005))
+    return History(series_of(seconds, "time"), tuple(at)), History(series_of(size, "memory"), (memory,))
 
 
 def levels(at: list[int], steps: list[float]) -> Floats:
@@ -58,16 +68,38 @@ def levels(at: list[int], steps: list[float]) -> Floats:
     return true
 
 
-def noisy(rng: np.random.Generator, true: Floats, noise: float, bursts: bool) -> Floats:
+def noisy(rng: np.random.Generator, true: Floats, noise: float) -> Floats:
     """Repetitions (commits, REPETITIONS) around the true levels (commits,)."""
     sigma = MAD_TO_SIGMA * noise
     own = rng.normal(0, sigma * np.sqrt(0.5), (len(true), REPETITIONS))
     shared = rng.normal(0, sigma * np.sqrt(0.5), (len(true), 1))
-    log = np.log(true)[:, None] + own + shared + wander(rng, len(true), sigma / 2)[:, None]
-    if bursts:
-        slow = rng.uniform(*BURST_SIZE, (len(true), 1)) * (rng.random((len(true), 1)) < BURST_CHANCE)
-        log = log + np.log1p(slow)
-    return np.asarray(np.exp(log))
+    return np.asarray(
+        np.exp(np.log(true)[:, None] + own + shared + wander(rng, len(true), sigma / 2)[:, None])
+    )
+
+
+def slowdown(rng: np.random.Generator, disturbance: Disturbance) -> Floats:
+    """What else runs on the machine, as a factor on each repetition (COMMITS, REPETITIONS)."""
+    if disturbance == "bursts":
+        size = rng.uniform(*BURST_SIZE, (COMMITS, 1)) * (rng.random((COMMITS, 1)) < BURST_CHANCE)
+        return np.asarray(np.repeat(1 + size, REPETITIONS, axis=1))
+    if disturbance == "contention":
+        return contention(rng)
+    return np.ones((COMMITS, REPETITIONS))
+
+
+def contention(rng: np.random.Generator) -> Floats:
+    """Episodes of a slower machine over the hours of all commits, averaged over each measured window."""
+    a_commit = REPETITIONS * REPETITION_SECONDS + COUNTING_SECONDS
+    end = np.arange(COMMITS)[:, None] * a_commit + (1 + np.arange(REPETITIONS))[None, :] * REPETITION_SECONDS
+    factor = np.ones_like(end)
+    clock = rng.exponential(CALM_SECONDS)
+    while clock < COMMITS * a_commit:
+        over = clock + rng.exponential(EPISODE_SECONDS)
+        met = np.minimum(end, over) - np.maximum(end - MEASURED_SECONDS, clock)
+        factor += rng.uniform(*EPISODE_SIZE) * np.clip(met, 0, None) / MEASURED_SECONDS
+        clock = over + rng.exponential(CALM_SECONDS)
+    return factor
 
 
 def wander(rng: np.random.Generator, n: int, sigma: float, memory: float = 0.8) -> Floats:

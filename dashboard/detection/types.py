@@ -39,7 +39,8 @@ class Series:
 class Change:
     """A new level starts at `points[index]`, the first bad (or first better) point.
 
-    `before` and `after` are levels in the metric's unit; `ratio` is after / before and lies in
+    `before` and `after` are levels in the metric's unit, medians of the points' values. `ratio` is
+    after / before as judged, which for times and rates means by the best repetitions; it lies in
     [`low`, `high`] with 95 % probability. `confidence` (0..1) is the probability that the step isn't noise.
     Each doubt is a sentence.
     """

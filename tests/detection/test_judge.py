@@ -140,3 +140,15 @@ def test_a_value_that_is_not_finite_is_refused():
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9, 1e300])
 def test_scale_does_not_matter(scale):
     assert indices(scale * step(5, 3, 1.3) * noise(8, 0.01)) == [5]
+
+
+def test_times_are_judged_by_their_best_repetition():
+    calm, disturbed = (1.0, 1.01, 1.0), (1.01, 1.5, 1.6)
+    points = [Point(float(np.median(s)), s) for s in [calm] * 6 + [disturbed] * 3]
+    assert judge(Series(points, "lower", "time")) == []
+
+
+def test_rates_are_judged_by_their_best_repetition():
+    calm, disturbed = (100.0, 99.0, 100.0), (101.0, 70.0, 60.0)
+    points = [Point(float(np.median(s)), s) for s in [calm] * 6 + [disturbed] * 3]
+    assert judge(Series(points, "higher", "rate")) == []

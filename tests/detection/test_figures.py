@@ -1,0 +1,45 @@
+"""Small copies of the published simulations: the promise for short histories holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dashboard.detection.figures import table, tally
+from dashboard.detection.relevance import EFFECT_FLOORS
+from dashboard.detection.simulation import GAP, NEUTRAL_FIRST, time_history
+
+HISTORIES = 40
+
+
+def test_plants_are_apart():
+    time, memory = time_history(np.random.default_rng(1), 0.01, "none")
+    at = sorted(time.planted + memory.planted)
+    assert at[0] >= NEUTRAL_FIRST
+    assert min(np.diff(at)) >= GAP
+
+
+def test_calm_machines_find_every_plant_and_nothing_else():
+    total = tally(0.01, "none", HISTORIES)
+    assert (total.exact, total.ever_false) == (HISTORIES, 0)
+
+
+@pytest.mark.parametrize(("disturbance", "least"), [("none", 0.9), ("bursts", 0.7), ("contention", 0.6)])
+def test_noisy_machines_find_most(disturbance, least):
+    total = tally(0.03, disturbance, HISTORIES)
+    assert total.exact >= least * HISTORIES
+    assert total.ever_false <= 0.1 * HISTORIES
+    assert total.memory == HISTORIES
+
+
+def test_the_table_has_a_row_for_each_kind_of_machine():
+    lines = list(table(1))
+    assert len(lines) == 2 + 9
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_floors_fall_with_the_length_of_the_history():
+    for floor in EFFECT_FLOORS.values():
+        at = [floor.at(n) for n in (5, 19, 20, 40, 1000)]
+        assert at == sorted(at, reverse=True)
+        assert (at[0], at[-1]) == (floor.short, floor.long)
