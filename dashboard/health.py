@@ -70,9 +70,16 @@ def _worker() -> str:
     return _recent(seen, "measuring worker")
 
 
+def _service_worker() -> str:
+    return _part("service worker")
+
+
 def _scheduler() -> str:
-    seen = Heartbeat.objects.filter(name="scheduler").values_list("seen_at", flat=True).first()
-    return _recent(seen, "scheduler")
+    return _part("scheduler")
+
+
+def _part(name: str) -> str:
+    return _recent(Heartbeat.objects.filter(name=name).values_list("seen_at", flat=True).first(), name)
 
 
 def _recent(seen: datetime | None, what: str) -> str:
@@ -88,5 +95,6 @@ CHECKS: dict[str, Callable[[], str]] = {
     "database": _database,
     "queue": _queue,
     "worker": _worker,
+    "service_worker": _service_worker,
     "scheduler": _scheduler,
 }

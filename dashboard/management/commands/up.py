@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import secrets
+import signal
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand
+from django.db import connections
+
+from dashboard.services import ServiceError
+from dashboard.services.instance import Hold, held, start_services
+from dashboard.services.limits import check_disk, check_port
+from dashboard.services.places import logs
+from dashboard.services.processes import Site, commands, program
+from dashboard.services.supervisor import Supervisor
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(BaseException):
+    """A signal asks for the end. No Exception: nothing on the way may take it for a failure."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Start the whole site: database, queue, web server, measuring worker, service worker and scheduler; "
+        "Ctrl-C ends them all. The port and the folder of the data are environment variables: "
+        "see docs/operations.md."
+    )
+    # The database isn't there yet.
+    requires_system_checks = ()
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--no-first-project",
+            dest="first_project",
+            action="store_false",
+            help="don't register this checkout as the project 'paceline' and don't measure it",
+        )
+
+    def handle(self, *, first_project: bool, **_options: Any) -> None:
+        site = Site.of(settings)
+        try:
+            with held(site.home) as hold:
+                check_git()
+                check_disk(site.home)
+                check_port(site.host, site.port)
+                self.serve(site, hold, first_project)
+        except ServiceError as error:
+            self.stderr.write(str(error))
+            sys.exit(1)
+
+    def serve(self, site: Site, hold: Hold, first_project: bool) -> None:
+        """Run until a signal ends it; whatever happens, nothing that was started here is left."""
+        supervisor = Supervisor(logs(site.home), self.tell)
+        with ended_by_signals():
+            try:
+                self.start(supervisor, site, first_project)
+                hold.announce("ready")
+                supervisor.watch()
+            except Ended:
+                self.stdout.write("\nStopping.")
+            finally:
+                ignore_signals()
+                supervisor.stop()
+                self.stdout.write("Everything has ended; nothing is lost.")
+
+    def start(self, supervisor: Supervisor, site: Site, first_project: bool) -> None:
+        self.stdout.write("Starting the database and the queue.")
+        start_services(supervisor, site)
+        password = make_administrator()
+        supervisor.start(program("web", site))
+        self.stdout.write(f"\n  Paceline answers at {settings.PACELINE_URL}")
+        if password:
+            self.stdout.write(f"  Sign in as admin with the password {password} (it is shown only now)")
+        self.stdout.write("  Ctrl-C ends it.\n\n")
+        for name in commands(site):
+            if name != "web":
+                supervisor.start(program(name, site))
+        if first_project:
+            self.measure_this_checkout()
+        connections.close_all()
+
+    def measure_this_checkout(self) -> None:
+        """So that a newcomer sees a real run appear."""
+
+    def tell(self, name: str, line: str) -> None:
+        self.stdout.write(f"{name:8} | {line}")
+
+
+def make_administrator() -> str | None:
+    """The password of a new administrator, which is kept as a hash only; None if there is one already."""
+    users = get_user_model()
+    if users.objects.filter(is_superuser=True).exists():
+        return None
+    password = secrets.token_urlsafe(12)
+    users.objects.create_superuser("admin", password=password)
+    return password
+
+
+def check_git() -> None:
+    try:
+        subprocess.run(["git", "--version"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        raise ServiceError("Paceline needs git; on Debian: apt install git") from None
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Inside, Ctrl-C, a polite kill and a closed terminal raise Ended."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        # A second Ctrl-C while this is under way must not leave half of the processes behind.
+        ignore_signals()
+        raise Ended
+
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number in ENDING:
+        # `nohup` has the closing of the terminal ignored, and that is to stay so.
+        if number != signal.SIGHUP or before[number] != signal.SIG_IGN:
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ignore_signals() -> None:
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import RequestFactory
+from django.utils import timezone
+from kombu import Connection
+
+from dashboard import health, runs
+from dashboard.dispatch import app
+from dashboard.models import Machine
+
+
+@pytest.fixture
+def get(rf: RequestFactory):
+    def get(view):
+        response = view(rf.get("/"))
+        return response.status_code, json.loads(response.content)
+
+    return get
+
+
+@pytest.fixture
+def everybody_lives(db: None) -> None:
+    runs.machine_seen("gpu-1", "default")
+    runs.part_seen("scheduler")
+    runs.part_seen("service worker")
+
+
+def test_a_process_that_answers_lives(get):
+    assert get(health.healthz) == (200, {"status": "ok"})
+
+
+def test_ready_when_every_part_reports(get, everybody_lives):
+    status, body = get(health.readyz)
+    assert (status, body["status"]) == (200, "ok")
+    assert {name: part["status"] for name, part in body["parts"].items()} == dict.fromkeys(
+        health.CHECKS, "ok"
+    )
+
+
+def test_a_site_that_nobody_has_reported_to_is_not_ready(get, db):
+    status, body = get(health.readyz)
+    assert status == 503
+    assert body["parts"]["worker"] == {"status": "down", "detail": "No measuring worker has reported yet."}
+    assert body["parts"]["database"]["status"] == "ok"
+
+
+def test_a_worker_that_fell_silent_is_told(get, everybody_lives):
+    Machine.objects.update(seen_at=timezone.now() - timedelta(seconds=75))
+    status, body = get(health.readyz)
+    assert status == 503
+    assert body["parts"]["worker"]["detail"].startswith("The last measuring worker reported 75 seconds ago")
+
+
+def test_a_queue_that_is_gone_is_told(get, everybody_lives, monkeypatch):
+    monkeypatch.setattr(app, "connection_for_write", lambda: Connection("redis+socket:///nowhere/redis.sock"))
+    status, body = get(health.readyz)
+    assert status == 503
+    assert body["parts"]["queue"] == {"status": "down", "detail": "The queue doesn't answer."}
+
+
+def test_a_database_that_is_gone_is_told_without_its_address(get, everybody_lives, monkeypatch):
+    monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
+    connection.close()
+    status, body = get(health.readyz)
+    assert status == 503
+    assert body["parts"]["database"] == {"status": "down", "detail": "The database doesn't answer."}
+    assert body["parts"]["queue"]["status"] == "ok"

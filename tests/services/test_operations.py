@@ -1,0 +1,44 @@
+"""docs/operations.md says what the code does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from dashboard.services.processes import CHECKOUT, Site, commands
+
+TEXT = (CHECKOUT / "docs/operations.md").read_text()
+
+
+def test_every_variable_of_the_settings_is_described():
+    settings = (CHECKOUT / "dashboard/settings.py").read_text()
+    read = re.findall(r"environment\.(?:text|integer|boolean|folder|words)\(\s*\"(\w+)\"", settings)
+    assert sorted(set(read)) == sorted(re.findall(r"(?m)^\| `([A-Z_]+)` \|", TEXT))
+
+
+def test_plain_defaults_are_those_of_the_settings():
+    settings = (CHECKOUT / "dashboard/settings.py").read_text()
+    plain = dict(
+        re.findall(r"environment\.(?:text|integer)\(\"(\w+)\", \"?([a-z\d][\w.@]*)\"?[,)]", settings)
+    )
+    described = dict(re.findall(r"(?m)^\| `([A-Z_]+)` \| ([^|]*?) \|", TEXT))
+    assert {name: described[name] for name in plain} == plain
+
+
+def test_every_process_is_described(tmp_path):
+    site = Site(home=tmp_path, machine="m", pool="p")
+    assert set(commands(site)) | {"postgres", "redis"} == set(re.findall(r"(?m)^\| `([a-z]+)` \|", TEXT))
+
+
+def test_the_command_of_a_measuring_host_is_the_one_that_is_started(tmp_path):
+    site = Site(home=tmp_path, machine="$PACELINE_MACHINE", pool="$PACELINE_POOL")
+    (block,) = re.findall(r"\.venv/bin/python -m (celery -A workers\.app worker (?:.|\n)*?)\n```", TEXT)
+    shown = block.replace("\\\n", " ").split()
+    assert shown == commands(site)["measure"][: len(shown)]
+
+
+def test_the_database_can_be_reached_by_hand(settings):
+    script = 'eval "$($0 -m dashboard.services)" && psql -Atc "select current_user"'
+    done = subprocess.run(["sh", "-c", script, sys.executable], cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.stdout == "paceline\n", done.stderr
