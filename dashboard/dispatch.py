@@ -1,0 +1,117 @@
+"""The queue: a bell that tells workers to look into the database, which holds the truth.
+
+A message may be lost, doubled or late and nothing breaks: the sweep rings again for what waits. So tasks are
+named, never imported, and sent only once the rows that they speak of are committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery import Celery
+from django.conf import settings
+from django.db import transaction
+from kombu.exceptions import ChannelError, OperationalError
+
+logger = logging.getLogger(__name__)
+
+MEASURE = "workers.measure"
+JUDGE = "workers.judge"
+RESOLVE = "workers.resolve_trigger"
+DELIVER = "workers.deliver"
+SWEEP = "workers.sweep"
+PULSE = "workers.pulse"
+
+SERVICE = "service"
+EVERY_SECONDS = 10
+MOST_RINGS = 100
+
+app = Celery("paceline", broker=settings.BROKER_URL, set_as_current=True)
+app.conf.update(
+    accept_content=["json"],
+    task_serializer="json",
+    result_backend=None,
+    task_ignore_result=True,
+    task_default_queue=SERVICE,
+    task_acks_late=False,
+    worker_prefetch_multiplier=1,
+    # A worker takes a message only when it can start it: its neighbour may be idle.
+    worker_disable_prefetch=True,
+    # A forked child hangs where its parent has run a torch operation.
+    worker_pool_start_method="spawn",
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_timeout=2,
+    broker_transport_options={
+        # Of no consequence for correctness: a message delivered twice finds nothing to claim.
+        "visibility_timeout": 3600,
+        # Kombu's own values let a restarted worker wait up to 100 s for what the dead one had taken.
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": 2,
+        "socket_timeout": 5,
+        "socket_keepalive": True,
+    },
+    beat_schedule_filename=str(settings.PACELINE_HOME / "schedule"),
+    beat_schedule={
+        name: {
+            "task": task,
+            "schedule": EVERY_SECONDS,
+            # While no service worker runs they pile up: only the newest is worth doing.
+            "options": {"queue": SERVICE, "expires": EVERY_SECONDS},
+        }
+        for name, task in {"sweep": SWEEP, "pulse": PULSE}.items()
+    },
+)
+
+
+def pool_queue(pool: str) -> str:
+    return f"pool.{pool}"
+
+
+def machine_queue(machine: str) -> str:
+    return f"machine.{machine}"
+
+
+def send(name: str, *args: Any, queue: str = SERVICE) -> None:
+    """Send a task once the current transaction is committed; at once where there is none."""
+    transaction.on_commit(lambda: _publish(name, args, queue, 1))
+
+
+def ring(pool: str, times: int = 1) -> None:
+    """Wake up to `times` workers of a pool, once the current transaction is committed."""
+    transaction.on_commit(lambda: _publish(MEASURE, (pool,), pool_queue(pool), min(times, MOST_RINGS)))
+
+
+def waiting(pool: str) -> int | None:
+    """How many bells of the pool nobody has heard yet; None where the queue can't be asked."""
+    connection: Any = app.connection_for_write()
+    try:
+        with connection:
+            # Kombu's channels have no common type.
+            channel: Any = connection.default_channel
+            return int(channel.queue_declare(pool_queue(pool), passive=True).message_count)
+    except ChannelError:
+        return 0  # The queue doesn't exist before its first message.
+    except (OperationalError, *connection.connection_errors) as error:
+        logger.warning("The queue can't be asked for its length: %s", error)
+        return None
+
+
+def _publish(name: str, args: tuple[Any, ...], queue: str, times: int) -> None:
+    """Never raises: the rows are committed, and what isn't sent now the sweep sends later."""
+    try:
+        with app.producer_or_acquire() as producer:
+            for _ in range(times):
+                # One retry, since the pooled connection may be of a broker that has restarted since.
+                app.send_task(
+                    name,
+                    args=list(args),
+                    queue=queue,
+                    producer=producer,
+                    retry=True,
+                    retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0},
+                )
+    except OperationalError as error:
+        logger.warning("The queue can't be reached, %s is sent by the next sweep: %s", name, error)

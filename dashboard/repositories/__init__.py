@@ -1,0 +1,34 @@
+"""The repositories of projects, read through bare mirrors; each failure is a RepositoryError, one sentence."""
+
+from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
+from dashboard.repositories.history import (
+    MOST_COMMITS,
+    Facts,
+    changed_files,
+    changed_lines,
+    check_revision,
+    facts,
+    manifests,
+    parse_range,
+    resolve,
+    select,
+)
+from dashboard.repositories.mirror import Mirror, mirror_of
+
+__all__ = [
+    "MOST_COMMITS",
+    "Facts",
+    "Mirror",
+    "RepositoryBusy",
+    "RepositoryError",
+    "Unreachable",
+    "changed_files",
+    "changed_lines",
+    "check_revision",
+    "facts",
+    "manifests",
+    "mirror_of",
+    "parse_range",
+    "resolve",
+    "select",
+]

@@ -1,0 +1,33 @@
+"""The states of a run: request, claim, advance, heartbeat, fail, cancel, requeue. See docs/flow.md."""
+
+from dashboard.runs.assignment import Assignment
+from dashboard.runs.errors import LeaseLost, RunError, WrongState
+from dashboard.runs.machines import machine_seen, part_seen
+from dashboard.runs.requests import request, request_all
+from dashboard.runs.resolving import resolve_trigger
+from dashboard.runs.sweeping import requeue_lost, ring_waiting, send_unjudged, send_unresolved, sweep
+from dashboard.runs.transitions import advance, cancel, claim, fail, finish, heartbeat, held
+
+__all__ = [
+    "Assignment",
+    "LeaseLost",
+    "RunError",
+    "WrongState",
+    "advance",
+    "cancel",
+    "claim",
+    "fail",
+    "finish",
+    "heartbeat",
+    "held",
+    "machine_seen",
+    "part_seen",
+    "request",
+    "request_all",
+    "requeue_lost",
+    "resolve_trigger",
+    "ring_waiting",
+    "send_unjudged",
+    "send_unresolved",
+    "sweep",
+]

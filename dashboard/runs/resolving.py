@@ -1,0 +1,186 @@
+"""From a trigger to runs: its revisions become commits, their manifests cases, each case a requested run."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from paceline import manifest as manifests
+from paceline.manifest import Benchmark, Manifest, ManifestError
+
+from dashboard import repositories
+from dashboard.models import Case, Commit, Project, Run, Trigger
+from dashboard.repositories import Facts, Mirror, RepositoryBusy, RepositoryError, Unreachable
+from dashboard.runs.requests import request_all
+
+# Nobody looks at the answer of a hook: what can't be reached just now is tried again for this long.
+UNATTENDED = (Trigger.Source.HOOK, Trigger.Source.SCHEDULE)
+PATIENCE = timedelta(minutes=15)
+# A new commit is measured before a backlog, what a schedule asks for after it.
+PRIORITY = {Trigger.Source.HOOK: 10, Trigger.Source.SCHEDULE: -10}
+
+
+@dataclass
+class Plan:
+    """Which benchmarks to measure at which commits, and a sentence for each commit that is left out."""
+
+    wanted: list[tuple[Facts, list[Benchmark]]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+
+def resolve_trigger(trigger_id: int) -> None:
+    """Turn a received trigger into runs, or refuse it with a sentence. Safe to repeat, also at once."""
+    trigger = Trigger.objects.select_related("project").filter(pk=trigger_id, state=Trigger.State.RECEIVED)
+    received = trigger.first()
+    if received is None:
+        return
+    try:
+        plan = make_plan(received)
+    except RepositoryBusy:
+        return  # The sweep sends it again.
+    except Unreachable as error:
+        if received.source in UNATTENDED and timezone.now() - received.received_at < PATIENCE:
+            return
+        _close(received, Trigger.State.REFUSED, str(error))
+    except (RepositoryError, ManifestError) as error:
+        _close(received, Trigger.State.REFUSED, str(error))
+    else:
+        _carry_out(received, plan)
+
+
+def make_plan(trigger: Trigger) -> Plan:
+    """Reads the repository, writes nothing. Raises RepositoryError, ManifestError."""
+    project = trigger.project
+    mirror = repositories.mirror_of(project)
+    mirror.fetch()
+    hashes = repositories.select(mirror, trigger.revisions)
+    plan = Plan()
+    for facts, manifest in _manifests(project, mirror, repositories.facts(mirror, hashes)):
+        try:
+            if isinstance(manifest, ManifestError):
+                raise manifest
+            plan.wanted.append((facts, _chosen(manifest, trigger.benchmarks, facts)))
+        except ManifestError as error:
+            if len(hashes) == 1:
+                raise
+            plan.skipped.append(str(error))
+    if not plan.wanted:
+        raise ManifestError(
+            f"None of the {len(hashes)} commits can be measured; the last: {plan.skipped[-1]}"
+        )
+    return plan
+
+
+def _manifests(
+    project: Project, mirror: Mirror, commits: list[Facts]
+) -> Iterable[tuple[Facts, Manifest | ManifestError]]:
+    """Each commit with its manifest, or with what is wrong with it."""
+    kept = project.manifest
+    texts = {} if kept else repositories.manifests(mirror, [facts.hash for facts in commits])
+    parsed: dict[str, Manifest | ManifestError] = {}
+    for facts in commits:
+        text = kept or texts.get(facts.hash)
+        if text is None:
+            yield facts, ManifestError(f"Commit {facts.hash[:10]} has no {manifests.FILE_NAME}.")
+            continue
+        if text not in parsed:
+            where = f"The manifest of {project}" if kept else f"{manifests.FILE_NAME} of {facts.hash[:10]}"
+            parsed[text] = _parsed(text, where)
+        yield facts, parsed[text]
+
+
+def _parsed(text: str, where: str) -> Manifest | ManifestError:
+    try:
+        return manifests.parse(text, where)
+    except ManifestError as error:
+        return error
+
+
+def _chosen(manifest: Manifest, names: list[str], facts: Facts) -> list[Benchmark]:
+    known = manifest.benchmarks
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}."
+            raise ManifestError(f"Commit {facts.hash[:10]} has no benchmark {name!r}; {hint}")
+    return [known[name] for name in dict.fromkeys(names or known)]
+
+
+def _carry_out(trigger: Trigger, plan: Plan) -> None:
+    with transaction.atomic():
+        # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
+        if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
+            return
+        commits = _commits(trigger.project, [facts for facts, _ in plan.wanted])
+        wanted = [
+            (commits[facts.hash], _case(trigger.project, benchmark, case), benchmark)
+            for facts, benchmarks in plan.wanted
+            for benchmark in benchmarks
+            for case in benchmark.cases
+        ]
+        if trigger.source in UNATTENDED:
+            wanted = _unmeasured(wanted)
+        runs = request_all(wanted, priority=PRIORITY.get(Trigger.Source(trigger.source), 0), trigger=trigger)
+        _close(trigger, Trigger.State.RESOLVED, _summary(runs, plan))
+
+
+def _commits(project: Project, found: list[Facts]) -> dict[str, Commit]:
+    rows = [
+        Commit(
+            project=project,
+            hash=facts.hash,
+            parents=facts.parents,
+            branch=facts.branch,
+            position=facts.position,
+            subject=facts.subject,
+            author=facts.author[:200],
+            committed_at=facts.committed_at,
+        )
+        for facts in found
+    ]
+    # A commit that was known from another branch may have reached the project's own since.
+    Commit.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["project", "hash"], update_fields=["branch", "position"]
+    )
+    hashes = [facts.hash for facts in found]
+    return {commit.hash: commit for commit in project.commits.filter(hash__in=hashes)}
+
+
+def _case(project: Project, benchmark: Benchmark, case: manifests.Case) -> Case:
+    return Case.objects.get_or_create(
+        project=project, benchmark=benchmark.name, key=case.key, defaults={"params": dict(case.params)}
+    )[0]
+
+
+def _unmeasured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tuple[Commit, Case, Benchmark]]:
+    done = Run.objects.filter(
+        commit__in={commit.pk for commit, _, _ in wanted},
+        pool__name=settings.PACELINE_POOL,
+        state=Run.State.DONE,
+        quick=False,
+    )
+    measured = set(done.values_list("commit", "case", "version"))
+    return [item for item in wanted if (item[0].pk, item[1].pk, item[2].version) not in measured]
+
+
+def _summary(runs: list[Run], plan: Plan) -> str:
+    commits = len({run.commit_id for run in runs})
+    said = f"{_count(len(runs), 'run')} at {_count(commits, 'commit')}."
+    if not runs:
+        said = "Nothing to do: every case is measured at these commits already."
+    return " ".join([said, *(f"Left out: {sentence}" for sentence in plan.skipped)])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _close(trigger: Trigger, state: Trigger.State, detail: str) -> None:
+    Trigger.objects.filter(pk=trigger.pk, state=Trigger.State.RECEIVED).update(
+        state=state, detail=detail, resolved_at=timezone.now()
+    )

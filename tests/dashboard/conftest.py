@@ -1,0 +1,112 @@
+"""Rows and repositories that the tests of runs, ingest, triggers and commands share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+from paceline import manifest
+from paceline.manifest import Benchmark
+
+from dashboard import runs
+from dashboard.models import Case, Commit, Project, Run
+
+MANIFEST = """
+[benchmarks.tiny]
+version = 1
+script = "train.py"
+steps = 100
+repetitions = 3
+time_limit = 60
+cases = [ { size = 1 }, { size = 2 } ]
+
+[benchmarks.other]
+version = 4
+script = "other.py"
+steps = 10
+"""
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(slug="snakes", repository="/nowhere", hook_secret="a secret")
+
+
+@pytest.fixture
+def benchmark() -> Benchmark:
+    return manifest.parse(MANIFEST, "test").benchmarks["tiny"]
+
+
+@pytest.fixture
+def case(project: Project, benchmark: Benchmark) -> Case:
+    first = benchmark.cases[0]
+    return project.cases.create(benchmark="tiny", key=first.key, params=dict(first.params))
+
+
+@pytest.fixture
+def make_commit(project: Project) -> Callable[[int], Commit]:
+    def make(position: int) -> Commit:
+        return project.commits.create(
+            hash=f"{position:040x}", branch="main", position=position, committed_at=timezone.now()
+        )
+
+    return make
+
+
+@pytest.fixture
+def run(make_commit: Callable[[int], Commit], case: Case, benchmark: Benchmark) -> Run:
+    return runs.request(make_commit(1), case, benchmark)
+
+
+class Repository:
+    """A git repository with a work tree, made of real commits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *arguments: str, **environment: str) -> str:
+        identity = {
+            name: "Ada <ada@example.org>".split(" <")[0] if name.endswith("NAME") else "ada@example.org"
+            for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
+        }
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=self.folder,
+            env={**os.environ, **identity, **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def commit(self, subject: str, **files: str) -> str:
+        """Commit files (their names with `_` for `.`) and return the hash."""
+        for name, text in files.items():
+            (self.folder / name.replace("_", ".")).write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", subject)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """Two commits; the first has no manifest yet."""
+    made = Repository(tmp_path / "repository")
+    made.commit("Begin", train_py="print(1)\n")
+    made.commit("Add a manifest", paceline_toml=MANIFEST)
+    return made
+
+
+@pytest.fixture
+def tracked(repository: Repository, project: Project) -> Project:
+    """The project of that repository, with a mirror folder of its own in each test."""
+    project.slug = f"tracked-{repository.folder.parent.name}"[:60]
+    project.repository = str(repository.folder)
+    project.save()
+    return project
