@@ -12,6 +12,7 @@ from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from kombu.exceptions import OperationalError
 
 from dashboard.dispatch import app
 from dashboard.models import Heartbeat, Machine
@@ -60,7 +61,7 @@ def _queue() -> str:
     try:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=1, interval_start=0, timeout=2)
-    except app.connection_for_write().recoverable_connection_errors as error:
+    except (OperationalError, OSError) as error:
         raise NotReady("The queue doesn't answer.") from error
     return "answers"
 

@@ -38,6 +38,9 @@ def main(root: Path) -> int:
     except (SetUpError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrupted; the next make goes on with it.\n")
+        return 130
     finally:
         os.close(folder)
     return 0
