@@ -1,0 +1,26 @@
+"""A small worker, to be killed: `python -m tests.workers.launcher LOCK CODE` runs the code as a tree."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from workers import locks, processes
+
+
+def forward(data: bytes) -> None:
+    os.write(1, data)
+
+
+def main() -> None:
+    lock, code = Path(sys.argv[1]), sys.argv[2]
+    with locks.attempt(lock) as held:
+        command = [sys.executable, "-I", "-S", "-c", code]
+        order = processes.Order(command, Path.cwd(), {}, time_limit=600, lock=held, grace=1)
+        processes.run(order, forward, threading.Event())
+
+
+if __name__ == "__main__":
+    main()

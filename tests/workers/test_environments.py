@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.workers.wheels import wheel
+from workers import environments, requirements
+from workers.environments import WHOLE, Environments
+from workers.errors import BuildError, Stopped
+from workers.logs import Log
+
+SURROUNDINGS = {"PIP_NO_INDEX": "1", "DATABASE_URL": "postgresql:///secret"}
+
+
+@pytest.fixture
+def commit(tmp_path: Path) -> Path:
+    """A checkout whose requirements install a module `tiny`."""
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "requirements.txt").write_text(wheel(tmp_path / "wheels", "tiny", "SIZE = 3"))
+    return tmp_path / "checkout"
+
+
+def kept_at(home: Path, log: Log | None = None) -> Environments:
+    return Environments(home, log or Log(), surroundings=SURROUNDINGS)
+
+
+def test_without_requirements_the_workers_own_is_used(tmp_path: Path) -> None:
+    assert kept_at(tmp_path).python(tmp_path, ()) == Path(sys.executable)
+
+
+def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
+    log = Log()
+    python = kept_at(tmp_path, log).python(commit, ["requirements.txt"])
+    code = "import tiny, psutil; print(tiny.SIZE, psutil.Process().memory_info().rss > 0)"
+    assert subprocess.check_output([python, "-c", code], text=True) == "3 True\n"
+    assert "Successfully installed tiny-1.0" in log.finish()
+    # The second time nothing is said, since nothing is done.
+    assert kept_at(tmp_path, again := Log()).python(commit, ["requirements.txt"]) == python
+    assert again.finish() == ""
+    # Scripts of the environment start with the path that it was built at.
+    assert (
+        subprocess.run([python.parent / "pip", "--version"], check=False, capture_output=True).returncode == 0
+    )
+    marked = json.loads((python.parent.parent / WHOLE).read_text())
+    assert list(marked["requirements"]) == ["requirements.txt"]
+
+
+def test_one_that_was_interrupted_does_not_count(tmp_path: Path, commit: Path) -> None:
+    key = requirements.key(requirements.read(commit, ["requirements.txt"]))[:32]
+    (tmp_path / "environments" / key / "bin").mkdir(parents=True)
+    assert not environments.listed(tmp_path)[0].whole
+    python = kept_at(tmp_path).python(commit, ["requirements.txt"])
+    assert python.exists()
+    assert environments.listed(tmp_path)[0].whole
+
+
+def test_pips_reason_is_told(tmp_path: Path, commit: Path) -> None:
+    (commit / "requirements.txt").write_text("no-such-package==1.0\n")
+    with pytest.raises(BuildError, match=r"can't be built: No matching distribution found for no-such-pack"):
+        kept_at(tmp_path).python(commit, ["requirements.txt"])
+
+
+def test_a_run_that_is_no_longer_ours_stops_the_build(tmp_path: Path, commit: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Stopped):
+        Environments(tmp_path, Log(), stop).python(commit, ["requirements.txt"])
+
+
+def test_the_build_sees_how_packages_are_reached_and_no_more(tmp_path: Path) -> None:
+    seen = kept_at(tmp_path).surroundings_of_pip()
+    assert seen["PIP_NO_INDEX"] == "1"
+    assert "DATABASE_URL" not in seen
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"The requirements file 'requirements.txt' is not a file of this"):
+        kept_at(tmp_path).python(tmp_path, ["requirements.txt"])
+
+
+def test_a_file_out_of_the_checkout_is_refused(commit: Path) -> None:
+    (commit / "requirements.txt").write_text("-r ../../etc/passwd\n")
+    with pytest.raises(BuildError, match="leads out of the checkout"):
+        requirements.read(commit, ["requirements.txt"])
+
+
+@pytest.mark.parametrize("line", ["-r more.txt", "-rmore.txt", "--requirement=more.txt", "-c more.txt # why"])
+def test_an_included_file_makes_another_key(commit: Path, line: str) -> None:
+    (commit / "requirements.txt").write_text(line + "\n")
+    (commit / "more.txt").write_text("a==1")
+    before = requirements.key(requirements.read(commit, ["requirements.txt"]))
+    (commit / "more.txt").write_text("a==2")
+    assert requirements.key(requirements.read(commit, ["requirements.txt"])) != before
+
+
+@pytest.mark.parametrize("line", ["-e .", "--editable ./lib", "./lib", "."])
+def test_code_of_the_commit_is_not_put_into_a_kept_environment(commit: Path, line: str) -> None:
+    (commit / "requirements.txt").write_text(f"numpy\n{line}\n")
+    with pytest.raises(BuildError, match=r"requirements.txt line 2 installs a folder of the checkout"):
+        requirements.read(commit, ["requirements.txt"])
+
+
+def test_files_that_include_each_other_are_read_once(commit: Path) -> None:
+    (commit / "requirements.txt").write_text("-r more.txt\n")
+    (commit / "more.txt").write_text("-r requirements.txt\n")
+    assert list(requirements.read(commit, ["requirements.txt"])) == ["requirements.txt", "more.txt"]

@@ -1,0 +1,95 @@
+"""What a launch passes on, and how its untrusted files are read; test_measuring runs the harness."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from workers import launching
+from workers.errors import BadDocumentError, NoDocumentError
+from workers.launching import Measurement, Progress
+
+SECRETS = {"DATABASE_URL": "a", "BROKER_URL": "b", "SECRET_KEY": "c", "EMAIL_URL": "d", "GITHUB_TOKEN": "e"}
+
+
+def test_the_measured_processes_see_a_built_environment(tmp_path: Path) -> None:
+    seen = launching.environment(Path("/env/bin/python"), tmp_path, {**SECRETS, "CUDA_VISIBLE_DEVICES": "1"})
+    assert set(seen) == {"PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "CUDA_VISIBLE_DEVICES"}
+    assert seen["PATH"].startswith("/env/bin:")
+    assert Path(seen["TMPDIR"]).is_dir()
+
+
+def test_the_harness_is_imported_from_a_folder_with_nothing_else_of_ours(tmp_path: Path) -> None:
+    packages = [path.parent.name for path in launching.harness(tmp_path).glob("*/__init__.py")]
+    assert packages == ["paceline"]
+
+
+def test_parameters_are_passed_as_json(tmp_path: Path) -> None:
+    params = {"variant": "1", "size": 2, "fast": True}
+    what = Measurement("snake", params, 3, True, 60, tmp_path, Path("/env/bin/python"))
+    words = what.command(tmp_path)
+    assert words[:6] == ["/env/bin/python", "-P", "-m", "paceline", "run", "snake"]
+    assert words[6:9] == ['--set=variant="1"', "--set=size=2", "--set=fast=true"]
+    assert "--quick" in words
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(1, "ended with exit status 1"), (139, "was ended by signal 11 (SIGSEGV)"), (255, "ended with exit st")],
+)
+def test_the_way_of_ending_is_a_few_words(status: int, words: str) -> None:
+    assert launching.way_of_ending(status).startswith(words)
+
+
+def test_a_missing_document_is_a_failure_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(NoDocumentError):
+        launching.document(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "huge"])
+def test_a_document_that_is_no_plain_file_of_sensible_size_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "document.json"
+    if kind == "link":
+        path.symlink_to("/etc/hostname")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(launching.LARGEST_DOCUMENT + 1)
+    with pytest.raises(BadDocumentError, match="The document can't be read"):
+        launching.document(tmp_path)
+
+
+def test_progress_is_read(tmp_path: Path) -> None:
+    (tmp_path / "progress.json").write_text('{"fraction": 0.4, "text": "repetition 2 of 5"}')
+    assert launching.progress(tmp_path) == Progress(0.4, "repetition 2 of 5")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "7", '{"fraction": NaN, "text": ""}', '{"fraction": null, "text": ""}', "[" * 999],
+)
+def test_progress_that_makes_no_sense_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "progress.json").write_text(text)
+    assert launching.progress(tmp_path) is None
+
+
+def test_progress_is_kept_within_bounds(tmp_path: Path) -> None:
+    (tmp_path / "progress.json").write_text('{"fraction": 7, "text": "' + "x" * 999 + '"}')
+    read = launching.progress(tmp_path)
+    assert read is not None
+    assert (read.fraction, len(read.text)) == (1.0, 200)
+
+
+def test_what_dead_runs_left_is_removed(tmp_path: Path) -> None:
+    left = launching.scratch_folder(tmp_path, "gpu-1")
+    (left / "file").write_text("")
+    scratch = launching.scratch_folder(tmp_path, "gpu-1")
+    assert not left.exists()
+    assert stat.S_IMODE(scratch.stat().st_mode) == 0o700
+    scratch.rmdir()

@@ -1,0 +1,15 @@
+"""The Celery app with every task registered: `celery -A workers.app worker -Q pool.default`."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+
+from dashboard.dispatch import app
+
+__all__ = ["app"]
+
+app.conf.imports = ("workers.tasks", "workers.presence")
+# Celery sets Django up before it imports them. A child of the pool is a fresh interpreter and comes here too.
+app.loader.import_default_modules()

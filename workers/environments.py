@@ -1,0 +1,153 @@
+"""The interpreter that a commit is measured with: the worker's own, or one built from its requirements.
+
+A built environment is kept under the key of its requirements; one that is not marked as whole does not exist.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workers import locks, processes, requirements
+from workers.errors import BuildError, Stopped
+from workers.logs import Log
+
+BUILD_SECONDS = 3600
+# Written last. Nothing is renamed, since the scripts of an environment hold the path it was built at.
+WHOLE = "paceline-environment.json"
+# What the harness reads memory and devices with, beside the standard library.
+INSTRUMENTS = ("psutil", "pynvml")
+PASSED_ON = (
+    *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("REQUESTS_CA_BUNDLE", "CUDA_HOME", "LD_LIBRARY_PATH"),
+)
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A built environment, or (`whole` false) the rest of an interrupted build; `used_at` is a Unix time."""
+
+    folder: Path
+    whole: bool
+    used_at: float
+
+
+@dataclass(frozen=True)
+class Environments:
+    """The built environments under a home."""
+
+    home: Path
+    log: Log
+    stop: threading.Event = field(default_factory=threading.Event)
+    surroundings: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def python(self, checkout: Path, names: Sequence[str]) -> Path:
+        """The interpreter for the commit in `checkout`; `names` are its requirements files, if any.
+
+        Raises BuildError with pip's reason, Stopped where the run is no longer ours.
+        """
+        if not names:
+            return Path(sys.executable)
+        texts = requirements.read(checkout, names)
+        folder = self.home / "environments" / requirements.key(texts)[:32]
+        try:
+            with locks.hold(folder.with_suffix(".lock"), patience=BUILD_SECONDS):
+                if not (folder / WHOLE).exists():
+                    self.build(folder, checkout, names, texts)
+        except TimeoutError as error:
+            raise BuildError(f"The environment is being built elsewhere: {error}.") from error
+        # Its age of use, for who prunes.
+        os.utime(folder / WHOLE)
+        return folder / "bin" / "python"
+
+    def build(self, folder: Path, checkout: Path, names: Sequence[str], texts: dict[str, str]) -> None:
+        """Make the environment anew, and mark it once it is whole."""
+        started = time.monotonic()
+        self.log.say(f"building the environment of {', '.join(texts)}")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        self.execute([sys.executable, "-I", "-m", "venv", str(folder)], checkout)
+        files = [word for name in names for word in ("-r", name)]
+        pip = [str(folder / "bin" / "python"), "-I", "-m", "pip", "--no-input", "install"]
+        self.execute([*pip, "--progress-bar", "off", *files], checkout)
+        lend_instruments(site_packages(folder))
+        draft = folder / f"{WHOLE}.draft"
+        draft.write_text(json.dumps({"requirements": texts, "python": sys.version, "built_at": time.time()}))
+        draft.rename(folder / WHOLE)
+        self.log.say(f"the environment was built in {time.monotonic() - started:.0f} s")
+
+    def execute(self, command: list[str], checkout: Path) -> None:
+        """Run one command of the build, its output into the run's log."""
+        said = Log()
+        order = processes.Order(command, checkout, self.surroundings_of_pip(), time_limit=BUILD_SECONDS)
+        ended = processes.run(order, both(said.write, self.log.write), self.stop)
+        if ended.stopped:
+            raise Stopped
+        if ended.timed_out:
+            raise BuildError(f"The environment was not built within {BUILD_SECONDS} s.")
+        if ended.status != 0:
+            raise BuildError(f"The environment can't be built: {pip_reason(said)}")
+
+    def surroundings_of_pip(self) -> dict[str, str]:
+        """All that pip and the builds it starts see of this process: how packages are reached."""
+        cache = self.home / "environments" / "home"
+        cache.mkdir(parents=True, exist_ok=True)
+        passed_on = {
+            name: value
+            for name, value in self.surroundings.items()
+            if name in PASSED_ON or name.startswith("PIP_")
+        }
+        return {"PATH": PATH, "HOME": str(cache), "LANG": "C.UTF-8", **passed_on}
+
+
+def listed(home: Path) -> list[Kept]:
+    """What stands under `home`, longest unused first."""
+    folders = [path for path in (home / "environments").glob("*") if path.is_dir() and path.name != "home"]
+    return sorted((kept(folder) for folder in folders), key=lambda one: one.used_at)
+
+
+def kept(folder: Path) -> Kept:
+    mark = folder / WHOLE
+    whole = mark.exists()
+    return Kept(folder, whole, (mark if whole else folder).stat().st_mtime)
+
+
+def site_packages(folder: Path) -> Path:
+    """Where the environment's packages lie."""
+    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def lend_instruments(packages: Path) -> None:
+    """Give the environment the worker's instruments, unless the commit requires its own."""
+    for name in INSTRUMENTS:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None or any(packages.glob(f"{name}*")):
+            continue
+        origin = Path(spec.origin)
+        if origin.name == "__init__.py":
+            left_out = shutil.ignore_patterns("__pycache__", "tests")
+            shutil.copytree(origin.parent, packages / name, ignore=left_out)
+        else:
+            shutil.copy(origin, packages / origin.name)
+
+
+def both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    def write(data: bytes) -> None:
+        first(data)
+        second(data)
+
+    return write
+
+
+def pip_reason(said: Log) -> str:
+    """pip's last line, without the word before it."""
+    return said.last_line().removeprefix("ERROR: ") or "pip gave no reason"

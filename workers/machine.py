@@ -1,0 +1,112 @@
+"""The machine that measures: what it is, and its lock."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from workers import locks
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One device as its driver names it."""
+
+    name: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a result depends on beside the code; None where the machine does not tell."""
+
+    cpu_model: str | None
+    cpu_count: int | None
+    memory_bytes: int
+    gpus: tuple[Gpu, ...]
+    driver: str | None
+    os: str
+    kernel: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON keeps it."""
+        return {**asdict(self), "gpus": [asdict(gpu) for gpu in self.gpus]}
+
+
+def exclusive(home: Path, machine: str) -> AbstractContextManager[int | None]:
+    """The machine for one measurement alone: a lock's file descriptor, or None where it is taken.
+
+    All workers of a machine share one home, so however many there are, one measures at a time.
+    """
+    return locks.attempt(home / "locks" / f"{safe_name(machine)}.lock")
+
+
+def safe_name(name: str) -> str:
+    """A name that is one path component, whatever stands in `name`."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100] or "_"
+
+
+def fingerprint() -> Fingerprint:
+    """The machine as it is now."""
+    gpus, driver = devices()
+    return Fingerprint(
+        cpu_model=cpu_model(),
+        # As many as this process may use: fewer than the host has, in a container with a CPU set.
+        cpu_count=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        gpus=gpus,
+        driver=driver,
+        os=operating_system(),
+        kernel=platform.release(),
+    )
+
+
+def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
+    """The first processor's name; ARM hosts have none."""
+    try:
+        lines = cpuinfo.read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, None) or platform.processor() or None
+
+
+def operating_system() -> str:
+    """As /etc/os-release names it."""
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()
+
+
+def devices() -> tuple[tuple[Gpu, ...], str | None]:
+    """The GPUs and the driver's version; none where NVML or its driver is absent."""
+    try:
+        import pynvml
+    except ImportError:
+        return (), None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return (), None
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        gpus = tuple(
+            Gpu(text(pynvml.nvmlDeviceGetName(handle)), int(pynvml.nvmlDeviceGetMemoryInfo(handle).total))
+            for handle in handles
+        )
+        return gpus, text(pynvml.nvmlSystemGetDriverVersion())
+    except pynvml.NVMLError:
+        return (), None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def text(value: str | bytes) -> str:
+    """Older bindings return bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,71 @@
+"""The requirements of a commit: their files, what stands in these, and the key of what they make."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shlex
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from workers.checkout import text_inside
+from workers.errors import BuildError, CheckoutError
+
+INCLUDES = ("-r", "--requirement", "-c", "--constraint")
+MOST_FILES = 50
+
+
+def read(checkout: Path, names: Sequence[str]) -> dict[str, str]:
+    """Name -> text of the files that the manifest names and of all that they include, in order."""
+    texts: dict[str, str] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name in texts:
+            continue
+        try:
+            texts[name] = text_inside(checkout, name, "The requirements file")
+        except CheckoutError as error:
+            raise BuildError(str(error)) from error
+        if len(texts) > MOST_FILES:
+            raise BuildError(f"The requirements include more than {MOST_FILES} files.")
+        waiting.extend(included(name, texts[name]))
+    return texts
+
+
+def included(name: str, text: str) -> list[str]:
+    """The files that a requirements file includes, relative to the checkout."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = words_of(line)
+        if not words:
+            continue
+        if words[0] in INCLUDES and len(words) > 1:
+            found.append(str(PurePosixPath(name).parent / words[1]))
+        elif words[0] in ("-e", "--editable") or words[0].startswith((".", "-e")):
+            # A cached environment that holds code of one commit would measure it for every other.
+            raise BuildError(
+                f"{name} line {number} installs a folder of the checkout: a kept environment can't hold it."
+            )
+    return found
+
+
+def words_of(line: str) -> list[str]:
+    """The words before a comment; `--requirement=x` and `-rx` count as two."""
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        return line.split()
+    if words and words[0].startswith(("--requirement=", "--constraint=")):
+        return words[0].split("=", 1)
+    if words and words[0][:2] in ("-r", "-c") and len(words[0]) > 2:
+        return [words[0][:2], words[0][2:]]
+    return words
+
+
+def key(texts: dict[str, str]) -> str:
+    """Names an environment by what it is made of: the texts and the interpreter."""
+    digest = hashlib.sha256()
+    for part in (platform.python_version(), platform.machine(), *(x for item in texts.items() for x in item)):
+        digest.update(len(part).to_bytes(8, "big") + part.encode())
+    return digest.hexdigest()

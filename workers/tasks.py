@@ -1,0 +1,47 @@
+"""The tasks: a few lines each. What they are about is in Postgres; retry is decided by exception class."""
+
+from __future__ import annotations
+
+from django.db import InterfaceError, OperationalError
+
+from dashboard import alerts, dispatch, regressions, runs
+from dashboard.dispatch import app
+from workers import measuring
+
+# Passing troubles. What is given up here is sent again by a later sweep.
+PASSING = (OperationalError, InterfaceError, runs.Busy)
+
+
+@app.task(name=dispatch.MEASURE)
+def measure(pool: str) -> None:
+    """A bell: carry one run of the pool, then ring for the next. Finding none, it rings for nobody."""
+    if measuring.measure_next(pool):
+        dispatch.ring(pool)
+
+
+@app.task(name=dispatch.JUDGE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+def judge(run_id: int) -> None:
+    regressions.judge_run(run_id)
+
+
+@app.task(name=dispatch.RESOLVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+def resolve_trigger(trigger_id: int) -> None:
+    runs.resolve_trigger(trigger_id)
+
+
+@app.task(name=dispatch.DELIVER, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+def deliver(delivery_id: int) -> None:
+    alerts.deliver(delivery_id)
+
+
+@app.task(name=dispatch.SWEEP)
+def sweep() -> None:
+    runs.sweep()
+    for delivery_id in alerts.due():
+        dispatch.send(dispatch.DELIVER, delivery_id)
+
+
+@app.task(name=dispatch.PULSE)
+def pulse() -> None:
+    """Sent by the scheduler, so it proves that the scheduler lives."""
+    runs.part_seen("scheduler")
