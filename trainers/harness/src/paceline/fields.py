@@ -106,9 +106,9 @@ class Fields:
         value = self.optional_integer(key, minimum=minimum, maximum=maximum)
         return default if value is None else value
 
-    def required_integer(self, key: str, *, minimum: int) -> int:
+    def required_integer(self, key: str, *, minimum: int, maximum: int = 10**12) -> int:
         """Return an integer that must be there."""
-        value = self.optional_integer(key, minimum=minimum)
+        value = self.optional_integer(key, minimum=minimum, maximum=maximum)
         if value is None:
             raise self.error(key, "is missing")
         return value

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 FILE_NAME = "paceline.toml"
+STEPS_LIMIT = 1_000_000  # every step's time is kept in memory while it is measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
     _refuse_outside(fields, "script", script)
     params = fields.scalars("params") or {}
     warmup = fields.integer("warmup_steps", 0, minimum=0)
-    steps = fields.required_integer("steps", minimum=1)
+    steps = fields.required_integer("steps", minimum=1, maximum=STEPS_LIMIT)
     benchmark = Benchmark(
         name=name,
         version=fields.required_integer("version", minimum=1),
@@ -191,7 +192,7 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
         cases=_cases(fields, params),
         warmup_steps=warmup,
         steps=steps,
-        counting_steps=fields.integer("counting_steps", min(steps, 200), minimum=1),
+        counting_steps=fields.integer("counting_steps", min(steps, 200), minimum=1, maximum=STEPS_LIMIT),
         counting_warmup_steps=fields.integer("counting_warmup_steps", warmup, minimum=0),
         countings=fields.integer("countings", 2, minimum=1, maximum=2),
         repetitions=fields.integer("repetitions", 5, minimum=1, maximum=100),
@@ -253,9 +254,9 @@ def _quick(fields: Fields | None) -> Quick:
     if fields is None:
         return Quick()
     quick = Quick(
-        steps=fields.optional_integer("steps", minimum=1),
+        steps=fields.optional_integer("steps", minimum=1, maximum=STEPS_LIMIT),
         warmup_steps=fields.optional_integer("warmup_steps", minimum=0),
-        counting_steps=fields.optional_integer("counting_steps", minimum=1),
+        counting_steps=fields.optional_integer("counting_steps", minimum=1, maximum=STEPS_LIMIT),
         counting_warmup_steps=fields.optional_integer("counting_warmup_steps", minimum=0),
         repetitions=fields.optional_integer("repetitions", minimum=1),
         params=fields.scalars("params"),

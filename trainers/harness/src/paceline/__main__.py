@@ -1,0 +1,188 @@
+"""The command line: list, run, show, compare."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from . import __version__, compare, document, manifest, protocol, show
+from .fields import ManifestError, Scalar, check_scalar
+from .process import MeasurementError
+
+
+class EndedError(Exception):
+    """Somebody told the harness to end."""
+
+
+def main() -> int:
+    """Run one command; errors of the caller's are one sentence on stderr and exit status 1."""
+    arguments = _parser().parse_args()
+    try:
+        return int(arguments.command(arguments))
+    except MeasurementError as failure:
+        if failure.output:
+            print(f"--- the last lines of its output\n{failure.output}\n---", file=sys.stderr)
+        return _fail(str(failure))
+    except (ManifestError, document.DocumentError, compare.ComparisonError, EndedError) as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{error.filename or 'file'}: {error.strerror or error}")
+
+
+def _fail(sentence: str) -> int:
+    print(f"paceline: {sentence}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="paceline", description="Measures training code.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    listing = commands.add_parser("list", help="list the manifest's benchmarks and cases")
+    listing.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
+    listing.set_defaults(command=_list)
+    _add_run(commands.add_parser("run", help="measure a case and write its document"))
+    showing = commands.add_parser("show", help="show a document as tables")
+    showing.add_argument("document", type=Path)
+    showing.set_defaults(command=_show)
+    comparing = commands.add_parser(
+        "compare", help="compare two documents: ratios with intervals, ~ for none"
+    )
+    comparing.add_argument("before", type=Path)
+    comparing.add_argument("after", type=Path)
+    comparing.set_defaults(command=_compare)
+    return parser
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    run.add_argument("name", help="a benchmark of the manifest")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="choose or change a case"
+    )
+    run.add_argument("--repetitions", type=int, metavar="R", help="instead of the manifest's")
+    run.add_argument(
+        "--quick", action="store_true", help="a short look: the manifest's quick table, no guard"
+    )
+    run.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
+    run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
+    run.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
+    run.add_argument("--folder", type=Path, help="where scripts are found; default: the manifest's folder")
+    run.add_argument("--watch-stdin", action="store_true", help="end when the standard input does")
+    run.set_defaults(command=_run)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    found = manifest.load(arguments.manifest or manifest.find(Path.cwd()))
+    for benchmark in found.benchmarks.values():
+        print(f"{benchmark.name}  version {benchmark.version}, {benchmark.script}, {benchmark.steps} steps")
+        for case in benchmark.cases:
+            print(f"  {case.key}" if case.key else "  (no parameters)")
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    print(show.table(document.read(arguments.document.read_bytes())))
+    return 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    before, after = (document.read(path.read_bytes()) for path in (arguments.before, arguments.after))
+    print(compare.table(before, after))
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    _end_on_signals()
+    if arguments.watch_stdin:
+        threading.Thread(target=_watch_stdin, daemon=True).start()
+    request = _request(arguments)
+    progress = _Progress(arguments.progress)
+    raw = protocol.measure(request, progress)
+    if arguments.document:
+        measured = document.write(raw, arguments.document)
+    else:
+        measured = document.read(json.dumps(raw))
+    progress(1.0, "done")
+    print(show.table(measured))
+    return 0
+
+
+def _request(arguments: argparse.Namespace) -> protocol.Request:
+    path = arguments.manifest or manifest.find(Path.cwd())
+    found = manifest.load(path)
+    if arguments.name not in found.benchmarks:
+        known = ", ".join(found.benchmarks)
+        raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {known}")
+    benchmark = found.benchmarks[arguments.name]
+    case = benchmark.case(_settings(arguments.set))
+    if arguments.quick:
+        case = replace(case, params={**case.params, **(benchmark.quick.params or {})})
+        benchmark = benchmark.quickened()
+    if arguments.repetitions is not None:
+        if not 1 <= arguments.repetitions <= 100:
+            raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")
+        benchmark = replace(benchmark, repetitions=arguments.repetitions)
+    folder = (arguments.folder or path.parent).resolve()
+    if not (folder / benchmark.script).is_file():
+        raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
+    return protocol.Request(benchmark, case, folder, arguments.quick)
+
+
+def _settings(spellings: list[str]) -> dict[str, Scalar]:
+    settings: dict[str, Scalar] = {}
+    for spelling in spellings:
+        name, equals, text = spelling.partition("=")
+        if not equals or not name.isidentifier():
+            raise ManifestError(f"--set {spelling!r} must be KEY=VALUE")
+        error = ManifestError(f"--set {name}: must be a number, a boolean, or a string without comma")
+        try:
+            settings[name] = check_scalar(json.loads(text), error)
+        except ValueError:
+            settings[name] = check_scalar(text, error)
+    return settings
+
+
+class _Progress:
+    """Keeps a progress file, replaced whole; on a terminal also a line."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._before = ""
+
+    def __call__(self, fraction: float, text: str) -> None:
+        if self._path is not None:
+            partial = self._path.with_name(f".{self._path.name}.partial")
+            partial.write_text(json.dumps({"fraction": fraction, "text": text}))
+            partial.replace(self._path)
+        if text != self._before:
+            self._before = text
+            print(f"paceline: {text}", file=sys.stderr, flush=True)
+
+
+def _end_on_signals() -> None:
+    def end(number: int, _: FrameType | None) -> None:
+        # Only once: a second signal must not interrupt the ending itself.
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
+        raise EndedError(f"was told to end by {signal.Signals(number).name}")
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+
+
+def _watch_stdin() -> None:
+    """End by SIGTERM when whoever started us is gone and the pipe to it closes."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""From the repetitions' results to the document: one sample per repetition, their median and interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import __version__, counters, doubts, metrics
+from .document import FORMAT
+from .process import MeasurementError
+from .statistics import median, median_interval, slope
+
+if TYPE_CHECKING:
+    from .protocol import Request, Timed
+
+Raw = dict[str, Any]
+Samples = dict[tuple[str, str | None], list[float]]
+
+
+def document(
+    request: Request,
+    timed: Sequence[Timed],
+    counted: Sequence[Mapping[str, Any]],
+    driver: str | None,
+    created: str,
+) -> Raw:
+    """Return the document as plain data; raises MeasurementError where the code reported no finite number."""
+    _refuse_not_finite(timed)
+    repetitions = [_repetition(one) for one in timed]
+    phases = _phases([one.result["phases"] for one in timed])
+    environment = {**timed[0].environment, "driver": driver}
+    values = _noisy(_samples(timed, repetitions, phases), request) + counters.values(counted)
+    headlines = set(request.benchmark.headline)
+    raw = {
+        "format": FORMAT,
+        "harness": {"version": __version__},
+        "created": created,
+        "benchmark": {
+            "name": request.benchmark.name,
+            "version": request.benchmark.version,
+            "params": dict(request.case.params),
+            "case": request.case.key,
+        },
+        "protocol": _protocol(request),
+        "environment": environment,
+        "repetitions": repetitions,
+        "metrics": [{**row, "headline": spelling(row) in headlines} for row in values],
+        "phases": phases,
+        "telemetry": _telemetry(timed, environment["path"] == "cuda"),
+        "profile": counters.profile(counted[0]),
+        "warnings": [],
+    }
+    raw["warnings"] = doubts.find(raw, timed, counted, request.benchmark)
+    return raw
+
+
+def spelling(row: Mapping[str, Any]) -> str:
+    """Spell a metric as a manifest's headline does: `phase_time:learn`, or the bare name."""
+    return f"{row['name']}:{row['phase']}" if row["phase"] else str(row["name"])
+
+
+def _protocol(request: Request) -> Raw:
+    benchmark = request.benchmark
+    return {
+        "repetitions": benchmark.repetitions,
+        "warmup_steps": benchmark.warmup_steps,
+        "steps": benchmark.steps,
+        "counting_steps": benchmark.counting_steps,
+        "countings": benchmark.countings,
+        "quick": request.quick,
+        "seed": benchmark.seed,
+        "threads": benchmark.threads,
+    }
+
+
+def _repetition(one: Timed) -> Raw:
+    result = one.result
+    growth = slope([(step, resident) for step, resident in result["memory"]])
+    window = {name: moment - one.started for name, moment in result["window"].items()}
+    peaks = [peak for peak in (result["peak_memory"], one.sampler.peak(window["end"])) if peak is not None]
+    return {
+        "index": one.index,
+        "steps": result["steps"],
+        "seconds": result["seconds"],
+        "startup_seconds": result["first_step"] - one.started,
+        "warmup_seconds": result["warmup_seconds"],
+        "throughput": result["steps"] / result["seconds"],
+        "step_time": result["step_time"],
+        "step_times": result["step_times"],
+        "warmup_times": result["warmup_times"],
+        # The kernel's own maximum knows what lay between two samples, the samples know the children.
+        "peak_memory": max(peaks, default=None),
+        "device_memory": result["device_memory"],
+        "memory_growth": growth[0] * 1000 if growth else None,
+        "memory_growth_interval": [growth[1] * 1000, growth[2] * 1000] if growth else None,
+        "calibration_before": one.calibration_before,
+        "calibration_after": one.calibration_after,
+        "quality": result["quality"],
+        "gauges": result["gauges"],
+        "counts": result["counts"],
+        "window": window,
+    }
+
+
+def _samples(timed: Sequence[Timed], repetitions: Sequence[Raw], phases: Sequence[Raw]) -> Samples:
+    """Return the metrics that every repetition has, one sample each."""
+    samples: dict[tuple[str, str | None], list[Any]] = {
+        ("throughput", None): [row["throughput"] for row in repetitions],
+        ("step_time", None): [row["step_time"]["mean"] for row in repetitions],
+        ("step_time_p99", None): [row["step_time"]["p99"] for row in repetitions],
+        ("peak_memory", None): [row["peak_memory"] for row in repetitions],
+        ("memory_growth", None): [row["memory_growth"] for row in repetitions],
+        ("device_memory", None): [(row["device_memory"] or {}).get("allocated") for row in repetitions],
+        ("cpu_utilization", None): [_utilization(one, "cpu_utilization") for one in timed],
+        ("gpu_utilization", None): [_utilization(one, "gpu_utilization") for one in timed],
+    }
+    for field, prefix in (("counts", "count"), ("gauges", "gauge"), ("quality", "quality")):
+        for name in sorted({name for row in repetitions for name in row[field]}):
+            samples[f"{prefix}.{name}", None] = [row[field].get(name) for row in repetitions]
+    for path in dict.fromkeys(row["path"] for row in phases):
+        found = [_phase_sum(one.result["phases"], path) for one in timed]
+        samples["phase_time", path] = [total for total, _ in found]
+        samples["phase_self_time", path] = [own for _, own in found]
+    return {place: values for place, values in samples.items() if None not in values}
+
+
+def _phase_sum(rows: Sequence[Mapping[str, Any]], path: str) -> tuple[float, float]:
+    found = [row for row in rows if row["path"] == path]
+    return math.fsum(row["total"] for row in found), math.fsum(row["self"] for row in found)
+
+
+def _utilization(one: Timed, name: str) -> float | None:
+    if name == "gpu_utilization" and one.environment["path"] != "cuda":
+        return None
+    means = [row["mean"] for row in _channels(one) if row["channel"] == name and row["mean"] is not None]
+    return max(means, default=None)
+
+
+def _noisy(samples: Samples, request: Request) -> list[Raw]:
+    rows = []
+    for (name, phase), values in samples.items():
+        known = metrics.describe(name)
+        if known is not None:
+            interval = median_interval(values) or (None, None)
+            rows.append(
+                {
+                    "name": name,
+                    "unit": known.unit,
+                    "better": _better(known, request),
+                    "kind": known.kind,
+                    "phase": phase,
+                    "exact": False,
+                    "value": median(values),
+                    "low": interval[0],
+                    "high": interval[1],
+                    "samples": values,
+                }
+            )
+    return rows
+
+
+def _better(known: metrics.Metric, request: Request) -> str:
+    guard = request.benchmark.guard.get(known.name.removeprefix("quality."))
+    if known.kind == "quality" and guard is not None and guard.minimum is None:
+        return "lower"
+    return known.better
+
+
+def _phases(repetitions: Sequence[Sequence[Mapping[str, Any]]]) -> list[Raw]:
+    """Merge the repetitions' phases: the median of each number; a phase that one lacks counts as 0 there."""
+    places = dict.fromkeys((row["path"], row["thread"]) for rows in repetitions for row in rows)
+    step = median([sum(row["self"] for row in rows if row["thread"] == "main") for rows in repetitions])
+    return [_phase(path, thread, repetitions, step) for path, thread in places][:500]
+
+
+def _phase(path: str, thread: str, repetitions: Sequence[Sequence[Mapping[str, Any]]], step: float) -> Raw:
+    found = [row for rows in repetitions for row in rows if (row["path"], row["thread"]) == (path, thread)]
+    absent = [0.0] * (len(repetitions) - len(found))
+
+    def middle(name: str) -> float | None:
+        values = [row[name] for row in found if row[name] is not None]
+        return median([*values, *absent]) if values else None
+
+    total = middle("total") or 0.0
+    return {
+        "path": path,
+        "thread": thread,
+        "count": middle("count") or 0.0,
+        "total": total,
+        "self": middle("self") or 0.0,
+        "share": total / step if step else 0.0,
+        **{name: middle(name) for name in ("p50", "p90", "p99", "device_total")},
+    }
+
+
+def _telemetry(timed: Sequence[Timed], uses_device: bool) -> list[Raw]:
+    return [
+        {"repetition": one.index, **row}
+        for one in timed
+        for row in _channels(one)
+        # A machine's device says nothing about code that doesn't use it.
+        if uses_device or row["device"] is None
+    ]
+
+
+def _channels(one: Timed) -> list[Raw]:
+    window = one.result["window"]
+    return one.sampler.channels((window["start"] - one.started, window["end"] - one.started))
+
+
+def _refuse_not_finite(timed: Sequence[Timed]) -> None:
+    for one in timed:
+        for field in ("quality", "gauges", "counts"):
+            for name, value in one.result[field].items():
+                if not math.isfinite(value):
+                    kind = {"gauges": "gauge", "counts": "count"}.get(field, field)
+                    raise MeasurementError(
+                        f"{kind} {name} is {value}, a benchmark must report finite numbers"
+                    )

@@ -1,0 +1,84 @@
+"""The fingerprint of the environment and machine that a repetition ran in, taken by the measured process."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from . import device
+
+VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "PYTHONHASHSEED",
+    "CUDA_VISIBLE_DEVICES",
+)
+
+
+def fingerprint() -> dict[str, Any]:
+    """Return the document's `environment`, without the driver, which the harness's process knows."""
+    torch = sys.modules.get("torch")
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "torch": str(torch.__version__) if torch else None,
+        "cuda": torch.version.cuda if torch else None,
+        "driver": None,
+        "os": _os_name(),
+        "kernel": platform.release(),
+        "cpu_model": _cpu_model(),
+        "cpu_count": os.cpu_count() or 1,
+        "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "memory_bytes": _memory_bytes(),
+        "gpus": _gpus(),
+        "packages": _packages(),
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        "path": "cuda" if device.used() else "cpu",
+    }
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()
+
+
+def _cpu_model() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return found.group(1).strip() if found else platform.machine()
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _gpus() -> list[dict[str, Any]]:
+    if not device.used():
+        return []
+    cuda = sys.modules["torch"].cuda
+    properties = [cuda.get_device_properties(index) for index in range(cuda.device_count())]
+    return [{"name": found.name, "memory_bytes": found.total_memory} for found in properties]
+
+
+def _packages() -> dict[str, str]:
+    """Return the installed versions of what the code has imported."""
+    imported = {name.partition(".")[0] for name in list(sys.modules)}
+    found: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name and name.replace("-", "_").lower() in imported:
+            found[name.lower()] = distribution.version
+    return found

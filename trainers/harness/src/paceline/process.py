@@ -1,0 +1,128 @@
+"""One measured process: started in its own session, watched, and ended with everything it started."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from . import tree
+from .child import Plan
+
+OUTPUT_LIMIT = 64 * 2**20
+TAIL_LINES = 20
+TAIL_BYTES = 8_192
+
+
+class MeasurementError(Exception):
+    """The benchmark couldn't be measured: one sentence, and the last lines of its output."""
+
+    def __init__(self, sentence: str, output: str = "") -> None:
+        super().__init__(sentence)
+        self.output = output
+
+
+class Measured:
+    """A running measured process. Use it as a context manager: leaving it ends the whole tree."""
+
+    def __init__(self, plan: Plan, folder: Path, environment: Mapping[str, str]) -> None:
+        self.plan = replace(
+            plan,
+            result=str(folder / "result.json"),
+            progress=str(folder / "progress"),
+            package=str(Path(__file__).resolve().parent),
+            parent=os.getpid(),
+        )
+        self._folder = folder
+        self._output = folder / "output"
+        (folder / "progress").write_bytes(struct.pack("q", 0))
+        plan_file = folder / "plan.json"
+        self.plan.save(plan_file)
+        self.started = perf_counter()
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", f"{__package__}.child", str(plan_file)],
+                cwd=plan.folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Measured:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.returncode is None:
+            tree.end(self.pid)
+        # What it started may outlive it; as long as such a process lives, the group's id is not reused.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most that long; return whether the process has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=max(0.0, seconds))
+        return self._process.returncode is not None
+
+    def fraction(self) -> float:
+        """Return how far the repetition is, 0 to 1; the start counts as a fifth."""
+        done = int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
+        windows = 1 if self.plan.kind == "timing" else 2
+        total = self.plan.warmup_steps + windows * self.plan.steps
+        return 0.2 + 0.8 * min(1.0, done / total) if done else 0.1
+
+    def check_output(self) -> None:
+        """Refuse a benchmark that floods its output; raises MeasurementError."""
+        if self._output.stat().st_size > OUTPUT_LIMIT:
+            raise MeasurementError(
+                f"{self.plan.script} wrote more than {OUTPUT_LIMIT // 2**20} MiB of output", self.tail()
+            )
+
+    def tail(self) -> str:
+        """Return the last lines that the process wrote."""
+        with self._output.open("rb") as output:
+            output.seek(max(0, self._output.stat().st_size - TAIL_BYTES))
+            return "\n".join(output.read().decode(errors="replace").splitlines()[-TAIL_LINES:])
+
+    def outcome(self) -> dict[str, Any]:
+        """Return what the ended process left; raises MeasurementError where it isn't whole."""
+        script, status = self.plan.script, self._process.returncode
+        result = Path(self.plan.result)
+        left: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
+        if status != 0:
+            raise MeasurementError(f"{script} {_ending(status)}", self.tail())
+        if not left:
+            raise MeasurementError(
+                f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
+            )
+        if not left["called"]:
+            raise MeasurementError(
+                f"{script} never iterated over paceline.steps, wrap its training loop in it", self.tail()
+            )
+        if not left["complete"]:
+            windows = 1 if self.plan.kind == "timing" else 2
+            needed = self.plan.warmup_steps + windows * self.plan.steps
+            sentence = f"{script} ended after {left['taken']} of {needed} steps, let its loop run longer"
+            raise MeasurementError(sentence, self.tail())
+        return left
+
+
+def _ending(status: int) -> str:
+    if status > 0:
+        return f"crashed with exit status {status}"
+    if -status == 9:
+        return "was killed by signal 9, most often because the machine ran out of memory"
+    return f"was killed by signal {-status}"

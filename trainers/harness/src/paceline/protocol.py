@@ -1,0 +1,180 @@
+"""How a case is measured: fresh processes one after the other, then the counting ones, then the document."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from . import assemble, calibration, nvml
+from .child import Plan
+from .manifest import Benchmark, Case, Scalar
+from .process import Measured, MeasurementError
+from .sampler import Sampler
+from .tree import Tree
+
+Progress = Callable[[float, str], None]
+
+# Where PyTorch and its libraries look for their number of threads.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to measure: a case of a benchmark, seen from the manifest's folder."""
+
+    benchmark: Benchmark
+    case: Case
+    folder: Path
+    quick: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One timed repetition: what the process left, and what was seen from outside."""
+
+    index: int
+    result: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    started: float
+    calibration_before: float
+    calibration_after: float
+    sampler: Sampler
+
+
+def measure(request: Request, progress: Progress) -> dict[str, Any]:
+    """Measure a case and return its document, unchecked; raises MeasurementError.
+
+    The time limit covers all of it, the counting processes included.
+    """
+    benchmark = request.benchmark
+    deadline = perf_counter() + benchmark.time_limit
+    with tempfile.TemporaryDirectory(prefix="paceline-") as name, _devices() as devices:
+        runner = _Runner(request, Path(name), devices, deadline, progress)
+        timed = [runner.time(index) for index in range(benchmark.repetitions)]
+        counted = runner.count()
+        created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return assemble.document(request, timed, counted, devices.driver, created)
+
+
+@contextmanager
+def _devices() -> Iterator[nvml.Devices]:
+    devices = nvml.probe()
+    try:
+        yield devices
+    finally:
+        devices.close()
+
+
+class _Runner:
+    def __init__(
+        self, request: Request, folder: Path, devices: nvml.Devices, deadline: float, progress: Progress
+    ) -> None:
+        self._request = request
+        self._benchmark = request.benchmark
+        self._folder = folder
+        self._devices = devices
+        self._deadline = deadline
+        self._progress = progress
+        # The counting processes run side by side and take about as long as one repetition.
+        self._parts = request.benchmark.repetitions + 1
+
+    def time(self, index: int) -> Timed:
+        """Measure one repetition in a fresh process."""
+        before = calibration.measure()
+        text = f"repetition {index + 1} of {self._benchmark.repetitions}"
+        with self._start("timing", f"repetition-{index}") as process:
+            sampler = Sampler(Tree(process.pid), self._devices, process.started)
+            while not process.wait(sampler.until_next()):
+                sampler.sample()
+                self._watch(process)
+                self._tell(index + process.fraction(), text)
+            self._show_output(process)
+            left = process.outcome()
+        after = calibration.measure()
+        return Timed(index, left["result"], left["environment"], process.started, before, after, sampler)
+
+    def count(self) -> list[Mapping[str, Any]]:
+        """Count in processes of their own; they run side by side, since nothing is timed there."""
+        with ExitStack() as running:
+            processes = [
+                running.enter_context(self._start("counting", f"counting-{index}"))
+                for index in range(self._benchmark.countings)
+            ]
+            for process in processes:
+                while not process.wait(0.1):
+                    self._watch(process)
+                    self._tell(self._parts - 1 + process.fraction(), "counting")
+            return [process.outcome()["result"] for process in processes]
+
+    def _start(self, kind: str, name: str) -> Measured:
+        folder = self._folder / name
+        folder.mkdir()
+        return Measured(self._plan(kind), folder, child_environment(self._benchmark))
+
+    def _plan(self, kind: str) -> Plan:
+        benchmark, timing = self._benchmark, kind == "timing"
+        return Plan(
+            kind=kind,
+            script=benchmark.script,
+            arguments=arguments(self._request.case.params),
+            folder=str(self._request.folder),
+            warmup_steps=benchmark.warmup_steps if timing else benchmark.counting_warmup_steps,
+            steps=benchmark.steps if timing else benchmark.counting_steps,
+            seed=benchmark.seed,
+            result="",
+            progress="",
+            package="",
+            parent=0,
+        )
+
+    def _watch(self, process: Measured) -> None:
+        process.check_output()
+        if perf_counter() > self._deadline:
+            limit = self._benchmark.time_limit
+            raise MeasurementError(
+                f"{self._benchmark.name} took longer than its time_limit of {limit} s, "
+                "raise it or measure fewer steps",
+                process.tail(),
+            )
+
+    def _tell(self, done: float, text: str) -> None:
+        self._progress(round(done / self._parts, 3), text)
+
+    def _show_output(self, process: Measured) -> None:
+        output = process.tail()
+        if output:
+            print(output, file=sys.stderr, flush=True)
+
+
+def arguments(params: Mapping[str, Scalar]) -> list[str]:
+    """Spell parameters for a command line: `--batch-size 64`, `--fused`, `--no-fused`."""
+    words: list[str] = []
+    for name, value in params.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            words += [f"--{option}", str(value)]
+    return words
+
+
+def child_environment(benchmark: Benchmark) -> dict[str, str]:
+    """Return the measured process's environment; all that the protocol fixes is fixed here."""
+    package_root = str(Path(__file__).resolve().parent.parent)
+    inherited = os.environ.get("PYTHONPATH", "")
+    return {
+        **os.environ,
+        **{name: str(benchmark.threads) for name in THREAD_VARIABLES},
+        "PYTHONHASHSEED": str(benchmark.seed),
+        "PYTHONPATH": os.pathsep.join(filter(None, [package_root, inherited])),
+        "PYTHONUNBUFFERED": "1",
+        "PACELINE_SEED": str(benchmark.seed),
+    }

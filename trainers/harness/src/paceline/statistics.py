@@ -1,0 +1,122 @@
+"""Medians, intervals, robust slopes and bounded series, in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+CONFIDENCE = 0.95
+HISTOGRAM_BINS = 64
+THINNED_VALUES = 500
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean of at least one value."""
+    return math.fsum(values) / len(values)
+
+
+def quantile(ordered: Sequence[float], q: float) -> float:
+    """Return the q-quantile of ascending values, interpolated linearly."""
+    position = q * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the median of at least one value."""
+    return quantile(sorted(values), 0.5)
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return order statistics that hold the median with 95 % confidence; None below three values.
+
+    With fewer than six values the whole range has less than that: 94 % for five, 75 % for three.
+    """
+    if len(values) < 3:
+        return None
+    ordered = sorted(values)
+    outside, cut = 0.0, 0
+    for k in range(len(ordered) // 2):
+        outside += 2 * math.comb(len(ordered), k) / 2 ** len(ordered)
+        if outside > 1 - CONFIDENCE:
+            break
+        cut = k
+    return ordered[cut], ordered[-1 - cut]
+
+
+def slope(points: Sequence[tuple[float, float]]) -> tuple[float, float, float] | None:
+    """Return the Theil-Sen slope of (x, y) points with its 95 % interval; None below eight points.
+
+    The interval takes the points as independent; resident memory moves in steps, so read it as a hint.
+    """
+    if len(points) < 8:
+        return None
+    slopes = sorted(
+        (y2 - y1) / (x2 - x1) for i, (x1, y1) in enumerate(points) for x2, y2 in points[i + 1 :] if x2 != x1
+    )
+    if not slopes:
+        return None
+    n = len(points)
+    # Sen's interval: the number of concordant less discordant pairs is nearly normal.
+    half = 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18) / 2
+    middle = len(slopes) / 2
+    low = slopes[max(0, math.floor(middle - half))]
+    high = slopes[min(len(slopes) - 1, math.ceil(middle + half))]
+    return quantile(slopes, 0.5), low, high
+
+
+def histogram(values: Sequence[float]) -> dict[str, Any]:
+    """Return `edges` (at most 65, logarithmic) and `counts`; every positive value falls inside."""
+    positive = [value for value in values if value > 0] or [1e-9]
+    low, high = min(positive), max(positive)
+    if high <= low * 1.0001:
+        return {"edges": [low, low * 1.001], "counts": [len(values)]}
+    width = math.log(high / low) / HISTOGRAM_BINS
+    counts = [0] * HISTOGRAM_BINS
+    for value in values:
+        index = int(math.log(value / low) / width) if value > low else 0
+        counts[min(index, HISTOGRAM_BINS - 1)] += 1
+    edges = [low * math.exp(width * k) for k in range(HISTOGRAM_BINS)]
+    return {"edges": [*edges, high], "counts": counts}
+
+
+def thinned(values: Sequence[float], most: int = THINNED_VALUES) -> dict[str, Any]:
+    """Return `every` and `values`: means of that many consecutive values, at most `most` of them."""
+    every = max(1, math.ceil(len(values) / most))
+    return {"every": every, "values": [mean(values[at : at + every]) for at in range(0, len(values), every)]}
+
+
+def quantiles(values: Sequence[float]) -> dict[str, float]:
+    """Return p50, p90 and p99 of at least one value."""
+    ordered = sorted(values)
+    return {"p50": quantile(ordered, 0.5), "p90": quantile(ordered, 0.9), "p99": quantile(ordered, 0.99)}
+
+
+def ratio_interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return the ratio after / before of positive values, its interval, and the interval's confidence.
+
+    The estimate is the median of all pairwise ratios (Hodges and Lehmann); the interval counts pairs by
+    the exact distribution of the Mann-Whitney statistic, and is the whole range where samples are few.
+    """
+    ratios = sorted(b / a for a in before for b in after)
+    ways = _mann_whitney(len(before), len(after))
+    total = sum(ways)
+    outside, cut = 2 * ways[0] / total, 0
+    while cut + 1 < len(ratios) // 2 and outside + 2 * ways[cut + 1] / total <= 1 - CONFIDENCE:
+        cut += 1
+        outside += 2 * ways[cut] / total
+    return quantile(ratios, 0.5), ratios[cut], ratios[-1 - cut], max(0.0, 1 - outside)
+
+
+def _mann_whitney(n: int, m: int) -> list[int]:
+    """Return how many orders of n and m values give each value 0 ... n*m of the statistic."""
+    ways = [1] + [0] * (n * m)
+    # The Gaussian binomial coefficient, one factor (1 - x^(m+i)) / (1 - x^i) at a time.
+    for i in range(1, n + 1):
+        for at in range(n * m, m + i - 1, -1):
+            ways[at] -= ways[at - m - i]
+        for at in range(i, n * m + 1):
+            ways[at] += ways[at - i]
+    return ways
