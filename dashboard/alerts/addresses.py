@@ -1,0 +1,62 @@
+"""Which addresses a webhook may reach: the public internet's, unless an administrator allows others."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from django.conf import settings
+
+from dashboard.alerts.errors import DeliveryError, Refused
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# IPv6 ranges that carry an IPv4 address to another network, and how many bits stand behind it.
+TRANSLATED = (
+    (ipaddress.IPv6Network("64:ff9b::/96"), 0),
+    (ipaddress.IPv6Network("2002::/16"), 80),
+)
+
+
+def public_address(host: str, port: int) -> str:
+    """The address to connect to for a host name, looked up once. The caller connects to it and to no other.
+
+    Raises DeliveryError where the name has no address now, Refused where it has only internal ones.
+    """
+    found = look_up(host, port)
+    if settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS:
+        return found[0]
+    for address in found:
+        if is_public(address):
+            return address
+    raise Refused(
+        f"{host} is the internal address {found[0]}; "
+        "an administrator can allow those with PACELINE_ALLOW_INTERNAL_WEBHOOKS."
+    )
+
+
+def look_up(host: str, port: int) -> list[str]:
+    try:
+        rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as error:
+        text = error.strerror if isinstance(error, socket.gaierror) else "it isn't a host name"
+        raise DeliveryError(f"The address of {host} can't be found: {text}.") from error
+    return list(dict.fromkeys(str(row[4][0]) for row in rows))
+
+
+def is_public(text: str) -> bool:
+    # A link-local address may carry a zone: fe80::1%eth0.
+    address = embedded(ipaddress.ip_address(text.partition("%")[0]))
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def embedded(address: Address) -> Address:
+    """The IPv4 address that an IPv6 one stands for, or the address itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address.ipv4_mapped:
+        return address.ipv4_mapped
+    for network, shift in TRANSLATED:
+        if address in network:
+            return ipaddress.IPv4Address(int(address) >> shift & 0xFFFFFFFF)
+    return address

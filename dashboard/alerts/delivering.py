@@ -1,0 +1,120 @@
+"""A delivery's life: announced, claimed by one worker at a time, tried until it gets through."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+from django.db.models import F, Func, QuerySet, Value
+from django.utils import timezone
+
+from dashboard import dispatch
+from dashboard.alerts import email, webhook
+from dashboard.alerts.errors import DeliveryError, Refused
+from dashboard.models import Channel, Delivery, Regression
+
+SENDERS = {Channel.Kind.EMAIL: email.send, Channel.Kind.WEBHOOK: webhook.send}
+
+# A worker that died while it sent is given up for lost after this time: longer than any sender takes.
+CLAIM = timedelta(minutes=3)
+FIRST_WAIT = timedelta(seconds=10)
+LONGEST_WAIT = timedelta(hours=6)
+# Twelve attempts then last a little over a day: a receiver may be down for a night.
+LONGER = 3
+MOST_DUE = 200
+
+
+def announce(regression: Regression, event: str = Delivery.Event.OPENED) -> list[Delivery]:
+    """Tell a project's channels of an event, each once for ever; new deliveries are sent on commit."""
+    made = []
+    for channel in Channel.objects.filter(project=regression.project_id, enabled=True).order_by("pk"):
+        if not is_worth_telling(regression, channel):
+            continue
+        delivery, new = Delivery.objects.get_or_create(
+            regression=regression, channel=channel, event=event, defaults={"next_attempt_at": timezone.now()}
+        )
+        if new:
+            made.append(delivery)
+            dispatch.send(dispatch.DELIVER, delivery.pk)
+    return made
+
+
+def is_worth_telling(regression: Regression, channel: Channel) -> bool:
+    """What has no ratio (from nothing to something) is always worth telling."""
+    change = regression.change_percent
+    return change is None or abs(change) >= channel.minimum_percent
+
+
+def due() -> list[int]:
+    """The deliveries whose time has come, longest waiting first."""
+    waiting = Delivery.objects.filter(state=Delivery.State.PENDING, next_attempt_at__lte=timezone.now())
+    return list(waiting.order_by("next_attempt_at").values_list("pk", flat=True)[:MOST_DUE])
+
+
+def deliver(delivery_id: int) -> None:
+    """Try once to send a delivery whose time has come. Of several workers one tries; the others return."""
+    delivery = claim(delivery_id)
+    if delivery is None:
+        return
+    if delivery.regression.withdrawn_at:
+        # Nobody was told, so there is nothing to log, and should it come back it is told then.
+        held(delivery).delete()
+        return
+    try:
+        refuse_hopeless(delivery)
+        SENDERS[Channel.Kind(delivery.channel.kind)](delivery)
+    except DeliveryError as error:
+        last = delivery.attempts >= Delivery.MOST_ATTEMPTS
+        fail(delivery, str(error), final=last or isinstance(error, Refused))
+    else:
+        held(delivery).update(state=Delivery.State.DELIVERED, delivered_at=timezone.now())
+
+
+def refuse_hopeless(delivery: Delivery) -> None:
+    if delivery.attempts > Delivery.MOST_ATTEMPTS:
+        raise Refused("The last attempt was cut off before its end.")
+    if not delivery.channel.enabled:
+        raise Refused("The channel was turned off.")
+
+
+def claim(delivery_id: int) -> Delivery | None:
+    """Take a pending delivery by compare-and-swap on its time; None where there is nothing to take.
+
+    The time moves ahead by CLAIM at once, so that nobody else finds it due while this worker sends.
+    """
+    now = timezone.now()
+    taken = Delivery.objects.filter(
+        pk=delivery_id, state=Delivery.State.PENDING, next_attempt_at__lte=now
+    ).update(attempts=F("attempts") + 1, next_attempt_at=now + CLAIM)
+    if not taken:
+        return None
+    return Delivery.objects.select_related(
+        "channel",
+        "regression__project",
+        "regression__first_bad",
+        "regression__last_good",
+        "regression__series__metric",
+        "regression__series__case",
+        "regression__series__pool",
+    ).get(pk=delivery_id)
+
+
+def held(delivery: Delivery) -> QuerySet[Delivery]:
+    """The delivery as long as this attempt is its newest."""
+    return Delivery.objects.filter(pk=delivery.pk, state=Delivery.State.PENDING, attempts=delivery.attempts)
+
+
+def fail(delivery: Delivery, sentence: str, *, final: bool) -> None:
+    """Keep why the attempt failed, and when the next one comes."""
+    appended = Func(F("errors"), Value(sentence[:1000]), function="array_append")
+    if final:
+        held(delivery).update(errors=appended, state=Delivery.State.FAILED)
+    else:
+        held(delivery).update(errors=appended, next_attempt_at=timezone.now() + wait(delivery.attempts))
+
+
+def wait(attempts: int) -> timedelta:
+    """Longer after each attempt, up to LONGEST_WAIT; spread, so that a receiver isn't met by all at once."""
+    longest = min(FIRST_WAIT * LONGER ** (attempts - 1), LONGEST_WAIT)
+    spread = random.uniform(0.75, 1.0)  # noqa: S311 - keeps no secret
+    return timedelta(seconds=longest.total_seconds() * spread)

@@ -1,0 +1,71 @@
+"""The body of a webhook: `paceline.alert/1`, described in docs/alerts.md.
+
+Format history: paceline.alert/1 is the first. Members may be added to a format;
+a changed or removed one makes a new format.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from dashboard.alerts import sentences
+from dashboard.models import Commit, Delivery, Regression, Series
+
+FORMAT = "paceline.alert/1"
+
+
+def payload(delivery: Delivery) -> dict[str, Any]:
+    regression = delivery.regression
+    return {
+        "format": FORMAT,
+        "delivery": delivery.pk,
+        "event": delivery.event,
+        "created": delivery.created_at.isoformat(timespec="seconds"),
+        "project": regression.project.slug,
+        "title": sentences.title(regression),
+        "regression": described(regression),
+    }
+
+
+def described(regression: Regression) -> dict[str, Any]:
+    return {
+        "id": regression.pk,
+        "url": link(regression),
+        "state": regression.state,
+        "commit": commit(regression.first_bad),
+        "last_good": commit(regression.last_good),
+        **measured(regression.series),
+        "before": regression.before,
+        "after": regression.after,
+        "change_percent": rounded(regression.ratio),
+        "change_percent_low": rounded(regression.low),
+        "change_percent_high": rounded(regression.high),
+        "phase": regression.phase or None,
+        "phase_share": regression.phase_share,
+        "suspects": regression.suspects,
+    }
+
+
+def link(regression: Regression) -> str:
+    return settings.PACELINE_URL + regression.get_absolute_url()
+
+
+def commit(commit: Commit) -> dict[str, str]:
+    return {"hash": commit.hash, "subject": commit.subject, "author": commit.author}
+
+
+def measured(series: Series) -> dict[str, Any]:
+    case, metric = series.case, series.metric
+    return {
+        "case": {"benchmark": case.benchmark, "key": case.key, "params": case.params},
+        "version": series.version,
+        "pool": series.pool.name,
+        "metric": {"name": metric.name, "unit": metric.unit, "better": metric.better},
+    }
+
+
+def rounded(ratio: float | None) -> float | None:
+    """Percent of the old value, negative where it fell; None where there is no ratio."""
+    return None if ratio is None else round(sentences.percent(ratio), 2)

@@ -1,0 +1,76 @@
+"""What a regression says in words: the first line of every message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.models import Metric, Regression
+
+MORE_CALLS = 1.2
+
+
+def title(regression: Regression) -> str:
+    """`step time +38 % [35, 41] since abc1234567 “subject”; replay/sample explains 92 %; ...`."""
+    parts = [f"{size(regression)} since {regression.first_bad.short} “{regression.first_bad.subject}”"]
+    parts += [text for text in (phase(regression), suspect(regression)) if text]
+    return "; ".join(parts)
+
+
+def size(regression: Regression) -> str:
+    """`step time +38 % [35, 41]`: by how much, with the interval where it is known."""
+    name = regression.series.metric.name.replace("_", " ")
+    change = regression.change_percent
+    if change is None:
+        unit = regression.series.metric.unit
+        return f"{name} {number(regression.before)} -> {number(regression.after)} {unit}"
+    ends = [percent(end) for end in (regression.low, regression.high) if end is not None]
+    interval = f" [{ends[0]:.0f}, {ends[1]:.0f}]" if len(ends) == 2 and ends[0] != ends[1] else ""
+    return f"{name} {change:+.{0 if abs(change) >= 10 else 1}f} %{interval}"
+
+
+def percent(ratio: float) -> float:
+    return 100 * (ratio - 1)
+
+
+def phase(regression: Regression) -> str:
+    if not regression.phase:
+        return ""
+    if regression.phase_share is None:
+        return f"most of it in {regression.phase}"
+    return f"{regression.phase} explains {100 * regression.phase_share:.0f} %"
+
+
+def suspect(regression: Regression) -> str:
+    """What the first suspect does otherwise than before."""
+    if not regression.suspects:
+        return ""
+    first: dict[str, Any] = regression.suspects[0]
+    did = behaviour(first, regression.series.metric.kind)
+    changed = "was changed in that commit" if first["changed"] else ""
+    said = " and ".join(text for text in (did, changed) if text)
+    return f"{first['file']}:{first['function']} {said}".strip()
+
+
+def behaviour(suspect: dict[str, Any], kind: str) -> str:
+    before, after = suspect["calls_before"], suspect["calls_after"]
+    if not after:
+        return ""
+    if not before:
+        return f"is new, called {number(after)} times per step"
+    if after >= MORE_CALLS * before:
+        return f"is called {number(after)} times per step instead of {number(before)}"
+    old, new = suspect.get("cumulative_before"), suspect.get("cumulative_after")
+    if kind in (Metric.Kind.TIME, Metric.Kind.RATE) and old and new and new > old:
+        return f"takes {seconds(new)} per step instead of {seconds(old)}"
+    return ""
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def seconds(value: float) -> str:
+    for factor, unit in ((1, "s"), (1e3, "ms")):
+        if value * factor >= 1:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e6:.3g} µs"

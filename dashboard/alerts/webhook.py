@@ -1,0 +1,114 @@
+"""Alerts as a signed JSON request. docs/alerts.md tells receivers what comes and how to check it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import json
+import socket
+import ssl
+import time
+from contextlib import suppress
+from threading import Timer
+from urllib.parse import SplitResult, urlsplit
+
+from dashboard.alerts.addresses import public_address
+from dashboard.alerts.errors import DeliveryError, Refused
+from dashboard.alerts.payload import payload
+from dashboard.models import Delivery
+
+SECONDS = 10
+# For the whole exchange: a receiver that sends a byte now and then would hold a worker for ever.
+MOST_SECONDS = 30
+SCHEMES = {"http": 80, "https": 443}
+
+
+def send(delivery: Delivery) -> None:
+    """Raises DeliveryError where no 2xx came back, Refused where the address may not be reached at all."""
+    body = json.dumps(payload(delivery), ensure_ascii=False, separators=(",", ":")).encode()
+    url = checked(delivery.channel.address)
+    status = post(url, body, headers(delivery, body))
+    if 300 <= status < 400:
+        raise DeliveryError(f"{url.hostname} answered {status}: redirects are not followed.")
+    if not 200 <= status < 300:
+        raise DeliveryError(f"{url.hostname} answered {status} {http.client.responses.get(status, '')}.")
+
+
+def headers(delivery: Delivery, body: bytes) -> dict[str, str]:
+    timestamp = str(int(time.time()))
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "Paceline",
+        "Paceline-Event": f"regression.{delivery.event}",
+        "Paceline-Delivery": str(delivery.pk),
+        "Paceline-Timestamp": timestamp,
+        "Paceline-Signature": "sha256=" + signature(delivery.channel.secret, timestamp, body),
+    }
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """HMAC-SHA256, in hex, over the timestamp, a full stop and the body."""
+    return hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
+
+
+def checked(address: str) -> SplitResult:
+    """The parts of a webhook's URL. Raises Refused, naming what is wrong with it."""
+    try:
+        url = urlsplit(address)
+        port = url.port
+    except ValueError as error:
+        raise Refused(f"The webhook's URL is wrong: {error}.") from error
+    if url.scheme not in SCHEMES or not url.hostname:
+        raise Refused("The webhook's URL must begin with http:// or https:// and name a host.")
+    if url.username or url.password:
+        raise Refused("The webhook's URL must not hold a user or a password: requests are signed instead.")
+    if port == 0 or not address.isascii() or any(character <= " " for character in address):
+        raise Refused("The webhook's URL holds a character or a port that no URL may have.")
+    return url
+
+
+def post(url: SplitResult, body: bytes, headers: dict[str, str]) -> int:
+    """The answer's status. Its body isn't read: nobody looks at it, and it may be endless."""
+    host, port = url.hostname or "", url.port or SCHEMES[url.scheme]
+    connection = http.client.HTTPConnection(host, port, timeout=SECONDS)
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    address = public_address(host, port)
+    try:
+        connection.sock = opened(url.scheme, address, host, port)
+        watchdog = Timer(MOST_SECONDS, cut_off, [connection.sock])
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            connection.request("POST", target, body, {"Host": url.netloc, **headers})
+            return connection.getresponse().status
+        finally:
+            watchdog.cancel()
+    except (OSError, http.client.HTTPException) as error:
+        raise DeliveryError(f"{host} could not be reached: {reason(error)}.") from error
+    finally:
+        connection.close()
+
+
+def opened(scheme: str, address: str, host: str, port: int) -> socket.socket:
+    """A connection to this very address: a second look-up of the name could answer another one."""
+    plain = socket.create_connection((address, port), timeout=SECONDS)
+    if scheme == "http":
+        return plain
+    try:
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def cut_off(connection: socket.socket) -> None:
+    with suppress(OSError):  # It may have ended by itself.
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {SECONDS} seconds"
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text.strip().rstrip(".") or type(error).__name__

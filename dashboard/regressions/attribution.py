@@ -1,0 +1,106 @@
+"""Which phase explains a regression, and how much of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from dashboard.models import Change, Metric, Point, Series
+from dashboard.regressions.history import History, Measured
+
+# Measured commits on each side that tell a phase's level: the nearest ones, since levels wander.
+WINDOW = 10
+
+# Less than this part of the delta explains nothing: a phase isn't named for its noise.
+LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The phase that explains the largest share (0 to 1) of a change; empty where none does."""
+
+    phase: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Runs of the old level and of the new one, nearest to the step last and first."""
+
+    good: tuple[int, ...]
+    bad: tuple[int, ...]
+
+
+def sides_of(change: Change, history: History) -> Sides:
+    """The runs of up to WINDOW untainted commits on both sides, within the levels next to the step."""
+    at = history.index_of(change.position)
+    starts = Change.objects.filter(series=change.series_id, first_bad__branch=change.first_bad.branch)
+    earlier = starts.filter(position__lt=change.position).order_by("-position").first()
+    later = starts.filter(position__gt=change.position).order_by("position").first()
+    old = history.untainted(history.index_of(earlier.position) if earlier else 0, at)
+    new = history.untainted(at, history.index_of(later.position) if later else len(history.measured))
+    return Sides(good=runs_of(old[-WINDOW:]), bad=runs_of(new[:WINDOW]))
+
+
+def runs_of(measured: Sequence[Measured]) -> tuple[int, ...]:
+    return tuple(run for one in measured for run in one.runs)
+
+
+def explain(change: Change, sides: Sides) -> Explanation:
+    """The phase with the largest part of the delta. Each has its own only: nested ones don't count twice."""
+    series = change.series
+    metric = parts_metric(series)
+    if metric is None or not sides.good or not sides.bad:
+        return Explanation()
+    deltas = phase_deltas(series, metric, sides)
+    if series.metric.better == Metric.Better.HIGHER and metric == series.metric.name:
+        deltas = {phase: -delta for phase, delta in deltas.items()}
+    phase = max(deltas, key=lambda one: deltas[one], default="")
+    whole = max(whole_delta(change, metric, deltas), 0.0)
+    if not phase or deltas[phase] <= 0 or deltas[phase] < LEAST_SHARE * whole:
+        return Explanation()
+    return Explanation(phase, min(1.0, deltas[phase] / whole) if whole else None)
+
+
+def parts_metric(series: Series) -> str | None:
+    """The metric whose phases add up to the series'; None where no phase can explain it."""
+    kind = series.metric.kind
+    if kind in (Metric.Kind.TIME, Metric.Kind.RATE):
+        return "phase_self_time"
+    if kind == Metric.Kind.MEMORY:
+        return "phase_memory"
+    return series.metric.name if kind == Metric.Kind.COUNTER else None
+
+
+def whole_delta(change: Change, metric: str, deltas: dict[str, float]) -> float:
+    """What the phases' deltas are shares of.
+
+    Time: their own sum, because phases are means while a step time is a median. Memory and counters: the
+    change itself, because a repetition that counts sees less memory grow than the measured ones.
+    """
+    if metric == "phase_self_time":
+        return sum(deltas.values())
+    return abs(change.after - change.before)
+
+
+def phase_deltas(series: Series, metric: str, sides: Sides) -> dict[str, float]:
+    """After minus before for each phase, in the metric's unit; a phase that a side lacks is 0 there."""
+    parts = Series.objects.filter(
+        case=series.case_id,
+        version=series.version,
+        pool=series.pool_id,
+        quick=series.quick,
+        metric__name=metric,
+    ).exclude(phase="")
+    rows = Point.objects.filter(series__in=parts, run__in=sides.good + sides.bad)
+    values: dict[str, dict[int, float]] = defaultdict(dict)
+    for phase, run, value in rows.values_list("series__phase", "run_id", "value"):
+        values[phase][run] = value
+    return {phase: level(of, sides.bad) - level(of, sides.good) for phase, of in values.items()}
+
+
+def level(values: dict[int, float], runs: Sequence[int]) -> float:
+    """The median over the runs; a run without the phase spent nothing in it."""
+    return float(median(values.get(run, 0.0) for run in runs))

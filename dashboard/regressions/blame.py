@@ -1,0 +1,58 @@
+"""Who did it: is a change the commits' doing at all, and which phase and functions explain it?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.models import Change, Document, Metric, Project, Regression
+from dashboard.regressions import attribution, diffs, history, suspects
+from dashboard.regressions.changes import Found
+
+
+def is_commits(project: Project, change: Change, found: Found) -> bool:
+    """Where the surroundings changed at the same point: is it still the commits' doing?
+
+    A driver, a system or a harness never is. Torch, Python and packages are, if the commits touched a file
+    that says what is installed.
+    """
+    if found.system:
+        return False
+    return diffs.changes_environment(diffs.touched(project, change.last_good, change.first_bad).paths)
+
+
+def attribute(
+    project: Project, regression: Regression, head: Change, histories: dict[int, history.History]
+) -> None:
+    """Name the phase and the functions that explain the change that speaks for a regression."""
+    past = histories.get(head.series_id) or history.load(head.series, head.first_bad.branch)
+    sides = attribution.sides_of(head, past)
+    explanation = attribution.explain(head, sides)
+    regression.phase, regression.phase_share = explanation.phase, explanation.share
+    regression.suspects = suspects_of(project, regression, head, sides)
+    regression.save(update_fields=["phase", "phase_share", "suspects", "updated_at"])
+
+
+def suspects_of(
+    project: Project, regression: Regression, head: Change, sides: attribution.Sides
+) -> list[dict[str, Any]]:
+    """Ranked functions, from the profiles of the two runs next to the step."""
+    if not sides.good or not sides.bad:
+        return []
+    good, bad = sides.good[-1], sides.bad[0]
+    rows = Document.objects.filter(run__in=(good, bad)).values_list("run_id", "body__profile")
+    profiles: dict[int, suspects.Profile | None] = dict(rows)
+    return suspects.rank(
+        profiles.get(good),
+        profiles.get(bad),
+        diffs.touched(project, regression.last_good, regression.first_bad),
+        kind=head.series.metric.kind,
+        phase=regression.phase,
+        delta=lost(head),
+    )
+
+
+def lost(head: Change) -> float:
+    """By how much the value got worse, in its unit; for a rate in seconds per step."""
+    if head.series.metric.kind == Metric.Kind.RATE and head.before and head.after:
+        return 1 / head.after - 1 / head.before
+    return abs(head.after - head.before)

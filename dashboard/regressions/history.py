@@ -1,0 +1,103 @@
+"""A series as detection reads it: one point per commit, in the order of the branch."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from statistics import median
+
+from dashboard import detection
+from dashboard.models import Point, Series
+
+# A judgement reads this many points at most: what is older was judged when it was new.
+NEWEST = 2000
+# Near the cut the first level is short: what is found there isn't believed over what was found in full view.
+FROZEN_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the runs of one commit say together: the median of their values, their samples in one pool."""
+
+    commit_id: int
+    position: int
+    value: float
+    samples: tuple[float, ...]
+    tainted: bool
+    runs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The measured commits of a series in order, and the position up to which its changes are settled."""
+
+    series: Series
+    measured: Sequence[Measured]
+    frozen_until: int = -1
+    positions: Sequence[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", [one.position for one in self.measured])
+
+    def index_of(self, position: int) -> int:
+        """The index of the commit at `position`, or of the next one that was measured."""
+        return bisect_left(self.positions, position)
+
+    def before(self, index: int) -> int:
+        """The index of the last untainted commit before `index`; -1 where there is none."""
+        return next((i for i in range(index - 1, -1, -1) if not self.measured[i].tainted), -1)
+
+    def after(self, index: int) -> int:
+        """The index of the first untainted commit after `index`; the history's length where there is none."""
+        end = len(self.measured)
+        return next((i for i in range(index + 1, end) if not self.measured[i].tainted), end)
+
+    def untainted(self, start: int, stop: int) -> list[Measured]:
+        return [one for one in self.measured[max(start, 0) : stop] if not one.tainted]
+
+    def for_detection(self, markers: dict[int, str] | None = None) -> detection.Series:
+        """The history in detection's words, with the markers that are known, by index."""
+        known = markers or {}
+        metric = self.series.metric
+        return detection.Series(
+            points=[
+                detection.Point(one.value, one.samples, one.tainted, known.get(index))
+                for index, one in enumerate(self.measured)
+            ],
+            better="lower" if metric.better == metric.Better.LOWER else "higher",
+            kind=metric.kind,  # type: ignore[arg-type]  # the column's choices are detection's kinds
+            exact=self.series.exact,
+        )
+
+
+def load(series: Series, branch: str, newest: int = NEWEST) -> History:
+    """The newest points of a series on one branch; other branches have positions and levels of their own."""
+    rows = list(
+        Point.objects.filter(series=series, run__commit__branch=branch)
+        .order_by("-position", "-run__commit_id", "-run_id")
+        .values_list("run__commit_id", "position", "value", "samples", "tainted", "run_id")[:newest]
+    )
+    rows.reverse()
+    measured = [merge(list(of_commit)) for _, of_commit in groupby(rows, key=itemgetter(0, 1))]
+    frozen = measured[int(len(measured) * FROZEN_SHARE)].position if len(rows) == newest else -1
+    return History(series, measured, frozen)
+
+
+Row = tuple[int, int, float, list[float], bool, int]
+
+
+def merge(rows: Sequence[Row]) -> Measured:
+    """One commit's runs as one; tainted ones count only where there are no others."""
+    clean = [row for row in rows if not row[4]]
+    kept = clean or rows
+    return Measured(
+        commit_id=kept[0][0],
+        position=kept[0][1],
+        value=float(median(row[2] for row in kept)),
+        samples=tuple(sample for row in kept for sample in row[3]),
+        tainted=not clean,
+        runs=tuple(row[5] for row in kept),
+    )

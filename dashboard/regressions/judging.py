@@ -1,0 +1,140 @@
+"""From points to changes to regressions: when a run is stored, or when history is judged again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from django.db import transaction
+from django.utils import timezone
+
+from dashboard import alerts
+from dashboard.models import Change, Commit, Project, Regression, Run, Series, SeriesLatest
+from dashboard.regressions import blame, changes, grouping, history, markers, settling
+from dashboard.regressions.relevance import JUDGED, speaks
+from dashboard.repositories.history import DETACHED
+
+WORSE = Change.Direction.REGRESSION
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a judgement did: changes found, moved, measured again, kept, withdrawn; regressions opened."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    opened: list[Regression] = field(default_factory=list)
+
+
+def judge_run(run_id: int) -> None:
+    """Judge the series that a stored run touched; alerts go out for the regressions that this opens.
+
+    One transaction, under the project's lock: of two workers the second sees all that the first has done.
+    Safe to repeat; a run that isn't done (any more) is left alone.
+    """
+    with transaction.atomic():
+        run = Run.objects.select_related("commit").filter(pk=run_id, state=Run.State.DONE).first()
+        if run is None:
+            return
+        project = locked(run.commit.project_id)
+        touched = Series.objects.filter(JUDGED, points__run=run).select_related("metric", "case")
+        outcome = judge_series(project, run.commit.branch, list(touched))
+        for regression in outcome.opened:
+            alerts.announce(regression)
+        Run.objects.filter(pk=run_id).update(judged_at=timezone.now())
+
+
+def redetect(project: Project) -> Iterator[tuple[int, int, Outcome]]:
+    """Judge a project's whole history again, case by case: (cases done, cases, outcome so far).
+
+    Nobody is alerted: what a better detection sees in old commits isn't news.
+    """
+    total = Outcome()
+    groups = judged_together(project)
+    for number, (branch, series) in enumerate(groups, start=1):
+        with transaction.atomic():
+            outcome = judge_series(locked(project.pk), branch, series)
+        total.counts.update(outcome.counts)
+        total.opened.extend(outcome.opened)
+        yield number, len(groups), total
+
+
+def locked(project_id: int) -> Project:
+    # Not FOR UPDATE: that waits for, and holds up, every row that is inserted with this project as its key.
+    return Project.objects.select_for_update(no_key=True).get(pk=project_id)
+
+
+def judged_together(project: Project) -> list[tuple[str, list[Series]]]:
+    """The judged series of each case, version, pool and branch."""
+    rows = Series.objects.filter(JUDGED, case__project=project).select_related("metric", "case")
+    groups: dict[tuple[int, int, int, bool], list[Series]] = {}
+    for one in rows.order_by("pk"):
+        groups.setdefault((one.case_id, one.version, one.pool_id, one.quick), []).append(one)
+    branches = Commit.objects.filter(project=project, runs__state=Run.State.DONE)
+    names = branches.order_by("branch").values_list("branch", flat=True).distinct()
+    return [(branch, series) for series in groups.values() for branch in names]
+
+
+def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Outcome:
+    """Bring the changes and regressions of these series in line with their points. The project is locked."""
+    outcome = Outcome()
+    if branch == DETACHED:
+        return outcome  # Commits of no branch have no order among them.
+    histories = {one.pk: history.load(one, branch) for one in series}
+    environments = markers.Environments()
+    synced: list[changes.Synced] = []
+    for past in histories.values():
+        found = changes.find(past, environments)
+        synced.append(changes.sync(past, branch, found))
+        outcome.counts.update(synced[-1].counts)
+        if branch == project.branch:
+            keep_level(past, found)
+    blamed, left = to_group(project, branch, series, synced)
+    grouped = grouping.group(project, branch, blamed, histories)
+    touched = grouped.touched.union(left, *(one.left for one in synced))
+    for regression in to_settle(series, touched, any(one.altered for one in synced)):
+        settled = settling.settle(project, regression)
+        if settled:
+            blame.attribute(project, *settled, histories)
+    outcome.opened.extend(Regression.objects.filter(pk__in=grouped.opened, withdrawn_at=None).order_by("pk"))
+    return outcome
+
+
+def keep_level(past: history.History, found: Sequence[changes.Found]) -> None:
+    """The level since the last change, for the overviews."""
+    start = found[-1].change.index if found else 0
+    values = [one.value for one in past.untainted(start, len(past.measured))]
+    SeriesLatest.objects.filter(pk=past.series.pk).update(level=median(values) if values else None)
+
+
+def to_group(
+    project: Project, branch: str, series: Sequence[Series], synced: Sequence[changes.Synced]
+) -> tuple[list[Change], set[int]]:
+    """The changes that need a place: those that are new or moved, and those that have none yet.
+
+    And the regressions that lost a change, because it turned out to be no commit's doing.
+    """
+    surroundings = {key: found for one in synced for key, found in one.surroundings.items()}
+    altered = [change.pk for one in synced for change in one.altered]
+    rows = Change.objects.filter(series__in=series, first_bad__branch=branch, direction=WORSE)
+    rows = (rows.filter(pk__in=altered) | rows.filter(regression=None)).select_related(*grouping.RELATED)
+    speaking = [row for row in rows if speaks(row)]
+    innocent = [
+        row
+        for row in speaking
+        if row.pk in surroundings and not blame.is_commits(project, row, surroundings[row.pk])
+    ]
+    Change.objects.filter(pk__in=[row.pk for row in innocent]).update(regression=None)
+    left = {row.regression_id for row in innocent if row.regression_id}
+    return [row for row in speaking if row not in innocent], left
+
+
+def to_settle(series: Sequence[Series], touched: Iterable[int], altered: bool) -> list[Regression]:
+    """The regressions whose changes are others now; with new levels also those that may have recovered."""
+    rows = Regression.objects.filter(pk__in=touched)
+    if altered:
+        held = Change.objects.filter(series__in=series).exclude(regression=None)
+        live = Regression.objects.filter(pk__in=held.values("regression"), withdrawn_at=None)
+        rows = rows | live
+    return list(rows.select_related("first_bad", "last_good").order_by("pk"))

@@ -1,0 +1,59 @@
+"""Commit ranges: where the cause of a change may lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dashboard.models import Change
+from dashboard.regressions.history import History
+from dashboard.regressions.relevance import rank
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Positions on a branch after `good`, up to and with `bad`."""
+
+    good: int
+    bad: int
+
+    @classmethod
+    def of(cls, change: Change) -> Range:
+        return cls(change.last_good.position, change.first_bad.position)
+
+    def overlap(self, other: Range) -> Range | None:
+        """The commits that are in both; None where there are none."""
+        good, bad = max(self.good, other.good), min(self.bad, other.bad)
+        return Range(good, bad) if good < bad else None
+
+    def widened(self, history: History) -> Range:
+        """With one more measured commit on both sides: noise may place a step so far off."""
+        good = history.before(history.index_of(self.good))
+        bad = history.after(history.index_of(self.bad))
+        return Range(
+            history.positions[good] if good >= 0 else self.good,
+            history.positions[bad] if bad < len(history.positions) else self.bad,
+        )
+
+
+def narrowed(changes: Iterable[Change]) -> tuple[Change, Change]:
+    """The changes whose last good and first bad commits bound the cause (at least one change).
+
+    The one that speaks first tells the range; the others narrow it, as far as they overlap.
+    """
+    first, *others = sorted(changes, key=lambda change: (rank(change), change.series_id))
+    good = bad = first
+    span = Range.of(first)
+    for other in others:
+        common = span.overlap(Range.of(other))
+        if common is None:
+            continue
+        good = other if common.good > span.good else good
+        bad = other if common.bad < span.bad else bad
+        span = common
+    return good, bad
+
+
+def span(changes: Iterable[Change]) -> Range:
+    good, bad = narrowed(changes)
+    return Range(good.last_good.position, bad.first_bad.position)

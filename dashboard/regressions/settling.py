@@ -1,0 +1,97 @@
+"""What a regression says once its changes are known: range, size, state; recovered or withdrawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from dashboard.models import Change, Project, Regression
+from dashboard.regressions.grouping import attract, members_of, price_of_improvement
+from dashboard.regressions.ranges import Range, narrowed
+from dashboard.regressions.relevance import headline, is_exact_counter
+
+# A level is back where it was when no more than this part of the step is left.
+LEFT_OVER = 0.2
+
+# What a confirmation or a person has decided, points don't overrule.
+OPEN_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
+
+
+Settled = tuple[Regression, Change]
+
+
+def settle(project: Project, regression: Regression, merged: bool = False) -> Settled | None:
+    """Write what the changes say. The regression that holds them and the change that speaks, if it moved.
+
+    Without a change left that may speak the regression is withdrawn: kept, because it may have been told.
+    """
+    members = members_of([regression.pk]).get(regression.pk, [])
+    members = [one for one in members if not price_of_improvement(one)]
+    if not members:
+        withdraw(regression)
+        return None
+    good, bad = narrowed(members)
+    holder = (
+        Regression.objects.filter(project=project, first_bad=bad.first_bad).exclude(pk=regression.pk).first()
+    )
+    if holder and not merged:
+        return merge(project, regression, holder)
+    head = headline(members)
+    values = said_by(head, members, regression) | {"recovered_by_id": repaired_by(head), "withdrawn_at": None}
+    if not holder:
+        values |= {"last_good_id": good.last_good_id, "first_bad_id": bad.first_bad_id}
+    moved = update(regression, values)
+    if moved:
+        attract(project, regression, Range(good.last_good.position, bad.first_bad.position))
+    return (regression, head) if moved - {"recovered_by_id"} or not regression.suspects else None
+
+
+def update(regression: Regression, values: dict[str, Any]) -> set[str]:
+    """Save what differs; the names of what did."""
+    moved = {name for name, value in values.items() if getattr(regression, name) != value}
+    for name in moved:
+        setattr(regression, name, values[name])
+    if moved:
+        regression.save(update_fields=[*moved, "updated_at"])
+    return moved
+
+
+def merge(project: Project, regression: Regression, holder: Regression) -> Settled | None:
+    """Two regressions whose first bad commit turned out to be the same one are one."""
+    regression.changes.update(regression=holder)
+    withdraw(regression)
+    return settle(project, holder, merged=True)
+
+
+def said_by(head: Change, members: Sequence[Change], regression: Regression) -> dict[str, Any]:
+    exact = all(is_exact_counter(one.series) for one in members)
+    state = regression.state
+    if state in OPEN_STATES:
+        state = Regression.State.CONFIRMED if exact else Regression.State.SUSPECTED
+    names = ("series_id", "before", "after", "ratio", "low", "high")
+    return {"state": state, **{name: getattr(head, name) for name in names}}
+
+
+def withdraw(regression: Regression) -> None:
+    if regression.withdrawn_at is None:
+        regression.withdrawn_at = timezone.now()
+        regression.save(update_fields=["withdrawn_at", "updated_at"])
+
+
+def repaired_by(head: Change) -> int | None:
+    """The commit of the first improvement of the series that brought its level back, or None."""
+    later = Change.objects.filter(
+        series=head.series_id,
+        first_bad__branch=head.first_bad.branch,
+        direction=Change.Direction.IMPROVEMENT,
+        position__gt=head.position,
+    ).order_by("position")
+    return next((one.first_bad_id for one in later if is_back(head, one)), None)
+
+
+def is_back(head: Change, improvement: Change) -> bool:
+    """Is the level after the improvement nearly the one before the regression, or better?"""
+    step, left = head.after - head.before, improvement.after - head.before
+    return step != 0 and left / step <= LEFT_OVER

@@ -1,0 +1,137 @@
+"""Rows put straight into the database: a project, its commits and cases, and runs that are stored with points."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from paceline.metrics import describe
+
+from dashboard.models import (
+    Case,
+    Commit,
+    Document,
+    Machine,
+    Metric,
+    Point,
+    Pool,
+    Project,
+    Run,
+    Series,
+    SeriesLatest,
+)
+
+HEADLINE = ("step_time", "throughput", "peak_memory")
+EXACT = ("function_calls", "tensor_operations", "host_device_copies", "copied_bytes", "synchronisations")
+# A run's repetitions around its value; the same for each, so that a test knows its noise.
+SPREAD = (0.997, 1.0, 1.003)
+START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+
+Values = Mapping[str, float]
+
+
+def project(slug: str = "snakes", repository: str = "/nowhere", **fields: Any) -> Project:
+    return Project.objects.create(slug=slug, repository=repository, **fields)
+
+
+def commits(project: Project, count: int, branch: str = "main", first: int = 0) -> list[Commit]:
+    return [commit(project, position, branch) for position in range(first, first + count)]
+
+
+def commit(project: Project, position: int, branch: str = "main", hash: str = "") -> Commit:
+    return Commit.objects.create(
+        project=project,
+        hash=hash or hashlib.sha256(f"{project.slug} {branch} {position}".encode()).hexdigest()[:40],
+        branch=branch,
+        position=position,
+        subject=f"Change number {position}",
+        author="Ada",
+        committed_at=START + timedelta(hours=position),
+    )
+
+
+def case(project: Project, benchmark: str = "snake_dqn", **params: Any) -> Case:
+    key = ",".join(f"{name}={value}" for name, value in sorted(params.items()))
+    return Case.objects.create(project=project, benchmark=benchmark, params=params, key=key)
+
+
+def run(commit: Commit, case: Case, state: str = Run.State.DONE, **fields: Any) -> Run:
+    pool, _ = Pool.objects.get_or_create(name="default")
+    machine, _ = Machine.objects.get_or_create(name="bench-1", defaults={"pool": pool})
+    defaults = {"pool": pool, "machine": machine, "version": 1, "repetitions": 3, "time_limit": 600}
+    return Run.objects.create(commit=commit, case=case, state=state, **(defaults | fields))
+
+
+def series(run: Run, name: str, phase: str = "") -> Series:
+    known = describe(name)
+    assert known is not None, name
+    metric, _ = Metric.objects.get_or_create(
+        name=name, defaults={"unit": known.unit, "better": known.better, "kind": known.kind}
+    )
+    found, _ = Series.objects.get_or_create(
+        case=run.case,
+        version=run.version,
+        pool=run.pool,
+        metric=metric,
+        phase=phase,
+        quick=run.quick,
+        defaults={"headline": name in HEADLINE and not phase, "exact": name in EXACT},
+    )
+    return found
+
+
+def point(run: Run, series: Series, value: float, tainted: bool = False) -> Point:
+    samples = [value] * 3 if series.exact else [value * factor for factor in SPREAD]
+    made = Point.objects.create(
+        series=series, position=run.commit.position, run=run, value=value, samples=samples, tainted=tainted
+    )
+    latest = {"run": run, "position": made.position, "value": value}
+    SeriesLatest.objects.update_or_create(series=series, defaults=latest)
+    return made
+
+
+def measured(
+    commit: Commit,
+    case: Case,
+    values: Values,
+    *,
+    phases: Mapping[str, Values] | None = None,
+    functions: Sequence[Mapping[str, Any]] = (),
+    environment: Mapping[str, Any] | None = None,
+    tainted: bool = False,
+    **fields: Any,
+) -> Run:
+    """A stored run: `values` by metric, `phases` by metric and phase path, its document's profile and environment."""
+    made = run(commit, case, tainted=tainted, **fields)
+    for name, value in values.items():
+        point(made, series(made, name), value, tainted)
+    for name, by_phase in (phases or {}).items():
+        for path, value in by_phase.items():
+            point(made, series(made, name, path), value, tainted)
+    body = {
+        "harness": {"version": "0.1.0"},
+        "environment": {"python": "3.11.2", "torch": "2.13.0", **(environment or {})},
+        "profile": {"steps": 200, "functions": list(functions)},
+    }
+    Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
+    return made
+
+
+def function(name: str, file: str = "replay.py", line: int = 1, **fields: Any) -> dict[str, Any]:
+    """One function of a profile, per step."""
+    row = {"calls": 1.0, "self": 0.0, "cumulative": 0.0, "phase": None} | fields
+    return {"function": name, "file": file, "line": line, **row}
+
+
+def wobble(position: int) -> float:
+    """Noise between runs of about half a percent, the same at each call."""
+    digest = hashlib.sha256(f"noise {position}".encode()).digest()
+    return 1 + 0.01 * (digest[0] / 255 - 0.5)
+
+
+def steps(*levels: tuple[int, float]) -> list[float]:
+    """Values that stay on each level for so many commits: `steps((6, 1.0), (4, 1.4))`."""
+    flat = [level for count, level in levels for _ in range(count)]
+    return [level * wobble(position) for position, level in enumerate(flat)]
