@@ -1,0 +1,185 @@
+"""The planted changes: mistakes that engineers make, each with one number that sets its size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .edits import Change, Edit, Tree, after, before
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A planted change. `SIZE` in its edits is the knob: its cost grows as knob ** power."""
+
+    name: str
+    subject: str
+    metric: str
+    phase: str
+    function: str
+    edits: tuple[Edit, ...]
+    trial: int = 0
+    most: int = 0
+    power: int = 1
+
+    def change(self, size: int) -> Change:
+        """Return the commit with its knob set."""
+        sized = (Edit(edit.path, edit.old, edit.new.replace("SIZE", str(size))) for edit in self.edits)
+        return Change(self.subject, tuple(sized))
+
+    def apply(self, tree: Tree, size: int) -> dict[str, str]:
+        """Return the tree with this change in it."""
+        return self.change(size).apply(tree)
+
+
+# Candidates are ranked anew at every draw, where the rank of a transition never changes.
+RANKED = Plant(
+    name="replay",
+    subject="Learn from the transitions that change most",
+    metric="step_time",
+    phase="sample",
+    function="sample",
+    edits=(
+        after("replay.py", "CAPACITY = 10_000", "CANDIDATES = SIZE"),
+        Edit(
+            "replay.py",
+            '''        """Draw transitions to learn from."""
+        return self.random.sample(self.transitions, count)
+''',
+            '''        """Draw candidates, and return those whose views differ most from the next ones."""
+        ranked = []
+        for slot in self.random.choices(range(len(self.transitions)), k=CANDIDATES):
+            candidate = self.transitions[slot]
+            ranked.append((float(candidate.view @ candidate.next_view), slot))
+        ranked.sort()
+        return [self.transitions[slot] for _, slot in ranked[:count]]
+''',
+        ),
+    ),
+    trial=300,
+    most=20_000,
+)
+
+# What the last steps were worth is summed up from scratch at every step: quadratic in their number.
+SUMMED = Plant(
+    name="replay",
+    subject="Report what the last steps were worth",
+    metric="step_time",
+    phase="push",
+    function="push",
+    edits=(
+        after("replay.py", "CAPACITY = 10_000", "RECENT = SIZE"),
+        after(
+            "replay.py",
+            "        self.random = random.Random(seed)",
+            "        self.rewards = deque([0.0] * RECENT, maxlen=RECENT)",
+            "        self.worths = [0.0] * RECENT",
+        ),
+        after(
+            "replay.py",
+            '        """Remember one step."""',
+            "        self.rewards.append(transition.reward)",
+            "        rewards = list(self.rewards)",
+            "        for start in range(RECENT):",
+            "            worth = 0.0",
+            "            for reward in rewards[start:]:",
+            "                worth = 0.9 * worth + reward",
+            "            self.worths[start] = worth",
+        ),
+        after(
+            "replay.py",
+            '        parts = [f"{len(self)} transitions"]',
+            '        parts.append(f"the last step was worth {self.worths[-1]:.2f}")',
+        ),
+    ),
+    trial=150,
+    most=2_000,
+    power=2,
+)
+
+# Rows go through lists of Python numbers on their way into a tensor.
+LISTED = Plant(
+    name="tensors",
+    subject="Check views before learning from them",
+    metric="step_time",
+    phase="tensors",
+    function="as_tensors",
+    edits=(
+        before("tensors.py", "from collections.abc import Sequence", "import math"),
+        before(
+            "tensors.py",
+            "class Batch(NamedTuple):",
+            "CHECKED = SIZE",
+            '"""Rows of a batch that are checked; over many batches that is every view."""',
+            "",
+            "",
+        ),
+        Edit(
+            "tensors.py",
+            "    cells = torch.from_numpy(np.array(rows))\n",
+            """    checked = []
+    for row in rows[:CHECKED]:
+        numbers = row.tolist()
+        if not math.isfinite(sum(numbers)):
+            raise ValueError("a view holds a cell that is no number")
+        checked.append(numbers)
+    cells = torch.cat((torch.tensor(checked), torch.from_numpy(np.array(rows[CHECKED:]))))
+""",
+        ),
+    ),
+    trial=16,
+    most=63,
+)
+
+# Every stack of frames is a copy, and nothing ever lets go of one.
+KEPT = Plant(
+    name="memory",
+    subject="Keep the frames that led to each step",
+    metric="peak_memory",
+    phase="push",
+    function="push",
+    edits=(
+        before("replay.py", "from environment import View", "import numpy as np"),
+        after("replay.py", "CAPACITY = 10_000", "FRAMES = SIZE"),
+        after(
+            "replay.py",
+            "        self.transitions: deque[Transition] = deque(maxlen=CAPACITY)",
+            "        self.frames: deque[View] = deque(maxlen=FRAMES)",
+            "        self.stacks: list[View] = []",
+        ),
+        after(
+            "replay.py",
+            "        self.transitions.append(transition)",
+            "        self.frames.append(transition.view)",
+            "        self.stacks.append(np.concatenate(self.frames))",
+        ),
+        after(
+            "replay.py",
+            '        parts = [f"{len(self)} transitions"]',
+            '        parts.append(f"{len(self.stacks)} stacks of frames")',
+        ),
+    ),
+    most=10_000,
+)
+
+ROWS = """        wanted = []
+        for row in range(len(ahead)):
+            best = ahead[row].max()
+            wanted.append(batch.rewards[row] + DISCOUNT * (1 - batch.ended[row]) * best)
+        return torch.stack(wanted)
+"""
+
+# The first commit works the targets out one by one; this one does it for the whole batch at once.
+VECTORIZED = Plant(
+    name="improvement",
+    subject="Work all targets out at once",
+    metric="step_time",
+    phase="targets",
+    function="targets",
+    edits=(
+        Edit(
+            "model.py",
+            ROWS,
+            "        return batch.rewards + DISCOUNT * (1 - batch.ended) * ahead.amax(dim=1)\n",
+        ),
+    ),
+)
