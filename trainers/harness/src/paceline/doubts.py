@@ -16,8 +16,8 @@ from .statistics import mean, median, slope
 if TYPE_CHECKING:
     from .protocol import Timed
 
-UNSTABLE, VERY_UNSTABLE = 0.15, 0.5
-DRIFT, HEAVY_DRIFT = 0.15, 0.5
+UNSTABLE, VERY_UNSTABLE = 0.15, 0.25
+DRIFT, HEAVY_DRIFT = 0.15, 1.0
 WARMUP_BLOCKS = 10
 WARMUP_EXCESS = 0.15
 FEW_STEPS = 30
@@ -54,12 +54,14 @@ def _warning(code: str, message: str, advice: str, *, taints: bool = False) -> d
 def _unstable(repetitions: Sequence[Raw]) -> Iterator[dict[str, Any]]:
     rates = [row["throughput"] for row in repetitions]
     spread = (max(rates) - min(rates)) / median(rates)
+    # One odd repetition doesn't move the median, half of them do.
+    typical = median([abs(rate - median(rates)) for rate in rates]) / median(rates)
     if spread > UNSTABLE:
         yield _warning(
             "unstable_repetitions",
             f"throughput differs by {spread:.0%} between the repetitions",
             "measure on a quieter machine, or with longer windows",
-            taints=spread > VERY_UNSTABLE,
+            taints=typical > VERY_UNSTABLE,
         )
 
 
@@ -71,7 +73,7 @@ def _drift(repetitions: Sequence[Raw]) -> Iterator[dict[str, Any]]:
             "calibration_drift",
             f"the same calibration loop took up to {drift:.0%} longer during this run",
             "look for other work on the machine, or for a clock that was lowered",
-            taints=drift > HEAVY_DRIFT,
+            taints=median(loops) / min(loops) - 1 > HEAVY_DRIFT,
         )
 
 

@@ -1,0 +1,95 @@
+"""A project of a few lines in a folder of its own, measured by the real command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LOOP = """
+import paceline
+values = []
+def push(n):
+    values.append(n)
+for number in paceline.steps(range(10**6)):
+    with paceline.phase("act"):
+        push(number)
+    with paceline.phase("learn"):
+        with paceline.phase("sum"):
+            sum(range(2000))
+"""
+
+
+@dataclass
+class Project:
+    """A folder with a manifest of one benchmark, `tiny`, and its script."""
+
+    folder: Path
+
+    def write(self, script: str, **settings: object) -> None:
+        chosen = {"version": 1, "script": "tiny.py", "warmup_steps": 10, "steps": 100, "repetitions": 2}
+        lines = [f"{name} = {_toml(value)}" for name, value in {**chosen, **settings}.items()]
+        (self.folder / "paceline.toml").write_text("\n".join(["[benchmarks.tiny]", *lines]))
+        (self.folder / "tiny.py").write_text(script)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-P", "-m", "paceline", *arguments]
+
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def measure(self, *arguments: str) -> dict[str, Any]:
+        ended = self.call("run", "tiny", "--document", "out.json", *arguments)
+        assert ended.returncode == 0, ended.stderr
+        raw: dict[str, Any] = json.loads((self.folder / "out.json").read_text())
+        return raw
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_toml(member)}" for name, member in value.items()) + "}"
+    return json.dumps(value)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project whose script loops over cheap steps with three phases."""
+    made = Project(tmp_path)
+    made.write(LOOP)
+    return made
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The document of that project, measured once."""
+    made = Project(tmp_path_factory.mktemp("measured"))
+    made.write(LOOP, repetitions=3)
+    return made.measure()
+
+
+Value = Callable[..., Any]
+
+
+@pytest.fixture
+def value() -> Value:
+    """Look a metric up in a raw document: `value(raw, "phase_time", "learn")`."""
+
+    def find(raw: dict[str, Any], name: str, phase: str | None = None) -> Any:
+        return next(row for row in raw["metrics"] if (row["name"], row["phase"]) == (name, phase))
+
+    return find

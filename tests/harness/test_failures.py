@@ -1,0 +1,123 @@
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import LOOP, Project
+
+FAILING = {
+    "tiny.py crashed with exit status 1": "print('before')\nraise ValueError('broken')",
+    "tiny.py crashed with exit status 3": "import sys; sys.exit(3)",
+    "tiny.py never iterated over paceline.steps": "print('nothing to do')",
+    "tiny.py ended after 5 of 110 steps": "import paceline\nfor n in paceline.steps(range(5)): pass",
+    "ended without a result": "import os; os._exit(0)",
+    "tiny.py was killed by signal 9": "import os; os.kill(os.getpid(), 9)",
+    "quality loss is nan, a benchmark must": f"{LOOP}paceline.quality('loss', float('nan'))",
+    "paceline.steps was called inside another": (
+        "import paceline\nfor n in paceline.steps(range(9)):\n  for m in paceline.steps(range(9)): pass"
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", FAILING)
+def test_a_failing_benchmark_is_one_sentence(project: Project, sentence: str) -> None:
+    project.write(FAILING[sentence])
+    ended = project.call("run", "tiny", "--document", "out.json")
+    assert ended.returncode == 1
+    assert sentence in ended.stderr
+    assert ended.stderr.strip().splitlines()[-1].startswith("paceline: ")
+    assert not (project.folder / "out.json").exists()
+
+
+def test_the_last_lines_of_the_output_are_shown(project: Project) -> None:
+    project.write("print('first words')\nraise ValueError('broken')")
+    stderr = project.call("run", "tiny").stderr
+    assert "first words" in stderr
+    assert "ValueError: broken" in stderr
+
+
+def test_the_time_limit_ends_the_run(project: Project) -> None:
+    project.write("import time\ntime.sleep(60)", time_limit=1)
+    started = time.monotonic()
+    assert "took longer than its time_limit of 1 s" in project.call("run", "tiny").stderr
+    assert time.monotonic() - started < 20
+
+
+WRONG = {
+    ("run", "tinny"): "has no benchmark 'tinny', it has tiny",
+    ("run", "tiny", "--set", "batch"): "--set 'batch' must be KEY=VALUE",
+    ("run", "tiny", "--repetitions", "0"): "--repetitions is 0, must be between 1 and 100",
+    ("run", "tiny", "--manifest", "none.toml"): "none.toml: can't be read",
+    ("show", "none.json"): "none.json: No such file or directory",
+    ("show", "paceline.toml"): "document: is not valid JSON",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_a_wrong_argument_is_one_sentence(project: Project, arguments: tuple[str, ...]) -> None:
+    ended = project.call(*arguments)
+    assert ended.returncode == 1
+    assert WRONG[arguments] in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_missing_script_is_named(project: Project) -> None:
+    (project.folder / "tiny.py").unlink()
+    assert "benchmarks.tiny.script: there is no tiny.py in" in project.call("run", "tiny").stderr
+
+
+def start_sleeper(project: Project, *arguments: str) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """Start a run whose script starts a process in a session of its own; return both their ids too."""
+    script = (
+        "import os, subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '300'], start_new_session=True)\n"
+        "open('pids.part', 'w').write(f'{os.getpid()} {child.pid}')\n"
+        "os.rename('pids.part', 'pids')\n"
+        "time.sleep(300)\n"
+    )
+    project.write(script)
+    run = subprocess.Popen(
+        project.command("run", "tiny", *arguments), cwd=project.folder, stdin=subprocess.PIPE
+    )
+    wait_until(lambda: (project.folder / "pids").exists())
+    return run, [int(word) for word in (project.folder / "pids").read_text().split()]
+
+
+def test_a_signal_ends_the_whole_tree(project: Project) -> None:
+    run, pids = start_sleeper(project)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(timeout=20) == 1
+    wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_the_end_of_stdin_ends_the_whole_tree(project: Project) -> None:
+    run, pids = start_sleeper(project, "--watch-stdin")
+    assert run.stdin is not None
+    run.stdin.close()
+    assert run.wait(timeout=20) == 1
+    wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_the_measured_process_dies_with_a_killed_harness(project: Project) -> None:
+    run, pids = start_sleeper(project)
+    run.kill()
+    run.wait(timeout=20)
+    wait_until(lambda: not alive(pids[0]))
+    os.kill(pids[1], signal.SIGKILL)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+def wait_until(condition: object, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)

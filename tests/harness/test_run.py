@@ -1,0 +1,130 @@
+import json
+from importlib import resources
+from typing import Any
+
+import jsonschema
+import pytest
+
+from .conftest import LOOP, Project, Value
+
+
+def test_the_document_fits_the_published_schema(measured: dict[str, Any]) -> None:
+    schema = json.loads(resources.files("paceline").joinpath("document.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(measured, schema)
+
+
+def test_throughput_and_step_time_are_headlines(measured: dict[str, Any], value: Value) -> None:
+    throughput, step_time = value(measured, "throughput"), value(measured, "step_time")
+    assert throughput["headline"]
+    assert step_time["headline"]
+    assert len(step_time["samples"]) == 3
+    assert throughput["value"] == pytest.approx(1 / step_time["value"])
+
+
+def test_phases_of_the_main_thread_sum_to_the_step(measured: dict[str, Any], value: Value) -> None:
+    own = sum(row["self"] for row in measured["phases"] if row["thread"] == "main")
+    assert own == pytest.approx(value(measured, "step_time")["value"], rel=0.2)
+    assert {row["path"] for row in measured["phases"]} == {"act", "learn", "learn/sum", "(unattributed)"}
+
+
+def test_the_slow_phase_has_the_share(measured: dict[str, Any]) -> None:
+    shares = {row["path"]: row["share"] for row in measured["phases"]}
+    assert shares["learn"] >= shares["learn/sum"] > 0.5 > shares["act"]
+
+
+def test_counters_are_exact_and_by_phase(measured: dict[str, Any], value: Value) -> None:
+    calls = value(measured, "function_calls")
+    assert (calls["value"], calls["exact"], len(calls["samples"])) == (3.0, True, 2)
+    assert value(measured, "function_calls", "act")["value"] == 2.0
+    assert value(measured, "function_calls", "learn/sum")["value"] == 1.0
+
+
+def test_the_profile_names_functions_by_file_and_line(measured: dict[str, Any]) -> None:
+    push = next(row for row in measured["profile"]["functions"] if row["function"] == "push")
+    assert (push["file"], push["line"], push["calls"], push["phase"]) == ("tiny.py", 4, 1.0, "act")
+    assert all("paceline" not in row["file"] for row in measured["profile"]["functions"])
+
+
+def test_memory_of_the_setup_is_told_apart(measured: dict[str, Any], value: Value) -> None:
+    assert value(measured, "phase_memory", "(setup)")["value"] > 2**20
+    assert value(measured, "peak_memory")["value"] >= value(measured, "phase_memory", "(setup)")["value"]
+
+
+def test_without_torch_nothing_is_said_of_tensors(measured: dict[str, Any]) -> None:
+    assert measured["environment"]["torch"] is None
+    assert "tensor_operations" not in {row["name"] for row in measured["metrics"]}
+
+
+def test_telemetry_covers_the_repetition(measured: dict[str, Any]) -> None:
+    rows = [row for row in measured["telemetry"] if row["repetition"] == 0]
+    assert {row["channel"] for row in rows} >= {"cpu_utilization", "memory", "threads"} or not rows
+
+
+def test_what_the_code_reports_is_measured(project: Project, value: Value) -> None:
+    reports = "    paceline.count('games', 2)\n    paceline.gauge('queue', 4)\npaceline.quality('score', 7.5)"
+    project.write(f"{LOOP}{reports}")
+    raw = project.measure()
+    assert value(raw, "count.games")["value"] == 2
+    assert value(raw, "gauge.queue")["value"] == 4
+    assert value(raw, "quality.score")["samples"] == [7.5, 7.5]
+
+
+def test_params_reach_the_script_as_options(project: Project, value: Value) -> None:
+    script = (
+        "import sys\nimport paceline\npaceline.quality('words', len(sys.argv[1:]))\nprint(sys.argv[1:])\n"
+    )
+    project.write(f"{script}{LOOP}", params={"batch_size": 64, "fused": True, "log": False})
+    ended = project.call("run", "tiny", "--quick", "--set", "batch_size=128", "--document", "out.json")
+    assert "['--batch-size', '128', '--fused', '--no-log']" in ended.stderr
+    raw = json.loads((project.folder / "out.json").read_text())
+    assert raw["benchmark"]["case"] == "batch_size=128,fused=true,log=false"
+
+
+def test_quick_is_counted_once_and_not_called_exact(project: Project, value: Value) -> None:
+    raw = project.measure("--quick")
+    assert raw["protocol"]["quick"] is True
+    assert value(raw, "function_calls")["exact"] is False
+
+
+def test_progress_ends_at_one(project: Project) -> None:
+    project.measure("--progress", "progress.json", "--repetitions", "1")
+    assert json.loads((project.folder / "progress.json").read_text()) == {"fraction": 1.0, "text": "done"}
+
+
+def test_a_guard_that_is_missed_taints(project: Project) -> None:
+    project.write(f"{LOOP}paceline.quality('score', 1)", guard={"score": {"minimum": 3.0}})
+    warning = next(row for row in project.measure()["warnings"] if row["code"] == "quality_below_guard")
+    assert warning["taints"]
+    assert warning["message"] == "score is 1, its guard is at least 3"
+
+
+def test_counters_that_differ_are_not_exact(project: Project, value: Value) -> None:
+    project.write(f"import os\n{LOOP}    [push(n) for n in range(os.getpid() % 97)]")
+    raw = project.measure()
+    assert not value(raw, "function_calls")["exact"]
+    assert "counters_inexact" in {row["code"] for row in raw["warnings"]}
+
+
+def test_threads_of_the_code_are_counted_and_timed_apart(project: Project, value: Value) -> None:
+    script = """
+import threading, paceline
+def work():
+    with paceline.phase("collect"):
+        sum(range(10))
+for number in paceline.steps(range(10**6)):
+    thread = threading.Thread(target=work, name="collector")
+    thread.start()
+    thread.join()
+"""
+    project.write(script)
+    raw = project.measure()
+    row = next(row for row in raw["phases"] if row["path"] == "collect")
+    assert row["thread"] == "collector"
+    assert value(raw, "function_calls", "collect")["value"] == 1.0
+
+
+def test_the_harness_of_the_checkout_is_not_taken(project: Project) -> None:
+    (project.folder / "paceline").mkdir()
+    (project.folder / "paceline" / "__init__.py").write_text("raise SystemExit('the wrong one')")
+    assert project.measure()["harness"]["version"] == "0.1.0"
