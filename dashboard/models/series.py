@@ -24,10 +24,17 @@ class Metric(models.Model):
         COUNTER = "counter"
         QUALITY = "quality"
 
-    name = models.CharField(max_length=100, unique=True)
+    name = models.CharField(max_length=100)
     unit = models.CharField(max_length=30)
     better = models.CharField(max_length=10, choices=Better.choices)
     kind = models.CharField(max_length=20, choices=Kind.choices)
+
+    class Meta:
+        constraints = [
+            # Which way a quality or a gauge is better, each manifest says for itself; unit and kind follow
+            # from the name.
+            models.UniqueConstraint(fields=["name", "better"], name="metric_once")
+        ]
 
     def __str__(self) -> str:
         return self.name

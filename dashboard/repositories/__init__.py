@@ -1,4 +1,4 @@
-"""The repositories of projects, read through bare mirrors; each failure is a RepositoryError, one sentence."""
+"""The repositories of projects, read through bare mirrors; each failure is a RepositoryError of one line."""
 
 from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
 from dashboard.repositories.history import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -91,7 +92,9 @@ class Mirror:
 
 
 def mirror_of(project: Project) -> Mirror:
-    folder = settings.PACELINE_HOME / "mirrors" / f"{project.slug}.git"
+    # Keyed by the address too: what an earlier repository held isn't this one's.
+    address = hashlib.sha256(project.repository.encode()).hexdigest()[:10]
+    folder = settings.PACELINE_HOME / "mirrors" / f"{project.slug}-{address}.git"
     return Mirror(project.slug, project.repository, project.branch, folder)
 
 

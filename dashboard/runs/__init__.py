@@ -1,7 +1,7 @@
 """The states of a run: request, claim, advance, heartbeat, fail, cancel, requeue. See docs/flow.md."""
 
 from dashboard.runs.assignment import Assignment
-from dashboard.runs.errors import LeaseLost, RunError, WrongState
+from dashboard.runs.errors import Busy, LeaseLost, RunError, WrongState
 from dashboard.runs.machines import machine_seen, part_seen
 from dashboard.runs.requests import request, request_all
 from dashboard.runs.resolving import resolve_trigger
@@ -10,6 +10,7 @@ from dashboard.runs.transitions import advance, cancel, claim, fail, finish, hea
 
 __all__ = [
     "Assignment",
+    "Busy",
     "LeaseLost",
     "RunError",
     "WrongState",

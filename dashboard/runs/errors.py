@@ -13,3 +13,7 @@ class LeaseLost(RunError):  # noqa: N818 - reads as a fact
 
 class WrongState(RunError):  # noqa: N818 - reads as a fact
     """The run is the caller's, but the transition doesn't start from the state that it is in."""
+
+
+class Busy(RunError):  # noqa: N818 - reads as a fact
+    """Somebody else is at it; ask again later. Nothing was changed."""

@@ -16,6 +16,7 @@ from paceline.manifest import Benchmark, Manifest, ManifestError
 from dashboard import repositories
 from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.repositories import Facts, Mirror, RepositoryBusy, RepositoryError, Unreachable
+from dashboard.runs.errors import Busy
 from dashboard.runs.requests import request_all
 
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again for this long.
@@ -34,15 +35,18 @@ class Plan:
 
 
 def resolve_trigger(trigger_id: int) -> None:
-    """Turn a received trigger into runs, or refuse it with a sentence. Safe to repeat, also at once."""
+    """Turn a received trigger into runs, or refuse it with a sentence. Safe to repeat, also at once.
+
+    Raises Busy while another process fetches the repository.
+    """
     trigger = Trigger.objects.select_related("project").filter(pk=trigger_id, state=Trigger.State.RECEIVED)
     received = trigger.first()
     if received is None:
         return
     try:
         plan = make_plan(received)
-    except RepositoryBusy:
-        return  # The sweep sends it again.
+    except RepositoryBusy as error:
+        raise Busy(str(error)) from error
     except Unreachable as error:
         if received.source in UNATTENDED and timezone.now() - received.received_at < PATIENCE:
             return

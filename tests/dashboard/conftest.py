@@ -71,10 +71,8 @@ class Repository:
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str, **environment: str) -> str:
-        identity = {
-            name: "Ada <ada@example.org>".split(" <")[0] if name.endswith("NAME") else "ada@example.org"
-            for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
-        }
+        who = {"NAME": "Ada", "EMAIL": "ada@example.org"}
+        identity = {f"GIT_{role}_{key}": who[key] for role in ("AUTHOR", "COMMITTER") for key in who}
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,
@@ -105,8 +103,7 @@ def repository(tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def tracked(repository: Repository, project: Project) -> Project:
-    """The project of that repository, with a mirror folder of its own in each test."""
-    project.slug = f"tracked-{repository.folder.parent.name}"[:60]
+    """The project of that repository."""
     project.repository = str(repository.folder)
     project.save()
     return project

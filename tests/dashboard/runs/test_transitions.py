@@ -32,7 +32,7 @@ def test_a_run_goes_its_way(run: Run, assignment: Assignment) -> None:
     runs.finish(assignment, tainted=True)
     run.refresh_from_db()
     assert (run.state, run.progress, run.tainted, run.lease_until) == ("done", 1, True, None)
-    assert run.claimed_at and run.measuring_at and run.finished_at
+    assert None not in (run.claimed_at, run.measuring_at, run.finished_at)
 
 
 @pytest.mark.parametrize("state", ["measuring", "storing"])

@@ -1,0 +1,96 @@
+"""The values of a document as points of series, in a number of queries that doesn't depend on theirs."""
+
+from __future__ import annotations
+
+from django.db.models import Max
+from paceline.document import Document, Value
+
+from dashboard.models import Metric, Point, Run, Series, SeriesLatest
+
+
+def store(run: Run, found: Document) -> list[int]:
+    """Store a point for each metric of the document; the ids of the series that got one."""
+    metrics = _metrics(found.metrics)
+    series = _series(run, found.metrics, metrics)
+    Point.objects.bulk_create(
+        Point(
+            series=row,
+            run=run,
+            position=run.commit.position,
+            value=value.value,
+            low=value.low,
+            high=value.high,
+            samples=value.samples,
+            tainted=found.tainted,
+        )
+        for row, value in zip(series, found.metrics, strict=True)
+    )
+    return [row.pk for row in series]
+
+
+def _metrics(values: tuple[Value, ...]) -> dict[tuple[str, str], Metric]:
+    """By name and better direction: which way a quality is better, each manifest says for itself."""
+    wanted: dict[tuple[str, str], Value] = {(value.name, value.better): value for value in values}
+    found = _known(wanted)
+    # In one order everywhere, so that two documents with new metrics can't wait for each other in a circle.
+    missing = [wanted[key] for key in sorted(wanted.keys() - found.keys())]
+    if missing:
+        rows = [Metric(name=row.name, unit=row.unit, better=row.better, kind=row.kind) for row in missing]
+        Metric.objects.bulk_create(rows, ignore_conflicts=True)
+        found = _known(wanted)
+    return found
+
+
+def _known(wanted: dict[tuple[str, str], Value]) -> dict[tuple[str, str], Metric]:
+    rows = Metric.objects.filter(name__in={name for name, _ in wanted})
+    return {(row.name, row.better): row for row in rows}
+
+
+def _series(run: Run, values: tuple[Value, ...], metrics: dict[tuple[str, str], Metric]) -> list[Series]:
+    """The series of each value, in their order; made where they are new."""
+    ours = Series.objects.filter(case=run.case_id, version=run.version, pool=run.pool_id, quick=run.quick)
+    known = {(row.metric_id, row.phase): row for row in ours}
+    wanted = [(metrics[value.name, value.better], value) for value in values]
+    missing = [
+        Series(
+            case_id=run.case_id,
+            version=run.version,
+            pool_id=run.pool_id,
+            quick=run.quick,
+            metric=metric,
+            phase=value.phase or "",
+            exact=value.exact,
+            headline=value.headline,
+        )
+        for metric, value in wanted
+        if (metric.pk, value.phase or "") not in known
+    ]
+    known |= {(row.metric_id, row.phase): row for row in Series.objects.bulk_create(missing)}
+    series = [known[metric.pk, value.phase or ""] for metric, value in wanted]
+    if _is_newest(run):
+        _mark(series, values)
+    return series
+
+
+def _is_newest(run: Run) -> bool:
+    """A backlog's document says nothing about what the series is now, nor does another branch's."""
+    commit = run.commit
+    if commit.branch != commit.project.branch:
+        return False
+    ours = SeriesLatest.objects.filter(
+        series__case=run.case_id,
+        series__version=run.version,
+        series__pool=run.pool_id,
+        series__quick=run.quick,
+    )
+    newest: int | None = ours.aggregate(newest=Max("position"))["newest"]
+    return newest is None or commit.position >= newest
+
+
+def _mark(series: list[Series], values: tuple[Value, ...]) -> None:
+    changed = []
+    for row, value in zip(series, values, strict=True):
+        if (row.exact, row.headline) != (value.exact, value.headline):
+            row.exact, row.headline = value.exact, value.headline
+            changed.append(row)
+    Series.objects.bulk_update(changed, ["exact", "headline"])

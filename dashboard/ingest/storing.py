@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import hashlib
+
+from django.db import connection, transaction
+from paceline.document import Document as Measured
+
+from dashboard import dispatch, runs
+from dashboard.ingest import checks, latest, series
+from dashboard.models import Document, Run, Telemetry
+from dashboard.runs import Assignment, LeaseLost
+
+# The first key of our advisory locks; the second is the case.
+LOCK = 0x50ACE
+
+
+def store(assignment: Assignment, document: bytes) -> None:
+    """Store the document of a run that is storing, which is done then; on commit, ask for judgement.
+
+    Storing the same document again under the same lease does nothing. Raises BadDocument, LeaseLost,
+    WrongState; nothing is stored then.
+    """
+    digest = hashlib.sha256(document).hexdigest()
+    found = checks.read(document, assignment)
+    with transaction.atomic():
+        run = runs.held(assignment)
+        if run is None:
+            _check_stored_before(assignment, digest)
+            return
+        _one_at_a_time(run.case_id)
+        Document.objects.create(run=run, format=found.raw["format"], body=found.raw, sha256=digest)
+        touched = series.store(run, found)
+        latest.renew(run, touched)
+        _store_telemetry(run, found)
+        # Last: it compares state and lease, and takes everything back where they aren't ours.
+        runs.finish(assignment, tainted=found.tainted)
+        dispatch.send(dispatch.JUDGE, run.pk)
+
+
+def _check_stored_before(assignment: Assignment, digest: str) -> None:
+    same = Document.objects.filter(
+        run=assignment.run_id, run__lease=assignment.lease, run__state=Run.State.DONE, sha256=digest
+    )
+    if not same.exists():
+        raise LeaseLost(f"Run {assignment.run_id} is no longer attempt {assignment.attempt}'s to store.")
+
+
+def _one_at_a_time(case: int) -> None:
+    """Documents of one case wait for each other: they write the same series and their latest states."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, case % 2**31])
+
+
+def _store_telemetry(run: Run, found: Measured) -> None:
+    Telemetry.objects.bulk_create(
+        Telemetry(
+            run=run,
+            repetition=row.repetition,
+            channel=row.channel,
+            device=row.device,
+            unit=row.unit,
+            start=row.start,
+            interval=row.interval,
+            values=row.values,
+            mean=row.mean,
+            peak=row.peak,
+            idle_share=row.idle_share,
+        )
+        for row in found.telemetry
+    )

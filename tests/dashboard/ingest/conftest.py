@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from paceline.manifest import Benchmark
+
+from dashboard import ingest, runs
+from dashboard.models import Case, Commit, Run
+from dashboard.runs import Assignment
+from tests.dashboard import documents
+
+Storing = Callable[[Run], Assignment]
+Measure = Callable[..., Run]
+
+
+@pytest.fixture
+def storing() -> Storing:
+    """Brings a requested run to where its document is stored."""
+
+    def bring(_: Run) -> Assignment:
+        assignment = runs.claim("default", "gpu-1")
+        assert assignment is not None
+        for state in ("preparing", "measuring", "storing"):
+            runs.advance(assignment, state)
+        return assignment
+
+    return bring
+
+
+@pytest.fixture
+def assignment(run: Run, storing: Storing) -> Assignment:
+    return storing(run)
+
+
+@pytest.fixture
+def measure(
+    make_commit: Callable[[int], Commit], case: Case, benchmark: Benchmark, storing: Storing
+) -> Measure:
+    """The whole life of a run at a position, with a document of its own."""
+
+    def live(position: int, *, branch: str = "main", **changes: object) -> Run:
+        commit = make_commit(position)
+        Commit.objects.filter(pk=commit.pk).update(branch=branch)
+        run = runs.request(commit, case, benchmark)
+        ingest.store(storing(run), documents.data(**changes))
+        return run
+
+    return live

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from dashboard import dispatch, ingest, runs
+from dashboard.ingest import BadDocument
+from dashboard.models import Document, Metric, Point, Run, Series, Telemetry
+from dashboard.runs import Assignment, LeaseLost, WrongState
+from tests.dashboard import documents
+from tests.dashboard.documents import data, metric
+
+pytestmark = pytest.mark.django_db
+MANY = [
+    metric("throughput", 1.0),
+    metric("step_time", 1.0),
+    *(metric("phase_time", 0.001, f"phase/{number}", headline=number < 4) for number in range(298)),
+]
+
+
+def test_a_document_becomes_rows(run: Run, assignment: Assignment) -> None:
+    ingest.store(assignment, data())
+    run.refresh_from_db()
+    assert (run.state, run.progress, run.tainted) == ("done", 1, False)
+    assert run.document.body == documents.body()
+    point = Point.objects.get(series__metric__name="throughput")
+    assert (point.value, point.low, point.high, point.position) == (100, 99, 101, run.commit.position)
+    assert point.samples == [100, 100, 100]
+
+
+def test_phases_have_series_of_their_own(assignment: Assignment) -> None:
+    ingest.store(assignment, data())
+    phases = Series.objects.filter(metric__name="phase_time").values_list("phase", flat=True)
+    assert set(phases) == {"learn/push", "rollout"}
+    calls = Series.objects.get(metric__name="function_calls")
+    assert (calls.phase, calls.exact, calls.headline) == ("learn/push", True, False)
+    assert Series.objects.filter(headline=True).count() == 2
+
+
+def test_a_missing_reading_stays_missing(run: Run, assignment: Assignment) -> None:
+    ingest.store(assignment, data())
+    channel = Telemetry.objects.get(run=run)
+    assert (channel.channel, channel.values) == ("cpu_utilization", [99, None, 100])
+
+
+def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: Assignment) -> None:
+    doubt = {"code": "throttled", "message": "It throttled.", "advice": "Cool it.", "taints": True}
+    ingest.store(assignment, data(warnings=[doubt]))
+    run.refresh_from_db()
+    assert run.tainted
+    assert run.document.body["warnings"] == [doubt]
+    assert Point.objects.filter(tainted=False).count() == 0
+
+
+def test_the_same_document_again_changes_nothing(run: Run, assignment: Assignment) -> None:
+    ingest.store(assignment, data())
+    ingest.store(assignment, data())
+    assert Document.objects.count() == 1
+    assert Point.objects.count() == 5
+    with pytest.raises(LeaseLost):
+        ingest.store(assignment, data(throughput=5.0))
+
+
+def test_a_lost_lease_stores_nothing(run: Run, assignment: Assignment) -> None:
+    with pytest.raises(LeaseLost):
+        ingest.store(replace(assignment, lease=uuid4()), data())
+    runs.cancel(run.pk, "ada")
+    with pytest.raises(LeaseLost):
+        ingest.store(assignment, data())
+    assert not Document.objects.exists()
+    assert not Series.objects.exists()
+
+
+def test_a_run_that_is_not_storing_stores_nothing(run: Run) -> None:
+    assignment = runs.claim("default", "gpu-1")
+    assert assignment is not None
+    with pytest.raises(WrongState):
+        ingest.store(assignment, data())
+    assert not Point.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"benchmark": {**documents.body()["benchmark"], "name": "other"}}, "benchmark.name: is 'other'"),
+        ({"benchmark": {**documents.body()["benchmark"], "case": "size=2"}}, "benchmark.case: is 'size=2'"),
+        ({"protocol": {**documents.body()["protocol"], "quick": True}}, "protocol.quick: is True"),
+        ({"metrics": MANY[:1] + MANY[2:]}, "metrics: step_time is missing"),
+        ({"metrics": [*MANY, metric(f"count.{'x' * 120}", 1.0)]}, r"metrics\[300\].name: has 126 characters"),
+        ({"telemetry": [documents.telemetry(0, "cpu", [])] * 2}, r"telemetry\[1\]: cpu of repetition 0"),
+        ({"metrics": [metric("throughput", float("nan")), MANY[1]]}, r"metrics\[0\].value: must be a finite"),
+    ],
+)
+def test_a_bad_document_is_refused_whole(
+    run: Run, assignment: Assignment, changes: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(BadDocument, match=sentence):
+        ingest.store(assignment, data(**changes))
+    run.refresh_from_db()
+    assert run.state == Run.State.STORING
+    assert not Metric.objects.exists()
+
+
+def test_garbage_is_refused(assignment: Assignment) -> None:
+    for garbage in (b"", b"\xff\xfe", b"[]", b"{" * 100_000, b'{"a": "\\u0000"}'):
+        with pytest.raises(BadDocument):
+            ingest.store(assignment, garbage)
+
+
+def test_judgement_is_asked_for_once_it_is_stored(
+    run: Run,
+    assignment: Assignment,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., object],
+) -> None:
+    sent = []
+    monkeypatch.setattr(dispatch, "_publish", lambda *message: sent.append(message))
+    with django_capture_on_commit_callbacks(execute=True):
+        ingest.store(assignment, data())
+    assert sent == [(dispatch.JUDGE, (run.pk,), dispatch.SERVICE, 1)]
+
+
+def test_queries_do_not_grow_with_the_metrics(
+    assignment: Assignment, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(17):
+        ingest.store(assignment, data(metrics=MANY))
+    assert Point.objects.count() == 300
+
+
+def test_three_hundred_metrics_take_tens_of_milliseconds(
+    measure: Callable[..., Run], run: Run, assignment: Assignment
+) -> None:
+    for position in range(10, 30):
+        measure(position, metrics=MANY)
+    began = time.perf_counter()
+    ingest.store(assignment, data(metrics=MANY))
+    spent = time.perf_counter() - began
+    # About 0.06 s on two cores; the bound leaves room for a busy machine.
+    assert spent < 0.6
