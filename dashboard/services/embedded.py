@@ -27,7 +27,7 @@ def start(
     sockets = private_folder(addresses(home).socket_folder, account)
     if database:
         postgres = Postgres(folder / "postgres", sockets, programs.postgres, account, durable)
-        postgres.prepare()
+        postgres.prepare(supervisor)
         supervisor.start(postgres.program())
         postgres.create_database()
     if queue:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from psycopg import sql
 from dashboard.services.accounts import Account
 from dashboard.services.child import Program
 from dashboard.services.errors import ServiceError
+from dashboard.services.supervisor import Supervisor
 
 MAJOR = "18"
 NAME = "paceline"  # of the role and of the database
@@ -32,10 +32,10 @@ class Postgres:
     account: Account
     durable: bool = True  # False trades safety against power loss for speed: for tests
 
-    def prepare(self) -> None:
+    def prepare(self, supervisor: Supervisor) -> None:
         """Make the cluster if there is none, and clear what a killed server left behind."""
         if not (self.data / "PG_VERSION").exists():
-            self._initialise()
+            self._initialise(supervisor)
         version = (self.data / "PG_VERSION").read_text().strip()
         if version != MAJOR:
             raise ServiceError(
@@ -89,7 +89,7 @@ class Postgres:
     def _connect(self, user: str, database: str) -> psycopg.Connection[Any]:
         return psycopg.connect(host=str(self.sockets), user=user, dbname=database, connect_timeout=5)
 
-    def _initialise(self) -> None:
+    def _initialise(self, supervisor: Supervisor) -> None:
         draft = self.data.with_name(self.data.name + ".draft")
         shutil.rmtree(draft, ignore_errors=True)
         command = [str(self.programs / "initdb"), "-D", str(draft), "-U", "postgres", "--auth-local=trust"]
@@ -98,12 +98,10 @@ class Postgres:
         command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         if not self.durable:
             command.append("--no-sync")
-        made = subprocess.run(
-            command, cwd=self.data.parent, capture_output=True, text=True, **self.account.switch
+        # As a program of the supervisor, since it starts servers of its own that have to end with it.
+        supervisor.run(
+            Program("initdb", command, self.data.parent, account=self.account, patience=120, quiet=True)
         )
-        if made.returncode != 0:
-            reason = (made.stderr.strip() or made.stdout.strip() or "initdb gave no reason").splitlines()[0]
-            raise ServiceError(f"The database can't be made in {draft}: {reason}")
         # Renamed when whole: an interrupted start leaves a draft, not half a cluster.
         draft.rename(self.data)
 

@@ -56,6 +56,7 @@ def commands(site: Site) -> dict[str, list[str]]:
         "web": [
             *("gunicorn", "dashboard.wsgi:application", "--bind", f"{site.host}:{site.port}"),
             *("--workers", "2", "--threads", "4", "--timeout", "60", "--no-control-socket"),
+            *("--log-level", "warning"),
         ],
         "service": [
             *(*worker, "--hostname", f"service@{site.machine}", "--queues", "service"),

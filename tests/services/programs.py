@@ -47,12 +47,12 @@ def alive(pid: int) -> bool:
         return False
 
 
-def eventually(condition: Callable[[], object], seconds: float = 10) -> bool:
+def eventually(condition: Callable[[], object], seconds: float = 10, pause: float = 0.02) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(pause)
     return True
 
 

@@ -23,7 +23,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A home of its own, without the workers: what is shared here are the services below them."""
     monkeypatch.delenv("DATABASE_URL")
     monkeypatch.delenv("BROKER_URL")
-    monkeypatch.setattr(instance, "QUEUED", ())
+    monkeypatch.setattr(instance, "missing", lambda _: [])
     site = Site(home=tmp_path / "home", machine="gpu-1", pool="default")
     yield site
     remove(site.home)

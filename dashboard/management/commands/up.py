@@ -77,6 +77,7 @@ class Command(BaseCommand):
     def start(self, supervisor: Supervisor, site: Site, first_project: bool) -> None:
         self.stdout.write("Starting the database and the queue.")
         start_services(supervisor, site)
+        settings.STATIC_ROOT.mkdir(exist_ok=True)
         password = make_administrator()
         supervisor.start(program("web", site))
         self.stdout.write(f"\n  Paceline answers at {settings.PACELINE_URL}")

@@ -1,0 +1,146 @@
+"""`manage.py up` as a person runs it: real processes, from the first line to the last."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from dashboard.services import addresses
+from dashboard.services.processes import CHECKOUT
+from tests.services.programs import eventually
+from tests.services_plugin import remove
+
+PARTS = ("postgres", "redis", "web", "service", "measure", "beat")
+
+
+class Up:
+    """A started `manage.py up`, whose output goes to a file."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        self.home = home
+        self.output = home.with_name(f"output-{time.monotonic_ns()}")
+        given = {"DATABASE_URL", "BROKER_URL"}
+        environment = {name: value for name, value in os.environ.items() if name not in given}
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--no-first-project"],
+            cwd=CHECKOUT,
+            env={**environment, "PACELINE_HOME": str(home), "PORT": str(port), "PYTHONUNBUFFERED": "1"},
+            stdout=self.output.open("w"),
+            stderr=subprocess.STDOUT,
+        )
+
+    @property
+    def text(self) -> str:
+        return self.output.read_text()
+
+    def wait_until_up(self) -> Up:
+        assert eventually(lambda: "Ctrl-C ends it" in self.text or self.process.poll() is not None, 60)
+        assert self.process.poll() is None, self.text
+        assert eventually(lambda: (self.home / "lock").read_text().endswith(" ready\n"), 60), self.text
+        return self
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    home = tmp_path / "home"
+    yield home
+    for pid in processes_of(home):
+        # Only after a failure: each test ends what it has started.
+        os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: not processes_of(home))
+    remove(home)
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """Every process that works for this home: by its environment, or by a path in its command."""
+    found: dict[int, str] = {}
+    marks = (f"PACELINE_HOME={home}".encode(), str(addresses(home).socket_folder).encode())
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+            if any(mark in command + (folder / "environ").read_bytes() for mark in marks):
+                found[int(folder.name)] = command.replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+def ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            return bool(answer.status == 200)
+    except urllib.error.HTTPError:
+        return False
+
+
+def accounts(home: Path) -> list[tuple[str, str]]:
+    with psycopg.connect(addresses(home).database_url) as connection:
+        return connection.execute("SELECT username, password FROM auth_user").fetchall()
+
+
+def test_from_the_first_start_to_the_second(home, port):
+    up = Up(home, port).wait_until_up()
+    assert f"Paceline answers at http://127.0.0.1:{port}\n" in up.text
+    (password,) = re.findall(r"Sign in as admin with the password (\S+)", up.text)
+    ((name, kept),) = accounts(home)
+    assert name == "admin"
+    assert password not in kept
+    assert eventually(lambda: ready(port), 60, pause=0.5), up.text
+    assert up.end() == 0
+    assert not processes_of(home)
+    assert up.text.endswith("Stopping.\nEverything has ended; nothing is lost.\n")
+
+    again = Up(home, port).wait_until_up()
+    assert "password" not in again.text
+    assert accounts(home) == [(name, kept)]
+    assert again.end(signal.SIGTERM) == 0
+
+
+def test_a_second_one_and_a_busy_port_are_refused(home, port):
+    with socket.create_server(("127.0.0.1", port)):
+        refused = Up(home, port)
+        assert refused.process.wait(30) == 1
+        assert re.fullmatch(rf"Port {port} on 127.0.0.1 can't be used .*\n", refused.text)
+    up = Up(home, port).wait_until_up()
+    second = Up(home, port)
+    assert second.process.wait(30) == 1
+    assert second.text == f"Paceline runs already in {home} (process {up.process.pid}).\n"
+    up.end()
+
+
+def test_nothing_outlives_kill_9_and_the_next_start_works(home, port):
+    up = Up(home, port).wait_until_up()
+    assert len(processes_of(home)) > len(PARTS)
+    up.end(signal.SIGKILL)
+    assert eventually(lambda: not processes_of(home), 20), processes_of(home)
+    assert Up(home, port).wait_until_up().end() == 0
+
+
+def test_an_end_in_the_middle_of_the_start_leaves_nothing(home, port):
+    up = Up(home, port)
+    assert eventually(lambda: "Starting the database" in up.text, 30)
+    time.sleep(0.5)
+    assert up.end() == 0
+    assert not processes_of(home)
