@@ -78,7 +78,8 @@ def project(tmp_path: Path) -> Project:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document of that project, measured once."""
     made = Project(tmp_path_factory.mktemp("measured"))
-    made.write(LOOP, repetitions=3)
+    # Long enough for a few samples on the telemetry's grid.
+    made.write(f"import time\ntime.sleep(0.4)\n{LOOP}", repetitions=3)
     return made.measure()
 
 
