@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+# Django's checks import every page. A worker serves none, and each new child of the pool would wait for them.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 from dashboard.dispatch import app
 

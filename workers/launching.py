@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -29,6 +30,9 @@ PASSED_ON = (
     "LD_LIBRARY_PATH",
 )
 LARGEST_PROGRESS = 4096
+# How the harness marks its lines, and the end of those that it repeats.
+HARNESS = "paceline: "
+DASHES = "---"
 # Bounds the memory of the worker; what a document may be is said where it is stored.
 LARGEST_DOCUMENT = 64 * 1024 * 1024
 
@@ -86,7 +90,7 @@ def measure(what: Measurement, scratch: Path, log: Log, stop: threading.Event) -
     if ended.timed_out:
         raise TimeLimitError(f"The benchmark did not end within its time limit of {what.time_limit:g} s.")
     if ended.status != 0:
-        raise CrashError(f"The benchmark {way_of_ending(ended.status)}{after_colon(log.last_line())}")
+        raise CrashError(crash_reason(ended.status, log.last_lines()))
     return document(scratch)
 
 
@@ -115,18 +119,26 @@ def harness(scratch: Path) -> Path:
     return scratch / "harness"
 
 
+def crash_reason(status: int, lines: list[str]) -> str:
+    """One sentence from the exit status and the last lines of the log.
+
+    The harness's own sentence stands last, after the end of what the benchmark printed and a line of dashes.
+    """
+    if lines and lines[-1].startswith(HARNESS):
+        last_printed = lines[-3] if len(lines) > 2 and lines[-2] == DASHES else ""
+        return f"{lines[-1].removeprefix(HARNESS)}{after_colon(last_printed)}"
+    return f"The benchmark {way_of_ending(status)}{after_colon(lines[-1] if lines else '')}"
+
+
 def way_of_ending(status: int) -> str:
     """Of an exit status as a shell counts it."""
-    if status > 128:
-        try:
-            return f"was ended by signal {status - 128} ({signal.Signals(status - 128).name})"
-        except ValueError:
-            pass
+    with contextlib.suppress(ValueError):
+        return f"was ended by signal {status - 128} ({signal.Signals(status - 128).name})"
     return f"ended with exit status {status}"
 
 
 def after_colon(line: str) -> str:
-    return f": {line}" if line else " and printed nothing."
+    return f": {line}" if line else "."
 
 
 def document(scratch: Path) -> bytes:

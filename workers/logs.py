@@ -50,11 +50,15 @@ class Log:
             self._tail, self._left_out = "", 0
             return rest
 
-    def last_line(self) -> str:
-        """The last line of theirs that isn't blank, at most 300 characters of it."""
+    def last_lines(self) -> list[str]:
+        """The last lines of theirs that aren't blank, each at most 300 characters long."""
         with self._lock:
-            lines = [line.strip() for line in self._last.splitlines() if not line.startswith(OWN)]
-        return next((line[:300] for line in reversed(lines) if line), "")
+            lines = [line.strip()[:300] for line in self._last.splitlines() if not line.startswith(OWN)]
+        return [line for line in lines if line]
+
+    def last_line(self) -> str:
+        """The last of these, or nothing."""
+        return "".join(self.last_lines()[-1:])
 
     def _take(self, text: str) -> None:
         self._last = (self._last + text)[-4096:]

@@ -99,12 +99,14 @@ def wait(process: int, until: float, stop: threading.Event) -> str:
     try:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        while not poll.poll(200):
-            if stop.is_set():
-                return "stop"
-            if time.monotonic() >= until:
+        while not stop.is_set():
+            left = until - time.monotonic()
+            # What ended as late as this had reached its limit, whatever it says of itself.
+            if left <= 0:
                 return "time"
-        return "end"
+            if poll.poll(min(200, 1000 * left)):
+                return "end"
+        return "stop"
     finally:
         os.close(descriptor)
 

@@ -36,6 +36,20 @@ def test_parameters_are_passed_as_json(tmp_path: Path) -> None:
     assert "--quick" in words
 
 
+def test_a_crash_of_the_benchmark_is_told_in_the_harnesss_words() -> None:
+    lines = ["--- the last lines of its output", "ValueError: x", "---", "paceline: train.py crashed"]
+    assert launching.crash_reason(1, lines) == "train.py crashed: ValueError: x"
+
+
+def test_a_refusal_of_the_harness_is_told_as_it_stands() -> None:
+    assert launching.crash_reason(1, ["paceline: a.toml: no such key"]) == "a.toml: no such key."
+
+
+def test_a_crash_of_the_harness_is_told_with_its_last_line() -> None:
+    assert launching.crash_reason(1, ["MemoryError"]) == "The benchmark ended with exit status 1: MemoryError"
+    assert launching.crash_reason(137, []) == "The benchmark was ended by signal 9 (SIGKILL)."
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [(1, "ended with exit status 1"), (139, "was ended by signal 11 (SIGSEGV)"), (255, "ended with exit st")],

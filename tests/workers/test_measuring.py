@@ -1,0 +1,189 @@
+"""One assignment from claim to document, with a real repository, database and harness."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from django.db import connection
+
+from dashboard import runs
+from dashboard.models import Document, Machine, Run
+from tests.workers.conftest import MANIFEST, TRAIN, Requested, request_at
+from tests.workers.repositories import head, repository
+from tests.workers.waiting import until
+from workers import machine, measuring
+
+ENDLESS = TRAIN + "\nimport time\ntime.sleep(600)\n"
+
+
+def measured(run: Run) -> Run:
+    """Carry it, as a bell of its pool would."""
+    assert measuring.measure_next(run.pool.name)
+    run.refresh_from_db()
+    return run
+
+
+def test_the_whole_way_ends_with_a_document(home: Path, requested: Requested) -> None:
+    run = measured(requested())
+    assert (run.state, run.reason) == ("done", "")
+    assert run.document.body["benchmark"]["params"] == {"size": 10}
+    assert run.fingerprint == machine.fingerprint().as_dict()
+
+
+def test_a_bell_without_a_run_does_nothing(home: Path, transactional_db: None) -> None:
+    assert not measuring.measure_next("default")
+
+
+def test_a_bell_claims_nothing_while_the_machine_measures(home: Path, requested: Requested) -> None:
+    run = requested()
+    with machine.exclusive(home, "gpu-1"):
+        assert not measuring.measure_next(run.pool.name)
+    run.refresh_from_db()
+    assert run.state == "requested"
+
+
+def test_a_crash_is_told_with_its_last_line(home: Path, requested: Requested) -> None:
+    run = measured(requested({"train.py": "raise RuntimeError('no such snake')"}))
+    assert (run.state, run.failure) == ("failed", "crash")
+    assert run.reason == "train.py crashed with exit status 1: RuntimeError: no such snake"
+    assert "Traceback" in run.log.text
+
+
+def test_the_time_limit_is_told_and_ends_what_ran(home: Path, requested: Requested) -> None:
+    limited = MANIFEST.replace("time_limit = 60", "time_limit = 1")
+    run = measured(requested({"paceline.toml": limited, "train.py": ENDLESS}))
+    assert (run.state, run.failure) == ("failed", "timeout")
+    assert run.reason == "The benchmark did not end within its time limit of 1 s."
+    assert processes_in(home) == []
+
+
+def test_a_benchmark_that_takes_the_document_away_is_told(home: Path, requested: Requested) -> None:
+    hasty = "import os, signal; os.kill(os.getppid(), signal.SIGTERM)"
+    run = measured(requested({"train.py": hasty}))
+    assert run.state == "failed"
+    assert run.failure in ("crash", "no document")
+    assert not Document.objects.exists()
+
+
+def test_a_commit_that_does_not_exist_is_told(home: Path, tmp_path: Path, transactional_db: None) -> None:
+    source = repository(tmp_path / "source", {"paceline.toml": MANIFEST})
+    run = measured(request_at(source, "a" * 40, MANIFEST))
+    assert (run.state, run.failure) == ("failed", "checkout")
+    assert run.reason == "Commit aaaaaaaaaa is on no branch or tag of the repository."
+
+
+def test_an_environment_that_cannot_be_built_is_told(home: Path, requested: Requested) -> None:
+    needy = MANIFEST + '[environment]\nrequirements = ["requirements.txt"]\n'
+    unmet = "--no-index\nno-such-package==1.0\n"
+    run = measured(requested({"paceline.toml": needy, "requirements.txt": unmet}))
+    assert (run.state, run.failure) == ("failed", "environment")
+    assert run.reason.endswith("No matching distribution found for no-such-package==1.0")
+    assert "building the environment of requirements.txt" in run.log.text
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"paceline.toml": "steps = [\n"}, "The manifest can't be used"),
+        ({"paceline.toml": MANIFEST.replace("tiny", "other")}, "has no benchmark tiny"),
+        (
+            {"paceline.toml": MANIFEST.replace("train.py", "gone.py")},
+            "'gone.py' is not a file of this commit",
+        ),
+    ],
+)
+def test_a_commit_that_cannot_be_measured_is_told(
+    home: Path, tmp_path: Path, transactional_db: None, files: dict[str, str], words: str
+) -> None:
+    source = repository(tmp_path / "source", files)
+    run = measured(request_at(source, head(source), MANIFEST))
+    assert (run.state, run.failure) == ("failed", "checkout")
+    assert words in run.reason
+
+
+def test_the_manifest_that_the_server_keeps_is_used(home: Path, requested: Requested) -> None:
+    run = requested({"paceline.toml": MANIFEST})
+    run.commit.project.manifest = MANIFEST.replace("steps = 20", "steps = 33")
+    run.commit.project.save()
+    assert measured(run).document.body["protocol"]["steps"] == 33
+
+
+def test_the_measured_process_sees_no_address_of_ours(
+    home: Path, requested: Requested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "hush")
+    run = measured(
+        requested({"train.py": "import os\nprint(sorted(os.environ))\n" + TRAIN + "raise SystemExit(3)"})
+    )
+    assert "TMPDIR" in run.log.text
+    for name in ("DATABASE_URL", "BROKER_URL", "SECRET_KEY", "PACELINE_HOME", "DJANGO"):
+        assert name not in run.log.text
+
+
+def test_a_harness_in_the_checkout_is_not_the_one_that_measures(home: Path, requested: Requested) -> None:
+    trap = {"paceline/__init__.py": "raise SystemExit('the wrong one')", "paceline/__main__.py": ""}
+    assert measured(requested(trap)).state == "done"
+
+
+def test_a_cancelled_run_is_ended_with_its_whole_tree(home: Path, requested: Requested) -> None:
+    run = requested({"train.py": ENDLESS})
+    with carried(run):
+        until(lambda: state(run) == "measuring" and processes_in(home))
+        runs.cancel(run.pk, by="Ada")
+    assert state(run) == "cancelled"
+    assert processes_in(home) == []
+    assert not Document.objects.exists()
+
+
+def test_progress_and_log_arrive_while_it_measures(home: Path, requested: Requested) -> None:
+    run = requested({"train.py": "print('hello', flush=True)\n" + ENDLESS})
+    with carried(run):
+        until(
+            lambda: Run.objects.filter(pk=run.pk).exclude(activity="").exclude(activity="starting").exists()
+        )
+        runs.cancel(run.pk, by="Ada")
+
+
+def test_the_machine_is_seen_with_its_fingerprint(home: Path, requested: Requested) -> None:
+    measured(requested())
+    assert Machine.objects.get(name="gpu-1").fingerprint["cpu_count"] >= 1
+
+
+@contextmanager
+def carried(run: Run) -> Iterator[None]:
+    """A worker carries the run meanwhile."""
+    carrying = threading.Thread(target=carry_and_close, args=(run.pool.name,))
+    carrying.start()
+    try:
+        yield
+    finally:
+        carrying.join(30)
+        assert not carrying.is_alive()
+
+
+def carry_and_close(pool: str) -> None:
+    try:
+        measuring.measure_next(pool)
+    finally:
+        connection.close()
+
+
+def state(run: Run) -> str:
+    return Run.objects.values_list("state", flat=True).get(pk=run.pk)
+
+
+def processes_in(home: Path) -> list[int]:
+    """Those that work in a checkout under this home."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd().startswith(str(home)):
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found

@@ -1,0 +1,87 @@
+"""Real worker processes: they hear bells, say that they live, and may be killed at any time."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dashboard import dispatch, runs
+from dashboard.models import Document, Heartbeat, Machine, Run
+from tests.processes import worker
+from tests.workers.conftest import TRAIN, Requested
+from tests.workers.test_measuring import processes_in, state
+from tests.workers.waiting import until
+
+GATE = """
+import time
+from pathlib import Path
+
+while not Path({path!r}).exists():
+    time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def environment(site_environment: dict[str, str], home: Path) -> dict[str, str]:
+    """Of a worker whose leases end soon."""
+    told = {"PACELINE_HOME": str(home), "PACELINE_MACHINE": "gpu-1", "PACELINE_LEASE_SECONDS": "2"}
+    return {**site_environment, **told}
+
+
+def test_a_worker_says_that_it_lives_and_hears_bells(
+    environment: dict[str, str], requested: Requested, tmp_path: Path
+) -> None:
+    with worker(environment, "pool.default", "service", log=tmp_path / "worker.log") as started:
+        until(lambda: Machine.objects.filter(name="gpu-1", pool__name="default", seen_at__isnull=False))
+        until(lambda: Heartbeat.objects.filter(name="service worker"))
+        run = requested()
+        dispatch.ring(run.pool.name, 3)
+        dispatch.send(dispatch.PULSE)
+        until(lambda: Heartbeat.objects.filter(name="scheduler"))
+        assert (state(run), started.said.count("is claimed")) == ("done", 1)
+
+
+@pytest.mark.parametrize("victim", ["worker", "its child"])
+def test_a_killed_worker_loses_no_run_and_stores_one_document(
+    environment: dict[str, str], requested: Requested, home: Path, tmp_path: Path, victim: str
+) -> None:
+    gate = tmp_path / "gate"
+    run = requested({"train.py": GATE.format(path=str(gate)) + TRAIN})
+    with worker(environment, "pool.default", log=tmp_path / "first.log") as first:
+        until(lambda: state(run) == "measuring" and len(processes_in(home)) > 2)
+        if victim == "worker":
+            first.kill()
+        else:
+            os.kill(child_that_measures(first.process.pid), signal.SIGKILL)
+        until(lambda: not processes_in(home))
+        gate.touch()
+        if victim == "worker":
+            with worker(environment, "pool.default", log=tmp_path / "second.log"):
+                swept_until_done(run)
+        else:
+            swept_until_done(run)
+    assert Run.objects.get(pk=run.pk).attempt == 2
+    assert Document.objects.count() == 1
+
+
+def swept_until_done(run: Run) -> None:
+    """As the scheduler's sweep does, only more often."""
+
+    def swept() -> bool:
+        runs.sweep()
+        return state(run) == "done"
+
+    until(swept, seconds=40)
+
+
+def child_that_measures(pid: int) -> int:
+    """The pool's child is the one whose own child is the keeper."""
+    return next(
+        child.pid
+        for child in psutil.Process(pid).children()
+        if any("keeper.py" in " ".join(grandchild.cmdline()) for grandchild in child.children())
+    )
