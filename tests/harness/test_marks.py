@@ -193,8 +193,8 @@ def test_long_windows_keep_a_sample_of_each_phase(monkeypatch: pytest.MonkeyPatc
         with found.phase("learn"):
             time.sleep(0.0002)
     learn = next(row for row in found.result()["phases"] if row["path"] == "learn")
-    assert learn["p50"] >= 0.0002
-    assert learn["total"] == pytest.approx(learn["p50"], rel=0.5)
+    assert 0.0002 <= learn["p50"] <= learn["p99"] < 95 * learn["total"]
+    assert learn["total"] >= 0.0002
 
 
 def test_a_nullcontext_costs_as_much_as_a_disabled_phase() -> None:

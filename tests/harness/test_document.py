@@ -1,0 +1,129 @@
+import copy
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from paceline import document, schema
+from paceline.document import DocumentError
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+Raw = dict[str, Any]
+
+
+@pytest.fixture
+def golden() -> Raw:
+    """A document that was really measured, of the newest format."""
+    raw: Raw = json.loads((GOLDEN / "paceline.document-1.json").read_text())
+    return raw
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("paceline.document-*.json")), ids=lambda path: path.stem)
+def test_every_format_stays_readable(path: Path) -> None:
+    found = document.read(path.read_bytes())
+    throughput = found.metric("throughput")
+    assert throughput is not None
+    assert throughput.unit == "steps/s"
+    assert found.phases
+    assert found.profile is not None
+
+
+def test_the_golden_document_keeps_its_meaning(golden: Raw) -> None:
+    found = document.read(json.dumps(golden))
+    calls = found.metric("function_calls", "learn/optimizer")
+    assert calls is not None
+    assert (calls.value, calls.exact) == (232.0, True)
+    assert found.benchmark.case == "batch=64"
+    assert found.raw == golden
+
+
+def refused(raw: Raw, change: Callable[[Raw], object]) -> DocumentError:
+    broken = copy.deepcopy(raw)
+    change(broken)
+    with pytest.raises(DocumentError) as caught:
+        document.read(json.dumps(broken))
+    return caught.value
+
+
+REFUSED: dict[str, Callable[[Raw], object]] = {
+    "format: must be 'paceline.document/1'": lambda raw: raw.update(format="paceline.document/9"),
+    "created: is missing": lambda raw: raw.pop("created"),
+    "surprise: is unknown": lambda raw: raw.update(surprise=1),
+    "metrics[1].unit: is missing": lambda raw: raw["metrics"][1].pop("unit"),
+    "metrics[0].unit: is 'steps', must be 'steps/s'": lambda raw: raw["metrics"][0].update(unit="steps"),
+    "metrics[0].value: must be a finite number": lambda raw: raw["metrics"][0].update(value=math.nan),
+    "metrics[0].samples[1]: must be a finite": lambda raw: raw["metrics"][0]["samples"].insert(1, math.inf),
+    "metrics[0].value: must be a finite number ": lambda raw: raw["metrics"][0].update(value=10**400),
+    "metrics[0].exact: must be true or false": lambda raw: raw["metrics"][0].update(exact=1),
+    "metrics[0].name: 'pace' is unknown": lambda raw: raw["metrics"][0].update(name="pace"),
+    "metrics: throughput is missing": lambda raw: raw["metrics"].pop(0),
+    "stands twice": lambda raw: raw["metrics"].append(raw["metrics"][0]),
+    "metrics[0].better: is 'lower', must be 'higher'": lambda raw: raw["metrics"][0].update(better="lower"),
+    "metrics: must have at most 5000 items": lambda raw: raw.update(metrics=raw["metrics"] * 200),
+    "repetitions: must have at least 1 items": lambda raw: raw.update(repetitions=[]),
+    "repetitions[1].index: is 5, must be 1": lambda raw: raw["repetitions"][1].update(index=5),
+    "repetitions[0].step_times.histogram.counts: must": lambda raw: raw["repetitions"][0]["step_times"][
+        "histogram"
+    ]["counts"].pop(),
+    "telemetry[0].repetition: names a repetition": lambda raw: raw["telemetry"][0].update(repetition=7),
+    "telemetry[0].values[3]: must be a finite number": lambda raw: raw["telemetry"][0]["values"].insert(
+        3, "1"
+    ),
+    "profile.functions[0].self: must be at least 0": lambda raw: raw["profile"]["functions"][0].update(
+        self=-1
+    ),
+    "benchmark.name: has characters": lambda raw: raw["benchmark"].update(name="a\0b"),
+    "benchmark.params.batch: must be a string": lambda raw: raw["benchmark"]["params"].update(batch=[]),
+    "warnings[0].message: has characters": lambda raw: raw["warnings"][0].update(message="\ud800"),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_a_broken_document_is_refused_with_its_path(golden: Raw, sentence: str) -> None:
+    assert sentence.strip() in str(refused(golden, REFUSED[sentence]))
+
+
+def test_the_error_names_the_path_apart(golden: Raw) -> None:
+    error = refused(golden, lambda raw: raw["phases"][2].pop("thread"))
+    assert (error.path, error.sentence) == ("phases[2].thread", "is missing")
+
+
+@pytest.mark.parametrize("sentence", [s for s in REFUSED if "[0].name" not in s and "nan" not in s])
+def test_our_reader_agrees_with_jsonschema(golden: Raw, sentence: str) -> None:
+    broken = copy.deepcopy(golden)
+    REFUSED[sentence](broken)
+    ours = schema.first_problem(broken, schema.published()) is None
+    theirs = jsonschema.Draft202012Validator(schema.published()).is_valid(broken)
+    # They take numbers that aren't finite; JSON has none, so nobody else meets them.
+    assert ours == theirs or "finite" in sentence
+
+
+NOT_JSON = {
+    "": "is not valid JSON",
+    "[]": "must be an object",
+    '{"format": 1, "format": 2}': "member 'format' stands twice",
+    "[" * 100_000: "is not valid JSON",
+    '{"a": ' + "9" * 5000 + "}": "is not valid JSON",
+    " " * (16 * 2**20 + 1): "at most 16777216 are allowed",
+}
+
+
+@pytest.mark.parametrize("text", NOT_JSON, ids=lambda text: text[:20])
+def test_what_is_no_document_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match=NOT_JSON[text]):
+        document.read(text)
+
+
+def test_bytes_that_are_not_utf8_are_refused() -> None:
+    with pytest.raises(DocumentError, match="is not valid JSON"):
+        document.read(b'{"format": "\xff\xfe"}')
+
+
+def test_writing_checks_first_and_renames(golden: Raw, tmp_path: Path) -> None:
+    document.write(golden, tmp_path / "out.json")
+    with pytest.raises(DocumentError):
+        document.write({**golden, "format": "x"}, tmp_path / "bad.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]

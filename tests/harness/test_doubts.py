@@ -1,0 +1,125 @@
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from paceline import doubts, tree
+from paceline.document import SETUP
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
+Raw = dict[str, Any]
+
+
+@pytest.fixture
+def raw() -> Raw:
+    """A document in which nothing is doubtful."""
+    quiet: Raw = json.loads(GOLDEN.read_text())
+    for row in quiet["repetitions"]:
+        row.update(throughput=1000.0, seconds=2.0, calibration_before=0.01, calibration_after=0.01)
+        row["step_times"]["thinned"]["values"] = [0.001] * 100
+    return quiet
+
+
+def codes(raw: Raw, **seen: Any) -> dict[str, bool]:
+    """Return the warnings' codes and whether they taint."""
+    sampler = SimpleNamespace(
+        throttling=seen.get("throttling", set()), strangers=seen.get("strangers", set())
+    )
+    timed: Any = [SimpleNamespace(result={"dropped_phases": seen.get("dropped", 0)}, sampler=sampler)]
+    counted = [{"calls": {"learn": calls}, "operations": None} for calls in seen.get("calls", [1.0, 1.0])]
+    bench: Any = SimpleNamespace(guard={})
+    return {row["code"]: row["taints"] for row in doubts.find(raw, timed, counted, bench)}
+
+
+def test_a_quiet_run_has_no_doubts(raw: Raw) -> None:
+    assert codes(raw) == {}
+
+
+@pytest.mark.parametrize(
+    ("rates", "taints"), [([1000, 1010, 1250], False), ([1000, 1400, 600], True), ([1000, 1050, 950], None)]
+)
+def test_unstable_repetitions(raw: Raw, rates: list[float], taints: bool | None) -> None:
+    for row, rate in zip(raw["repetitions"], rates, strict=True):
+        row["throughput"] = rate
+    assert codes(raw).get("unstable_repetitions") is taints
+
+
+def test_a_slow_machine_is_seen_by_its_calibration(raw: Raw) -> None:
+    raw["repetitions"][1]["calibration_after"] = 0.013
+    assert codes(raw) == {"calibration_drift": False}
+
+
+def warm(raw: Raw, values: list[float]) -> dict[str, bool]:
+    for row in raw["repetitions"]:
+        row["step_times"]["thinned"]["values"] = values
+    return codes(raw)
+
+
+def test_a_slow_start_means_that_warmup_never_ended(raw: Raw) -> None:
+    assert warm(raw, [0.002] * 10 + [0.001] * 90) == {"warmup_never_ended": True}
+
+
+def test_a_fast_start_does_too(raw: Raw) -> None:
+    assert warm(raw, [0.0005] * 10 + [0.001] * 90) == {"warmup_never_ended": True}
+
+
+def test_steps_that_grow_all_along_are_no_warmup(raw: Raw) -> None:
+    assert warm(raw, [0.001 * (1 + at / 50) for at in range(100)]) == {}
+
+
+def test_one_odd_repetition_is_no_warmup(raw: Raw) -> None:
+    raw["repetitions"][0]["step_times"]["thinned"]["values"] = [0.002] * 10 + [0.001] * 90
+    assert codes(raw) == {}
+
+
+def test_a_short_window_says_little(raw: Raw) -> None:
+    for row in raw["repetitions"]:
+        row["seconds"] = 0.1
+    assert codes(raw) == {"too_few_samples": False}
+
+
+def test_steps_as_short_as_the_clock_are_doubted(raw: Raw) -> None:
+    for row in raw["repetitions"]:
+        row["steps"] = 1_000_000
+    assert codes(raw) == {"clock_resolution": False}
+
+
+def test_memory_pressure(raw: Raw) -> None:
+    raw["environment"]["memory_bytes"] = int(raw["repetitions"][0]["peak_memory"])
+    assert codes(raw) == {"memory_pressure": True}
+
+
+def test_countings_that_differ(raw: Raw) -> None:
+    assert codes(raw, calls=[1.0, 2.0]) == {"counters_inexact": False}
+
+
+def test_a_device_is_doubted_only_where_it_is_used(raw: Raw) -> None:
+    seen: Any = {"throttling": {(0, "temperature")}, "strangers": {(0, 77)}}
+    assert codes(raw, **seen) == {}
+    raw["environment"]["path"] = "cuda"
+    assert codes(raw, **seen) == {"throttling": True, "co_tenant": True}
+
+
+def test_a_clock_that_changes_between_repetitions(raw: Raw) -> None:
+    raw["environment"]["path"] = "cuda"
+    raw["telemetry"] = [{"channel": "gpu_sm_clock", "mean": clock} for clock in (1700.0, 1200.0)]
+    assert codes(raw) == {"clock_change": True}
+
+
+def test_phases_that_were_dropped(raw: Raw) -> None:
+    assert codes(raw, dropped=3) == {"too_many_phases": False}
+
+
+def test_a_missing_psutil_is_told(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "HAS_PSUTIL", False)
+    assert codes(raw) == {"psutil_missing": False}
+
+
+def test_every_warning_says_what_to_do(raw: Raw) -> None:
+    raw["repetitions"][1]["calibration_after"] = 0.03
+    found: Any = [SimpleNamespace(result={"dropped_phases": 1}, sampler=None)]
+    counted: Any = [{"calls": {SETUP: 1.0}, "operations": None}]
+    rows = doubts.find(raw, found, counted, SimpleNamespace(guard={}))  # type: ignore[arg-type]
+    assert len(rows) == 2
+    assert all(row["advice"] and row["message"] for row in rows)
