@@ -1,0 +1,86 @@
+"""How long the steps of one repetition took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from dashboard.charts import theme, units
+
+HEIGHT = 240
+# p50 stands to the left of its line and the others to the right: near marks don't write over each other.
+SIDES = ("right", "left", "left")
+
+
+def step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, float]) -> go.Figure:
+    """`edges` in seconds, one more than `counts`; `marks` are named places such as p50, in seconds.
+
+    The axis is logarithmic: a few steps (an evaluation, a copy of the target network) take a hundred times
+    as long as the rest, and are the ones one looks for.
+    """
+    counted, bounds = _used(np.array(counts, dtype=np.int64), np.array(edges, dtype=np.float64))
+    scaled = units.scale("s", marks.get("p50") or float(bounds.mean()))
+    bounds = bounds / scaled.size
+    bars = go.Scatter(
+        x=bounds,
+        y=np.append(counted, 0),
+        mode="lines",
+        line={"color": theme.HUES[0], "width": 1, "shape": "hv"},
+        fill="tozeroy",
+        fillcolor=theme.HUES[0],
+        text=[
+            f"{units.number(low)} to {units.number(high)} {scaled.unit}"
+            for low, high in zip(bounds[:-1], bounds[1:], strict=True)
+        ],
+        hovertemplate="%{text}<br>%{y} steps<extra></extra>",
+    )
+    drawn = theme.figure(
+        [bars],
+        HEIGHT,
+        xaxis={"title": {"text": f"{scaled.unit} per step"}, "type": "log", **_ticks(bounds)},
+        yaxis={"title": {"text": "steps"}, "fixedrange": True, "rangemode": "tozero"},
+        margin={"l": 8, "r": 12, "t": 24, "b": 8},
+    )
+    for (name, place), side in zip(marks.items(), SIDES, strict=False):
+        _mark(drawn, name, place / scaled.size, side)
+    return drawn
+
+
+def _used(counts: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Without the empty bins at both ends, and without an edge at 0, which a logarithm has no place for."""
+    used = np.flatnonzero(counts)
+    if used.size:
+        first, last = int(used[0]), int(used[-1]) + 1
+        counts, edges = counts[first:last], edges[first : last + 1]
+    if edges[0] <= 0:
+        edges[0] = edges[1] / 2
+    return counts, edges
+
+
+def _ticks(bounds: np.ndarray) -> dict[str, object]:
+    """1, 2 and 5 of each decade: plotly's own labels of a short logarithmic axis are hard to read."""
+    low, high = np.floor(np.log10(bounds[0])), np.ceil(np.log10(bounds[-1]))
+    places = [digit * 10.0**power for power in np.arange(low, high + 1) for digit in (1, 2, 5)]
+    inside = [place for place in places if bounds[0] <= place <= bounds[-1]]
+    if len(inside) < 2:
+        inside = [float(bounds[0]), float(bounds[-1])]
+    return {"tickvals": inside, "ticktext": [units.number(place, 2) for place in inside], "showgrid": False}
+
+
+def _mark(drawn: go.Figure, name: str, place: float, side: str) -> None:
+    common = {"xref": "x", "yref": "paper"}
+    line = {"color": theme.INK, "width": 1, "dash": "dot"}
+    drawn.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, line=line, **common)
+    drawn.add_annotation(
+        # Unlike a shape, an annotation on a logarithmic axis is placed by the logarithm.
+        x=float(np.log10(place)),
+        y=1,
+        text=name,
+        showarrow=False,
+        xanchor=side,
+        yanchor="bottom",
+        font={"color": theme.MUTED, "size": 11},
+        **common,
+    )

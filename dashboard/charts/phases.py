@@ -1,0 +1,176 @@
+"""The phases of a step: a flame-like chart built from bars, and two runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import plotly.graph_objects as go
+
+from dashboard.charts import theme, units
+
+UNATTRIBUTED = "(unattributed)"
+ROW = 34
+# Thinner bars can't be read nor hit; the table beside has them.
+LEAST_SHARE = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Seconds per step of one phase path, the phases nested in it included in `total`."""
+
+    path: str
+    total: float
+    own: float
+    share: float
+    thread: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A bar of the flame chart: `start` and `width` in seconds per step, `depth` 0 is the outermost;
+    `name` is its path below that of the bar above."""
+
+    phase: Phase
+    start: float
+    width: float
+    depth: int
+    hue: int
+    name: str
+
+
+@dataclass(slots=True)
+class _Node:
+    phase: Phase
+    children: list[_Node] = field(default_factory=list)
+
+
+def blocks(phases: Sequence[Phase]) -> list[Block]:
+    """Lay phases out by their paths: children in their parent, the widest first."""
+    laid: list[Block] = []
+    start = 0.0
+    for hue, root in enumerate(_wide_first(_tree(phases))):
+        grey = root.phase.path == UNATTRIBUTED
+        _lay(root, start, 0, -1 if grey else hue % len(theme.HUES), "", laid)
+        start += root.phase.total
+    return laid
+
+
+def _tree(phases: Sequence[Phase]) -> list[_Node]:
+    nodes = {phase.path: _Node(phase) for phase in phases}
+    roots: list[_Node] = []
+    for path, node in nodes.items():
+        parent = next((nodes[above] for above in _ancestors(path) if above in nodes), None)
+        (parent.children if parent else roots).append(node)
+    return roots
+
+
+def _ancestors(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1)]
+
+
+def _wide_first(nodes: list[_Node]) -> list[_Node]:
+    return sorted(nodes, key=lambda node: (node.phase.path == UNATTRIBUTED, -node.phase.total))
+
+
+def _lay(node: _Node, start: float, depth: int, hue: int, above: str, laid: list[Block]) -> None:
+    path = node.phase.path
+    laid.append(Block(node.phase, start, node.phase.total, depth, hue, path.removeprefix(above)))
+    inner = start
+    for child in _wide_first(node.children):
+        _lay(child, inner, depth + 1, hue, path + "/", laid)
+        inner += child.phase.total
+
+
+def flame(phases: Sequence[Phase]) -> go.Figure:
+    """The outermost phases on the top row, what is nested in them below; widths are time per step."""
+    laid = [block for block in blocks(phases) if block.phase.share >= LEAST_SHARE]
+    deepest = max((block.depth for block in laid), default=0)
+    end = max((block.start + block.width for block in laid), default=0.0)
+    scaled = units.scale("s", end)
+    bars = go.Bar(
+        orientation="h",
+        x=np.array([block.width for block in laid]) / scaled.size,
+        base=np.array([block.start for block in laid]) / scaled.size,
+        y=np.array([block.depth for block in laid], dtype=np.int16),
+        width=0.92,
+        marker={
+            "color": [theme.FAINT if block.hue < 0 else theme.HUES[block.hue] for block in laid],
+            "opacity": [1.0 if block.depth == 0 else 0.78 for block in laid],
+            "line": {"color": theme.SURFACE, "width": 1.5},
+        },
+        text=[_label(block) for block in laid],
+        textposition="inside",
+        insidetextanchor="start",
+        textangle=0,
+        constraintext="inside",
+        cliponaxis=True,
+        textfont={"color": "var(--hue-ink)", "size": 12},
+        customdata=[_hover(block) for block in laid],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+    return theme.figure(
+        [bars],
+        (deepest + 1) * ROW + 52,
+        xaxis={
+            "title": {"text": f"{scaled.unit} per step"},
+            "range": [0, end / scaled.size],
+            "showgrid": False,
+        },
+        yaxis={"visible": False, "range": [deepest + 0.5, -0.5], "fixedrange": True},
+        uniformtext={"minsize": 11, "mode": "hide"},
+        barmode="overlay",
+    )
+
+
+def _label(block: Block) -> str:
+    """Only what fits: some 8 pixels a letter on a chart of about 900; a narrower page clips."""
+    name = theme.plain(block.name)
+    letters = block.phase.share * 110
+    full = f"{name}  {100 * block.phase.share:.0f} %"
+    return full if len(full) <= letters else name if len(name) <= letters else ""
+
+
+def _hover(block: Block) -> str:
+    phase = block.phase
+    return (
+        f"<b>{theme.plain(phase.path)}</b><br>{units.quantity(phase.total, 's')} per step, "
+        f"{100 * phase.share:.1f} % of it<br>{units.quantity(phase.own, 's')} in itself"
+    )
+
+
+def before_after(before: Sequence[Phase], after: Sequence[Phase], most: int = 12) -> go.Figure:
+    """Own time per step of each phase in two runs, the largest difference on top."""
+    old = {phase.path: phase.own for phase in before}
+    new = {phase.path: phase.own for phase in after}
+    paths = sorted(old.keys() | new.keys(), key=lambda path: -abs(new.get(path, 0) - old.get(path, 0)))[:most]
+    paths.reverse()
+    scaled = units.scale("s", max([*old.values(), *new.values(), 0.0]))
+    traces = [
+        _bars(paths, new, scaled.size, "after", theme.HUES[0]),
+        _bars(paths, old, scaled.size, "before", theme.FAINT),
+    ]
+    return theme.figure(
+        traces,
+        len(paths) * 40 + 84,
+        barmode="group",
+        showlegend=True,
+        legend={"traceorder": "reversed"},
+        xaxis={"title": {"text": f"{scaled.unit} per step, own time"}, "rangemode": "tozero"},
+        yaxis={"tickfont": {"family": theme.MONO, "size": 12, "color": theme.INK}, "fixedrange": True},
+    )
+
+
+def _bars(paths: list[str], times: dict[str, float], size: float, name: str, colour: str) -> go.Bar:
+    return go.Bar(
+        orientation="h",
+        name=name,
+        y=[theme.plain(path) for path in paths],
+        x=np.array([times.get(path, 0.0) for path in paths]) / size,
+        marker={"color": colour},
+        text=[units.quantity(times.get(path), "s") for path in paths],
+        hovertemplate="%{y}: %{text}<extra>" + name + "</extra>",
+        textposition="none",
+    )

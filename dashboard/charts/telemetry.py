@@ -1,0 +1,128 @@
+"""What the sampler read during one repetition: memory above, utilization below, the window shaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from dashboard.charts import theme, units
+
+ROW_HEIGHT = 190
+# Which channels share a drawing, by their unit, in the order of the drawings.
+BYTES, PERCENT = "bytes", "%"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Readings on a fixed grid: `start` and `interval` in seconds; None is a missing reading."""
+
+    name: str
+    unit: str
+    start: float
+    interval: float
+    values: Sequence[float | None]
+    device: int | None = None
+
+    @property
+    def label(self) -> str:
+        words = self.name.replace("_", " ").replace("cpu", "CPU").replace("gpu", "GPU")
+        return words if self.device is None else f"{words} {self.device}"
+
+
+def telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> go.Figure | None:
+    """None where no channel is memory or utilization; those of other units stay in the table."""
+    rows = [[channel for channel in channels if channel.unit == unit] for unit in (BYTES, PERCENT)]
+    rows = [row for row in rows if row]
+    if not rows:
+        return None
+    traces = [
+        _line(channel, number, order) for number, row in enumerate(rows) for order, channel in enumerate(row)
+    ]
+    drawn = theme.figure(traces, ROW_HEIGHT * len(rows) + 70, showlegend=True, hovermode="x unified")
+    for number, row in enumerate(rows):
+        _axes(drawn, row, number, len(rows))
+    if window:
+        _shade(drawn, window)
+    return drawn
+
+
+def _line(channel: Channel, row: int, order: int) -> go.Scatter:
+    readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
+    times = channel.start + channel.interval * np.arange(len(readings))
+    hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
+    return go.Scatter(
+        x=times.astype(np.float32),
+        y=(readings / _size(channel)).astype(np.float32),
+        name=channel.label,
+        mode="lines",
+        line={"width": 1.6, "color": hue, "dash": ("solid", "dash", "dot")[order % 3]},
+        xaxis="x",
+        yaxis=_axis("y", row),
+        connectgaps=False,
+        hovertemplate="%{y:.4~g} " + units.scale(channel.unit, _largest(channel)).unit,
+    )
+
+
+def _largest(channel: Channel) -> float:
+    return max((value for value in channel.values if value is not None), default=0.0)
+
+
+def _size(channel: Channel) -> float:
+    # All memory in one size, so that channels of one drawing can share its axis.
+    return 1e6 if channel.unit == BYTES else 1.0
+
+
+def _axes(drawn: go.Figure, row: list[Channel], number: int, rows: int) -> None:
+    gap = 0.12 if rows > 1 else 0.0
+    height = (1 - gap * (rows - 1)) / rows
+    top = 1 - number * (height + gap)
+    unit = "MB" if row[0].unit == BYTES else "%"
+    drawn.update_layout(
+        {
+            _axis("yaxis", number): {
+                "domain": [max(0.0, top - height), top],
+                "title": {"text": unit},
+                "rangemode": "tozero",
+            },
+            "xaxis": {
+                "anchor": _axis("y", number),
+                "title": {"text": "seconds since the repetition began"},
+                "showgrid": False,
+                "hoverformat": ".2f",
+                "unifiedhovertitle": {"text": "%{x:.2f} s"},
+            },
+        }
+    )
+
+
+def _shade(drawn: go.Figure, window: tuple[float, float]) -> None:
+    drawn.add_shape(
+        type="rect",
+        x0=window[0],
+        x1=window[1],
+        y0=0,
+        y1=1,
+        xref="x",
+        yref="paper",
+        fillcolor=theme.WINDOW,
+        line={"width": 0},
+        layer="below",
+    )
+    drawn.add_annotation(
+        x=window[0],
+        y=0,
+        xref="x",
+        yref="paper",
+        text=" measured window",
+        showarrow=False,
+        xanchor="left",
+        yanchor="bottom",
+        font={"color": theme.MUTED, "size": 11},
+    )
+
+
+def _axis(name: str, row: int) -> str:
+    return name if row == 0 else f"{name}{row + 1}"

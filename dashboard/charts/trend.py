@@ -1,0 +1,219 @@
+"""A series over the commits of its branch: values, repetitions, doubt, levels, and changes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import plotly.graph_objects as go
+
+from dashboard.charts import theme, units
+
+HEIGHT = 400
+MOST_LABELS = 8
+# Above and below the drawn values, as a share of their range; arrows need the room.
+ROOM = 0.22
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """One run's value. `samples` are its repetitions; all in the unit of the series."""
+
+    position: int
+    value: float
+    low: float | None
+    high: float | None
+    samples: Sequence[float]
+    tainted: bool
+    commit: str
+    subject: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrendChange:
+    """A step between two levels; `url` leads to its regression, if it has one."""
+
+    position: int
+    before: float
+    after: float
+    ratio: float | None
+    worse: bool
+    url: str = ""
+
+
+def trend(
+    points: Sequence[TrendPoint],
+    changes: Sequence[TrendChange],
+    unit: str,
+    level: float | None = None,
+    *,
+    height: int = HEIGHT,
+) -> go.Figure:
+    """Draw at least one point, oldest first; `level` is the level where no change was found."""
+    scaled = units.scale(unit, max(abs(point.value) for point in points))
+    x = np.array([point.position for point in points], dtype=np.int32)
+    y = np.array([point.value for point in points]) / scaled.size
+    traces = [
+        *_band(points, x, scaled.size),
+        _repetitions(points, scaled.size),
+        _levels(points, changes, level, scaled.size),
+        _values(points, x, y, unit),
+    ]
+    drawn = theme.figure(
+        traces,
+        height,
+        xaxis={**_ticks(points), "range": _reach(x), "title": {"text": "commit"}, "showgrid": False},
+        yaxis={"title": {"text": scaled.unit}, "range": _range(points, scaled.size)},
+    )
+    for change in changes:
+        if points[0].position <= change.position <= points[-1].position:
+            drawn.add_annotation(**_arrow(change, scaled.size))
+    return drawn
+
+
+def _values(points: Sequence[TrendPoint], x: np.ndarray, y: np.ndarray, unit: str) -> go.Scatter:
+    """The line. A tainted point is an open cross, so that shape tells it and not colour alone."""
+    hover = [
+        f"<b>{units.quantity(point.value, unit)}</b> {units.interval(point.low, point.high, unit)}<br>"
+        f"{theme.plain(point.commit)}  {theme.plain(_cut(point.subject))}"
+        + ("<br>tainted: kept out of judgement" if point.tainted else "")
+        for point in points
+    ]
+    return go.Scatter(
+        x=x,
+        y=y,
+        name="value",
+        mode="lines+markers",
+        line={"color": theme.LINE, "width": 1.5},
+        marker={
+            "color": [theme.MUTED if point.tainted else theme.LINE for point in points],
+            "symbol": ["x-thin-open" if point.tainted else "circle" for point in points],
+            "size": [9 if point.tainted else 6 for point in points],
+            "line": {"width": [1.5 if point.tainted else 0 for point in points]},
+        },
+        text=hover,
+        customdata=[point.url for point in points],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _band(points: Sequence[TrendPoint], x: np.ndarray, size: float) -> list[go.Scatter]:
+    """The interval of each value; where one is unknown the band has a gap."""
+    if all(point.low is None or point.high is None for point in points):
+        return []
+    low = np.array([np.nan if point.low is None else point.low / size for point in points])
+    high = np.array([np.nan if point.high is None else point.high / size for point in points])
+    common = {"x": x, "mode": "lines", "line": {"width": 0, "color": theme.BAND}, "hoverinfo": "skip"}
+    return [
+        go.Scatter(y=low, name="interval, low", **common),
+        go.Scatter(y=high, name="interval", fill="tonexty", fillcolor=theme.BAND, **common),
+    ]
+
+
+def _repetitions(points: Sequence[TrendPoint], size: float) -> go.Scatter:
+    counts = [len(point.samples) for point in points]
+    return go.Scatter(
+        x=np.repeat(np.array([point.position for point in points], dtype=np.int32), counts),
+        y=np.array([sample for point in points for sample in point.samples]) / size,
+        name="repetitions",
+        mode="markers",
+        marker={"color": theme.FAINT, "size": 4},
+        hoverinfo="skip",
+    )
+
+
+def _levels(
+    points: Sequence[TrendPoint], changes: Sequence[TrendChange], level: float | None, size: float
+) -> go.Scatter:
+    """One horizontal line per level, in one trace with gaps between."""
+    first, last = points[0].position, points[-1].position
+    xs: list[float] = []
+    ys: list[float] = []
+    for start, end, height in _segments(changes, level, last):
+        if height is not None and end >= first:
+            xs += [max(start, first - 0.5), min(end, last + 0.5), np.nan]
+            ys += [height / size, height / size, np.nan]
+    return go.Scatter(
+        x=np.array(xs),
+        y=np.array(ys),
+        name="level",
+        mode="lines",
+        line={"color": theme.INK, "width": 1.5, "dash": "dot"},
+        hoverinfo="skip",
+        connectgaps=False,
+    )
+
+
+def _segments(
+    changes: Sequence[TrendChange], level: float | None, last: int
+) -> list[tuple[float, float, float | None]]:
+    """(start, end, height) of each level, from before the first change to after the last."""
+    if not changes:
+        return [(-np.inf, last + 0.5, level)]
+    between = [(now.position - 0.5, later.position - 0.5, now.after) for now, later in pairwise(changes)]
+    return [
+        (-np.inf, changes[0].position - 0.5, changes[0].before),
+        *between,
+        (changes[-1].position - 0.5, last + 0.5, changes[-1].after),
+    ]
+
+
+def _arrow(change: TrendChange, size: float) -> dict[str, object]:
+    """Word, sign and arrow say what the colour says."""
+    colour = theme.WORSE if change.worse else theme.BETTER
+    text = f"{'worse' if change.worse else 'better'} {units.percent(change.ratio)}"
+    above = change.after >= change.before
+    return {
+        "x": change.position,
+        "y": change.after / size,
+        "text": f'<a href="{change.url}">{text}</a>' if change.url else text,
+        "font": {"color": colour, "size": 12},
+        "arrowcolor": colour,
+        "arrowhead": 2,
+        "arrowsize": 1,
+        "arrowwidth": 1.5,
+        "ax": 0,
+        "ay": -38 if above else 38,
+        "standoff": 6,
+        "bgcolor": theme.SURFACE,
+        "borderpad": 2,
+        "captureevents": bool(change.url),
+    }
+
+
+def _ticks(points: Sequence[TrendPoint]) -> dict[str, object]:
+    """A few commits by name, evenly spread, the newest among them."""
+    names = {point.position: point.commit for point in points}
+    positions = sorted(names)
+    pace = max(1, -(-len(positions) // MOST_LABELS))
+    chosen = positions[::-1][::pace][::-1]
+    return {
+        "tickvals": chosen,
+        "ticktext": [theme.plain(names[position][:7]) for position in chosen],
+        "tickfont": {"family": theme.MONO, "size": 11, "color": theme.MUTED},
+    }
+
+
+def _reach(x: np.ndarray) -> list[float]:
+    room = max(0.6, 0.025 * float(x[-1] - x[0]))
+    return [float(x[0]) - room, float(x[-1]) + room]
+
+
+def _range(points: Sequence[TrendPoint], size: float) -> list[float]:
+    """Room for the arrows; a flat series is drawn flat, not as mountains of noise."""
+    values = [value / size for point in points for value in (point.value, *point.samples)]
+    low, high = min(values), max(values)
+    least = 0.1 * max(abs(low), abs(high)) or 1.0
+    if high - low < least:
+        middle = (high + low) / 2
+        low, high = middle - least / 2, middle + least / 2
+    room = ROOM * (high - low)
+    # Zero is a floor for what can't be negative.
+    return [low - room if low < 0 else max(0.0, low - room), high + room]
+
+
+def _cut(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,114 @@
+"""Numbers for people: the unit's size follows the value, the digits follow what can be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MINUS = "\N{MINUS SIGN}"
+DASH = "\N{EN DASH}"
+DIGITS = 3
+
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+_COUNTS = ((1e9, "G"), (1e6, "M"), (1.0, ""))
+_SECOND_NAMES = {"s", "seconds"}
+_BYTE_NAMES = {"bytes", "byte", "B"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Divide a value by `size` and write `unit` behind it."""
+
+    size: float
+    unit: str
+
+
+def scale(unit: str, largest: float) -> Scale:
+    """The size in which a value, or an axis that reaches `largest`, reads best."""
+    base, slash, per = unit.partition("/")
+    base = base.strip()
+    if base in _SECOND_NAMES:
+        size, name = _fitting(_SECONDS, largest)
+    elif base in _BYTE_NAMES:
+        size, name = _fitting(_BYTES, largest)
+    else:
+        size, prefix = _fitting(_COUNTS, largest)
+        return Scale(size, (prefix + " " + ("" if unit == "1" else unit)).strip())
+    return Scale(size, f"{name}{slash}{per}")
+
+
+def _fitting(sizes: tuple[tuple[float, str], ...], largest: float) -> tuple[float, str]:
+    reach = abs(largest)
+    if reach == 0:
+        return next((size, name) for size, name in sizes if size == 1.0)
+    return next(((size, name) for size, name in sizes if reach >= size), sizes[-1])
+
+
+def number(value: float, digits: int = DIGITS) -> str:
+    """Three significant digits, thousands apart, a real minus sign; whole numbers stay whole.
+
+    >>> number(1234.5), number(12.345), number(0.01234), number(256.0)
+    ('1,234', '12.3', '0.0123', '256')
+    """
+    size = abs(value)
+    if value == int(value) and size < 1e6:
+        text = f"{int(size):,}"
+    elif size >= 10 ** (digits - 1):
+        text = f"{size:,.0f}"
+    elif size >= 1e-4:
+        text = f"{size:#.{digits}g}".rstrip(".")
+    else:
+        text = f"{size:.{digits - 1}g}"
+    return MINUS + text if value < 0 and text != "0" else text
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value with its unit, such as `1.23 ms`, `48.1 MB`, `8,412 steps/s`; a dash where there is none."""
+    if value is None:
+        return DASH
+    scaled = scale(unit, value)
+    return f"{number(value / scaled.size)} {scaled.unit}".strip()
+
+
+def interval(low: float | None, high: float | None, unit: str) -> str:
+    """`[1.21, 1.26] ms`: both ends in the unit of the larger; empty where the interval is unknown."""
+    if low is None or high is None:
+        return ""
+    scaled = scale(unit, max(abs(low), abs(high)))
+    return f"[{number(low / scaled.size)}, {number(high / scaled.size)}] {scaled.unit}".strip()
+
+
+def percent(ratio: float | None) -> str:
+    """The change that a ratio means, with its sign: `+38 %`."""
+    if ratio is None:
+        return "from nothing"
+    return signed(100 * (ratio - 1)) + " %"
+
+
+def percent_interval(low: float | None, high: float | None) -> str:
+    """The interval of a ratio, in percent of change: `[+35, +41]`; empty where it is unknown."""
+    if low is None or high is None:
+        return ""
+    return f"[{signed(100 * (low - 1))}, {signed(100 * (high - 1))}]"
+
+
+def signed(value: float) -> str:
+    """Enough digits to tell changes apart: one decimal below ten, none above."""
+    text = f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):,.0f}"
+    if float(text.replace(",", "")) == 0:
+        return "0"
+    return (MINUS if value < 0 else "+") + text
+
+
+def duration(seconds: float) -> str:
+    """A length of time as people say it: `45 s`, `2 min 5 s`, `3 h 10 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{hours // 24} d"

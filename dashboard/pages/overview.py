@@ -1,0 +1,65 @@
+"""What needs me now, and every project's state at a glance."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from dashboard.models import Project, SeriesLatest
+from dashboard.pages.paging import page_of
+from dashboard.querysets import projects, regressions, runs, series
+
+MOST_REGRESSIONS = 8
+MOST_RUNS = 6
+PROJECTS = 20
+
+
+@require_safe
+def overview(request: HttpRequest) -> HttpResponse:
+    page = page_of(request, projects.at_a_glance(), PROJECTS)
+    context = {**_needs(), **_work(), "page": page, "projects": _lines(list(page))}
+    return render(request, "overview.html", context)
+
+
+def _needs() -> dict[str, Any]:
+    """Bounded lists, one item more than is shown, so that the page can say that there are more."""
+    now = timezone.now()
+    found: dict[str, list[Any]] = {
+        "regressions": list(regressions.open_ones()[: MOST_REGRESSIONS + 1]),
+        "failures": list(runs.failed_lately(now)[: MOST_RUNS + 1]),
+        "machines": list(projects.silent_machines(now)[:MOST_RUNS]),
+        "parts": list(projects.silent_parts(now)),
+        "waiting": projects.waiting_in_vain(now),
+    }
+    quiet = not any(found.values())
+    more = {
+        "more_regressions": len(found["regressions"]) > MOST_REGRESSIONS,
+        "more_failures": len(found["failures"]) > MOST_RUNS,
+    }
+    found["regressions"] = found["regressions"][:MOST_REGRESSIONS]
+    found["failures"] = found["failures"][:MOST_RUNS]
+    return {**found, **more, "quiet": quiet}
+
+
+def _work() -> dict[str, Any]:
+    return {"active": list(runs.active()[:MOST_RUNS])}
+
+
+def _lines(shown: list[Project]) -> list[dict[str, Any]]:
+    glances: dict[int, list[SeriesLatest]] = defaultdict(list)
+    for latest in series.glances(shown):
+        glances[latest.series.case.project_id].append(latest)
+    newest = projects.commits_by_id(getattr(project, "newest_commit_id", None) for project in shown)
+    return [
+        {
+            "project": project,
+            "commit": newest.get(getattr(project, "newest_commit_id", None) or 0),
+            "glances": glances[project.pk],
+        }
+        for project in shown
+    ]

@@ -1,0 +1,95 @@
+"""One series: its trend over the commits of the branch, with the numbers beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from dashboard.charts import theme
+from dashboard.charts.trend import TrendChange, TrendPoint, trend
+from dashboard.models import Change, Point, Regression, Series
+from dashboard.pages import words
+from dashboard.pages.paging import whole_number
+from dashboard.querysets import series as read
+
+SHOWN, MOST_SHOWN = 200, 1000
+CHOICES = (50, 200, 1000)
+AROUND = 30
+
+
+@require_safe
+def series(request: HttpRequest, pk: int) -> HttpResponse:
+    found = get_object_or_404(read.identified(), pk=pk)
+    show = max(1, whole_number(request, "show", SHOWN, MOST_SHOWN))
+    until = whole_number(request, "until", 0, 2**31 - 1) if "until" in request.GET else None
+    points = read.newest_points(found, show, until)
+    changes = read.changes(found, points[0].position, points[-1].position) if points else []
+    neighbours = sorted(
+        read.siblings(found), key=lambda other: words.metric_place(other.metric.name, other.phase)
+    )
+    context = {
+        "series": found,
+        "name": words.series_name(found),
+        "project": found.case.project,
+        "figure": theme.dump(drawing(found, points, changes)) if points else "",
+        "points": points[::-1],
+        "changes": changes[::-1],
+        "headlines": [other for other in neighbours if other.headline],
+        "others": [other for other in neighbours if not other.headline],
+        "show": show,
+        "until": until,
+        "choices": CHOICES,
+        "older": points[0].position - 1 if len(points) == show and points[0].position > 0 else None,
+    }
+    return render(request, "series.html", context)
+
+
+def drawing(found: Series, points: list[Point], changes: list[Change], height: int = 400) -> Any:
+    """The trend of these points, at least one, oldest first."""
+    latest = getattr(found, "latest", None)
+    return trend(
+        [_point(point) for point in points],
+        [_change(change) for change in changes],
+        found.metric.unit,
+        latest.level if latest else None,
+        height=height,
+    )
+
+
+def drawing_around(regression: Regression) -> str:
+    """The series of a regression, as the figure's JSON, with its step well inside; empty without points."""
+    found = get_object_or_404(read.identified(), pk=regression.series_id)
+    points = read.newest_points(found, 2 * AROUND, regression.first_bad.position + AROUND)
+    if not points:
+        return ""
+    changes = read.changes(found, points[0].position, points[-1].position)
+    return theme.dump(drawing(found, points, changes, height=320))
+
+
+def _point(point: Point) -> TrendPoint:
+    commit = point.run.commit
+    return TrendPoint(
+        position=point.position,
+        value=point.value,
+        low=point.low,
+        high=point.high,
+        samples=point.samples,
+        tainted=point.tainted,
+        commit=commit.short,
+        subject=commit.subject,
+        url=point.run.get_absolute_url(),
+    )
+
+
+def _change(change: Change) -> TrendChange:
+    return TrendChange(
+        position=change.position,
+        before=change.before,
+        after=change.after,
+        ratio=change.ratio,
+        worse=words.is_worse(change),
+        url=change.regression.get_absolute_url() if change.regression else "",
+    )

@@ -1,0 +1,159 @@
+"""Sentences and names of the pages: one place, so that a thing is called the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from dashboard.charts import units
+from dashboard.models import Change, Delivery, Metric, Project, Regression, Run, Series, Trigger
+
+_NAMES = {
+    "os": "Operating system",
+    "cpu_model": "CPU",
+    "cpu_count": "CPUs",
+    "cuda": "CUDA",
+    "path": "Measured on",
+    "step_time_p99": "Step time, p99",
+    "cpu_utilization": "CPU utilization",
+    "gpu_utilization": "GPU utilization",
+    "host_device_copies": "Host-device copies",
+}
+_IN_PHASE = {"phase_time": "Time", "phase_self_time": "Own time", "phase_memory": "Memory growth"}
+_MOVED = {
+    ("time", True): "slower",
+    ("time", False): "faster",
+    ("rate", True): "slower",
+    ("rate", False): "faster",
+}
+
+
+def metric_name(metric: str, phase: str = "") -> str:
+    """`step_time` -> `Step time`; with a phase `Own time in learn/push`; reported names stay as they are."""
+    reported = metric.split(".", 1)
+    if len(reported) == 2:
+        return f"{reported[1]} ({reported[0]})" + (f" in {phase}" if phase else "")
+    if phase:
+        return f"{_IN_PHASE.get(metric, name_of(metric))} in {phase}"
+    return name_of(metric)
+
+
+def name_of(metric: str) -> str:
+    return _NAMES.get(metric, metric.replace("_", " ").capitalize())
+
+
+METRIC_ORDER = ("throughput", "step_time", "step_time_p99", "peak_memory", "device_memory", "memory_growth")
+
+
+def metric_place(metric: str, phase: str = "") -> tuple[int, str, str]:
+    """Sorts metrics as people ask for them: how fast, how large, the rest by name."""
+    known = metric in METRIC_ORDER and not phase
+    return METRIC_ORDER.index(metric) if known else len(METRIC_ORDER), metric, phase
+
+
+def series_name(series: Series) -> str:
+    return metric_name(series.metric.name, series.phase)
+
+
+def in_sentence(name: str) -> str:
+    """A metric's name inside a sentence: `Step time` -> `step time`, but `CPU utilization` stays."""
+    return name if name[:2].isupper() else name[:1].lower() + name[1:]
+
+
+def is_worse(change: Change) -> bool:
+    return change.direction == Change.Direction.REGRESSION
+
+
+def moved(metric: Metric, worse: bool) -> str:
+    """How to say which way a metric went, where `up` alone would leave one thinking."""
+    return _MOVED.get((metric.kind, worse), "worse" if worse else "better")
+
+
+def how_much(item: Regression | Change) -> str:
+    """`+38 % [+35, +41]`, or from what to what where the old level was 0."""
+    metric = item.series.metric
+    if item.ratio is None:
+        return f"{units.quantity(item.before, metric.unit)} → {units.quantity(item.after, metric.unit)}"
+    return " ".join(filter(None, [units.percent(item.ratio), units.percent_interval(item.low, item.high)]))
+
+
+def from_to(item: Regression | Change) -> str:
+    unit = item.series.metric.unit
+    return f"{units.quantity(item.before, unit)} → {units.quantity(item.after, unit)}"
+
+
+def suspect_sentence(suspect: dict[str, Any]) -> str:
+    """`is called 256 times per step instead of once and was changed by these commits`."""
+    said = [_calls(suspect), "was changed by these commits" if suspect.get("changed") else ""]
+    if not said[0]:
+        said[0] = _own_time(suspect)
+    return " and ".join(part for part in said if part) or "costs more than before"
+
+
+def place(suspect: dict[str, Any]) -> str:
+    """`replay.py:push`, with the folders that it lies in."""
+    return ":".join(str(part) for part in (suspect.get("file"), suspect.get("function")) if part)
+
+
+def _calls(suspect: dict[str, Any]) -> str:
+    before, after = suspect.get("calls_before"), suspect.get("calls_after")
+    if after is None or before == after:
+        return ""
+    if not before:
+        return f"is called {times(after)} per step and was not called before"
+    return f"is called {times(after)} per step instead of {times(before)}"
+
+
+def _own_time(suspect: dict[str, Any]) -> str:
+    before, after = suspect.get("self_before"), suspect.get("self_after")
+    if before is None or after is None:
+        return ""
+    return f"takes {units.quantity(after, 's')} per step in itself instead of {units.quantity(before, 's')}"
+
+
+def times(count: float) -> str:
+    """`once`, `256 times`, `0.01 times`."""
+    return "once" if count == 1 else f"{units.number(count)} times"
+
+
+def asked(trigger: Trigger) -> str:
+    """What a trigger asked for: the newest commit, one commit, a range or the last so many."""
+    wanted = trigger.revisions
+    if "commit" in wanted:
+        return f"commit {wanted['commit']}"
+    if "range" in wanted:
+        return f"range {wanted['range']}"
+    if "last" in wanted:
+        return f"last {wanted['last']} commits"
+    return "newest commit"
+
+
+def regression_state(regression: Regression) -> str:
+    """What became of it, before what is known of it."""
+    if regression.withdrawn_at:
+        return "withdrawn"
+    if regression.recovered_by_id:
+        return "recovered"
+    return regression.state
+
+
+def run_state(run: Run) -> str:
+    return f"failed: {run.failure}" if run.state == Run.State.FAILED and run.failure else run.state
+
+
+def repository(project: Project) -> str:
+    """Where the code is, without the name and password that a URL may carry."""
+    parts = urlsplit(project.repository)
+    if not parts.scheme or "@" not in parts.netloc:
+        return project.repository
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def masked(delivery: Delivery) -> str:
+    """An address for those who are not signed in: enough to recognise it, too little to use it."""
+    address = delivery.channel.address
+    if "://" in address:
+        scheme, rest = address.split("://", 1)
+        return f"{scheme}://{rest.split('/', 1)[0].rsplit('@', 1)[-1]}/…"
+    name, at, host = address.partition("@")
+    return f"{name[:1]}…{at}{host}"

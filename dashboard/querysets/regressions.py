@@ -1,0 +1,79 @@
+"""Regressions as the inbox and the other pages read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from dashboard.models import Change, Delivery, Document, Point, Project, Regression
+
+OPEN = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
+# The words of the inbox's filter, in the order shown.
+FILTERS: dict[str, Q] = {
+    "open": OPEN,
+    "suspected": OPEN & Q(state=Regression.State.SUSPECTED),
+    "confirmed": OPEN & Q(state=Regression.State.CONFIRMED),
+    "undecided": OPEN & Q(state=Regression.State.UNDECIDED),
+    "refuted": Q(state=Regression.State.REFUTED),
+    "recovered": Q(recovered_by__isnull=False),
+    "withdrawn": Q(withdrawn_at__isnull=False),
+    "all": Q(),
+}
+
+
+def readable() -> QuerySet[Regression]:
+    """With all that a line about a regression names."""
+    return Regression.objects.select_related(
+        "project", "first_bad", "last_good", "recovered_by", "series__metric", "series__case", "series__pool"
+    )
+
+
+def open_ones() -> QuerySet[Regression]:
+    return readable().filter(OPEN)
+
+
+def inbox(wanted: str, project: str = "") -> QuerySet[Regression]:
+    """`wanted` is a key of FILTERS; `project` a slug, or empty for all of them."""
+    found = readable().filter(FILTERS[wanted])
+    return found.filter(project__slug=project) if project else found
+
+
+def blamed(commits: Iterable[int]) -> dict[int, Regression]:
+    """The open regression that begins at each of these commits, where there is one."""
+    found = Regression.objects.filter(OPEN, first_bad__in=list(commits))
+    return {regression.first_bad_id: regression for regression in found}
+
+
+def open_changes(project: Project, series: Iterable[int]) -> dict[int, Change]:
+    """The newest change of each of these series that an open regression holds."""
+    open_here = Regression.objects.filter(OPEN, project=project)
+    changes = Change.objects.filter(series__in=list(series), regression__in=open_here)
+    return {change.series_id: change for change in changes.order_by("position")}
+
+
+def evidence(regression: Regression) -> QuerySet[Change]:
+    """The changes that it groups; those of headline series first."""
+    return regression.changes.select_related("series__metric", "series__case", "series__pool").order_by(
+        "-series__headline", "series__metric__name", "series__phase"
+    )
+
+
+def deliveries(regression: Regression | None = None) -> QuerySet[Delivery]:
+    found = Delivery.objects.select_related("channel__project", "regression__series__metric")
+    return found.filter(regression=regression) if regression else found
+
+
+def phases_around(regression: Regression) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The phases of the document before and of that after the step, in the series that speaks for it;
+    an empty list where that commit has no point."""
+    points = Point.objects.filter(
+        series=regression.series_id, run__commit__in=[regression.last_good_id, regression.first_bad_id]
+    ).order_by("tainted", "-run_id")
+    newest: dict[int, int] = {}
+    for commit, run in points.values_list("run__commit_id", "run_id"):
+        newest.setdefault(commit, run)
+    stored = dict(Document.objects.filter(run__in=newest.values()).values_list("run_id", "body__phases"))
+    before, after = (newest.get(commit, 0) for commit in (regression.last_good_id, regression.first_bad_id))
+    return stored.get(before) or [], stored.get(after) or []

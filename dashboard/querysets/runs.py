@@ -1,0 +1,74 @@
+"""Runs as pages read them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Exists, F, Func, JSONField, OuterRef, QuerySet, Value
+from django.db.models.functions import Right
+
+from dashboard.models import Document, Project, Run, RunLog, Telemetry
+
+FAILED_LATELY = timedelta(days=7)
+LOG_TAIL = 24_000
+
+
+def listed() -> QuerySet[Run]:
+    """With all that a line about a run names; newest first."""
+    return (
+        Run.objects.select_related("commit", "case__project", "machine", "pool")
+        .defer("fingerprint", "case__project__manifest")
+        .order_by("-requested_at", "-pk")
+    )
+
+
+def of_project(project: Project) -> QuerySet[Run]:
+    return listed().filter(case__project=project)
+
+
+def active() -> QuerySet[Run]:
+    """Those that are being worked on, then those that wait."""
+    return listed().exclude(state__in=Run.TERMINAL).order_by("-claimed_at", "-priority", "requested_at")
+
+
+def failed_lately(now: datetime) -> QuerySet[Run]:
+    """Failures of the last days that nobody has measured again since."""
+    later = Run.objects.filter(
+        commit=OuterRef("commit"),
+        case=OuterRef("case"),
+        pool=OuterRef("pool"),
+        quick=OuterRef("quick"),
+        pk__gt=OuterRef("pk"),
+    )
+    return listed().filter(~Exists(later), state=Run.State.FAILED, finished_at__gt=now - FAILED_LATELY)
+
+
+def whole() -> QuerySet[Run]:
+    return Run.objects.select_related("commit", "case__project", "machine", "pool", "trigger__requested_by")
+
+
+def log_tail(run: Run) -> str:
+    """The end of what the run printed so far; empty where it printed nothing."""
+    found = RunLog.objects.filter(run=run).annotate(tail=Right("text", LOG_TAIL))
+    return found.values_list("tail", flat=True).first() or ""
+
+
+class Without(Func):
+    """`json - key`: leaves the large part of a document in the database."""
+
+    arity = 2
+    template = "(%(expressions)s)"
+    arg_joiner = " - "
+    output_field = JSONField()
+
+
+def document(run: Run) -> dict[str, Any] | None:
+    """The run's document without its telemetry, which is read by channel; None where it has none."""
+    found = Document.objects.filter(run=run).annotate(light=Without(F("body"), Value("telemetry")))
+    body: dict[str, Any] | None = found.values_list("light", flat=True).first()
+    return body
+
+
+def telemetry(run: Run, repetition: int) -> list[Telemetry]:
+    return list(Telemetry.objects.filter(run=run, repetition=repetition).order_by("channel", "device"))

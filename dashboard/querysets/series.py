@@ -1,0 +1,78 @@
+"""One series: its points, its changes, its neighbours; and the latest states that overviews read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import F, QuerySet, Window
+from django.db.models.functions import RowNumber
+
+from dashboard.models import Case, Change, Point, Project, Series, SeriesLatest
+
+# What a project's line on the overview shows of each case.
+GLANCE_METRIC = "throughput"
+GLANCE_CASES = 4
+
+
+def identified() -> QuerySet[Series]:
+    return Series.objects.select_related("case__project", "metric", "pool", "latest")
+
+
+def newest_points(series: Series, most: int, until: int | None = None) -> list[Point]:
+    """The newest `most` points on the project's branch, oldest first; none after position `until`."""
+    found = Point.objects.filter(series=series, run__commit__branch=series.case.project.branch)
+    if until is not None:
+        found = found.filter(position__lte=until)
+    found = found.select_related("run__commit").only(
+        "series", "position", "value", "low", "high", "samples", "tainted",
+        "run__commit__hash", "run__commit__subject", "run__commit__committed_at",
+    )  # fmt: skip
+    return list(found.order_by("-position", "-run_id")[:most])[::-1]
+
+
+def changes(series: Series, least: int, most: int) -> list[Change]:
+    """The changes between two positions, both included, oldest first."""
+    found = Change.objects.filter(series=series, position__range=(least, most))
+    return list(found.select_related("first_bad", "last_good", "regression").order_by("position"))
+
+
+def siblings(series: Series) -> QuerySet[Series]:
+    """The series of the same case, version and pool: what else was measured there."""
+    return (
+        Series.objects.filter(
+            case=series.case_id, version=series.version, pool=series.pool_id, quick=series.quick
+        )
+        .select_related("metric")
+        .order_by("-headline", "metric__name", "phase")
+    )
+
+
+def headlines(cases: Iterable[Case]) -> QuerySet[SeriesLatest]:
+    """The latest state of every headline series of these cases."""
+    return SeriesLatest.objects.filter(series__case__in=list(cases), series__headline=True).select_related(
+        "series__metric", "series__pool"
+    )
+
+
+def glances(projects: Iterable[Project]) -> QuerySet[SeriesLatest]:
+    """For each project the few cases that were measured last, by the metric that every case has."""
+    return (
+        SeriesLatest.objects.filter(
+            series__case__project__in=list(projects), series__metric__name=GLANCE_METRIC, series__phase=""
+        )
+        .annotate(
+            place=Window(
+                RowNumber(),
+                partition_by=F("series__case__project"),
+                order_by=[F("updated_at").desc(), F("pk").desc()],
+            )
+        )
+        .filter(place__lte=GLANCE_CASES)
+        .select_related("series__metric", "series__case")
+        .order_by("series__case__benchmark", "series__case__key")
+    )
+
+
+def of_run(run: int) -> QuerySet[Point]:
+    """The points that a run left, with their series: what its metrics table links to."""
+    return Point.objects.filter(run=run).select_related("series__metric")

@@ -1,0 +1,58 @@
+// Draws the figures of a page. The figures are data in the page; their colours are names of CSS custom
+// properties, so that light and dark have one figure, and a change of scheme draws it again.
+"use strict";
+
+(() => {
+  const VARIABLE = /^var\((--[\w-]+)\)$/;
+  const coarse = matchMedia("(pointer: coarse)");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+
+  const coloured = (value, style) => {
+    if (typeof value === "string") {
+      const name = VARIABLE.exec(value);
+      return name ? style.getPropertyValue(name[1]).trim() : value;
+    }
+    if (Array.isArray(value)) return value.map((item) => coloured(item, style));
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, style)]));
+    }
+    return value;
+  };
+
+  // As many commit names as fit beside each other.
+  const thin = (axis, width) => {
+    if (!axis || !axis.tickvals) return;
+    const pace = Math.ceil(axis.tickvals.length / Math.max(2, Math.floor(width / 90)));
+    const last = axis.tickvals.length - 1;
+    const kept = (_, place) => (last - place) % pace === 0;
+    axis.ticktext = axis.ticktext.filter(kept);
+    axis.tickvals = axis.tickvals.filter(kept);
+    axis.tickangle = 0;
+  };
+
+  const follow = (event) => {
+    const target = event.points && event.points[0] && event.points[0].customdata;
+    if (typeof target === "string" && target.startsWith("/") && !target.startsWith("//")) location.assign(target);
+  };
+
+  const draw = (figure) => {
+    const source = document.getElementById(figure.dataset.figure);
+    const canvas = figure.querySelector(".canvas");
+    const { data, layout } = coloured(JSON.parse(source.textContent), getComputedStyle(document.documentElement));
+    layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
+    layout.autosize = true;
+    thin(layout.xaxis, canvas.clientWidth);
+    // A finger that drags over a chart wants to scroll the page.
+    if (coarse.matches) layout.dragmode = false;
+    const first = !canvas.dataset.drawn;
+    if (first) canvas.replaceChildren();
+    return Plotly.react(canvas, data, layout, { responsive: true, displayModeBar: false }).then(() => {
+      canvas.dataset.drawn = "yes";
+      if (first) canvas.on("plotly_click", follow);
+    });
+  };
+
+  const drawAll = () => document.querySelectorAll("figure[data-figure]").forEach(draw);
+  dark.addEventListener("change", drawAll);
+  drawAll();
+})();

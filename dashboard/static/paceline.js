@@ -1,0 +1,33 @@
+// Small comforts; every page works without them.
+"use strict";
+
+(() => {
+  // A select that filters a list needs no button.
+  for (const select of document.querySelectorAll("[data-submits]")) {
+    select.addEventListener("change", () => select.form.requestSubmit());
+    const button = select.form.querySelector("button");
+    if (button) button.hidden = true;
+  }
+
+  // Typing into a choice's field chooses it.
+  for (const field of document.querySelectorAll("[data-chooses]")) {
+    field.addEventListener("input", () => {
+      field.form.querySelector(`[name=which][value="${field.dataset.chooses}"]`).checked = true;
+    });
+  }
+
+  for (const button of document.querySelectorAll("[data-copies]")) {
+    if (!navigator.clipboard) continue;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+  }
+
+  // A growing log stays at its end, also after a part of the page was replaced.
+  const follow = () => document.querySelectorAll("[data-follow]").forEach((log) => { log.scrollTop = log.scrollHeight; });
+  document.addEventListener("htmx:afterSettle", follow);
+  follow();
+})();

@@ -1,0 +1,111 @@
+"""What templates may say: `{% load paceline %}`. The words are in pages/words.py, the numbers in charts/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.charts import units
+from dashboard.charts.sparkline import Sparkline, sparkline
+from dashboard.models import SeriesLatest
+from dashboard.pages import words
+
+register = template.Library()
+
+register.filter("quantity", units.quantity)
+register.filter("number", units.number)
+register.filter("duration", units.duration)
+register.filter("series_name", words.series_name)
+register.filter("in_sentence", words.in_sentence)
+register.filter("is_worse", words.is_worse)
+register.filter("how_much", words.how_much)
+register.filter("from_to", words.from_to)
+register.filter("asked", words.asked)
+register.filter("regression_state", words.regression_state)
+register.filter("run_state", words.run_state)
+register.filter("masked", words.masked)
+register.filter("repository", words.repository)
+
+_AGO = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+@register.filter
+def share(value: float | None) -> str:
+    """0.123 -> `12 %`, 0.0123 -> `1.2 %`, 0.998 -> `99.8 %`: digits where they tell."""
+    if value is None:
+        return units.DASH
+    whole = 0.0995 <= value <= 0.99 or value == 1
+    return f"{100 * value:.0f} %" if whole else f"{100 * value:.1f} %"
+
+
+@register.filter
+def percent_of(value: float | None) -> float:
+    """0.123 -> 12.3, for the attributes of bars."""
+    return 0.0 if value is None else round(100 * min(max(value, 0.0), 1.0), 2)
+
+
+@register.filter
+def ago(moment: datetime | None) -> str:
+    """`3 min ago`: short, since it stands in tables; the exact time is beside it in a title."""
+    if moment is None:
+        return "never"
+    seconds = (timezone.now() - moment).total_seconds()
+    for size, name in _AGO:
+        if seconds >= size:
+            return f"{int(seconds // size)} {name} ago"
+    return "just now"
+
+
+@register.filter
+def lasted(start: datetime | None, end: datetime | None) -> str:
+    if start is None:
+        return units.DASH
+    return units.duration(((end or timezone.now()) - start).total_seconds())
+
+
+@register.filter
+def get(found: Mapping[Any, Any], key: object) -> Any:
+    return found.get(key)
+
+
+@register.simple_tag
+def interval_of(low: float | None, high: float | None, unit: str) -> str:
+    return units.interval(low, high, unit)
+
+
+@register.inclusion_tag("fragments/sparkline.html")
+def spark(latest: SeriesLatest) -> dict[str, Any]:
+    """The newest values of a series, from its row of latest states alone."""
+    drawn: Sparkline | None = sparkline(latest.recent, latest.level)
+    unit = latest.series.metric.unit
+    said = ""
+    if latest.recent:
+        low, high = (units.quantity(value, unit) for value in (min(latest.recent), max(latest.recent)))
+        said = f"{len(latest.recent)} newest values, between {low} and {high}"
+    return {"drawn": drawn, "said": said}
+
+
+@register.simple_tag(takes_context=True)
+def with_query(context: dict[str, Any], **changed: object) -> str:
+    """The page's own query string with some names changed; an empty value takes a name out."""
+    query: QueryDict = context["request"].GET.copy()
+    for name, value in changed.items():
+        if value in (None, ""):
+            query.pop(name, None)
+        else:
+            query[name] = str(value)
+    return "?" + query.urlencode()
+
+
+@register.simple_tag
+def figure(drawn: str, name: str) -> SafeString:
+    """A figure's JSON in the page. Its `<`, `>` and `/` are escaped, so no text in it can end the tag."""
+    if any(forbidden in drawn for forbidden in "<>"):
+        raise ValueError(f"figure {name} is not escaped for a script tag")
+    return mark_safe(f'<script type="application/json" id="figure-{name}">{drawn}</script>')  # noqa: S308
