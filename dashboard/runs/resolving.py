@@ -22,6 +22,7 @@ from dashboard.runs.requests import request_all
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again for this long.
 UNATTENDED = (Trigger.Source.HOOK, Trigger.Source.SCHEDULE)
 PATIENCE = timedelta(minutes=15)
+LONGEST_KEY = 300
 # A new commit is measured before a backlog, what a schedule asks for after it.
 PRIORITY = {Trigger.Source.HOOK: 10, Trigger.Source.SCHEDULE: -10}
 
@@ -34,27 +35,29 @@ class Plan:
     skipped: list[str] = field(default_factory=list)
 
 
-def resolve_trigger(trigger_id: int) -> None:
+def resolve_trigger(trigger_id: int) -> list[int]:
     """Turn a received trigger into runs, or refuse it with a sentence. Safe to repeat, also at once.
 
-    Raises Busy while another process fetches the repository.
+    The ids of the runs, also of those that had been asked for before; none where it was refused or resolved
+    already. Raises Busy while another process fetches the repository.
     """
     trigger = Trigger.objects.select_related("project").filter(pk=trigger_id, state=Trigger.State.RECEIVED)
     received = trigger.first()
     if received is None:
-        return
+        return []
     try:
         plan = make_plan(received)
     except RepositoryBusy as error:
         raise Busy(str(error)) from error
     except Unreachable as error:
         if received.source in UNATTENDED and timezone.now() - received.received_at < PATIENCE:
-            return
+            return []
         _close(received, Trigger.State.REFUSED, str(error))
     except (RepositoryError, ManifestError) as error:
         _close(received, Trigger.State.REFUSED, str(error))
     else:
-        _carry_out(received, plan)
+        return _carry_out(received, plan)
+    return []
 
 
 def make_plan(trigger: Trigger) -> Plan:
@@ -112,14 +115,14 @@ def _chosen(manifest: Manifest, names: list[str], facts: Facts) -> list[Benchmar
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}."
             raise ManifestError(f"Commit {facts.hash[:10]} has no benchmark {name!r}; {hint}")
-    return [known[name] for name in dict.fromkeys(names or known)]
+    return [_check_keys(known[name], facts) for name in dict.fromkeys(names or known)]
 
 
-def _carry_out(trigger: Trigger, plan: Plan) -> None:
+def _carry_out(trigger: Trigger, plan: Plan) -> list[int]:
     with transaction.atomic():
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
-            return
+            return []
         commits = _commits(trigger.project, [facts for facts, _ in plan.wanted])
         wanted = [
             (commits[facts.hash], _case(trigger.project, benchmark, case), benchmark)
@@ -131,6 +134,7 @@ def _carry_out(trigger: Trigger, plan: Plan) -> None:
             wanted = _unmeasured(wanted)
         runs = request_all(wanted, priority=PRIORITY.get(Trigger.Source(trigger.source), 0), trigger=trigger)
         _close(trigger, Trigger.State.RESOLVED, _summary(runs, plan))
+    return [run.pk for run in runs]
 
 
 def _commits(project: Project, found: list[Facts]) -> dict[str, Commit]:
@@ -153,6 +157,16 @@ def _commits(project: Project, found: list[Facts]) -> dict[str, Commit]:
     )
     hashes = [facts.hash for facts in found]
     return {commit.hash: commit for commit in project.commits.filter(hash__in=hashes)}
+
+
+def _check_keys(benchmark: Benchmark, facts: Facts) -> Benchmark:
+    for case in benchmark.cases:
+        if len(case.key) > LONGEST_KEY:
+            raise ManifestError(
+                f"A case of {benchmark.name} at {facts.hash[:10]} has {len(case.key)} characters of "
+                f"parameters, at most {LONGEST_KEY} are allowed."
+            )
+    return benchmark
 
 
 def _case(project: Project, benchmark: Benchmark, case: manifests.Case) -> Case:

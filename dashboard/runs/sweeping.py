@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import transaction
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from dashboard import dispatch
@@ -15,6 +15,8 @@ from dashboard.models import Run, Trigger
 
 # A message on its way is given this long before a second one is sent.
 PATIENCE = timedelta(seconds=30)
+# A command resolves its trigger itself; this one was interrupted.
+COMMANDS_PATIENCE = timedelta(minutes=15)
 AT_ONCE = 100
 LOST = f"Its worker was lost {Run.MOST_ATTEMPTS} times: no heartbeat came within the lease."
 
@@ -63,7 +65,11 @@ def ring_waiting() -> None:
 
 def send_unresolved() -> None:
     """Triggers that nobody has resolved: their message was lost, or the repository was busy."""
-    received = Trigger.objects.filter(state=Trigger.State.RECEIVED, received_at__lt=Now() - PATIENCE)
+    received = Trigger.objects.filter(
+        Q(received_at__lt=Now() - COMMANDS_PATIENCE) | ~Q(source=Trigger.Source.COMMAND),
+        state=Trigger.State.RECEIVED,
+        received_at__lt=Now() - PATIENCE,
+    )
     _send(dispatch.RESOLVE, received.order_by("received_at").values_list("pk", flat=True)[:AT_ONCE])
 
 

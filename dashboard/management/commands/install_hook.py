@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
+
+from dashboard.management.base import SiteCommand, project_named
+from dashboard.triggers.installing import HookRefusedError, install
+
+
+class Command(SiteCommand):
+    help = (
+        "Install a git hook that tells Paceline of every new commit on the project's branch: post-commit "
+        "where people commit, post-receive in a bare repository that they push to. The hook works in the "
+        "background and never delays or breaks a commit; a hook that is there already is kept: it runs "
+        "first. "
+        "It sends a signed request to PACELINE_URL and needs openssl and curl. Run this again after "
+        "PACELINE_URL has changed. What the last request was answered stands in .git/paceline/last."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="the project's name")
+        parser.add_argument(
+            "repository",
+            nargs="?",
+            type=Path,
+            metavar="REPOSITORY",
+            help="the repository's folder on this machine (default: the project's own)",
+        )
+
+    def perform(self, **options: Any) -> None:
+        project = project_named(options["slug"])
+        folder = options["repository"] or Path(project.repository)
+        try:
+            hook = install(project, folder.expanduser())
+        except HookRefusedError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{hook} tells {settings.PACELINE_URL} of every commit on {project.branch}.")

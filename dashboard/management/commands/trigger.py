@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
+
+from dashboard import services, triggers
+from dashboard.management.base import SiteCommand, project_named
+from dashboard.management.progress import Bar
+from dashboard.models import Run
+from dashboard.triggers import TriggerError
+
+LOOK_SECONDS = 0.5
+
+
+class Command(SiteCommand):
+    help = (
+        "Measure commits of a project; without an option its newest commit. A commit is a hash, a tag or a "
+        "branch, and HEAD is the newest commit of the project's branch. What is being measured already is "
+        "not requested a second time. Example: manage.py trigger my-training --last 5 --wait"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="the project's name")
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("--commit", metavar="REV", help="one commit")
+        which.add_argument("--range", metavar="A..B", help="the commits after A up to B, first parents only")
+        which.add_argument("--last", metavar="N", help="the last N commits of the project's branch")
+        parser.add_argument(
+            "--benchmark",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="only this benchmark of the manifest; may be repeated (default: all)",
+        )
+        parser.add_argument(
+            "--wait",
+            action="store_true",
+            help="wait until the runs have ended, with services started for as long as that takes where none "
+            "run; the exit status is 1 if a run failed",
+        )
+
+    def perform(self, **options: Any) -> None:
+        with services.running(settings) if options["wait"] else nullcontext():
+            ids = self.request(options)
+            if options["wait"]:
+                self.wait_for(ids)
+
+    def request(self, options: dict[str, Any]) -> list[int]:
+        project = project_named(options["slug"])
+        with Bar() as bar:
+            bar.show(0, f"Reading {project.repository}")
+            try:
+                asked = triggers.revisions(options["commit"], options["range"], options["last"])
+                trigger, ids = triggers.from_command(project, asked, options["benchmark"])
+            except TriggerError as error:
+                raise CommandError(str(error)) from error
+            bar.show(1, f"{project.repository} is read")
+        self.stdout.write(f"{project}: {trigger.detail}")
+        return ids
+
+    def wait_for(self, ids: list[int]) -> None:
+        with Bar() as bar:
+            while True:
+                runs = list(Run.objects.filter(pk__in=ids).select_related("case", "commit").order_by("pk"))
+                bar.show(*progress(runs))
+                if all(run.state in Run.TERMINAL for run in runs):
+                    break
+                time.sleep(LOOK_SECONDS)
+        for run in runs:
+            self.stdout.write(line(run))
+        bad = sum(run.state != Run.State.DONE for run in runs)
+        if bad:
+            raise CommandError(f"{bad} of {len(runs)} runs failed or were cancelled.")
+
+
+def progress(runs: list[Run]) -> tuple[float, str]:
+    """How much of all the measuring is over, from 0 to 1, and what is being done."""
+    over = [run for run in runs if run.state in Run.TERMINAL]
+    share = (len(over) + sum(run.progress for run in runs if run not in over)) / max(len(runs), 1)
+    text = f"{len(over)} of {len(runs)} runs"
+    now = next((run for run in runs if run.state in Run.HELD), None)
+    if now is not None:
+        return share, f"{text}; {now.case} at {now.commit}: {now.activity or now.state}"
+    return share, text if len(over) == len(runs) else f"{text}; waiting for a worker"
+
+
+def line(run: Run) -> str:
+    what = f"{run.case} at {run.commit}: {run.state}"
+    return f"{what} ({run.failure}): {run.reason}" if run.failure else what

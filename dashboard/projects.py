@@ -1,0 +1,93 @@
+"""Registering a repository as a project."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+from pathlib import Path
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from paceline import manifest as manifests
+from paceline.manifest import ManifestError
+
+from dashboard import repositories
+from dashboard.models import Project
+from dashboard.repositories import RepositoryError
+
+URL = re.compile(r"(https?|ssh|git|file)://.+|[\w.-]+@[\w.-]+:.+")
+
+
+class ProjectError(Exception):
+    """The project can't be added; the message is one sentence for people."""
+
+
+def add_project(slug: str, repository: str, branch: str = "main", manifest: Path | None = None) -> Project:
+    """Register a repository (path or URL) that can be fetched and has the branch; raises ProjectError.
+
+    `manifest` is a file that the site keeps for code that can't be changed. Adding the same project again
+    returns it.
+    """
+    wanted = Project(slug=slug, repository=address(repository), branch=branch, manifest=_text(manifest))
+    existing = Project.objects.filter(slug=slug).first()
+    if existing is not None:
+        return _same(existing, wanted)
+    wanted.hook_secret = secrets.token_urlsafe(32)
+    try:
+        wanted.full_clean(validate_unique=False)
+    except ValidationError as error:
+        field, sentences = next(iter(error.message_dict.items()))
+        raise ProjectError(f"{field}: {sentences[0]}") from error
+    _check_repository(wanted)
+    try:
+        with transaction.atomic():
+            wanted.save(force_insert=True)
+    except IntegrityError:
+        return _same(Project.objects.get(slug=slug), wanted)
+    return wanted
+
+
+def address(repository: str) -> str:
+    """A URL as it stands, a path made absolute."""
+    if URL.fullmatch(repository):
+        return repository
+    path = Path(repository).expanduser()
+    if not path.is_dir():
+        raise ProjectError(f"{repository} is neither a folder on this machine nor the URL of a repository.")
+    return str(path.resolve())
+
+
+def _same(existing: Project, wanted: Project) -> Project:
+    for name in ("repository", "branch", "manifest"):
+        if getattr(existing, name) != getattr(wanted, name):
+            raise ProjectError(f"There is a project {existing.slug} already, with another {name}.")
+    return existing
+
+
+def _text(manifest: Path | None) -> str:
+    if manifest is None:
+        return ""
+    try:
+        text = manifest.read_text(encoding="utf-8")
+        manifests.parse(text, str(manifest))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProjectError(f"{manifest} can't be read: {error}.") from error
+    except ManifestError as error:
+        raise ProjectError(f"{error}.") from error
+    return text
+
+
+def _check_repository(project: Project) -> None:
+    mirror = repositories.mirror_of(project)
+    fresh = not mirror.folder.exists()
+    try:
+        mirror.fetch()
+        branches = mirror.branches()
+        if project.branch not in branches:
+            known = f"its branches are: {', '.join(branches[:8])}" if branches else "it has no commit yet"
+            raise ProjectError(f"The repository has no branch {project.branch!r}; {known}.")
+    except (RepositoryError, ProjectError) as error:
+        if fresh:
+            shutil.rmtree(mirror.folder, ignore_errors=True)
+        raise ProjectError(str(error)) from error

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from dashboard import runs
+from dashboard.models import Project, Trigger
+from dashboard.triggers.receiving import TriggerError, receive
+
+PATIENCE = 120.0
+
+
+def from_command(
+    project: Project, asked: dict[str, Any], benchmarks: Iterable[str] = ()
+) -> tuple[Trigger, list[int]]:
+    """A trigger of the command line and the ids of its runs: whoever typed it waits for the answer.
+
+    `asked` comes from `revisions`. TriggerError says why it was refused.
+    """
+    trigger = receive(project, Trigger.Source.COMMAND, asked, benchmarks)
+    ids = resolve(trigger)
+    trigger.refresh_from_db()
+    if trigger.state == Trigger.State.REFUSED:
+        raise TriggerError(trigger.detail)
+    return trigger, ids
+
+
+def resolve(trigger: Trigger) -> list[int]:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return runs.resolve_trigger(trigger.pk)
+        except runs.Busy as error:
+            if time.monotonic() > deadline:
+                Trigger.objects.filter(pk=trigger.pk, state=Trigger.State.RECEIVED).update(
+                    state=Trigger.State.REFUSED, detail=str(error)
+                )
+                raise TriggerError(f"{error} Try again later.") from error
+            time.sleep(0.5)

@@ -1,0 +1,122 @@
+"""The request of a git hook: signed over its whole body, good for a few minutes and for one use.
+
+The body is JSON: `delivery` (an identity of its own), `timestamp` (Unix seconds), `ref`, `commit`, and
+`before`, the branch's commit before a push, or empty. The header Paceline-Signature holds `sha256=` and the
+body's HMAC-SHA256 in hexadecimal; its key is the project's hook secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from dashboard.models import Project, Trigger
+from dashboard.triggers.receiving import receive
+
+SIGNATURE = "Paceline-Signature"
+LARGEST_BODY = 16 * 1024
+WINDOW_SECONDS = 300
+HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+DELIVERY = re.compile(r"[A-Za-z0-9-]{16,36}")
+
+
+class HookError(Exception):
+    """Why a request is refused: an HTTP status and one sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What a hook tells: `ref` has come to `commit`, from `before` where that is among its ancestors."""
+
+    delivery: str
+    timestamp: int
+    ref: str
+    commit: str
+    before: str
+
+    @property
+    def revisions(self) -> dict[str, Any]:
+        return {"range": f"{self.before}..{self.commit}"} if self.before else {"commit": self.commit}
+
+
+@csrf_exempt
+def hook(request: HttpRequest, slug: str) -> JsonResponse:
+    """POST only. 202 with the trigger's id; else the reason under `error`."""
+    try:
+        project, pushed = authenticated(request, slug)
+        if pushed.ref != f"refs/heads/{project.branch}":
+            return JsonResponse({"ignored": f"Only refs/heads/{project.branch} is measured."}, status=202)
+        return JsonResponse({"trigger": from_hook(project, pushed).pk}, status=202)
+    except HookError as error:
+        response = JsonResponse({"error": str(error)}, status=error.status)
+        if error.status == 405:
+            response["Allow"] = "POST"
+        return response
+
+
+def from_hook(project: Project, pushed: Pushed) -> Trigger:
+    delivery = f"{project.slug}:{pushed.delivery}"
+    try:
+        return receive(project, Trigger.Source.HOOK, pushed.revisions, delivery=delivery)
+    except IntegrityError:
+        raise HookError(409, "This delivery was received before.") from None
+
+
+def authenticated(request: HttpRequest, slug: str) -> tuple[Project, Pushed]:
+    """The project and what its hook says, nothing of which is looked at before the signature holds."""
+    if request.method != "POST":
+        raise HookError(405, "A hook sends POST.")
+    project = Project.objects.filter(slug=slug).first()
+    if project is None:
+        raise HookError(404, "There is no such project.")
+    body = request.read(LARGEST_BODY + 1)
+    if len(body) > LARGEST_BODY:
+        raise HookError(413, f"A hook's request has {LARGEST_BODY} bytes at most.")
+    if not project.hook_secret:
+        raise HookError(401, "This project has no hook: install one with install_hook.")
+    expected = f"sha256={sign(project.hook_secret, body)}"
+    # Bytes: a signature of other characters must be refused, not raise.
+    if not hmac.compare_digest(expected.encode(), request.headers.get(SIGNATURE, "").encode()):
+        raise HookError(401, f"The signature in {SIGNATURE} isn't that of this body.")
+    pushed = read(body)
+    if abs(time.time() - pushed.timestamp) > WINDOW_SECONDS:
+        raise HookError(401, f"The timestamp is more than {WINDOW_SECONDS} seconds off: check the clock.")
+    return project, pushed
+
+
+def sign(secret: str, body: bytes) -> str:
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def read(body: bytes) -> Pushed:
+    try:
+        raw = json.loads(body)
+        pushed = Pushed(**raw)
+    except (ValueError, TypeError, RecursionError):
+        raise HookError(
+            400, "The body must be a JSON object with delivery, timestamp, ref, commit and before."
+        ) from None
+    if not _is_text(pushed.delivery, DELIVERY):
+        raise HookError(400, "delivery must have 16 to 36 letters, digits or dashes.")
+    if not isinstance(pushed.timestamp, int):
+        raise HookError(400, "timestamp must be Unix seconds.")
+    if not _is_text(pushed.commit, HASH) or not (pushed.before == "" or _is_text(pushed.before, HASH)):
+        raise HookError(400, "commit must be a full hash, and before a full hash or empty.")
+    return pushed
+
+
+def _is_text(value: object, form: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and form.fullmatch(value) is not None

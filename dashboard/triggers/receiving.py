@@ -1,0 +1,77 @@
+"""A trigger as it comes in: checked without a look into the repository, stored, and sent to be resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db import transaction
+
+from dashboard import dispatch, repositories
+from dashboard.models import Project, Trigger
+from dashboard.repositories import MOST_COMMITS, RepositoryError
+
+MOST_BENCHMARKS = 100
+LONGEST_NAME = 100
+
+
+class TriggerError(Exception):
+    """What was asked for can't be measured; the message is one sentence for people."""
+
+
+def revisions(
+    commit: str | None = None, span: str | None = None, last: int | str | None = None
+) -> dict[str, Any]:
+    """What a trigger's row keeps, of one of: a commit, a range A..B, the last N. {} is the newest commit."""
+    given = {"commit": commit, "range": span, "last": last}
+    asked = {name: value for name, value in given.items() if value not in (None, "")}
+    if len(asked) > 1:
+        raise TriggerError(f"Ask for one of {' and '.join(asked)}, not for both.")
+    try:
+        if commit:
+            repositories.check_revision(commit)
+        if span:
+            repositories.parse_range(span)
+    except RepositoryError as error:
+        raise TriggerError(str(error)) from error
+    if "last" in asked:
+        asked["last"] = _count(asked["last"])
+    return asked
+
+
+def _count(value: int | str) -> int:
+    count = int(value) if str(value).isascii() and str(value).isdigit() else 0
+    if not 1 <= count <= MOST_COMMITS:
+        raise TriggerError(f"The last {value} commits can't be measured: ask for 1 to {MOST_COMMITS}.")
+    return count
+
+
+def receive(
+    project: Project,
+    source: Trigger.Source,
+    asked: dict[str, Any],
+    benchmarks: Iterable[str] = (),
+    *,
+    user: User | AnonymousUser | None = None,
+    delivery: str | None = None,
+) -> Trigger:
+    """Store a trigger; a worker resolves it into runs, a command does that itself.
+
+    Raises TriggerError, and IntegrityError for a delivery that was received before.
+    """
+    names = list(dict.fromkeys(benchmarks))
+    if len(names) > MOST_BENCHMARKS or any(len(name) > LONGEST_NAME or "\x00" in name for name in names):
+        raise TriggerError("That many or that long names of benchmarks can't be right.")
+    with transaction.atomic():
+        trigger = Trigger.objects.create(
+            project=project,
+            source=source,
+            revisions=asked,
+            benchmarks=names,
+            requested_by_id=user.pk if user else None,
+            delivery=delivery,
+        )
+        if source != Trigger.Source.COMMAND:
+            dispatch.send(dispatch.RESOLVE, trigger.pk)
+    return trigger

@@ -1,0 +1,53 @@
+"""The button of the project page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from dashboard.models import Project, Trigger
+from dashboard.triggers.receiving import TriggerError, receive, revisions
+
+# Whoever may request runs may execute code on the machines that measure.
+PERMISSION = "dashboard.add_trigger"
+
+
+def from_web(
+    project: Project, user: User | AnonymousUser, asked: dict[str, Any], benchmarks: Iterable[str] = ()
+) -> Trigger:
+    """A trigger of a signed-in person; `asked` comes from `revisions`. Raises TriggerError."""
+    return receive(project, Trigger.Source.WEB, asked, benchmarks, user=user)
+
+
+@require_POST
+@login_required
+def trigger(request: HttpRequest, slug: str) -> HttpResponse:
+    """The form's fields: `which` (newest, commit, range, last) and the field of that name, `benchmarks`."""
+    project = get_object_or_404(Project, slug=slug)
+    if not request.user.has_perm(PERMISSION):
+        messages.error(request, "You may look at runs but not request them: ask an administrator.")
+    else:
+        try:
+            from_web(project, request.user, chosen(request.POST), request.POST.getlist("benchmarks"))
+            messages.success(request, "Requested: the runs appear here once the repository has been read.")
+        except TriggerError as error:
+            messages.error(request, str(error))
+    return redirect("project", slug)
+
+
+def chosen(form: QueryDict) -> dict[str, Any]:
+    """The revisions that a form asks for. Fields beside the chosen one keep what somebody once typed."""
+    which = form.get("which") or "newest"
+    if which == "newest":
+        return {}
+    value = form.get(which, "").strip()
+    if which not in {"commit", "range", "last"} or not value:
+        raise TriggerError("Say which commits to measure: the newest, one commit, a range or the last few.")
+    return revisions(**{"span" if which == "range" else which: value})
