@@ -36,7 +36,7 @@ class Checkouts:
             raise CheckoutError(f"{commit[:80]!r} is not the full hash of a commit.")
         mirror = self.mirror(project, repository)
         try:
-            with locks.hold(mirror.with_suffix(".lock"), patience=FETCH_SECONDS):
+            with locks.hold(mirror.with_suffix(".lock"), FETCH_SECONDS, self.git.stop):
                 self.bring(mirror, repository, commit)
         except TimeoutError as error:
             raise CheckoutError(f"The mirror of {project} is busy: {error}.") from error
@@ -67,6 +67,8 @@ class Checkouts:
             folder=mirror,
             time_limit=FETCH_SECONDS,
         )
+        # In the foreground, where it does anything: nothing may run beside a measurement.
+        self.succeeds(mirror, "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
         if not self.holds(mirror, commit):
             raise CheckoutError(f"Commit {commit[:10]} is on no branch or tag of the repository.")
 

@@ -60,7 +60,7 @@ class Environments:
         texts = requirements.read(checkout, names)
         folder = self.home / "environments" / requirements.key(texts)[:32]
         try:
-            with locks.hold(folder.with_suffix(".lock"), patience=BUILD_SECONDS):
+            with locks.hold(folder.with_suffix(".lock"), BUILD_SECONDS, self.stop):
                 if not (folder / WHOLE).exists():
                     self.build(folder, checkout, names, texts)
         except TimeoutError as error:

@@ -164,6 +164,9 @@ def execute(command: list[str], stdin: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         die_with_parent()
+        # Where memory runs out, the kernel shall end what is measured, not the database beside it.
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("500")
         os.dup2(stdin, 0)
         os.execv(command[0], command)  # noqa: S606 - a list of arguments, and no shell
     except OSError as error:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from workers.errors import Stopped
 
 
 @contextmanager
@@ -24,8 +27,8 @@ def attempt(path: Path) -> Iterator[int | None]:
 
 
 @contextmanager
-def hold(path: Path, patience: float) -> Iterator[None]:
-    """Hold the lock, after `patience` seconds of waiting at most; TimeoutError then."""
+def hold(path: Path, patience: float, stop: threading.Event) -> Iterator[None]:
+    """Hold the lock, after `patience` seconds of waiting at most: TimeoutError then, Stopped on `stop`."""
     until = time.monotonic() + patience
     while True:
         with attempt(path) as held:
@@ -34,4 +37,5 @@ def hold(path: Path, patience: float) -> Iterator[None]:
                 return
         if time.monotonic() >= until:
             raise TimeoutError(f"another process holds {path.name}")
-        time.sleep(0.2)
+        if stop.wait(0.2):
+            raise Stopped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import threading
 import time
@@ -22,6 +23,7 @@ from workers.environments import Environments
 from workers.errors import BuildError, CheckoutError, CrashError, MeasuringError, Stopped
 from workers.git import Git
 from workers.logs import Log
+from workers.processes import Limits
 from workers.pulse import Pulse
 
 logger = logging.getLogger(__name__)
@@ -32,6 +34,7 @@ T = TypeVar("T")
 def measure_next(pool: str) -> bool:
     """Carry the pool's next run, if there is one and this machine is free. False: nothing was done."""
     name = settings.PACELINE_MACHINE
+    limits = Limits.of(os.environ)
     with machine.exclusive(settings.PACELINE_HOME, name) as lock:
         if lock is None:
             return False
@@ -41,16 +44,17 @@ def measure_next(pool: str) -> bool:
         if assignment is None:
             return False
         logger.info("%s is claimed, attempt %s", assignment.name, assignment.attempt)
-        Carrier(assignment, lock).carry()
+        Carrier(assignment, lock, limits).carry()
         return True
 
 
 class Carrier:
     """Carries one assignment; `lock` is the file descriptor of the machine's lock."""
 
-    def __init__(self, assignment: runs.Assignment, lock: int) -> None:
+    def __init__(self, assignment: runs.Assignment, lock: int, limits: Limits) -> None:
         self.assignment = assignment
         self.lock = lock
+        self.limits = limits
         self.home: Path = settings.PACELINE_HOME
         self.log = Log()
         self.stop = threading.Event()
@@ -77,7 +81,8 @@ class Carrier:
         with machine_trouble(BuildError):
             names = described.environment.requirements if described.environment else ()
             python = Environments(self.home, self.log, self.stop).python(folder, names)
-        scratch = launching.scratch_folder(self.home, self.assignment.machine)
+        with machine_trouble(CrashError):
+            scratch = launching.scratch_folder(self.home, self.assignment.machine)
         try:
             self.enter("measuring", "starting")
             self.pulse.progress = lambda: launching.progress(scratch)
@@ -115,6 +120,7 @@ class Carrier:
             checkout=folder,
             python=python,
             lock=self.lock,
+            limits=self.limits,
         )
 
     def enter(self, state: str, activity: str) -> None:

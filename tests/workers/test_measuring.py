@@ -16,6 +16,7 @@ from dashboard.models import Document, Machine, Run
 from tests.workers.conftest import MANIFEST, TRAIN, Requested, request_at
 from tests.workers.repositories import head, repository
 from tests.workers.waiting import until
+from tests.workers.wheels import wheel
 from workers import machine, measuring
 
 ENDLESS = TRAIN + "\nimport time\ntime.sleep(600)\n"
@@ -84,6 +85,18 @@ def test_an_environment_that_cannot_be_built_is_told(home: Path, requested: Requ
     assert (run.state, run.failure) == ("failed", "environment")
     assert run.reason.endswith("No matching distribution found for no-such-package==1.0")
     assert "building the environment of requirements.txt" in run.log.text
+
+
+def test_the_environment_of_the_commit_is_the_one_that_is_measured(
+    home: Path, requested: Requested, tmp_path: Path
+) -> None:
+    own = MANIFEST + '[environment]\nrequirements = ["requirements.txt"]\n'
+    needed = wheel(tmp_path / "wheels", "tiny", "")
+    files = {"paceline.toml": own, "requirements.txt": needed, "train.py": "import tiny\n" + TRAIN}
+    run = measured(requested(files))
+    assert (run.state, run.reason) == ("done", "")
+    # Memory is read with the worker's own instruments, which the commit does not require.
+    assert run.document.body["repetitions"][0]["peak_memory"] > 0
 
 
 @pytest.mark.parametrize(

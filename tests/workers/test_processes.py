@@ -15,6 +15,7 @@ import pytest
 
 from tests.workers.waiting import until
 from workers import locks, processes
+from workers.errors import Stopped
 from workers.processes import Ended, Limits, Order
 
 REPOSITORY = Path(processes.__file__).parent.parent
@@ -111,6 +112,22 @@ def test_memory_is_limited_where_an_operator_wants_it(tmp_path: Path) -> None:
     ended, printed = run(hungry)
     assert ended.status == 1
     assert "MemoryError" in printed
+
+
+def test_a_limit_that_is_no_number_is_told() -> None:
+    with pytest.raises(ValueError, match=r"PACELINE_MEMORY_LIMIT is '4 GB', it must be a number of bytes"):
+        Limits.of({"PACELINE_MEMORY_LIMIT": "4 GB"})
+
+
+def test_where_memory_runs_out_the_tree_is_ended_first(tmp_path: Path) -> None:
+    assert run(order("print(open('/proc/self/oom_score_adj').read())", tmp_path))[1].strip() == "500"
+
+
+def test_who_waits_for_a_lock_can_be_stopped(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with locks.attempt(tmp_path / "lock"), pytest.raises(Stopped), locks.hold(tmp_path / "lock", 60, stop):
+        pass
 
 
 def launcher(lock: Path, code: str) -> subprocess.Popen[bytes]:
