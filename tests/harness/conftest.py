@@ -23,7 +23,7 @@ for number in paceline.steps(range(10**6)):
         push(number)
     with paceline.phase("learn"):
         with paceline.phase("sum"):
-            sum(range(2000))
+            sum(range(20000))
 """
 
 

@@ -32,6 +32,11 @@ def test_a_failing_benchmark_is_one_sentence(project: Project, sentence: str) ->
     assert not (project.folder / "out.json").exists()
 
 
+def test_a_forked_process_leaves_no_result(project: Project) -> None:
+    project.write(f"import os, sys\nif os.fork() == 0: sys.exit(0)\nos.wait()\n{LOOP}")
+    assert project.call("run", "tiny").returncode == 0
+
+
 def test_the_last_lines_of_the_output_are_shown(project: Project) -> None:
     project.write("print('first words')\nraise ValueError('broken')")
     stderr = project.call("run", "tiny").stderr
@@ -51,6 +56,7 @@ WRONG = {
     ("run", "tiny", "--set", "batch"): "--set 'batch' must be KEY=VALUE",
     ("run", "tiny", "--repetitions", "0"): "--repetitions is 0, must be between 1 and 100",
     ("run", "tiny", "--manifest", "none.toml"): "none.toml: can't be read",
+    ("run", "tiny", "--document", "none/out.json"): "none/out.json: there is no folder none",
     ("show", "none.json"): "none.json: No such file or directory",
     ("show", "paceline.toml"): "document: is not valid JSON",
 }

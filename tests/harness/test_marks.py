@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import paceline
 import pytest
-from paceline.marks import NODE_LIMIT, Marks, Node
+from paceline.marks import NODE_LIMIT, Marks, Node, thread_name
 from paceline.timing import Timing
 
 
@@ -78,6 +78,37 @@ def test_threads_are_kept_apart() -> None:
     assert paths(found) == {"learn": 1}
     collector = next(state for state in found.states.values() if state.name == "collector")
     assert [node.path for node in collector.nodes] == ["collect"]
+
+
+@pytest.mark.parametrize(
+    ("name", "stable"),
+    [
+        ("Thread-12 (work)", "work"),
+        ("ThreadPoolExecutor-0_3", "ThreadPoolExecutor"),
+        ("actor", "actor"),
+        ("7", "7"),
+    ],
+)
+def test_a_thread_is_named_alike_in_every_run(name: str, stable: str) -> None:
+    assert thread_name(name) == stable
+
+
+def test_threads_of_one_name_are_summed() -> None:
+    found = timing(0, 2)
+
+    def work() -> None:
+        with found.phase("collect"):
+            barrier.wait()
+
+    for _ in found.steps(range(9)):
+        barrier = threading.Barrier(3)
+        pool = [threading.Thread(target=work, name=f"actor_{number}") for number in range(3)]
+        for thread in pool:
+            thread.start()
+        for thread in pool:
+            thread.join()
+    row = next(row for row in found.result()["phases"] if row["path"] == "collect")
+    assert (row["thread"], row["count"], row["p50"]) == ("actor", 3, None)
 
 
 def test_a_flood_of_names_stays_bounded() -> None:

@@ -115,6 +115,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> protocol.Request:
+    _check_targets(arguments.document, arguments.progress)
     path = arguments.manifest or manifest.find(Path.cwd())
     found = manifest.load(path)
     if arguments.name not in found.benchmarks:
@@ -133,6 +134,13 @@ def _request(arguments: argparse.Namespace) -> protocol.Request:
     if not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
     return protocol.Request(benchmark, case, folder, arguments.quick)
+
+
+def _check_targets(*paths: Path | None) -> None:
+    """Refuse a file that couldn't be written, before minutes are spent on measuring."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise ManifestError(f"{path}: there is no folder {path.parent}")
 
 
 def _settings(spellings: list[str]) -> dict[str, Scalar]:

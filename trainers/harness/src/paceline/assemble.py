@@ -28,9 +28,9 @@ def document(
     """Return the document as plain data; raises MeasurementError where the code reported no finite number."""
     _refuse_not_finite(timed)
     repetitions = [_repetition(one) for one in timed]
-    phases = _phases([one.result["phases"] for one in timed])
+    phases = _phases(timed)
     environment = {**timed[0].environment, "driver": driver}
-    values = _noisy(_samples(timed, repetitions, phases), request) + counters.values(counted)
+    values = _noisy(_samples(timed, repetitions), request) + counters.values(counted)
     headlines = set(request.benchmark.headline)
     raw = {
         "format": FORMAT,
@@ -103,7 +103,7 @@ def _repetition(one: Timed) -> Raw:
     }
 
 
-def _samples(timed: Sequence[Timed], repetitions: Sequence[Raw], phases: Sequence[Raw]) -> Samples:
+def _samples(timed: Sequence[Timed], repetitions: Sequence[Raw]) -> Samples:
     """Return the metrics that every repetition has, one sample each."""
     samples: dict[tuple[str, str | None], list[Any]] = {
         ("throughput", None): [row["throughput"] for row in repetitions],
@@ -118,7 +118,7 @@ def _samples(timed: Sequence[Timed], repetitions: Sequence[Raw], phases: Sequenc
     for field, prefix in (("counts", "count"), ("gauges", "gauge"), ("quality", "quality")):
         for name in sorted({name for row in repetitions for name in row[field]}):
             samples[f"{prefix}.{name}", None] = [row[field].get(name) for row in repetitions]
-    for path in dict.fromkeys(row["path"] for row in phases):
+    for path in dict.fromkeys(row["path"] for one in timed for row in one.result["phases"]):
         found = [_phase_sum(one.result["phases"], path) for one in timed]
         samples["phase_time", path] = [total for total, _ in found]
         samples["phase_self_time", path] = [own for _, own in found]
@@ -167,31 +167,15 @@ def _better(known: metrics.Metric, request: Request) -> str:
     return known.better
 
 
-def _phases(repetitions: Sequence[Sequence[Mapping[str, Any]]]) -> list[Raw]:
-    """Merge the repetitions' phases: the median of each number; a phase that one lacks counts as 0 there."""
-    places = dict.fromkeys((row["path"], row["thread"]) for rows in repetitions for row in rows)
-    step = median([sum(row["self"] for row in rows if row["thread"] == "main") for rows in repetitions])
-    return [_phase(path, thread, repetitions, step) for path, thread in places][:500]
+def _phases(timed: Sequence[Timed]) -> list[Raw]:
+    """Return the phases of the repetition with the median step time.
 
-
-def _phase(path: str, thread: str, repetitions: Sequence[Sequence[Mapping[str, Any]]], step: float) -> Raw:
-    found = [row for rows in repetitions for row in rows if (row["path"], row["thread"]) == (path, thread)]
-    absent = [0.0] * (len(repetitions) - len(found))
-
-    def middle(name: str) -> float | None:
-        values = [row[name] for row in found if row[name] is not None]
-        return median([*values, *absent]) if values else None
-
-    total = middle("total") or 0.0
-    return {
-        "path": path,
-        "thread": thread,
-        "count": middle("count") or 0.0,
-        "total": total,
-        "self": middle("self") or 0.0,
-        "share": total / step if step else 0.0,
-        **{name: middle(name) for name in ("p50", "p90", "p99", "device_total")},
-    }
+    Medians of each number would not add up; within one repetition the phases sum to its step.
+    """
+    ordered = sorted(timed, key=lambda one: float(one.result["step_time"]["mean"]))
+    typical = ordered[(len(ordered) - 1) // 2].result
+    step = typical["step_time"]["mean"]
+    return [{**row, "share": row["total"] / step} for row in typical["phases"]][:500]
 
 
 def _telemetry(timed: Sequence[Timed], uses_device: bool) -> list[Raw]:

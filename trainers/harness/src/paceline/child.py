@@ -51,16 +51,22 @@ def main() -> None:
     _check_package(plan)
     recorder = _recorder(plan)
     paceline.activate(recorder)
-    outcome: dict[str, Any] = {"called": False, "complete": False, "taken": 0}
+    measured = os.getpid()
     try:
         _run(plan)
     finally:
-        loop = recorder.loop
-        outcome.update(called=loop.called, complete=loop.complete, taken=loop.taken)
-        if loop.complete:
-            outcome["result"] = _result(recorder, plan)
-            outcome["environment"] = environment.fingerprint()
-        _write(outcome, Path(plan.result))
+        # A process that the script forked may come back to this line too.
+        if os.getpid() == measured:
+            _write(_outcome(recorder, plan), Path(plan.result))
+
+
+def _outcome(recorder: Timing | Counting, plan: Plan) -> dict[str, Any]:
+    loop = recorder.loop
+    outcome: dict[str, Any] = {"called": loop.called, "complete": loop.complete, "taken": loop.taken}
+    if loop.complete:
+        outcome["result"] = _result(recorder, plan)
+        outcome["environment"] = environment.fingerprint()
+    return outcome
 
 
 def _run(plan: Plan) -> None:

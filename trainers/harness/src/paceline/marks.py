@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -57,6 +58,13 @@ class Node:
         self.total += perf_counter() - self.start
         self.count += 1
         self.state.node = self.parent  # type: ignore[assignment]  # only the root has none, and isn't entered
+
+
+def thread_name(name: str) -> str:
+    """Return a thread's name without the number that Python gave it, so that it is the same in every run."""
+    numbered = re.fullmatch(r"Thread-\d+ \((.+)\)|(.+?)[-_]\d+(?:[-_]\d+)*", name)
+    found = next(group for group in numbered.groups() if group) if numbered else name
+    return "".join(letter for letter in found if letter.isprintable())[:100] or "thread"
 
 
 class Charged:
@@ -133,7 +141,7 @@ class Marks(Generic[NodeType]):
 
     def _other_state(self) -> ThreadState:
         state = self.states.get(get_ident())
-        return self._add_thread(current_thread().name) if state is None else state
+        return self._add_thread(thread_name(current_thread().name)) if state is None else state
 
     def _add_thread(self, name: str) -> ThreadState:
         state = ThreadState(name)

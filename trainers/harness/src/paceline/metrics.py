@@ -25,7 +25,9 @@ _TABLE = (
     Metric(
         "throughput", "steps/s", "higher", "rate", "Steps of the measured window per second of step time."
     ),
-    Metric("step_time", "s", "lower", "time", "Median time of one step of the measured window."),
+    Metric(
+        "step_time", "s", "lower", "time", "Mean time of one step of the measured window; phases sum to it."
+    ),
     Metric("step_time_p99", "s", "lower", "time", "Time that 99 % of the steps stay below."),
     Metric(
         "phase_time",

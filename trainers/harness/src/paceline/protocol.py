@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -168,13 +169,19 @@ def arguments(params: Mapping[str, Scalar]) -> list[str]:
 
 def child_environment(benchmark: Benchmark) -> dict[str, str]:
     """Return the measured process's environment; all that the protocol fixes is fixed here."""
-    package_root = str(Path(__file__).resolve().parent.parent)
     inherited = os.environ.get("PYTHONPATH", "")
     return {
         **os.environ,
         **{name: str(benchmark.threads) for name in THREAD_VARIABLES},
         "PYTHONHASHSEED": str(benchmark.seed),
-        "PYTHONPATH": os.pathsep.join(filter(None, [package_root, inherited])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), inherited])),
         "PYTHONUNBUFFERED": "1",
         "PACELINE_SEED": str(benchmark.seed),
     }
+
+
+def _package_root() -> str:
+    """Return the folder to import this package from; empty where the measured process will anyway."""
+    # Not resolved: a link to the package alone must not become the folder that the package really lies in.
+    root = str(Path(__file__).absolute().parent.parent)
+    return "" if root == sysconfig.get_path("purelib") else root

@@ -219,13 +219,21 @@ def _step_times(times: array[float]) -> dict[str, Any]:
 
 
 def _phases(timing: Timing, loop: _TimedLoop) -> list[dict[str, Any]]:
-    entered = [
-        node
-        for state in timing.states.values()
-        for node in timing.nodes(state)
-        if loop.totals.get(id(node), (0.0, 0))[1]
-    ]
-    return [*(_phase(node, timing, loop) for node in entered), _unattributed(timing, loop)]
+    """Return one row per path and thread name; threads of one name, as in a pool, are summed."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for state in timing.states.values():
+        for node in timing.nodes(state):
+            if loop.totals.get(id(node), (0.0, 0))[1]:
+                row = _phase(node, timing, loop)
+                rows[node.path, state.name] = _merged(rows.get((node.path, state.name)), row)
+    return [*rows.values(), _unattributed(timing, loop)]
+
+
+def _merged(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
+    if before is None:
+        return row
+    larger = max(before, row, key=lambda found: float(found["total"]))
+    return {**larger, **{name: before[name] + row[name] for name in ("count", "total", "self")}}
 
 
 def _phase(node: TimedNode, timing: Timing, loop: _TimedLoop) -> dict[str, Any]:
