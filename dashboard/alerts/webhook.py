@@ -9,8 +9,9 @@ import json
 import socket
 import ssl
 import time
-from contextlib import suppress
-from threading import Timer
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Timer
 from urllib.parse import SplitResult, urlsplit
 
 from dashboard.alerts.addresses import public_address
@@ -71,44 +72,69 @@ def checked(address: str) -> SplitResult:
 def post(url: SplitResult, body: bytes, headers: dict[str, str]) -> int:
     """The answer's status. Its body isn't read: nobody looks at it, and it may be endless."""
     host, port = url.hostname or "", url.port or SCHEMES[url.scheme]
-    connection = http.client.HTTPConnection(host, port, timeout=SECONDS)
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    connection = http.client.HTTPConnection(host, port, timeout=SECONDS)
     address = public_address(host, port)
     try:
         connection.sock = opened(url.scheme, address, host, port)
-        watchdog = Timer(MOST_SECONDS, cut_off, [connection.sock])
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            connection.request("POST", target, body, {"Host": url.netloc, **headers})
-            return connection.getresponse().status
-        finally:
-            watchdog.cancel()
+        with deadline(connection.sock):
+            return exchange(connection, target, body, {"Host": url.netloc, **headers})
     except (OSError, http.client.HTTPException) as error:
         raise DeliveryError(f"{host} could not be reached: {reason(error)}.") from error
     finally:
         connection.close()
 
 
+def exchange(
+    connection: http.client.HTTPConnection, target: str, body: bytes, headers: dict[str, str]
+) -> int:
+    if isinstance(connection.sock, ssl.SSLSocket):
+        connection.sock.do_handshake()
+    connection.request("POST", target, body, headers)
+    with connection.getresponse() as response:
+        return response.status
+
+
+@contextmanager
+def deadline(connection: socket.socket) -> Iterator[None]:
+    """Cut the connection off after MOST_SECONDS. Raises TimeoutError then, however the half answer looks."""
+    passed = Event()
+
+    def cut_off() -> None:
+        passed.set()
+        with suppress(OSError):  # It may have ended by itself.
+            connection.shutdown(socket.SHUT_RDWR)
+
+    watchdog = Timer(MOST_SECONDS, cut_off)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.cancel()
+        if passed.is_set():
+            raise TimeoutError
+
+
 def opened(scheme: str, address: str, host: str, port: int) -> socket.socket:
-    """A connection to this very address: a second look-up of the name could answer another one."""
+    """A connection to this very address: a second look-up of the name could answer another one.
+
+    TLS shakes hands later, within the deadline.
+    """
     plain = socket.create_connection((address, port), timeout=SECONDS)
     if scheme == "http":
         return plain
     try:
-        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+        return ssl.create_default_context().wrap_socket(
+            plain, server_hostname=host, do_handshake_on_connect=False
+        )
     except BaseException:
         plain.close()
         raise
 
 
-def cut_off(connection: socket.socket) -> None:
-    with suppress(OSError):  # It may have ended by itself.
-        connection.shutdown(socket.SHUT_RDWR)
-
-
 def reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"no answer within {SECONDS} seconds"
+        return "no answer in time"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text.strip().rstrip(".") or type(error).__name__

@@ -1,4 +1,4 @@
-"""Rows put straight into the database: a project, its commits and cases, and runs that are stored with points."""
+"""Rows put straight into the database: a project, its commits and cases, and stored runs with points."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def commits(project: Project, count: int, branch: str = "main", first: int = 0) 
     return [commit(project, position, branch) for position in range(first, first + count)]
 
 
-def commit(project: Project, position: int, branch: str = "main", hash: str = "") -> Commit:
+def commit(project: Project, position: int, branch: str = "main", name: str = "") -> Commit:
     return Commit.objects.create(
         project=project,
-        hash=hash or hashlib.sha256(f"{project.slug} {branch} {position}".encode()).hexdigest()[:40],
+        hash=name or hashlib.sha256(f"{project.slug} {branch} {position}".encode()).hexdigest()[:40],
         branch=branch,
         position=position,
         subject=f"Change number {position}",
@@ -103,7 +103,7 @@ def measured(
     tainted: bool = False,
     **fields: Any,
 ) -> Run:
-    """A stored run: `values` by metric, `phases` by metric and phase path, its document's profile and environment."""
+    """A stored run with `values` by metric, `phases` by metric and path, and a document."""
     made = run(commit, case, tainted=tainted, **fields)
     for name, value in values.items():
         point(made, series(made, name), value, tainted)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from dashboard import dispatch
+from dashboard.models import Channel, Delivery, Project, Regression
+from tests.dashboard import factories
+from tests.dashboard.alerts.sinks import HttpSink, MailSink, serving
+
+SUSPECT = {
+    "function": "ReplayBuffer.sample",
+    "file": "replay.py",
+    "line": 41,
+    "phase": "replay/sample",
+    "calls_before": 1.0,
+    "calls_after": 1.0,
+    "self_before": 0.0002,
+    "self_after": 0.0004,
+    "cumulative_before": 0.0012,
+    "cumulative_after": 0.0041,
+    "changed": True,
+}
+
+
+@pytest.fixture
+def regression(project: Project) -> Regression:
+    good, bad = factories.commits(project, 2)
+    run = factories.measured(bad, factories.case(project, variant="optimized"), {"step_time": 0.0138})
+    return Regression.objects.create(
+        project=project,
+        first_bad=bad,
+        last_good=good,
+        series=factories.series(run, "step_time"),
+        before=0.010,
+        after=0.0138,
+        ratio=1.38,
+        low=1.35,
+        high=1.41,
+        phase="replay/sample",
+        phase_share=0.92,
+        suspects=[SUSPECT],
+    )
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The tasks that would be sent: their transport has tests of its own."""
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(dispatch, "send", lambda *call: calls.append(call))
+    return calls
+
+
+@pytest.fixture
+def make_delivery(regression: Regression, sent: list[object]) -> Callable[..., Delivery]:
+    from dashboard import alerts
+
+    def make(kind: str, address: str, **fields: Any) -> Delivery:
+        Channel.objects.create(project=regression.project, kind=kind, address=address, **fields)
+        alerts.announce(regression)
+        return Delivery.objects.get(channel__address=address)
+
+    return make
+
+
+@pytest.fixture
+def receiver(settings: Settings) -> Iterator[HttpSink]:
+    settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = True
+    with HttpSink().open() as sink:
+        yield sink
+
+
+@pytest.fixture
+def mailbox(settings: Settings) -> Iterator[MailSink]:
+    sink = MailSink()
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", sink.port, 5
+    with serving(sink):
+        yield sink

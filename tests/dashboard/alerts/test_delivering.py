@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from dashboard import alerts, dispatch
+from dashboard.alerts import delivering
+from dashboard.models import Channel, Delivery, Regression
+from tests.dashboard.alerts.sinks import HttpSink
+
+Make = Callable[..., Delivery]
+
+
+def now_due(delivery: Delivery) -> None:
+    Delivery.objects.filter(pk=delivery.pk).update(next_attempt_at=timezone.now())
+
+
+def test_each_channel_is_told_once(regression: Regression, sent: list[object]) -> None:
+    for address in ("one@example.org", "two@example.org"):
+        Channel.objects.create(project=regression.project, kind="email", address=address)
+    made = alerts.announce(regression) + alerts.announce(regression)
+    assert sent == [(dispatch.DELIVER, one.pk) for one in made]
+    assert len(made) == Delivery.objects.count() == 2
+
+
+def test_a_small_change_is_not_told_where_only_large_ones_are(regression: Regression) -> None:
+    for least in (38.5, 37.5):
+        Channel.objects.create(
+            project=regression.project, kind="email", address=f"{least}@example.org", minimum_percent=least
+        )
+    assert [one.channel.minimum_percent for one in alerts.announce(regression)] == [37.5]
+
+
+def test_a_channel_that_is_turned_off_is_not_told(regression: Regression) -> None:
+    Channel.objects.create(project=regression.project, kind="email", address="a@example.org", enabled=False)
+    assert alerts.announce(regression) == []
+
+
+def test_a_delivery_is_due_until_it_is_delivered(make_delivery: Make, receiver: HttpSink) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    assert alerts.due() == [delivery.pk]
+    alerts.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts, alerts.due()) == ("delivered", 1, [])
+    assert delivery.delivered_at is not None
+
+
+def test_what_is_delivered_is_not_sent_again(make_delivery: Make, receiver: HttpSink) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    for _ in range(2):
+        alerts.deliver(delivery.pk)
+    assert len(receiver.requests) == 1
+
+
+def test_a_receiver_that_is_down_is_tried_again_later(make_delivery: Make, receiver: HttpSink) -> None:
+    receiver.answers = [503]
+    delivery = make_delivery("webhook", receiver.url)
+    alerts.deliver(delivery.pk)
+    alerts.deliver(delivery.pk)  # Too early: nothing happens.
+    delivery.refresh_from_db()
+    assert (delivery.state, len(receiver.requests)) == ("pending", 1)
+    assert delivery.errors == ["127.0.0.1 answered 503 Service Unavailable."]
+    assert timedelta(seconds=7) < delivery.next_attempt_at - timezone.now() < timedelta(seconds=10)
+    now_due(delivery)
+    alerts.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, len(receiver.requests)) == ("delivered", 2)
+
+
+def test_a_receiver_that_was_away_gets_it_when_it_is_back(make_delivery: Make, settings: object) -> None:
+    settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = True  # type: ignore[attr-defined]
+    with HttpSink().open() as first:
+        port = int(first.url.split(":")[2].split("/")[0])
+    delivery = make_delivery("webhook", first.url)
+    alerts.deliver(delivery.pk)
+    now_due(delivery)
+    with HttpSink().open(port) as second:
+        alerts.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert delivery.errors == ["127.0.0.1 could not be reached: Connection refused."]
+    assert (delivery.state, len(second.requests)) == ("delivered", 1)
+
+
+def test_after_the_last_attempt_it_has_failed(make_delivery: Make, receiver: HttpSink) -> None:
+    receiver.answers = [500] * Delivery.MOST_ATTEMPTS
+    delivery = make_delivery("webhook", receiver.url)
+    for _ in range(Delivery.MOST_ATTEMPTS + 1):
+        now_due(delivery)
+        alerts.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts) == ("failed", Delivery.MOST_ATTEMPTS)
+    assert len(delivery.errors) == len(receiver.requests) == Delivery.MOST_ATTEMPTS
+
+
+def test_the_last_attempt_of_a_worker_that_died_ends_too(make_delivery: Make, receiver: HttpSink) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    Delivery.objects.filter(pk=delivery.pk).update(attempts=Delivery.MOST_ATTEMPTS)
+    alerts.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.errors) == ("failed", ["The last attempt was cut off before its end."])
+
+
+def test_the_wait_grows_to_six_hours_and_not_beyond() -> None:
+    longest = [delivering.wait(attempts).total_seconds() for attempts in range(1, 13)]
+    assert 7.5 <= longest[0] <= 10
+    assert all(4.5 * 3600 <= seconds <= 6 * 3600 for seconds in longest[7:])
+
+
+def test_a_regression_withdrawn_in_time_is_not_told(make_delivery: Make, receiver: HttpSink) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    Regression.objects.update(withdrawn_at=timezone.now())
+    alerts.deliver(delivery.pk)
+    assert (receiver.requests, Delivery.objects.count()) == ([], 0)
+
+
+def test_a_channel_turned_off_since_is_not_told(make_delivery: Make, receiver: HttpSink) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    Channel.objects.update(enabled=False)
+    alerts.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (receiver.requests, delivery.errors) == ([], ["The channel was turned off."])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_one_sends(make_delivery: Make, receiver: HttpSink) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    start = threading.Barrier(4)
+
+    def work() -> None:
+        start.wait()
+        alerts.deliver(delivery.pk)
+        connection.close()
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_announce_once(regression: Regression) -> None:
+    Channel.objects.create(project=regression.project, kind="email", address="a@example.org")
+    start = threading.Barrier(2)
+
+    def work() -> None:
+        start.wait()
+        alerts.announce(regression)
+        connection.close()
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    assert Delivery.objects.count() == 1
