@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from dashboard.models import Case, Change, Channel, Commit, Delivery, Project, Regression
+from dashboard.regressions import judge_run
+from tests.dashboard import factories
+
+Levels = Mapping[str, Sequence[float]]
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.case(project)
+
+
+@pytest.fixture
+def line(project: Project) -> list[Commit]:
+    return factories.commits(project, 14)
+
+
+def judge(line: list[Commit], of: Case, levels: Levels, environments: Mapping[int, str] | None = None) -> None:
+    """Measure and judge commit by commit, as they come. `environments`: the driver from a commit on."""
+    driver = "535.1"
+    for place in range(len(next(iter(levels.values())))):
+        driver = (environments or {}).get(place, driver)
+        values = {name: of_metric[place] for name, of_metric in levels.items()}
+        judge_run(factories.measured(line[place], of, values, environment={"driver": driver}).pk)
+
+
+def slower(at: int, by: float = 1.4, count: int = 14) -> list[float]:
+    return factories.steps((at, 0.010), (count - at, 0.010 * by))
+
+
+def rate(values: Sequence[float]) -> list[float]:
+    return [1 / value for value in values]
+
+
+def counted(at: int, before: float, after: float) -> list[float]:
+    return [before if place < at else after for place in range(14)]
+
+
+def live() -> list[Regression]:
+    return list(Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position"))
+
+
+def test_a_step_time_and_its_throughput_are_one(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"step_time": slower(6), "throughput": rate(slower(6))})
+    regression = Regression.objects.get()
+    assert (regression.series.metric.name, regression.changes.count()) == ("step_time", 2)
+
+
+def test_a_throughput_found_one_commit_later_is_the_same(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"step_time": slower(6), "throughput": rate(slower(7))})
+    assert Regression.objects.get().first_bad == line[6]
+
+
+def test_two_causes_are_two_regressions(line: list[Commit], of: Case) -> None:
+    times = factories.steps((5, 0.010), (4, 0.014), (5, 0.021))
+    judge(line, of, {"step_time": times, "throughput": rate(times)})
+    assert [one.first_bad for one in live()] == [line[5], line[9]]
+    assert all(one.changes.count() == 2 for one in live())
+
+
+def test_memory_and_time_of_different_commits_are_apart(line: list[Commit], of: Case) -> None:
+    memory = factories.steps((9, 1e8), (5, 1.25e8))
+    judge(line, of, {"step_time": slower(5), "peak_memory": memory})
+    assert [(one.first_bad, one.series.metric.name) for one in live()] == [
+        (line[5], "step_time"),
+        (line[9], "peak_memory"),
+    ]
+
+
+@pytest.mark.parametrize(("memory", "speaks"), [(1.2, "step_time"), (1.8, "peak_memory")])
+def test_what_moved_most_speaks(line: list[Commit], of: Case, memory: float, speaks: str) -> None:
+    levels = factories.steps((6, 1e8), (8, memory * 1e8))
+    judge(line, of, {"step_time": slower(6), "peak_memory": levels})
+    assert Regression.objects.get().series.metric.name == speaks
+
+
+def test_cases_of_one_cause_are_one_regression(project: Project, line: list[Commit], of: Case) -> None:
+    judge(line, of, {"step_time": slower(6)})
+    judge(line, factories.case(project, variant="other"), {"step_time": slower(6, 1.7)})
+    regression = Regression.objects.get()
+    assert regression.changes.count() == 2
+    assert regression.series.case.key == "variant=other"
+
+
+def test_a_case_measured_rarely_joins_and_is_placed_by_the_other(
+    project: Project, line: list[Commit], of: Case
+) -> None:
+    times, rare = slower(6), factories.case(project, variant="rare")
+    for place in (0, 1, 2, 9, 10, 11):
+        judge_run(factories.measured(line[place], rare, {"step_time": times[place]}).pk)
+    assert Regression.objects.get().first_bad == line[9]
+    judge(line, of, {"step_time": times})
+    regression = Regression.objects.get()
+    assert (regression.first_bad, regression.last_good) == (line[6], line[5])
+
+
+def test_many_more_calls_are_known_at_once(line: list[Commit], of: Case) -> None:
+    judge(line[:7], of, {"function_calls": counted(6, 600, 640)[:7]})
+    regression = Regression.objects.get()
+    assert (regression.first_bad, regression.state) == (line[6], "confirmed")
+
+
+def test_a_few_more_calls_are_only_evidence(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"function_calls": counted(6, 600, 612)})
+    assert not Regression.objects.exists()
+    assert Change.objects.get().regression is None
+
+
+def test_evidence_is_kept_with_what_it_explains(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"function_calls": counted(6, 600, 612), "step_time": slower(6)})
+    regression = Regression.objects.get()
+    assert {one.series.metric.name for one in regression.changes.all()} == {"step_time", "function_calls"}
+    assert (regression.series.metric.name, regression.state) == ("step_time", "suspected")
+
+
+@pytest.mark.parametrize("name", ["synchronisations", "host_device_copies", "copied_bytes"])
+def test_any_more_waiting_for_the_device_is_told(line: list[Commit], of: Case, name: str) -> None:
+    judge(line, of, {name: counted(6, 100, 101)})
+    assert Regression.objects.get().first_bad == line[6]
+
+
+def test_from_nothing_to_something_has_no_ratio(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"synchronisations": counted(6, 0, 2)})
+    regression = Regression.objects.get()
+    assert (regression.ratio, regression.before, regression.after) == (None, 0, 2)
+
+
+def test_calls_that_bought_a_faster_step_are_no_regression(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"function_calls": counted(6, 600, 700), "step_time": slower(6, 0.7)})
+    assert live() == []
+
+
+def test_a_new_driver_is_blamed_on_no_commit(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"step_time": slower(6)}, {6: "550.2"})
+    change = Change.objects.get()
+    assert "driver 535.1 -> 550.2" in " ".join(change.doubts)
+    assert not Regression.objects.exists()
+
+
+def test_a_new_driver_elsewhere_excuses_nothing(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"step_time": slower(6)}, {9: "550.2"})
+    assert Regression.objects.get().first_bad == line[6]
+
+
+def test_one_cause_is_told_once(project: Project, line: list[Commit], of: Case) -> None:
+    Channel.objects.create(project=project, kind="email", address="a@example.org")
+    judge(
+        line,
+        of,
+        {
+            "function_calls": counted(6, 600, 700),
+            "step_time": slower(6),
+            "throughput": rate(slower(7)),
+            "peak_memory": factories.steps((6, 1e8), (8, 1.3e8)),
+        },
+    )
+    assert Delivery.objects.get().regression == Regression.objects.get()
