@@ -27,23 +27,22 @@ SERVICE = "service"
 EVERY_SECONDS = 10
 MOST_RINGS = 100
 
-app = Celery("paceline", broker=settings.BROKER_URL, set_as_current=True)
-app.conf.update(
-    accept_content=["json"],
-    task_serializer="json",
-    result_backend=None,
-    task_ignore_result=True,
-    task_default_queue=SERVICE,
-    task_acks_late=False,
-    worker_prefetch_multiplier=1,
+CONFIGURATION: dict[str, Any] = {
+    "accept_content": ["json"],
+    "task_serializer": "json",
+    "result_backend": None,
+    "task_ignore_result": True,
+    "task_default_queue": SERVICE,
+    "task_acks_late": False,
+    "worker_prefetch_multiplier": 1,
     # A worker takes a message only when it can start it: its neighbour may be idle.
-    worker_disable_prefetch=True,
+    "worker_disable_prefetch": True,
     # A forked child hangs where its parent has run a torch operation.
-    worker_pool_start_method="spawn",
-    worker_hijack_root_logger=False,
-    broker_connection_retry_on_startup=True,
-    broker_connection_timeout=2,
-    broker_transport_options={
+    "worker_pool_start_method": "spawn",
+    "worker_hijack_root_logger": False,
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_timeout": 2,
+    "broker_transport_options": {
         # Of no consequence for correctness: a message delivered twice finds nothing to claim.
         "visibility_timeout": 3600,
         # Kombu's own values let a restarted worker wait up to 100 s for what the dead one had taken.
@@ -53,8 +52,8 @@ app.conf.update(
         "socket_timeout": 5,
         "socket_keepalive": True,
     },
-    beat_schedule_filename=str(settings.PACELINE_HOME / "schedule"),
-    beat_schedule={
+    "beat_schedule_filename": str(settings.PACELINE_HOME / "schedule"),
+    "beat_schedule": {
         name: {
             "task": task,
             "schedule": EVERY_SECONDS,
@@ -63,7 +62,17 @@ app.conf.update(
         }
         for name, task in {"sweep": SWEEP, "pulse": PULSE}.items()
     },
-)
+}
+
+
+def make_app(broker: str) -> Celery:
+    made = Celery("paceline", broker=broker, set_as_current=False)
+    made.conf.update(CONFIGURATION)
+    return made
+
+
+app = make_app(settings.BROKER_URL)
+app.set_default()
 
 
 def pool_queue(pool: str) -> str:
