@@ -21,7 +21,9 @@ def line(project: Project) -> list[Commit]:
     return factories.commits(project, 14)
 
 
-def judge(line: list[Commit], of: Case, levels: Levels, environments: Mapping[int, str] | None = None) -> None:
+def judge(
+    line: list[Commit], of: Case, levels: Levels, environments: Mapping[int, str] | None = None
+) -> None:
     """Measure and judge commit by commit, as they come. `environments`: the driver from a commit on."""
     driver = "535.1"
     for place in range(len(next(iter(levels.values())))):

@@ -1,0 +1,149 @@
+"""From two levels in the database and a real repository to a phase and a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dashboard.models import Case, Commit, Project, Regression
+from dashboard.regressions import judge_run
+from dashboard.repositories import mirror_of
+from tests.dashboard import factories
+from tests.dashboard.conftest import Repository
+
+REPLAY = """\
+import random
+
+class Replay:
+    def __init__(self, size):
+        self.items = [None] * size
+
+    def push(self, item):
+        self.items.append(item)
+
+    def sample(self, n):
+        return random.sample(self.items, n)
+"""
+SLOW = REPLAY.replace("random.sample(self.items, n)", "[random.choice(list(self.items)) for _ in range(n)]")
+COUNT, AT = 9, 5
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.case(project)
+
+
+def history(project: Project, repository: Repository, at: int = AT, after: str = SLOW) -> list[Commit]:
+    """Commits as the repository has them; from `at` on replay.py is `after`."""
+    texts = [f"{REPLAY if place < at else after}\n# commit {place}\n" for place in range(COUNT)]
+    hashes = [repository.commit(f"Commit {place}", replay_py=text) for place, text in enumerate(texts)]
+    mirror_of(project).fetch()
+    return [factories.commit(project, place, name=name) for place, name in enumerate(hashes)]
+
+
+def functions(sample: float) -> list[dict[str, Any]]:
+    return [
+        factories.function("Replay.sample", line=10, cumulative=sample, self=0.0001, phase="replay/sample"),
+        factories.function(
+            "random:Random.choice", "(built-in)", 0, self=sample - 0.0001, cumulative=sample - 0.0001
+        ),
+    ]
+
+
+def judge(line: list[Commit], of: Case, name: str, levels: tuple[float, float], **phases: Any) -> Regression:
+    """`phases`: metric=({path: before}, {path: after}); the regression that was found."""
+    for place, commit in enumerate(line):
+        late = place >= AT
+        value = levels[late] * factories.wobble(place)
+        told = {metric: both[late] for metric, both in phases.items()}
+        profile = functions(0.005 if late else 0.001)
+        judge_run(factories.measured(commit, of, {name: value}, phases=told, functions=profile).pk)
+    return Regression.objects.get()
+
+
+TIMES: tuple[Mapping[str, float], Mapping[str, float]] = (
+    {"act": 0.004, "replay/sample": 0.001, "learn": 0.005},
+    {"act": 0.0042, "replay/sample": 0.005, "learn": 0.0048},
+)
+
+
+def test_the_phase_that_lost_most_is_named(project: Project, of: Case) -> None:
+    line = factories.commits(project, COUNT)
+    regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    assert regression.phase == "replay/sample"
+    assert regression.phase_share == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_new_phase_is_named(project: Project, of: Case) -> None:
+    line = factories.commits(project, COUNT)
+    both = ({"act": 0.010}, {"act": 0.010, "check": 0.004})
+    regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=both)
+    assert (regression.phase, regression.phase_share) == ("check", 1.0)
+
+
+def test_memory_is_explained_by_the_memory_of_phases(project: Project, of: Case) -> None:
+    line = factories.commits(project, COUNT)
+    both = ({"(setup)": 8e7, "act": 1e6}, {"(setup)": 1e8, "act": 1e6})
+    regression = judge(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
+    assert regression.phase == "(setup)"
+    assert regression.phase_share == pytest.approx(0.8, abs=0.03)
+
+
+def test_calls_are_explained_by_the_calls_of_phases(project: Project, of: Case) -> None:
+    line = factories.commits(project, COUNT)
+    for place, commit in enumerate(line):
+        calls = 600.0 if place < AT else 700.0
+        per_phase = {"function_calls": {"act": 300.0, "learn": calls - 300}}
+        judge_run(factories.measured(commit, of, {"function_calls": calls}, phases=per_phase).pk)
+    regression = Regression.objects.get()
+    assert (regression.phase, regression.phase_share) == ("learn", 1.0)
+
+
+def test_without_phases_none_is_named(project: Project, of: Case) -> None:
+    regression = judge(factories.commits(project, COUNT), of, "step_time", (0.010, 0.014))
+    assert (regression.phase, regression.phase_share) == ("", None)
+
+
+def test_the_changed_function_is_the_first_suspect(
+    repository: Repository, tracked: Project, of: Case
+) -> None:
+    line = history(tracked, repository)
+    regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    first = regression.suspects[0]
+    assert (first["file"], first["function"], first["changed"]) == ("replay.py", "Replay.sample", True)
+
+
+def test_a_mirror_that_is_missing_costs_only_the_diff(project: Project, of: Case) -> None:
+    regression = judge(
+        factories.commits(project, COUNT), of, "step_time", (0.010, 0.014), phase_self_time=TIMES
+    )
+    assert [one["function"] for one in regression.suspects] == ["random:Random.choice"]
+
+
+def test_memory_names_the_changed_function_that_no_step_calls(
+    repository: Repository, tracked: Project, of: Case
+) -> None:
+    line = history(tracked, repository, after=REPLAY.replace("[None] * size", "[0.0] * (2 * size)"))
+    both = ({"(setup)": 8e7}, {"(setup)": 1.05e8})
+    regression = judge(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
+    assert [one["function"] for one in regression.suspects] == ["Replay.__init__"]
+
+
+@pytest.mark.parametrize(("file", "blamed"), [("requirements_txt", True), ("README_md", False)])
+def test_a_new_torch_is_the_commits_doing_where_it_asked_for_it(
+    repository: Repository, tracked: Project, of: Case, file: str, blamed: bool
+) -> None:
+    names = [
+        repository.commit(f"Commit {place}", **{file: "torch==2.13\n" if place >= AT else "torch==2.12\n"})
+        for place in range(COUNT)
+    ]
+    mirror_of(tracked).fetch()
+    for place, name in enumerate(names):
+        commit = factories.commit(tracked, place, name=name)
+        late = place >= AT
+        value = (0.014 if late else 0.010) * factories.wobble(place)
+        torch = {"torch": "2.13.0" if late else "2.12.0"}
+        judge_run(factories.measured(commit, of, {"step_time": value}, environment=torch).pk)
+    assert Regression.objects.exists() == blamed

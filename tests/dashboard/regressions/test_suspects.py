@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.regressions.suspects import MOST, rank
+from dashboard.regressions.touched import MODULE, Function, Touched
+from tests.dashboard.factories import function
+
+BUILT_IN = "(built-in)"
+PHASE = "replay/sample"
+
+
+def profile(*functions: dict[str, Any]) -> dict[str, Any]:
+    return {"steps": 200, "functions": list(functions)}
+
+
+def touched(*names: str, file: str = "replay.py") -> Touched:
+    return Touched(functions=tuple(Function(file, name, 1000 + at, True) for at, name in enumerate(names)))
+
+
+def ranked(
+    before: dict[str, Any] | None,
+    after: dict[str, Any] | None,
+    what: Touched,
+    kind: str = "time",
+    delta: float = 0.004,
+    phase: str = PHASE,
+) -> list[str]:
+    return [one["function"] for one in rank(before, after, what, kind=kind, phase=phase, delta=delta)]
+
+
+def loop(sample: float, builtin: float, push: float = 0.001) -> dict[str, Any]:
+    """A training loop whose `sample` spends its time in a built-in function. Seconds per step."""
+    total = 0.010 + sample + push
+    return profile(
+        function("train", "train.py", 10, self=0.010, cumulative=total),
+        function("Replay.sample", line=40, self=sample - builtin, cumulative=sample, phase=PHASE),
+        function(
+            "random:Random.sample", BUILT_IN, 0, self=builtin, cumulative=builtin, calls=32, phase=PHASE
+        ),
+        function("Replay.push", line=20, self=push, cumulative=push, phase="replay/push"),
+    )
+
+
+def test_the_changed_caller_stands_before_the_built_in_that_takes_the_time() -> None:
+    found = ranked(loop(0.001, 0.0008), loop(0.005, 0.0047), touched("Replay.sample"))
+    assert found[:2] == ["Replay.sample", "random:Random.sample"]
+
+
+def test_a_changed_function_that_costs_nothing_more_stands_behind() -> None:
+    found = ranked(loop(0.001, 0.0008), loop(0.005, 0.0047), touched("Replay.push", "Replay.sample"))
+    assert found[0] == "Replay.sample"
+
+
+def test_of_two_changed_ones_the_called_stands_before_its_caller() -> None:
+    what = Touched(
+        functions=(*touched("train", file="train.py").functions, *touched("Replay.sample").functions)
+    )
+    assert ranked(loop(0.001, 0.0008), loop(0.005, 0.0047), what)[:2] == ["Replay.sample", "train"]
+
+
+def test_without_a_diff_what_grew_most_stands_first() -> None:
+    found = ranked(loop(0.001, 0.0008), loop(0.005, 0.0047), Touched())
+    assert found[0] == "random:Random.sample"
+
+
+def test_a_new_function_is_ranked() -> None:
+    after = loop(0.001, 0.0008)
+    after["functions"].append(function("check", line=60, self=0.004, cumulative=0.004, phase=PHASE))
+    first = rank(
+        loop(0.001, 0.0008), after, touched("check", "Replay.sample"), kind="time", phase=PHASE, delta=0.004
+    )[0]
+    assert (first["function"], first["calls_before"], first["calls_after"]) == ("check", 0, 1)
+
+
+def test_a_renamed_function_is_compared_with_itself() -> None:
+    after = loop(0.005, 0.0047)
+    after["functions"][3] |= {"function": "Replay.store"}
+    what = Touched(
+        functions=(
+            Function("replay.py", "Replay.store", 20, False, renamed_from="Replay.push"),
+            Function("replay.py", "Replay.sample", 40, True),
+        )
+    )
+    found = ranked(loop(0.001, 0.0008), after, what)
+    assert found[0] == "Replay.sample"
+    assert "Replay.store" not in found
+
+
+def test_a_file_that_moved_is_compared_with_itself() -> None:
+    after = loop(0.005, 0.0047)
+    for one in after["functions"]:
+        one["file"] = {"replay.py": "memory/replay.py"}.get(one["file"], one["file"])
+    found = ranked(loop(0.001, 0.0008), after, Touched(moved={"memory/replay.py": "replay.py"}))
+    assert "Replay.push" not in found
+
+
+def test_a_change_that_calls_a_function_more_often_is_told_by_calls() -> None:
+    before = profile(
+        function("act", line=1, calls=1, self=0.001, cumulative=0.002),
+        function("encode", line=9, calls=1, self=0.001, cumulative=0.001),
+    )
+    after = profile(
+        function("act", line=1, calls=1, self=0.001, cumulative=0.005),
+        function("encode", line=9, calls=4, self=0.004, cumulative=0.004),
+    )
+    assert ranked(before, after, touched("act"), kind="counter", delta=3)[:2] == ["act", "encode"]
+
+
+def test_memory_is_blamed_on_what_was_changed_in_its_phase() -> None:
+    found = ranked(
+        loop(0.001, 0.0008),
+        loop(0.001, 0.0008),
+        touched("Replay.push", "Replay.sample"),
+        kind="memory",
+        phase="replay/push",
+    )
+    assert found == ["Replay.push", "Replay.sample"]
+
+
+def test_memory_of_the_setup_is_blamed_on_what_no_step_calls() -> None:
+    what = touched("Replay.__init__", "Replay.push", MODULE)
+    found = ranked(loop(0.001, 0.0008), loop(0.001, 0.0008), what, kind="memory", phase="(setup)")
+    assert found[0] == "Replay.__init__"
+
+
+def test_without_profiles_the_diff_is_all_there_is() -> None:
+    assert ranked(None, None, touched("Replay.sample")) == ["Replay.sample"]
+
+
+def test_functions_that_did_not_grow_are_no_suspects() -> None:
+    assert ranked(loop(0.001, 0.0008), loop(0.001, 0.0008), Touched()) == []
+
+
+def test_ten_are_kept_at_most() -> None:
+    many = [function(f"f{at}", line=at, self=0.001, cumulative=0.001) for at in range(30)]
+    assert len(ranked(profile(), profile(*many), Touched(), delta=0.001)) <= MOST
