@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import functions, memory
+from . import device, functions, memory
 from .document import SETUP, UNATTRIBUTED
 from .marks import Marks, Node, StepLoop, ThreadState
 
@@ -189,6 +189,8 @@ class _CountedLoop(StepLoop):
         for profile in list(self._counting.profiles.values()):
             profile.finish()
         self._mode = self._counting.add_mode()
+        if self._mode is not None and device.used():
+            self._mode.count_synchronize()
         if self._mode is None:
             # Nothing to count without torch: the second window would only take time.
             self.complete = True

@@ -50,6 +50,17 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untype
             self._count(func, args, kwargs or {}, result)
         return result
 
+    def count_synchronize(self) -> None:
+        """Count explicit waits for a CUDA device too; they pass no dispatcher."""
+        wait = torch.cuda.synchronize
+
+        def counted(*args: Any, **kwargs: Any) -> None:
+            if self._is_on():
+                self.tallies[self._state.node.path].synchronisations += 1
+            wait(*args, **kwargs)
+
+        torch.cuda.synchronize = counted
+
     def _count(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
         name = self._names.get(func)
         if name is None:
