@@ -111,7 +111,7 @@ def read(body: bytes) -> Pushed:
         ) from None
     if not _is_text(pushed.delivery, DELIVERY):
         raise HookError(400, "delivery must have 16 to 36 letters, digits or dashes.")
-    if not isinstance(pushed.timestamp, int):
+    if not isinstance(pushed.timestamp, int) or not 0 <= pushed.timestamp < 2**40:
         raise HookError(400, "timestamp must be Unix seconds.")
     if not _is_text(pushed.commit, HASH) or not (pushed.before == "" or _is_text(pushed.before, HASH)):
         raise HookError(400, "commit must be a full hash, and before a full hash or empty.")

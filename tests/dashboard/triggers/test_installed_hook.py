@@ -1,0 +1,192 @@
+"""The hook as git runs it, against a real server: needs git, openssl and curl."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from dashboard import runs
+from dashboard.models import Project, Run, Trigger
+from dashboard.triggers.installing import HookRefusedError, install
+from tests.dashboard.conftest import Repository
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def site(live_server: LiveServer, settings: Any) -> None:
+    settings.PACELINE_URL = live_server.url
+
+
+def triggers(count: int) -> list[Trigger]:
+    """The triggers, once so many have come in: the hook works in the background."""
+    deadline = time.monotonic() + 20
+    while Trigger.objects.count() < count and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return list(Trigger.objects.order_by("pk"))
+
+
+def answer(repository: Path) -> str:
+    """What the last request was answered, once that is known."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not (said := (repository / "paceline/last").read_text().strip()):
+        time.sleep(0.05)
+    return said
+
+
+def test_a_commit_becomes_runs(site: None, tracked: Project, repository: Repository) -> None:
+    install(tracked, repository.folder)
+    made = repository.commit("Change", train_py="changed")
+    (trigger,) = triggers(1)
+    assert (trigger.source, trigger.revisions) == ("hook", {"commit": made})
+    runs.resolve_trigger(trigger.pk)
+    assert {run.commit.hash for run in Run.objects.all()} == {made}
+
+
+def test_two_commits_at_once_are_both_told(site: None, tracked: Project, repository: Repository) -> None:
+    install(tracked, repository.folder)
+    made = {repository.commit("One", train_py="1"), repository.commit("Two", train_py="2")}
+    assert {trigger.revisions["commit"] for trigger in triggers(2)} == made
+
+
+def test_a_push_to_a_bare_repository_becomes_a_range(
+    site: None, tracked: Project, repository: Repository, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare.git"
+    subprocess.run(["git", "clone", "--quiet", "--bare", str(repository.folder), str(bare)], check=True)
+    assert install(tracked, bare).name == "post-receive"
+    before = repository.git("rev-parse", "HEAD")
+    newest = [repository.commit(f"Change {number}", train_py=str(number)) for number in range(2)][-1]
+    repository.git("push", "--quiet", str(bare), "main", "main:refs/heads/topic")
+    (trigger,) = triggers(1)
+    assert trigger.revisions == {"range": f"{before}..{newest}"}
+
+
+def test_a_new_branch_is_told_without_a_range(
+    site: None, tracked: Project, repository: Repository, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(bare)], check=True)
+    install(tracked, bare)
+    repository.git("push", "--quiet", str(bare), "main")
+    (trigger,) = triggers(1)
+    assert trigger.revisions == {"commit": repository.git("rev-parse", "main")}
+
+
+def test_another_secret_is_refused(site: None, tracked: Project, repository: Repository) -> None:
+    install(tracked, repository.folder)
+    tracked.hook_secret = "changed since"
+    tracked.save()
+    repository.commit("Change", train_py="changed")
+    assert "isn't that of this body" in answer(repository.folder / ".git")
+    assert not Trigger.objects.exists()
+
+
+def test_a_long_secret_signs_as_well(site: None, tracked: Project, repository: Repository) -> None:
+    tracked.hook_secret = "long " * 30
+    tracked.save()
+    install(tracked, repository.folder)
+    repository.commit("Change", train_py="changed")
+    assert len(triggers(1)) == 1
+
+
+def test_a_site_that_is_down_neither_breaks_nor_delays(
+    tracked: Project, repository: Repository, settings: Any
+) -> None:
+    settings.PACELINE_URL = "http://127.0.0.1:1"
+    install(tracked, repository.folder)
+    began = time.monotonic()
+    assert repository.commit("Change", train_py="changed")
+    assert time.monotonic() - began < 2
+
+
+def test_missing_tools_break_nothing(
+    site: None, tracked: Project, repository: Repository, tmp_path: Path
+) -> None:
+    install(tracked, repository.folder)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("git", "sh", "dirname"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    repository.git("commit", "--quiet", "--allow-empty", "--message", "Change", PATH=str(tools))
+    assert answer(repository.folder / ".git") == "Paceline isn't told: openssl is not on the PATH."
+
+
+def test_a_hook_that_was_there_runs_first(site: None, tracked: Project, repository: Repository) -> None:
+    theirs = repository.folder / ".git/hooks/post-commit"
+    theirs.parent.mkdir(exist_ok=True)
+    theirs.write_text("#!/bin/sh\necho ran >>ran\n")
+    theirs.chmod(0o755)
+    install(tracked, repository.folder)
+    install(tracked, repository.folder)
+    repository.commit("Change", train_py="changed")
+    assert (repository.folder / "ran").read_text() == "ran\n"
+    assert len(triggers(1)) == 1
+
+
+def test_a_hook_that_was_there_gets_its_input(
+    site: None, tracked: Project, repository: Repository, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare.git"
+    subprocess.run(["git", "clone", "--quiet", "--bare", str(repository.folder), str(bare)], check=True)
+    theirs = bare / "hooks/post-receive"
+    theirs.write_text(f"#!/bin/sh\ncat >{tmp_path}/got\n")
+    theirs.chmod(0o755)
+    install(tracked, bare)
+    made = repository.commit("Change", train_py="changed")
+    repository.git("push", "--quiet", str(bare), "main")
+    assert (tmp_path / "got").read_text().split()[1:] == [made, "refs/heads/main"]
+
+
+def test_the_key_is_readable_by_its_owner_alone(tracked: Project, repository: Repository) -> None:
+    install(tracked, repository.folder)
+    ours = repository.folder / ".git/paceline"
+    assert {stat.S_IMODE((ours / name).stat().st_mode) for name in ("inner", "outer")} == {0o600}
+    assert all(b"a secret" not in path.read_bytes() for path in ours.iterdir())
+
+
+def test_a_project_without_a_secret_gets_one(tracked: Project, repository: Repository) -> None:
+    Project.objects.update(hook_secret="")
+    tracked.refresh_from_db()
+    install(tracked, repository.folder)
+    tracked.refresh_from_db()
+    assert len(tracked.hook_secret) > 40
+
+
+def test_shared_hooks_are_left_alone(tracked: Project, repository: Repository, tmp_path: Path) -> None:
+    repository.git("config", "core.hooksPath", str(tmp_path / "everybody"))
+    with pytest.raises(HookRefusedError, match=r"core\.hooksPath is"):
+        install(tracked, repository.folder)
+
+
+def test_two_foreign_hooks_are_refused(tracked: Project, repository: Repository) -> None:
+    for name in ("post-commit", "post-commit.before-paceline"):
+        path = repository.folder / ".git/hooks" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+    with pytest.raises(HookRefusedError, match="remove one of them"):
+        install(tracked, repository.folder)
+
+
+def test_what_is_no_repository_is_refused(tracked: Project, tmp_path: Path) -> None:
+    with pytest.raises(HookRefusedError, match="is not a git repository"):
+        install(tracked, tmp_path)
+    with pytest.raises(HookRefusedError, match="is not a folder on this machine"):
+        install(tracked, tmp_path / "nowhere")
+
+
+def test_the_repositorys_owner_owns_what_root_installs(tracked: Project, repository: Repository) -> None:
+    owner = repository.folder / ".git"
+    if os.getuid() == 0:
+        os.chown(owner, 65534, 65534)
+    hook = install(tracked, repository.folder)
+    for path in (hook, owner / "paceline", owner / "paceline/inner"):
+        assert path.stat().st_uid == owner.stat().st_uid
