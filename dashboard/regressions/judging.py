@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -45,19 +45,21 @@ def judge_run(run_id: int) -> None:
         Run.objects.filter(pk=run_id).update(judged_at=timezone.now())
 
 
-def redetect(project: Project) -> Iterator[tuple[int, int, Outcome]]:
-    """Judge a project's whole history again, case by case: (cases done, cases, outcome so far).
+def redetect(project: Project, show: Callable[[int, int], None] | None = None) -> Outcome:
+    """Judge a project's whole history again, case by case; `show` gets (cases done, cases) after each.
 
     Nobody is alerted: what a better detection sees in old commits isn't news.
     """
     total = Outcome()
     groups = judged_together(project)
-    for number, (branch, series) in enumerate(groups, start=1):
+    for done, (branch, series) in enumerate(groups, start=1):
         with transaction.atomic():
             outcome = judge_series(locked(project.pk), branch, series)
         total.counts.update(outcome.counts)
         total.opened.extend(outcome.opened)
-        yield number, len(groups), total
+        if show:
+            show(done, len(groups))
+    return total
 
 
 def locked(project_id: int) -> Project:

@@ -1,0 +1,61 @@
+"""Adding a channel: what can't work is refused before it is stored."""
+
+from __future__ import annotations
+
+import math
+import secrets
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+from dashboard.alerts import webhook
+from dashboard.alerts.addresses import public_address
+from dashboard.alerts.errors import DeliveryError, Refused
+from dashboard.models import Channel, Project
+
+
+class ChannelError(Exception):
+    """The channel can't be added; the message is one sentence for people."""
+
+
+def add_channel(
+    project: Project, kind: str, address: str, minimum_percent: float = 0.0
+) -> tuple[Channel, bool]:
+    """The channel, and whether it is new; one that exists takes the new minimum and is turned on.
+
+    A new webhook has a secret of its own. Raises ChannelError.
+    """
+    if not (math.isfinite(minimum_percent) and minimum_percent >= 0):
+        raise ChannelError(f"minimum-percent must be 0 or more, not {minimum_percent:g}.")
+    CHECKS[Channel.Kind(kind)](address)
+    values = {"minimum_percent": minimum_percent, "enabled": True}
+    secret = secrets.token_urlsafe(32) if kind == Channel.Kind.WEBHOOK else ""
+    return Channel.objects.update_or_create(
+        project=project,
+        kind=kind,
+        address=address,
+        defaults=values,
+        create_defaults={**values, "secret": secret},
+    )
+
+
+def check_email(address: str) -> None:
+    try:
+        validate_email(address)
+    except ValidationError as error:
+        raise ChannelError(f"{address!r} is not an e-mail address.") from error
+
+
+def check_webhook(address: str) -> None:
+    if len(address) > 500:
+        raise ChannelError("The webhook's URL is longer than 500 characters.")
+    try:
+        url = webhook.checked(address)
+        public_address(url.hostname or "", url.port or webhook.SCHEMES[url.scheme])
+    except Refused as error:
+        raise ChannelError(str(error)) from error
+    except DeliveryError:
+        return  # A receiver may get its name later; each delivery looks it up again.
+
+
+CHECKS = {Channel.Kind.EMAIL: check_email, Channel.Kind.WEBHOOK: check_webhook}

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from dashboard import regressions
+from dashboard.management.base import SiteCommand, project_named
+from dashboard.management.progress import Bar
+from dashboard.models import Regression
+
+VERDICTS = {
+    "found": "found",
+    "moved": "moved to another commit",
+    "measured": "of a new size",
+    "kept": "kept",
+    "withdrawn": "withdrawn",
+}
+
+
+class Command(SiteCommand):
+    help = (
+        "Judge a project's whole history again: after an update of Paceline, or when runs were deleted. Says "
+        "which changes it found, kept and withdrew. Sends no alerts. Safe to repeat. "
+        "Example: manage.py redetect my-training"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="the project's name")
+
+    def perform(self, **options: Any) -> None:
+        project = project_named(options["slug"])
+        with Bar() as bar:
+            bar.show(0, f"Judging {project}")
+            outcome = regressions.redetect(
+                project, lambda done, of: bar.show(done / of, f"{done} of {of} histories")
+            )
+        counts = ", ".join(f"{outcome.counts[kind]} {words}" for kind, words in VERDICTS.items())
+        live = Regression.objects.filter(project=project, withdrawn_at=None).count()
+        self.stdout.write(
+            f"Changes: {counts}.\nRegressions: {live} stand, {len(outcome.opened)} of them new."
+        )

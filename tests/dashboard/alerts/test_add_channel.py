@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dashboard.models import Channel, Project
+
+
+def add(*arguments: str) -> str:
+    out = StringIO()
+    call_command("add_channel", "snakes", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_a_mail_address_is_added(project: Project) -> None:
+    said = add("--email", "team@example.org", "--minimum-percent", "5")
+    channel = Channel.objects.get()
+    assert (channel.kind, channel.address, channel.minimum_percent) == ("email", "team@example.org", 5)
+    assert said == "Regressions of snakes of 5 % and more are told to team@example.org.\n"
+
+
+def test_the_secret_of_a_webhook_is_shown_once(project: Project) -> None:
+    first = add("--webhook", "https://203.0.113.9.invalid/hook")
+    second = add("--webhook", "https://203.0.113.9.invalid/hook")
+    secret = Channel.objects.get().secret
+    assert len(secret) >= 32
+    assert secret in first
+    assert secret not in second
+
+
+def test_adding_again_changes_the_minimum(project: Project) -> None:
+    add("--email", "team@example.org")
+    Channel.objects.update(enabled=False)
+    add("--email", "team@example.org", "--minimum-percent", "7")
+    channel = Channel.objects.get()
+    assert (channel.minimum_percent, channel.enabled) == (7, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--email", "nobody"], "'nobody' is not an e-mail address"),
+        (["--webhook", "example.org/hook"], "must begin with http"),
+        (["--webhook", "http://127.0.0.1/hook"], "is the internal address 127.0.0.1"),
+        (["--webhook", "http://[::ffff:10.0.0.1]/hook"], "is the internal address"),
+        (["--email", "a@example.org", "--minimum-percent", "-1"], "minimum-percent must be 0 or more"),
+        (["--email", "a@example.org", "--minimum-percent", "nan"], "minimum-percent must be 0 or more"),
+        (["--email", "a@example.org", "--minimum-percent", "few"], "minimum-percent"),
+        ([], "one of the arguments --email --webhook is required"),
+    ],
+)
+def test_what_can_not_work_is_refused(project: Project, arguments: list[str], sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence.replace("[", r"\[")):
+        add(*arguments)
+    assert not Channel.objects.exists()
+
+
+def test_a_project_that_is_not_there_is_named(project: Project) -> None:
+    with pytest.raises(CommandError, match="did you mean snakes"):
+        call_command("add_channel", "snake", "--email", "a@example.org")
