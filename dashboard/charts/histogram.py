@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
@@ -32,7 +33,7 @@ def step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, f
         fillcolor=theme.HUES[0],
         text=[
             f"{units.number(low)} to {units.number(high)} {scaled.unit}"
-            for low, high in zip(bounds[:-1], bounds[1:], strict=True)
+            for low, high in pairwise(bounds)
         ],
         hovertemplate="%{text}<br>%{y} steps<extra></extra>",
     )

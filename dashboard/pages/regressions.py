@@ -27,13 +27,15 @@ def regressions(request: HttpRequest) -> HttpResponse:
     if state not in read.FILTERS:
         raise Http404(f"state must be one of {', '.join(read.FILTERS)}.")
     page = page_of(request, read.inbox(state, project), LONG)
+    slugs = list(Project.objects.values_list("slug", flat=True))
     context = {
         "page": page,
         "regressions": list(page),
         "state": state,
         "states": list(read.FILTERS),
         "project_slug": project,
-        "project_slugs": list(Project.objects.values_list("slug", flat=True)),
+        "project_slugs": slugs,
+        "example": project or next(iter(slugs), "my-training"),
     }
     return render(request, "regressions.html", context)
 

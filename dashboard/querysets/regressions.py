@@ -50,7 +50,9 @@ def open_changes(project: Project, series: Iterable[int]) -> dict[int, Change]:
     """The newest change of each of these series that an open regression holds."""
     open_here = Regression.objects.filter(OPEN, project=project)
     changes = Change.objects.filter(series__in=list(series), regression__in=open_here)
-    return {change.series_id: change for change in changes.order_by("position")}
+    return {
+        change.series_id: change for change in changes.select_related("series__metric").order_by("position")
+    }
 
 
 def evidence(regression: Regression) -> QuerySet[Change]:

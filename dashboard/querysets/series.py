@@ -33,7 +33,9 @@ def newest_points(series: Series, most: int, until: int | None = None) -> list[P
 def changes(series: Series, least: int, most: int) -> list[Change]:
     """The changes between two positions, both included, oldest first."""
     found = Change.objects.filter(series=series, position__range=(least, most))
-    return list(found.select_related("first_bad", "last_good", "regression").order_by("position"))
+    return list(
+        found.select_related("first_bad", "last_good", "regression", "series__metric").order_by("position")
+    )
 
 
 def siblings(series: Series) -> QuerySet[Series]:

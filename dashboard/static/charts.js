@@ -47,7 +47,7 @@
     const first = !canvas.dataset.drawn;
     if (first) canvas.replaceChildren();
     return Plotly.react(canvas, data, layout, { responsive: true, displayModeBar: false }).then(() => {
-      canvas.dataset.drawn = "yes";
+      canvas.dataset.drawn = dark.matches ? "dark" : "light";
       if (first) canvas.on("plotly_click", follow);
     });
   };

@@ -1,0 +1,192 @@
+"""Documents as the harness writes them, with values that look like those of a training run."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from dashboard.models import Case
+
+# (name, unit, better, kind, headline, value as a multiple of the step time or by itself)
+METRICS = (
+    ("throughput", "steps/s", "higher", "rate", True),
+    ("step_time", "s", "lower", "time", True),
+    ("peak_memory", "bytes", "lower", "memory", True),
+    ("memory_growth", "bytes/1000 steps", "lower", "memory", True),
+    ("step_time_p99", "s", "lower", "time", False),
+    ("cpu_utilization", "%", "higher", "utilization", False),
+    ("quality.score", "1", "higher", "quality", False),
+)
+# path: share of the step in itself
+PHASES = {
+    "rollout": 0.02,
+    "rollout/act": 0.13,
+    "rollout/env_step": 0.09,
+    "learn": 0.03,
+    "learn/sample": 0.11,
+    "learn/forward": 0.16,
+    "learn/backward": 0.24,
+    "learn/optimizer": 0.1,
+    "learn/push": 0.05,
+    "(unattributed)": 0.07,
+}
+COUNTERS = {
+    "function_calls": 412.0,
+    "tensor_operations": 96.0,
+    "host_device_copies": 0.0,
+    "scalar_reads": 3.0,
+}
+REPETITIONS = 5
+# Of the steps, as multiples of the step time.
+SPREAD = {"mean": 1.05, "p50": 1.0, "p90": 1.3, "p99": 1.9}
+
+
+def document_of(case: Case, step_time: float, noise: random.Random) -> dict[str, Any]:
+    samples = [step_time * noise.gauss(1, 0.012) for _ in range(REPETITIONS)]
+    return {
+        "format": "paceline.document/1",
+        "harness": {"version": "0.1.0"},
+        "created": "2026-11-21T07:00:00Z",
+        "benchmark": {"name": case.benchmark, "version": 1, "params": case.params, "case": case.key},
+        "protocol": {
+            "repetitions": REPETITIONS,
+            "warmup_steps": 1000,
+            "steps": 11000,
+            "counting_steps": 200,
+            "quick": False,
+            "seed": 0,
+            "threads": 1,
+        },
+        "environment": environment(),
+        "repetitions": [repetition(index, sample, noise) for index, sample in enumerate(samples)],
+        "metrics": metrics(step_time, samples, noise),
+        "phases": phases(step_time),
+        "telemetry": [row for index in range(2) for row in telemetry_of(index, noise)],
+        "profile": profile(step_time),
+        "warnings": [],
+    }
+
+
+def environment() -> dict[str, Any]:
+    return {
+        "python": "3.11.2", "torch": "2.13.0+cpu", "cuda": None, "driver": None, "os": "Debian GNU/Linux 12",
+        "kernel": "6.1.0", "cpu_model": "AMD EPYC 7B13", "cpu_count": 2, "memory_bytes": 8_340_000_000,
+        "gpus": [], "packages": {"numpy": "2.4.6", "torch": "2.13.0"}, "variables": {"OMP_NUM_THREADS": "1"},
+        "path": "cpu",
+    }  # fmt: skip
+
+
+def repetition(index: int, step_time: float, noise: random.Random) -> dict[str, Any]:
+    edges = [step_time * (0.8 + 0.05 * place) for place in range(31)]
+    counts = [
+        int(11000 * 0.11 * 2.718 ** (-abs(place - 4) / 2.2) * noise.uniform(0.9, 1.1)) for place in range(30)
+    ]
+    return {
+        "index": index, "steps": 11000, "seconds": 11000 * step_time, "startup_seconds": 2.1,
+        "warmup_seconds": 1000 * step_time, "throughput": 1 / step_time,
+        "step_time": {name: step_time * by for name, by in SPREAD.items()},
+        "step_times": {
+            "histogram": {"edges": edges, "counts": counts},
+            "thinned": {"every": 10, "values": [step_time] * 20},
+        },
+        "peak_memory": 412e6, "memory_growth": 52e3, "calibration_before": 0.05, "calibration_after": 0.05,
+        "quality": {"score": 7.1}, "gauges": {}, "window": {"start": 3.2, "end": 14.8},
+    }  # fmt: skip
+
+
+def metrics(step_time: float, samples: list[float], noise: random.Random) -> list[dict[str, Any]]:
+    values = {
+        "throughput": [1 / sample for sample in samples],
+        "step_time": samples,
+        "step_time_p99": [1.9 * sample for sample in samples],
+        "peak_memory": [412e6 * noise.gauss(1, 0.004) for _ in samples],
+        "memory_growth": [52e3 * noise.gauss(1, 0.2) for _ in samples],
+        "cpu_utilization": [98 * noise.gauss(1, 0.01) for _ in samples],
+        "quality.score": [7.1 * noise.gauss(1, 0.05) for _ in samples],
+    }
+    whole = [
+        metric(name, unit, better, kind, values[name], headline)
+        for name, unit, better, kind, headline in METRICS
+    ]
+    timed = [
+        metric(
+            "phase_self_time", "s", "lower", "time",
+            [share * sample for sample in samples], phase=path,
+        )
+        for path, share in PHASES.items()
+    ]  # fmt: skip
+    counted = [
+        metric(name, f"{name.split('_')[-1]}/step", "lower", "counter", [value] * 2, exact=True)
+        for name, value in COUNTERS.items()
+    ]
+    by_phase = [
+        metric("function_calls", "calls/step", "lower", "counter", [412 * share] * 2, exact=True, phase=path)
+        for path, share in PHASES.items()
+    ]
+    return whole + timed + counted + by_phase
+
+
+def metric(
+    name: str, unit: str, better: str, kind: str, samples: list[float], headline: bool = False,
+    exact: bool = False, phase: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    ordered = sorted(samples)
+    return {
+        "name": name, "unit": unit, "better": better, "kind": kind, "phase": phase, "exact": exact,
+        "headline": headline, "value": ordered[len(ordered) // 2],
+        "low": None if exact else ordered[0], "high": None if exact else ordered[-1], "samples": samples,
+    }  # fmt: skip
+
+
+def phases(step_time: float) -> list[dict[str, Any]]:
+    return [phase(path, share, step_time) for path, share in PHASES.items()]
+
+
+def phase(path: str, share: float, step_time: float) -> dict[str, Any]:
+    total = share + sum(other for name, other in PHASES.items() if name.startswith(path + "/"))
+    time = total * step_time
+    return {
+        "path": path, "thread": "main", "count": 1.0, "total": time, "self": share * step_time,
+        "share": total, "p50": 0.97 * time, "p90": 1.2 * time, "p99": 1.7 * time, "device_total": None,
+    }  # fmt: skip
+
+
+def telemetry_of(index: int, noise: random.Random) -> list[dict[str, Any]]:
+    readings = 160
+    grown = [120e6 + 290e6 * min(1, place / 25) + 60e3 * place for place in range(readings)]
+    busy = [min(100.0, 4.0 * place) * noise.gauss(0.97, 0.02) for place in range(readings)]
+    channels = (
+        ("memory", "bytes", grown),
+        ("cpu_utilization", "%", [None if place == 40 else value for place, value in enumerate(busy)]),
+        ("threads", "1", [3.0] * readings),
+    )
+    return [
+        {
+            "repetition": index, "channel": name, "device": None, "unit": unit, "start": 0.0, "interval": 0.1,
+            "values": values, "mean": sum(filter(None, values)) / readings,
+            "peak": max(filter(None, values)), "idle_share": 0.02 if unit == "%" else None,
+        }
+        for name, unit, values in channels
+    ]  # fmt: skip
+
+
+def profile(step_time: float) -> dict[str, Any]:
+    functions = [
+        ("backward", "torch/_tensor.py", 500, 1.0, 0.24, "learn/backward"),
+        ("forward", "torch/nn/modules/linear.py", 130, 12.0, 0.16, "learn/forward"),
+        ("push", "trainers/snake_dqn/replay.py", 31, 1.0, 0.05, "learn/push"),
+        ("sample", "trainers/snake_dqn/replay.py", 44, 1.0, 0.11, "learn/sample"),
+        ("step", "trainers/snake_dqn/environment.py", 72, 1.0, 0.09, "rollout/env_step"),
+    ]
+    return {
+        "steps": 200,
+        "functions": [
+            {
+                "function": name, "file": file, "line": line, "calls": calls, "self": share * step_time,
+                "cumulative": 1.4 * share * step_time, "phase": path,
+            }
+            for name, file, line, calls, share, path in functions
+        ],
+        "rest": {"functions": 212, "calls": 180.0, "self": 0.2 * step_time},
+        "operations": [{"name": "aten::mm", "count": 12.0}, {"name": "aten::add_", "count": 40.0}],
+    }  # fmt: skip

@@ -1,0 +1,175 @@
+"""What only a browser can tell: charts are drawn, nothing complains, a phone shows it all, the dark is dark.
+
+Drives the system's Chromium; `make test` installs it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from dashboard.models import Commit, Run, RunLog
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _queries_beside_the_browser() -> Iterator[None]:
+    """Playwright runs an event loop in this thread, which Django takes for an asynchronous view."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        yield
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.fail("The browser tests need Chromium: apt install chromium.")
+    with sync_playwright() as playwright:
+        # The sandbox needs privileges that containers lack, and shared memory that is often too small there.
+        options = ["--no-sandbox", "--disable-dev-shm-usage"]
+        started = playwright.chromium.launch(executable_path=program, args=options)
+        yield started
+        started.close()
+
+
+@dataclass
+class Site:
+    """Pages of the test's site in a browser, and what the browser complained about."""
+
+    browser: Browser
+    address: str
+    ids: dict[str, int]
+    complaints: list[str] = field(default_factory=list)
+
+    def page(self, where: str, **context: object) -> Page:
+        page = self.browser.new_context(**context).new_page()  # type: ignore[arg-type]
+        page.on("pageerror", lambda error: self.complaints.append(f"{where}: {error}"))
+        page.on(
+            "console", lambda said: said.type == "error" and self.complaints.append(f"{where}: {said.text}")
+        )
+        self.go(page, where)
+        return page
+
+    def go(self, page: Page, where: str) -> None:
+        page.goto(self.address + where.format(**self.ids), wait_until="load")
+        for canvas in page.locator(".canvas").all():
+            canvas.and_(page.locator("[data-drawn]")).wait_for()
+
+
+@pytest.fixture
+def site(browser: Browser, live_server: LiveServer) -> Iterator[Site]:
+    line = list(Commit.objects.filter(project=builders.history(count=6, step_at=3)).order_by("position"))
+    case = line[0].runs.get().case
+    series = builders.headline(case)
+    regression = builders.regression(series, line[2], line[3])
+    builders.delivery(regression, "failed")
+    active = builders.run(line[5], case, Run.State.MEASURING, progress=0.2, quick=True)
+    RunLog.objects.create(run=active, text="step 100")
+    done = line[5].runs.get(state="done")
+    ids = {"series": series.pk, "run": done.pk, "active": active.pk, "regression": regression.pk}
+    made = Site(browser, live_server.url, ids)
+    yield made
+    for context in browser.contexts:
+        context.close()
+    assert made.complaints == []
+
+
+PAGES = (
+    "/",
+    "/projects/snake/",
+    "/projects/snake/commits/",
+    "/series/{series}/",
+    "/runs/{run}/",
+    "/runs/{active}/",
+    "/regressions/",
+    "/regressions/{regression}/",
+    "/deliveries/",
+    "/sign-in/",
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "figures", "marks"),
+    [
+        ("/series/{series}/", 1, ".scatterlayer path.js-line"),
+        ("/runs/{run}/", 3, ".barlayer path"),
+        ("/regressions/{regression}/", 2, ".barlayer path"),
+    ],
+)
+def test_charts_are_drawn(site: Site, where: str, figures: int, marks: str) -> None:
+    page = site.page(where)
+    assert page.locator(".canvas[data-drawn] svg.main-svg").count() >= figures
+    assert page.locator(marks).count() > 0
+
+
+def test_no_page_is_wider_than_a_phone(site: Site) -> None:
+    page = site.page("/", viewport=PHONE, has_touch=True, is_mobile=True)
+    for where in PAGES:
+        site.go(page, where)
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, where
+
+
+def test_colours_of_charts_follow_the_scheme_while_the_page_is_open(site: Site) -> None:
+    page = site.page("/series/{series}/", color_scheme="light")
+    line = page.locator(".scatterlayer .trace").last.locator("path.js-line")
+    light = line.evaluate("line => line.style.stroke")
+    page.emulate_media(color_scheme="dark")
+    page.locator(".canvas[data-drawn=dark]").wait_for()
+    assert line.evaluate("line => line.style.stroke") != light
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 17, 22)"
+
+
+def test_a_click_on_a_point_leads_to_its_run(site: Site) -> None:
+    page = site.page("/series/{series}/")
+    page.locator(".scatterlayer .points path.point").last.scroll_into_view_if_needed()
+    box = page.locator(".scatterlayer .points path.point").last.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_url("**/runs/*/")
+
+
+def test_an_active_run_moves_on_by_itself_and_turns_into_charts(site: Site) -> None:
+    page = site.page("/runs/{active}/")
+    Run.objects.filter(pk=site.ids["active"]).update(progress=0.7, activity="repetition 4 of 5")
+    page.get_by_text("Repetition 4 of 5").wait_for()
+    Run.objects.filter(pk=site.ids["active"]).update(state=Run.State.FAILED, failure="crash")
+    page.get_by_role("heading", name="It failed: crash").wait_for()
+
+
+def test_the_keyboard_reaches_the_content_and_shows_where_it_is(site: Site) -> None:
+    page = site.page("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_typing_a_commit_chooses_it(site: Site) -> None:
+    User.objects.create_superuser("ada", password="a long secret")
+    page = site.page("/sign-in/?next=/projects/snake/")
+    page.fill("#id_username", "ada")
+    page.fill("#id_password", "a long secret")
+    page.get_by_role("button", name="Sign in").click()
+    page.fill("[name=commit]", "main~3")
+    assert page.is_checked("[name=which][value=commit]")
+
+
+def test_without_scripts_every_number_is_in_a_table(site: Site) -> None:
+    page = site.browser.new_context(java_script_enabled=False).new_page()
+    page.goto(site.address + "/series/{series}/".format(**site.ids))
+    assert page.get_by_role("region", name="Points").locator("tbody tr").count() == 6
+    assert page.get_by_text("the table has the same numbers").is_visible()

@@ -1,0 +1,144 @@
+"""Rows -> figures: what is drawn where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dashboard.charts import histogram, phases, telemetry, theme
+from dashboard.charts.sparkline import HEIGHT, sparkline
+from dashboard.charts.trend import TrendChange, TrendPoint, trend
+
+
+def points(*values: float, tainted: frozenset[int] = frozenset()) -> list[TrendPoint]:
+    return [
+        TrendPoint(
+            place,
+            value,
+            0.98 * value,
+            1.02 * value,
+            [value] * 3,
+            place in tainted,
+            f"c{place}",
+            "<b>&",
+            f"/runs/{place}/",
+        )
+        for place, value in enumerate(values)
+    ]
+
+
+STEP = TrendChange(2, 0.001, 0.0014, 1.4, worse=True, url="/regressions/1/")
+
+
+def named(drawn: Any, name: str) -> Any:
+    return next(trace for trace in drawn.data if trace.name == name)
+
+
+def test_a_trend_is_drawn_in_the_unit_that_its_values_reach() -> None:
+    drawn = trend(points(0.001, 0.001, 0.0014), [], "s")
+    assert list(named(drawn, "value").y) == pytest.approx([1, 1, 1.4])
+    assert drawn.layout.yaxis.title.text == "ms"
+
+
+def test_every_repetition_is_a_dot() -> None:
+    drawn = trend(points(1.0, 2.0), [], "1")
+    assert list(named(drawn, "repetitions").x) == [0, 0, 0, 1, 1, 1]
+
+
+def test_levels_end_where_a_change_begins() -> None:
+    level = named(trend(points(0.001, 0.001, 0.0014, 0.0014), [STEP], "s"), "level")
+    assert list(level.y[[0, 1, 3, 4]]) == pytest.approx([1, 1, 1.4, 1.4])
+    assert list(level.x[[1, 3]]) == [1.5, 1.5]
+
+
+def test_a_change_says_its_direction_in_words_and_links_to_its_regression() -> None:
+    (arrow,) = trend(points(0.001, 0.001, 0.0014), [STEP], "s").layout.annotations
+    assert arrow.text == '<a href="/regressions/1/">worse +40 %</a>'
+
+
+def test_a_tainted_point_has_a_shape_of_its_own() -> None:
+    value = named(trend(points(1.0, 1.0, tainted=frozenset({1})), [], "1"), "value")
+    assert list(value.marker.symbol) == ["circle", "x-thin-open"]
+
+
+def test_a_series_without_intervals_has_no_band() -> None:
+    bare = TrendPoint(0, 1.0, None, None, [], False, "c", "", "/")
+    assert "interval" not in {trace.name for trace in trend([bare], [], "1").data}
+
+
+def test_a_flat_series_is_not_drawn_as_mountains() -> None:
+    low, high = trend(points(100.0, 100.1), [], "1").layout.yaxis.range
+    assert high - low > 10
+
+
+def test_text_of_a_repository_is_text_in_a_figure() -> None:
+    hover = named(trend(points(1.0), [], "1"), "value").text[0]
+    assert "&lt;b&gt;&amp;" in hover
+
+
+def test_json_of_a_figure_may_stand_in_a_script_tag() -> None:
+    drawn = theme.dump(theme.figure([], 100, title={"text": "</script><script>alert(1)"}))
+    assert "<" not in drawn
+    assert json.loads(drawn)["layout"]["title"]["text"] == "</script><script>alert(1)"
+
+
+def phase(path: str, total: float, own: float = 0.0) -> phases.Phase:
+    return phases.Phase(path, total, own, total)
+
+
+def test_phases_nest_by_their_paths_the_widest_first() -> None:
+    laid = phases.blocks([phase("a", 0.3), phase("b", 0.7), phase("b/x", 0.1), phase("b/y", 0.5)])
+    assert [(block.phase.path, block.start, block.depth) for block in laid] == [
+        ("b", 0.0, 0),
+        ("b/y", 0.0, 1),
+        ("b/x", 0.5, 1),
+        ("a", 0.7, 0),
+    ]
+
+
+def test_a_phase_whose_parent_has_no_row_stands_outside_by_its_whole_path() -> None:
+    (block,) = phases.blocks([phase("replay/push", 0.5)])
+    assert (block.depth, block.name) == (0, "replay/push")
+
+
+def test_what_no_phase_covers_comes_last_and_is_grey() -> None:
+    laid = phases.blocks([phase(phases.UNATTRIBUTED, 0.9), phase("learn", 0.1)])
+    assert [block.hue for block in laid] == [0, -1]
+
+
+def test_two_runs_are_compared_by_the_largest_difference() -> None:
+    drawn = phases.before_after([phase("a", 1, 1), phase("b", 1, 1)], [phase("a", 1, 1), phase("b", 2, 2)])
+    # Plotly draws a horizontal bar chart from below.
+    assert list(drawn.data[0].y) == ["a", "b"]
+
+
+def test_memory_and_utilization_have_a_drawing_each_and_gaps_where_a_reading_is_missing() -> None:
+    channels = [
+        telemetry.Channel("memory", "bytes", 0.0, 0.5, [1e6, None, 3e6]),
+        telemetry.Channel("cpu_utilization", "%", 0.0, 0.5, [50.0, 60.0, 70.0]),
+    ]
+    drawn = telemetry.telemetry(channels, (0.5, 1.0))
+    assert drawn is not None
+    assert [trace.yaxis for trace in drawn.data] == ["y", "y2"]
+    assert str(drawn.data[0].y[1]) == "nan"
+    assert (drawn.layout.shapes[0].x0, drawn.layout.shapes[0].x1) == (0.5, 1.0)
+
+
+def test_other_channels_alone_draw_nothing() -> None:
+    assert telemetry.telemetry([telemetry.Channel("threads", "1", 0, 1, [1.0])], None) is None
+
+
+def test_a_histogram_leaves_out_the_empty_ends() -> None:
+    drawn = histogram.step_times([0.0, 1e-3, 2e-3, 4e-3, 8e-3], [0, 5, 7, 0], {"p50": 2e-3})
+    assert list(drawn.data[0].y) == [5, 7, 0]
+    assert list(drawn.data[0].x) == pytest.approx([1, 2, 4])
+
+
+def test_a_sparkline_of_noise_stays_flat_and_of_nothing_is_nothing() -> None:
+    drawn = sparkline([100.0, 100.5, 100.0])
+    assert drawn is not None
+    heights = [float(point.split(",")[1]) for point in drawn.points.split()]
+    assert max(heights) - min(heights) < HEIGHT / 5
+    assert sparkline([]) is None

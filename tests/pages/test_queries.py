@@ -1,0 +1,65 @@
+"""The number of queries of each page: written down, and the same for three rows and for thirty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard.models import Commit, Regression, Run, Series, Trigger
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+
+Assert = Callable[[int], Any]
+
+# For who is not signed in; a session adds two.
+PAGES = {
+    "/": 10,
+    "/projects/snake/": 11,
+    "/projects/snake/runs/": 3,
+    "/projects/snake/live-runs/": 2,
+    "/projects/snake/commits/": 4,
+    "/projects/snake/triggers/": 3,
+    "/series/{series}/": 4,
+    "/runs/{run}/": 5,
+    "/runs/{active}/": 2,
+    "/runs/{active}/status/": 2,
+    "/runs/{run}/log/": 1,
+    "/regressions/": 3,
+    "/regressions/{regression}/": 8,
+    "/deliveries/": 2,
+    "/sign-in/": 0,
+}
+
+
+def fill(count: int) -> dict[str, int]:
+    """`count` of everything that a page lists; as many as its first page can hold."""
+    line = list(Commit.objects.filter(project=builders.history(count=count)).order_by("position"))
+    case = line[0].runs.get().case
+    series = builders.headline(case)
+    for number, (good, bad) in enumerate(pairwise(line)):
+        regression = builders.regression(series, good, bad)
+        builders.delivery(regression, address=f"{number}@example.org")
+        builders.project(f"other-{number}")
+        builders.machine(f"bench-{number + 2}")
+        Trigger.objects.create(project=bad.project, source="web", revisions={"last": 1})
+        builders.run(bad, case, Run.State.FAILED, failure="crash", quick=True)
+        active = builders.run(bad, builders.case(bad.project, "walker", n=number), Run.State.MEASURING)
+    done = Run.objects.filter(state="done").latest("pk")
+    return {"series": series.pk, "run": done.pk, "active": active.pk, "regression": regression.pk}
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_every_page_asks_the_same_number_of_questions(
+    client: Client, django_assert_num_queries: Assert, count: int
+) -> None:
+    ids = fill(count)
+    assert Regression.objects.count() == count - 1
+    assert Series.objects.count() > 30
+    for where, queries in PAGES.items():
+        with django_assert_num_queries(queries):
+            assert client.get(where.format(**ids)).status_code == 200

@@ -1,0 +1,121 @@
+"""The inbox, one regression and the delivery log."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.models import Commit, Document, Regression
+from tests.pages import builders
+from tests.pages.test_series import figure
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def regression(db: None) -> Regression:
+    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
+    return builders.regression(builders.headline(line[0].runs.get().case), line[1], line[2])
+
+
+def page(client: Client, where: str) -> str:
+    return client.get(where).content.decode()
+
+
+def test_an_empty_inbox_says_when_something_appears_there(client: Client) -> None:
+    assert "A regression appears here when" in page(client, "/regressions/")
+
+
+def test_the_inbox_says_what_how_much_since_when_and_where(client: Client, regression: Regression) -> None:
+    shown = page(client, "/regressions/")
+    for part in ("Step time", "+38 % [+35, +41]", regression.first_bad.short, "learn/push", "suspected"):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"state": "confirmed"}, "confirmed"),
+        ({"state": "refuted"}, "refuted"),
+        ({"withdrawn_at": timezone.now()}, "withdrawn"),
+    ],
+)
+def test_the_inbox_filters_by_state(
+    client: Client, regression: Regression, fields: dict[str, object], state: str
+) -> None:
+    Regression.objects.filter(pk=regression.pk).update(**fields)
+    link = f'href="/regressions/{regression.pk}/"'
+    assert link in page(client, f"/regressions/?state={state}")
+    assert (link in page(client, "/regressions/")) == (state == "confirmed")
+    assert link not in page(client, "/regressions/?state=undecided")
+
+
+def test_a_recovered_regression_names_the_commit_that_repaired_it(
+    client: Client, regression: Regression
+) -> None:
+    regression.recovered_by = Commit.objects.get(position=3)
+    regression.save()
+    assert f'href="/regressions/{regression.pk}/"' in page(client, "/regressions/?state=recovered")
+    assert "Repaired by" in page(client, f"/regressions/{regression.pk}/")
+
+
+def test_the_inbox_filters_by_project(client: Client, regression: Regression) -> None:
+    builders.project("other")
+    assert "No open regression in other" in page(client, "/regressions/?project=other")
+    assert "Step time" in page(client, "/regressions/?project=snake")
+
+
+def test_an_unknown_state_is_refused_with_the_known_ones(client: Client) -> None:
+    answer = client.get("/regressions/?state=lost")
+    assert answer.status_code == 404
+    assert "state must be one of open, suspected" in answer.content.decode()
+
+
+def test_a_regression_is_told_in_words(client: Client, regression: Regression) -> None:
+    shown = page(client, f"/regressions/{regression.pk}/")
+    for part in (
+        "explains 92 % of it",
+        "is called 256 times per step instead of once and was changed by these commits",
+        f"git log -p {regression.last_good.short}..{regression.first_bad.short}",
+    ):
+        assert part in shown
+
+
+def test_it_shows_the_step_and_the_phases_before_and_after(client: Client, regression: Regression) -> None:
+    where = f"/regressions/{regression.pk}/"
+    assert "worse +38 %" in figure(client, where, "step")["layout"]["annotations"][0]["text"]
+    assert {trace["name"] for trace in figure(client, where, "phases")["data"]} == {"before", "after"}
+
+
+def test_without_documents_it_says_how_to_get_them(client: Client, regression: Regression) -> None:
+    Document.objects.all().delete()
+    assert "manage.py trigger snake --range" in page(client, f"/regressions/{regression.pk}/")
+
+
+@pytest.mark.parametrize(
+    ("state", "part"),
+    [("delivered", "delivered"), ("pending", "next at"), ("failed", "did not answer in 10 s")],
+)
+def test_the_log_says_what_became_of_a_message(
+    client: Client, regression: Regression, state: str, part: str
+) -> None:
+    builders.delivery(regression, state)
+    assert part in page(client, "/deliveries/")
+    assert part in page(client, f"/regressions/{regression.pk}/")
+
+
+def test_addresses_are_whole_only_for_who_is_signed_in(
+    client: Client, signed_in: Client, regression: Regression
+) -> None:
+    builders.delivery(regression)
+    builders.delivery(regression, kind="webhook", address="https://hooks.example.org/T0/token")
+    assert "/T0/token" in page(signed_in, "/deliveries/")
+    shown = page(Client(), "/deliveries/")
+    assert "hooks.example.org" in shown
+    assert "token" not in shown
+    assert "team@" not in shown
+
+
+def test_an_empty_log_says_what_sends_messages(client: Client) -> None:
+    assert "Nothing was sent yet" in page(client, "/deliveries/")

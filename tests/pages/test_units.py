@@ -1,0 +1,53 @@
+"""How numbers read."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.charts import units
+
+MINUS = "\N{MINUS SIGN}"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.00123, "s", "1.23 ms"),
+        (12.3456, "s", "12.3 s"),
+        (4.2e-7, "s", "420 ns"),
+        (0.0, "s", "0 s"),
+        (48.1e6, "bytes", "48.1 MB"),
+        (52_000.0, "bytes/1000 steps", "52 kB/1000 steps"),
+        (-5e6, "bytes/1000 steps", f"{MINUS}5 MB/1000 steps"),
+        (0.0, "bytes", "0 B"),
+        (8412.3, "steps/s", "8,412 steps/s"),
+        (256.0, "calls/step", "256 calls/step"),
+        (2.5e6, "calls/step", "2.50 M calls/step"),
+        (7.02, "1", "7.02"),
+        (97.26, "%", "97.3 %"),
+        (None, "s", "\N{EN DASH}"),
+    ],
+)
+def test_a_quantity_has_the_size_and_digits_that_read_best(value: float | None, unit: str, text: str) -> None:
+    assert units.quantity(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.38, "+38 %"), (0.97, f"{MINUS}3.0 %"), (1.0001, "0 %"), (3.5, "+250 %"), (None, "from nothing")],
+)
+def test_a_ratio_reads_as_a_change_in_percent(ratio: float | None, text: str) -> None:
+    assert units.percent(ratio) == text
+
+
+def test_both_ends_of_an_interval_share_a_unit() -> None:
+    assert units.interval(0.00098, 0.00126, "s") == "[0.980, 1.26] ms"
+    assert units.interval(None, 1.0, "s") == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(45.2, "45 s"), (125, "2 min 5 s"), (3600, "1 h"), (11400, "3 h 10 min"), (4e5, "4 d")],
+)
+def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
+    assert units.duration(seconds) == text
