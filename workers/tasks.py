@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import InterfaceError, OperationalError
 
-from dashboard import alerts, dispatch, regressions, runs
+from dashboard import alerts, dispatch, runs
 from dashboard.dispatch import app
 from workers import measuring
 
@@ -21,6 +21,9 @@ def measure(pool: str) -> None:
 
 @app.task(name=dispatch.JUDGE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 def judge(run_id: int) -> None:
+    # Not above: it imports scipy, for which a measuring worker and each child of it would wait seconds.
+    from dashboard import regressions
+
     regressions.judge_run(run_id)
 
 

@@ -19,6 +19,19 @@ from tests.workers.waiting import until
 from tests.workers.wheels import wheel
 from workers import machine, measuring
 
+# Starts a process that outlives the harness, waits for the document and tampers with it.
+TAMPER = """
+import os, subprocess, sys
+
+code = '''
+import os, pathlib, time
+document = pathlib.Path(os.environ["TMPDIR"]).parent / "document.json"
+while not document.exists():
+    time.sleep(0.001)
+{tampering}
+'''
+subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=True)
+"""
 ENDLESS = TRAIN + "\nimport time\ntime.sleep(600)\n"
 
 
@@ -63,11 +76,25 @@ def test_the_time_limit_is_told_and_ends_what_ran(home: Path, requested: Request
     assert processes_in(home) == []
 
 
-def test_a_benchmark_that_takes_the_document_away_is_told(home: Path, requested: Requested) -> None:
-    hasty = "import os, signal; os.kill(os.getppid(), signal.SIGTERM)"
+def test_a_benchmark_that_ends_the_harness_is_told(home: Path, requested: Requested) -> None:
+    hasty = "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)"
     run = measured(requested({"train.py": hasty}))
-    assert run.state == "failed"
-    assert run.failure in ("crash", "no document")
+    assert (run.state, run.failure, run.reason) == ("failed", "crash", "was told to end by SIGTERM.")
+
+
+@pytest.mark.parametrize(
+    ("tampering", "failure"),
+    [
+        ("document.unlink()", "no document"),
+        ("document.write_text('{}')", "bad document"),
+        ("document.unlink(); document.symlink_to('/etc/hostname')", "bad document"),
+    ],
+)
+def test_a_document_that_was_tampered_with_is_not_stored(
+    home: Path, requested: Requested, tampering: str, failure: str
+) -> None:
+    run = measured(requested({"train.py": TAMPER.format(tampering=tampering) + TRAIN}))
+    assert (run.state, run.failure) == ("failed", failure)
     assert not Document.objects.exists()
 
 
