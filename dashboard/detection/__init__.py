@@ -1,6 +1,6 @@
 """How a series of measurements is judged. Numpy and scipy only: no Django, no database, pure functions."""
 
-from dashboard.detection.changepoints import detect
+from dashboard.detection.changepoints import detect, suspect
 from dashboard.detection.comparison import compare
 from dashboard.detection.judgement import judge
 from dashboard.detection.power import minimum_detectable_effect
@@ -18,4 +18,5 @@ __all__ = [
     "judge",
     "minimum_detectable_effect",
     "relevant",
+    "suspect",
 ]

@@ -29,6 +29,27 @@ def between_runs(values: Floats) -> float:
     return float(np.quantile(differences, QUIET_QUANTILE) / QUIET_FACTOR / np.sqrt(2))
 
 
+def at_lag(values: Floats, lag: int) -> float:
+    """The noise that points `lag` apart show, robustly: 1.4826 / sqrt(2) of their median distance."""
+    return float(MAD_TO_SIGMA / np.sqrt(2) * np.median(np.abs(values[lag:] - values[:-lag])))
+
+
+def with_wander(values: Floats, reach: int) -> float:
+    """The largest noise at any lag up to `reach` (a robust variogram).
+
+    White noise shows the same at each lag. A series that wanders shows more at longer ones, and a step is
+    only worth an alarm against what the series does by itself over that many points.
+    """
+    lags = range(1, min(reach, len(values) // 2 - 1) + 1)
+    return max((at_lag(values, lag) for lag in lags), default=0.0)
+
+
+def of_rounding(values: Floats) -> float:
+    """The noise that rounding hides: the smallest gap between values over sqrt(12), 0 if all are equal."""
+    gaps = np.diff(np.unique(values))
+    return float(gaps.min() / np.sqrt(12)) if len(gaps) else 0.0
+
+
 def spreads(samples: Sequence[Floats]) -> Floats:
     """The variance of a sample in each point (n,), shrunk towards the one that all points share."""
     own = np.array([float(np.var(s, ddof=1)) if len(s) > 1 else 0.0 for s in samples])

@@ -1,0 +1,62 @@
+"""Is it a step at all? A slope looks like steps to a model that knows levels only."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from dashboard.detection.levels import segments
+from dashboard.detection.segmentation import Floats
+
+WINDOW = 30  # points on each side of a step: further away a slope would be another one
+REFITS = 5
+
+
+def steps_not_slopes(starts: list[int], values: Floats, noise: Floats, cap: float) -> list[int]:
+    """Those starts around which two levels fit values (n,) of this noise (n,) better than one straight line.
+
+    Both fits have the bounded loss of the segmentation and about as many parameters: the smaller cost wins.
+    """
+    kept = []
+    for (a, b), (_, c) in pairwise(segments(starts, len(values))):
+        near = slice(max(a, b - WINDOW), min(c, b + WINDOW))
+        sides = (slice(near.start, b), slice(b, near.stop))
+        two_levels = sum(bounded_fit(values[side], noise[side], cap, slope=False) for side in sides)
+        if bounded_fit(values[near], noise[near], cap, slope=True) > two_levels:
+            kept.append(b)
+    return kept
+
+
+def bounded_fit(values: Floats, noise: Floats, cap: float, slope: bool) -> float:
+    """The least sum of min(z², cap) over levels, or over lines; least squares on the points inside the cap.
+
+    The start is the median of the values, or the line through the medians of their outer thirds.
+    """
+    x = np.arange(len(values), dtype=np.float64) - (len(values) - 1) / 2
+    rise = outer_slope(values) if slope else 0.0
+    level = float(np.median(values - rise * x))
+    best = np.inf
+    for _ in range(REFITS):
+        losses = ((values - level - rise * x) / noise) ** 2
+        best = min(best, float(np.minimum(losses, cap).sum()))
+        inside = np.flatnonzero(losses < cap)
+        if len(inside) < 2:
+            break
+        level, rise = least_squares(x.take(inside), values.take(inside), slope)
+    return best
+
+
+def outer_slope(values: Floats) -> float:
+    """The slope between the medians of the first and the last third."""
+    third = max(len(values) // 3, 1)
+    return float((np.median(values[-third:]) - np.median(values[:third])) / max(len(values) - third, 1))
+
+
+def least_squares(x: Floats, y: Floats, slope: bool) -> tuple[float, float]:
+    """Level at x = 0 and rise of the best line, or the mean and no rise."""
+    if not slope:
+        return float(y.mean()), 0.0
+    centred = x - x.mean()
+    rise = float((centred * y).sum() / (centred**2).sum())
+    return float(y.mean()) - rise * float(x.mean()), rise
