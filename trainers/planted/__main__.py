@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .history import Sized, build
-from .repository import RepositoryError, create
+from .repository import RepositoryError, claim, create
 
 
 def describe(entry: Sized, commit: str) -> dict[str, Any]:
@@ -40,6 +40,7 @@ def main() -> None:
     args = parser.parse_args()
     seed = random.SystemRandom().randrange(2**32) if args.seed is None else args.seed
     try:
+        claim(args.repository)
         history = build(seed, (lambda _: None) if args.json else say)
         commits = create(args.repository, history.commits)
     except RepositoryError as error:

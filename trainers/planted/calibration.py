@@ -27,6 +27,10 @@ SETTLED = 400
 """The number of a step at which exploration has ended."""
 
 WARMUP = 60
+
+SECONDS = 1.6
+"""How long two programs race each other."""
+
 LEAST_ROUNDS = 10
 
 MEASURE_PEAK = """
@@ -104,7 +108,7 @@ def choose(plant: Plant, tree: Tree, growth: float, say: Callable[[str], None]) 
     knob, allowed = plant.trial, 0.02 + 0.04 * growth
     best = (knob, float("inf"))
     for _ in range(5):
-        measured = race(tree, plant.apply(tree, knob), seconds=1.6)[1]
+        measured = race(tree, plant.apply(tree, knob), SECONDS)[1]
         say(f"{plant.phase}: {knob} makes a step {100 * measured:+.0f} %, {100 * growth:+.0f} % are wanted")
         if abs(measured - growth) < abs(best[1] - growth):
             best = (knob, measured)

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from . import calibration, plan
 from .edits import Tree, base_tree, set_steps
 from .neutral import FIRST, OTHERS, RENAMING
-from .plants import KEPT, VECTORIZED
+from .plants import KEPT, PICTURE_BYTES, VECTORIZED
 
 WINDOW_SECONDS = 1.5
 """What the measured window of a repetition takes, on the average of the history's commits."""
 
 WARMUP_STEPS = 300
 LEAST_STEPS, MOST_STEPS = 500, 4000
-VIEW_BYTES = 1600
 HARNESS_BYTES = 10_000_000
 """What a measured process needs beyond the same training unmeasured."""
 
@@ -42,7 +41,7 @@ def build(seed: int, say: Callable[[str], None]) -> History:
     """Draw a history from the seed and size its planted changes for this machine; `say` tells progress."""
     chance = random.Random(seed)
     start = base_tree()
-    step, saved = calibration.race(start, VECTORIZED.apply(start, 0), seconds=2.0)
+    step, saved = calibration.race(start, VECTORIZED.apply(start, 0), calibration.SECONDS)
     say(f"a step takes {1e6 * step:.0f} us; working the targets out at once makes it {100 * saved:+.0f} %")
     planned = plan.draw(chance, -saved)
     sized = [entry for entry in _size(planned, say) if entry.planned.plant is not KEPT]
@@ -51,7 +50,7 @@ def build(seed: int, say: Callable[[str], None]) -> History:
     kept = next(entry for entry in planned if entry.plant is KEPT)
     sized.append(_size_memory(start, kept, steps, say))
     sized.sort(key=lambda entry: entry.planned.position)
-    return History(_commits(start, sized, chance), sized)
+    return History(lay_out(start, sized, chance), sized)
 
 
 def _size(planned: Sequence[plan.Planned], say: Callable[[str], None]) -> list[Sized]:
@@ -62,7 +61,7 @@ def _size(planned: Sequence[plan.Planned], say: Callable[[str], None]) -> list[S
         if entry.plant is KEPT:
             continue
         if entry.plant is VECTORIZED:
-            knob, growth = 0, calibration.race(tree, VECTORIZED.apply(tree, 0), seconds=1.6)[1]
+            knob, growth = 0, calibration.race(tree, VECTORIZED.apply(tree, 0), calibration.SECONDS)[1]
         else:
             knob, growth = calibration.choose(entry.plant, tree, entry.size, say)
         tree = entry.plant.apply(tree, knob)
@@ -81,15 +80,15 @@ def _steps(step: float, sized: Sequence[Sized]) -> int:
 
 
 def _size_memory(tree: Tree, entry: plan.Planned, steps: int, say: Callable[[str], None]) -> Sized:
-    pushes = WARMUP_STEPS + steps
-    peak = calibration.peak_memory(tree, pushes) + HARNESS_BYTES
-    knob = max(1, round(entry.size * peak / pushes / VIEW_BYTES))
-    growth = knob * VIEW_BYTES * pushes / peak
-    say(f"a run peaks at {peak / 1e6:.0f} MB; keeping {knob} frames a step makes it {100 * growth:+.0f} %")
+    peak = calibration.peak_memory(tree, WARMUP_STEPS + steps) + HARNESS_BYTES
+    knob = min(round(entry.size * peak / PICTURE_BYTES), KEPT.most)
+    growth = knob * PICTURE_BYTES / peak
+    say(f"a run peaks at {peak / 1e6:.0f} MB; keeping {knob} pictures makes it {100 * growth:+.0f} %")
     return Sized(entry, knob, growth)
 
 
-def _commits(tree: Tree, sized: Sequence[Sized], chance: random.Random) -> list[tuple[str, Tree]]:
+def lay_out(tree: Tree, sized: Sequence[Sized], chance: random.Random) -> list[tuple[str, Tree]]:
+    """Put the planted changes at their places and drawn neutral ones into all others."""
     by_position = {entry.planned.position: entry for entry in sized}
     needed = plan.COMMITS - len(sized) - 1 - len(RENAMING)
     neutral = [*RENAMING, *chance.sample(OTHERS, needed)]

@@ -159,7 +159,7 @@ OTHERS = (
     Change(
         "Explain every argument",
         (
-            Edit("train.py", "default=0)\n", 'default=0, help="seed of game, network and memory")\n'),
+            Edit("train.py", '"0"))\n', '"0"), help="seed of all that is drawn")\n'),
             Edit("train.py", "default=100_000)\n", 'default=100_000, help="decisions of the snake")\n'),
         ),
     ),

@@ -20,12 +20,21 @@ class RepositoryError(Exception):
     """The repository can't be made; the message is one sentence."""
 
 
-def create(folder: Path, history: Iterable[tuple[str, Tree]]) -> list[str]:
-    """Make a repository whose branch main holds one commit per (subject, tree); return their hashes."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RepositoryError(f"{folder} is there already and isn't an empty folder")
+def claim(folder: Path) -> None:
+    """Make the repository's folder; raises RepositoryError where one is that isn't empty."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        taken = any(folder.iterdir())
+    except OSError as error:
+        raise RepositoryError(f"--repository {folder} can't be made: {error.strerror}") from error
+    if taken:
+        raise RepositoryError(f"--repository {folder} is there already and isn't empty")
+
+
+def create(folder: Path, history: Iterable[tuple[str, Tree]]) -> list[str]:
+    """Make a repository whose branch main holds one commit per (subject, tree); return their hashes."""
+    claim(folder)
+    try:
         _git(folder, FIRST_DATE, "init", "--quiet", "--initial-branch=main", ".")
         return [_commit(folder, number, *entry) for number, entry in enumerate(history)]
     except OSError as error:

@@ -40,7 +40,7 @@ class Args:
     """The arguments. None means: what the variant says."""
 
     variant: str = option("optimized", "baseline or optimized: the defaults of all the toggles below")
-    seed: int = option(0, "seed of the network, the game and the exploration", most=2**32 - 1)
+    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
     total_steps: int = option(12_000, "decisions of the snake, in training", least=1)
 
     threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
@@ -123,6 +123,8 @@ def complete(args: Args) -> Args:
     """Check the values and return the arguments with the variant's in place of every None."""
     if args.variant not in VARIANTS:
         refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
+    if args.seed is None:
+        args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
     chosen = {name: value for name, value in VARIANTS[args.variant].items() if getattr(args, name) is None}
     args = replace(args, **chosen)
     for spec in fields(Args):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import random
 
 import paceline
@@ -71,7 +72,7 @@ def main() -> None:
     """Train as the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch-size", type=int, default=32, help="transitions in an update")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=os.environ.get("PACELINE_SEED", "0"))
     parser.add_argument("--steps", type=int, default=100_000)
     args = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import ast
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.trainers.conftest import ROOT
+from trainers.planted import __main__ as command
+from trainers.planted import calibration, history, plan
+from trainers.planted.edits import Edit, Tree, base_tree
+from trainers.planted.neutral import RENAMING
+from trainers.planted.plants import KEPT, LISTED, SUMMED, VECTORIZED
+from trainers.planted.repository import FIRST_DATE, RepositoryError, create
+
+IMPROVABLE = 0.4
+SMALL_KNOBS = {"replay": 40, "tensors": 4, "memory": 3, "improvement": 0}
+
+
+def chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - nothing secret is drawn
+
+
+def drawn(seed: int) -> list[plan.Planned]:
+    return plan.draw(chance(seed), IMPROVABLE)
+
+
+def laid_out(seed: int) -> tuple[list[tuple[str, Tree]], list[history.Sized]]:
+    sized = [history.Sized(entry, SMALL_KNOBS[entry.plant.name], entry.size) for entry in drawn(seed)]
+    return history.lay_out(base_tree(), sized, chance(seed)), sized
+
+
+def learned(tree: Tree, steps: int = 40) -> str:
+    trainer = calibration.load(tree).Trainer(calibration.BATCH_SIZE, 0)
+    for number in range(steps):
+        trainer.step(number)
+    return str(trainer.fingerprint())
+
+
+def neutral_between(entries: Sequence[plan.Planned]) -> list[int]:
+    return [later.position - earlier.position - 1 for earlier, later in pairwise(entries)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_neutral_commits_surround_the_planted_ones(seed: int) -> None:
+    entries = drawn(seed)
+    assert [entry.plant.name for entry in entries].count("memory") == 1 == len(entries) - 3
+    assert entries[0].position >= 4
+    assert min(neutral_between(entries)) >= 2
+    assert entries[-1].position <= plan.COMMITS - 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_sizes_keep_the_promise(seed: int) -> None:
+    size = {entry.plant.name: entry.size for entry in drawn(seed)}
+    small, large = sorted((size["replay"], size["tensors"]))
+    assert plan.SMALL[0] < small < plan.SMALL[1]
+    assert plan.LARGE[0] < large < plan.LARGE[1]
+    assert plan.MEMORY[0] < size["memory"] < plan.MEMORY[1]
+    assert size["improvement"] <= -plan.IMPROVEMENT
+
+
+def test_seeds_draw_different_histories() -> None:
+    orders = {tuple(entry.plant.name for entry in drawn(seed)) for seed in range(40)}
+    places = {tuple(entry.position for entry in drawn(seed)) for seed in range(40)}
+    assert len(orders) > 6
+    assert len(places) == len(plan.SPARE_WEIGHTS)
+    assert drawn(3) == drawn(3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_changes_fit_together_in_any_order(seed: int) -> None:
+    commits, _ = laid_out(seed)
+    subjects = [subject for subject, _ in commits]
+    assert len(set(subjects)) == plan.COMMITS
+    assert {change.subject for change in RENAMING} <= set(subjects)
+    for _, tree in commits:
+        assert all(ast.parse(text) for path, text in tree.items() if path.endswith(".py"))
+
+
+def test_every_commit_runs_and_neutral_ones_keep_every_bit() -> None:
+    commits, sized = laid_out(11)
+    # Drawing other transitions is what one of the planted changes does.
+    differs = {entry.planned.position for entry in sized if entry.planned.plant.phase == "sample"}
+    parameters = [learned(tree) for _, tree in commits]
+    assert {at for at in range(1, plan.COMMITS) if parameters[at] != parameters[at - 1]} <= differs
+
+
+@pytest.mark.parametrize("plant", [SUMMED, LISTED, KEPT, VECTORIZED], ids=lambda plant: str(plant.name))
+def test_a_planted_change_leaves_the_learning_alone(plant: history.plan.Plant) -> None:
+    tree = base_tree()
+    assert learned(plant.apply(tree, SMALL_KNOBS[plant.name])) == learned(tree)
+
+
+def test_a_larger_knob_makes_a_larger_change() -> None:
+    tree = base_tree()
+    grown = [calibration.race(tree, LISTED.apply(tree, rows), seconds=0.2)[1] for rows in (4, 60)]
+    assert grown[0] + 0.5 < grown[1]
+
+
+def test_pictures_need_the_memory_that_they_are_said_to() -> None:
+    tree = base_tree()
+    more = calibration.peak_memory(KEPT.apply(tree, 60), 90) - calibration.peak_memory(tree, 90)
+    assert more == pytest.approx(60 * history.PICTURE_BYTES, rel=0.15)
+
+
+def test_an_edit_that_does_not_fit_says_so() -> None:
+    with pytest.raises(ValueError, match="0 times, not once"):
+        Edit("replay.py", "no such line", "").apply(base_tree())
+    with pytest.raises(ValueError, match="is there already"):
+        Edit("replay.py", "", "anything").apply(base_tree())
+
+
+def test_the_repository_holds_every_tree_in_order(tmp_path: Path) -> None:
+    commits, _ = laid_out(5)
+    folder = tmp_path / "snake"
+    hashes = create(folder, commits)
+    log = subprocess.run(
+        ["git", "-C", folder, "log", "--reverse", "--format=%H %ct %s", "main"],
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    dates = [int(line.split()[1]) for line in log]
+    assert [line.split()[0] for line in log] == hashes
+    assert [line.split(maxsplit=2)[2] for line in log] == [subject for subject, _ in commits]
+    assert dates == sorted(set(dates))
+    assert dates[0] == FIRST_DATE.timestamp()
+    assert (folder / "replay.py").read_text() == commits[-1][1]["replay.py"]
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(RepositoryError, match="is there already and isn't empty"):
+        create(tmp_path, [])
+
+
+def test_the_command_refuses_a_taken_folder_before_it_measures(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    arguments = [sys.executable, "-m", "trainers.planted", "--repository", str(tmp_path)]
+    ran = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == f"planted: --repository {tmp_path} is there already and isn't empty\n"
+
+
+def test_the_command_prints_what_it_planted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Sizes are rough after so short a measurement; that they come true isn't this test's subject.
+    monkeypatch.setattr(calibration, "SECONDS", 0.1)
+    monkeypatch.setattr(
+        sys, "argv", ["planted", "--repository", str(tmp_path / "a"), "--seed", "2", "--json"]
+    )
+    command.main()
+    result = json.loads(capsys.readouterr().out)
+    assert (result["seed"], result["repository"], len(result["commits"])) == (2, str(tmp_path / "a"), 16)
+    assert sorted(entry["kind"] for entry in result["planted"]) == ["improvement"] + 3 * ["regression"]
+    assert {entry["commit"] for entry in result["planted"]} < set(result["commits"])
+    assert {entry["metric"] for entry in result["planted"]} == {"step_time", "peak_memory"}

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+import tomllib
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from tests.trainers.conftest import ROOT, SNAKE
+
+CPU = torch.device("cpu")
+MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["snake_dqn"]
+
+
+def trained(train: ModuleType, *arguments: str) -> Any:
+    args = train.parse(["--total-steps", "150", "--device", "cpu", *arguments])
+    torch.manual_seed(args.seed)
+    return train.train(args, CPU)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--bach-size", "3"], "there is no argument --bach-size, did you mean --batch-size?"),
+        (["--variant", "fast"], "--variant is 'fast', must be one of baseline, optimized"),
+        (["--batch-size", "0"], "--batch-size is 0, must be at least 1"),
+        (["--batch-size", "many"], "argument --batch-size: invalid int value: 'many'"),
+        (["--batch-size", "64", "--capacity", "32"], "--batch-size is 64, more than the --capacity of 32"),
+        (["--learning-rate", "nan"], "--learning-rate is nan, must be from 0 to 1"),
+        (["--discount", "2"], "--discount is 2.0, must be from 0 to 1"),
+        (["--device", "gpu"], "--device is 'gpu', must be cpu, cuda or auto"),
+        (["--seed", "-1"], "--seed is -1, must be from 0 to 4294967295"),
+    ],
+)
+def test_a_wrong_argument_gets_one_sentence(
+    train: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        train.parse(arguments)
+    assert raised.value.code == 2
+    assert capsys.readouterr().err == f"train.py: {sentence}\n"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_cuda_is_refused_without_a_device(train: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        train.parse(["--device", "cuda"])
+    assert "torch finds no CUDA device here" in capsys.readouterr().err
+
+
+def test_the_variant_fills_in_what_no_argument_says(train: ModuleType) -> None:
+    args = train.parse(["--variant", "baseline", "--batch-size", "64", "--tensors"])
+    assert (args.batch_size, args.tensors, args.memory, args.train_every) == (64, True, False, 1)
+
+
+def test_the_variants_differ_in_every_toggle_that_they_set(train: ModuleType) -> None:
+    baseline, optimized = train.VARIANTS["baseline"], train.VARIANTS["optimized"]
+    assert baseline.keys() == optimized.keys()
+    assert [name for name in baseline if baseline[name] == optimized[name]] == []
+
+
+def test_every_argument_has_a_line_of_documentation(train: ModuleType) -> None:
+    assert all(len(spec.metadata["help"]) > 10 for spec in dataclasses.fields(train.Args))
+
+
+def test_the_seed_comes_from_the_measurement(train: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACELINE_SEED", "5")
+    assert (train.parse([]).seed, train.parse(["--seed", "6"]).seed) == (5, 6)
+
+
+def test_the_same_seed_learns_the_same_parameters(train: ModuleType) -> None:
+    first, second, other = (trained(train, "--seed", seed).fingerprint() for seed in "112")
+    assert first == second != other
+
+
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list")
+@pytest.mark.parametrize("toggle", ["--tensors", "--memory", "--inference"])
+def test_a_toggle_of_speed_alone_changes_no_bit(train: ModuleType, toggle: str) -> None:
+    baseline = trained(train, "--variant", "baseline").fingerprint()
+    assert trained(train, "--variant", "baseline", toggle).fingerprint() == baseline
+
+
+def test_without_a_learning_rate_nothing_is_learned(train: ModuleType) -> None:
+    untrained, still = trained(train, "--total-steps", "1"), trained(train, "--learning-rate", "0")
+    assert still.fingerprint() == untrained.fingerprint() != trained(train).fingerprint()
+
+
+def test_more_transitions_than_the_memory_holds_are_forgotten(train: ModuleType) -> None:
+    assert trained(train, "--capacity", "64").fingerprint() != trained(train).fingerprint()
+
+
+def test_an_untrained_player_stays_below_the_guard(train: ModuleType) -> None:
+    args = train.parse(["--total-steps", "1", "--device", "cpu"])
+    assert train.score(train.train(args, CPU), args) < MANIFEST["guard"]["score"]["minimum"] / 2
+
+
+def test_a_player_that_sees_the_food_passes_the_guard(train: ModuleType) -> None:
+    class Hungry:
+        def act(self, view: Any) -> int:
+            grid = view.reshape(train.VIEW, train.VIEW)
+            row, column = divmod(int(grid.argmax()), train.VIEW)
+            return 0 if row < 12 and grid[11, 10] >= 0 else 1 if column > 10 or grid[12, 9] < 0 else 2
+
+    assert train.score(Hungry(), train.parse([])) > MANIFEST["guard"]["score"]["minimum"]
+
+
+def test_the_script_says_its_path_score_and_parameters() -> None:
+    script = [sys.executable, str(SNAKE / "train.py"), "--total-steps", "40", "--device", "cpu"]
+    said = subprocess.run(script, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert re.fullmatch(
+        r"path: cpu, 1 thread, variant optimized\nscore: \S+ foods per game\nparameters: [0-9a-f]{64}\n", said
+    )
+
+
+def test_the_standard_size_is_the_one_the_guard_is_for() -> None:
+    readme = (SNAKE / "README.md").read_text()
+    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == 12_000
+    assert f"at least {MANIFEST['guard']['score']['minimum']:.0f} foods" in readme
+
+
+def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
+    readme = (SNAKE / "README.md").read_text()
+    toggles = [
+        spec for spec in dataclasses.fields(train.Args) if spec.metadata["help"].startswith("toggle: ")
+    ]
+    missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
+    assert (len(toggles), missing) == (10, [])
