@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dashboard.models import Project
+from dashboard.projects import ProjectError, add_project
+from tests.dashboard.conftest import MANIFEST, Repository
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_project_is_added(repository: Repository) -> None:
+    said = StringIO()
+    call_command("add_project", "mine", repository=str(repository.folder), stdout=said)
+    project = Project.objects.get()
+    assert (project.slug, project.repository, project.branch) == ("mine", str(repository.folder), "main")
+    assert len(project.hook_secret) > 40
+    assert "manage.py trigger mine --wait" in said.getvalue()
+
+
+def test_adding_it_again_is_safe(repository: Repository) -> None:
+    first = add_project("mine", str(repository.folder))
+    assert add_project("mine", str(repository.folder)) == first
+    with pytest.raises(ProjectError, match="There is a project mine already, with another branch"):
+        add_project("mine", str(repository.folder), "topic")
+
+
+def test_a_relative_path_is_made_absolute(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(repository.folder)
+    assert add_project("mine", ".").repository == str(repository.folder)
+
+
+def test_the_site_can_keep_the_manifest(repository: Repository, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.toml"
+    kept.write_text(MANIFEST)
+    assert add_project("mine", str(repository.folder), manifest=kept).manifest == MANIFEST
+
+
+@pytest.mark.parametrize(
+    ("slug", "address", "branch", "sentence"),
+    [
+        ("two words", "", "main", "slug: Enter a valid"),
+        ("x" * 61, "", "main", "slug: Ensure this value has at most 60"),
+        ("mine", "/nowhere", "main", "/nowhere is neither a folder"),
+        ("mine", "--upload-pack=x", "main", "is neither a folder"),
+        ("mine", "ext::sh -c true", "main", "is neither a folder"),
+        ("mine", "http://127.0.0.1:1/x", "main", "can't be fetched"),
+        ("mine", "", "master", "has no branch 'master'; its branches are: main."),
+        ("mine", "", "--all", "has no branch '--all'"),
+    ],
+)
+def test_what_can_not_be_watched_is_refused(
+    repository: Repository, settings: Any, slug: str, address: str, branch: str, sentence: str
+) -> None:
+    settings.PACELINE_HOME = repository.folder.parent / "home"
+    with pytest.raises(CommandError) as refused:
+        call_command("add_project", slug, repository=address or str(repository.folder), branch=branch)
+    assert sentence in str(refused.value)
+    assert not Project.objects.exists()
+    assert not list(settings.PACELINE_HOME.glob("mirrors/*.git"))
+
+
+def test_a_broken_manifest_is_refused(repository: Repository, tmp_path: Path) -> None:
+    broken = tmp_path / "kept.toml"
+    broken.write_text("[benchmarks.x]\nverson = 1\n")
+    with pytest.raises(ProjectError, match=r"kept\.toml: benchmarks\.x"):
+        add_project("mine", str(repository.folder), manifest=broken)
+    with pytest.raises(ProjectError, match="can't be read"):
+        add_project("mine", str(repository.folder), manifest=tmp_path / "nowhere.toml")
+
+
+def test_an_empty_repository_says_so(tmp_path: Path) -> None:
+    empty = Repository(tmp_path / "empty")
+    with pytest.raises(ProjectError, match="it has no commit yet"):
+        add_project("mine", str(empty.folder))
+
+
+def test_a_branch_can_not_be_an_option(repository: Repository) -> None:
+    with pytest.raises(ProjectError):
+        add_project("mine", str(repository.folder), "-d")
+    assert not Project.objects.exists()

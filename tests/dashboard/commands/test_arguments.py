@@ -1,0 +1,48 @@
+"""Wrong arguments end with status 1 and one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.commands.conftest import Manage
+
+pytestmark = pytest.mark.django_db(transaction=True)
+COMMANDS = ("add_project", "trigger", "install_hook")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_explains(manage: Manage, command: str) -> None:
+    done = manage(command, "--help")
+    assert done.returncode == 0
+    assert "SLUG" in done.stdout
+    assert len(done.stdout.split()) > 100
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_missing_argument_is_named(manage: Manage, command: str) -> None:
+    done = manage(command)
+    assert done.returncode == 1
+    assert done.stderr.strip().startswith("The following arguments are required: SLUG")
+    assert done.stderr.count("\n") == 1
+
+
+def test_two_wishes_at_once_are_refused(manage: Manage) -> None:
+    done = manage("trigger", "snakes", "--last", "2", "--commit", "main")
+    assert done.returncode == 1
+    assert "not allowed with argument" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["trigger", "install_hook"])
+def test_an_unknown_project_is_answered_with_what_to_do(manage: Manage, command: str) -> None:
+    done = manage(command, "snakes")
+    assert done.returncode == 1
+    assert "begin with manage.py add_project" in done.stderr
+
+
+def test_a_database_that_is_away_is_one_sentence(manage: Manage, tmp_path: Path) -> None:
+    done = manage("trigger", "snakes", DATABASE_URL=f"postgresql:///x?host={tmp_path}")
+    assert done.returncode == 1
+    assert "start it with `make up`" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from dashboard import runs, services
+from dashboard.management.commands.trigger import progress
+from dashboard.management.progress import Bar
+from dashboard.models import Project, Run, Trigger
+from tests.dashboard.commands.conftest import Manage
+from tests.dashboard.conftest import Repository
+
+
+@pytest.mark.django_db
+def test_runs_are_requested_at_once(tracked: Project) -> None:
+    said = StringIO()
+    call_command("trigger", "snakes", benchmark=["other"], stdout=said)
+    assert said.getvalue() == "snakes: 1 run at 1 commit.\n"
+    assert Run.objects.get().trigger == Trigger.objects.get(source="command", state="resolved")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"commit": "nothing"}, "has no commit 'nothing'"),
+        ({"commit": "--all"}, "isn't a revision"),
+        ({"range": "main"}, "isn't a range"),
+        ({"range": "main..main~1"}, "holds no commit"),
+        ({"last": "0"}, "ask for 1 to 1000"),
+        ({"last": "many"}, "ask for 1 to 1000"),
+        ({"benchmark": ["tini"]}, "did you mean tiny?"),
+    ],
+)
+def test_a_wrong_wish_is_refused(tracked: Project, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        call_command("trigger", "snakes", **options)
+    assert sentence in str(refused.value)
+    assert not Run.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_nearest_project_is_named(tracked: Project) -> None:
+    with pytest.raises(CommandError, match="did you mean snakes"):
+        call_command("trigger", "snake")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_person_gets_the_answer_on_standard_output(manage: Manage, tracked: Project) -> None:
+    done = manage("trigger", "snakes", "--benchmark", "other")
+    assert (done.returncode, done.stdout) == (0, "snakes: 1 run at 1 commit.\n")
+
+
+@contextmanager
+def measured_elsewhere(end: str, **why: str) -> Iterator[None]:
+    """A worker of the pool in a thread of its own, as long as the block lasts."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.05):
+            assignment = runs.claim("default", "gpu-1")
+            if assignment:
+                runs.heartbeat(assignment, 0.5, "half")
+                time.sleep(0.7)
+                Run.objects.filter(pk=assignment.run_id).update(state=end, **why)
+        connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_waiting_ends_with_the_runs(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "running", lambda _settings: measured_elsewhere(Run.State.DONE))
+    said = StringIO()
+    call_command("trigger", "snakes", wait=True, benchmark=["tiny"], stdout=said)
+    assert said.getvalue().count(": done\n") == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_waiting_fails_with_a_run(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = measured_elsewhere(Run.State.FAILED, failure="crash", reason="Broke.")
+    monkeypatch.setattr(services, "running", lambda _settings: broken)
+    said = StringIO()
+    with pytest.raises(CommandError, match="1 of 1 runs failed"):
+        call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=said)
+    assert "failed (crash): Broke." in said.getvalue()
+
+
+@pytest.mark.django_db
+def test_progress_says_what_is_measured(tracked: Project) -> None:
+    call_command("trigger", "snakes", benchmark=["tiny"], stdout=StringIO())
+    assert progress(list(Run.objects.all())) == (0, "0 of 2 runs; waiting for a worker")
+    assignment = runs.claim("default", "gpu-1")
+    assert assignment is not None
+    runs.heartbeat(assignment, 0.5, "repetition 2 of 3")
+    share, text = progress(list(Run.objects.order_by("pk")))
+    assert share == 0.25
+    assert text.endswith("repetition 2 of 3")
+
+
+def test_a_bar_is_drawn_on_a_terminal_only() -> None:
+    log, terminal = StringIO(), StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    for stream in (log, terminal):
+        with Bar(stream) as bar:
+            for step in range(5):
+                bar.show(step / 4, f"{step} of 4")
+    assert log.getvalue() == "  0% 0 of 4\n"
+    assert terminal.getvalue().count("\r") == 5
+    assert terminal.getvalue().endswith("100% 4 of 4\n")
+
+
+@pytest.mark.django_db
+def test_the_hook_is_installed_in_the_projects_own_repository(
+    tracked: Project, repository: Repository
+) -> None:
+    said = StringIO()
+    call_command("install_hook", "snakes", stdout=said)
+    hook = repository.folder / ".git/hooks/post-commit"
+    assert said.getvalue().startswith(f"{hook} tells http://")
+    assert subprocess.run(["sh", "-n", str(hook)], check=False).returncode == 0
+
+
+@pytest.mark.django_db
+def test_a_hook_needs_a_folder(project: Project) -> None:
+    with pytest.raises(CommandError, match="/nowhere is not a folder on this machine"):
+        call_command("install_hook", "snakes")
