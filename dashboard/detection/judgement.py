@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
 
 from dashboard.detection import doubts
+from dashboard.detection.drift import steps_not_slopes
 from dashboard.detection.levels import ratio_interval, segments, step_between
 from dashboard.detection.readings import Readings, read, repeats_exactly
-from dashboard.detection.relevance import exceeds
+from dashboard.detection.relevance import SHORT_HISTORY, exceeds
 from dashboard.detection.segmentation import Loss, segment
 from dashboard.detection.types import Better, Change, Direction, Series
 
-# Two points of a new level, each 2.5 noises off, pay for a step (2 * 2.5² > 11).
-# One point never does, whatever it is: the cap is below the penalty.
-SHORT_LOSS = Loss(cap=9.0, penalty=11.0)
 FEWEST_POINTS = 4  # two of each level
+
+
+def loss_for(n: int) -> Loss:
+    """In a short history two points, each 2.5 noises off, pay for a step (2 * 2.5² > 11).
+
+    One point never does, whatever it is: the cap is below the penalty. A history that is longer has more
+    places at which noise could pass for a step, and asks for more.
+    """
+    return Loss(cap=9.0, penalty=11.0 + 3.0 * math.log(max(n / SHORT_HISTORY, 1.0)))
 
 
 def judge(series: Series) -> list[Change]:
@@ -25,9 +33,10 @@ def judge(series: Series) -> list[Change]:
     Raises ValueError for a value that isn't finite.
     """
     readings = read(series)
-    starts = exact_starts(readings) if repeats_exactly(series) else noisy_starts(readings)
+    exact = repeats_exactly(series)
+    starts = exact_starts(readings) if exact else noisy_starts(readings)
     return [
-        describe(series, readings, before, after)
+        describe(series, readings, before, after, exact)
         for before, after in pairwise(segments(starts, len(readings.values)))
     ]
 
@@ -39,9 +48,14 @@ def exact_starts(readings: Readings) -> list[int]:
 
 def noisy_starts(readings: Readings) -> list[int]:
     """The starts of levels that are both significant and relevant."""
-    if len(readings.values) < FEWEST_POINTS:
+    n = len(readings.values)
+    if n < FEWEST_POINTS:
         return []
-    return drop_irrelevant(segment(readings.scaled, readings.noise, SHORT_LOSS), readings)
+    loss = loss_for(n)
+    starts = segment(readings.scaled, readings.noise, loss)
+    if n >= SHORT_HISTORY:
+        starts = steps_not_slopes(starts, readings.scaled, readings.noise, loss.cap)
+    return drop_irrelevant(starts, readings)
 
 
 def drop_irrelevant(starts: list[int], readings: Readings) -> list[int]:
@@ -64,9 +78,10 @@ def step_size(readings: Readings, before: tuple[int, int], after: tuple[int, int
     return float(np.median(new) - np.median(old))
 
 
-def describe(series: Series, readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> Change:
+def describe(
+    series: Series, readings: Readings, before: tuple[int, int], after: tuple[int, int], exact: bool
+) -> Change:
     """The change between two neighbouring levels, half-open ranges of readings."""
-    exact = repeats_exactly(series)
     (a, b), (_, c) = before, after
     sigma = 0.0 if exact else float(np.median(readings.noise[a:c]))
     step = step_between(readings.scaled[a:b], readings.scaled[b:c], sigma)

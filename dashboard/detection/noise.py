@@ -13,6 +13,11 @@ MEDIAN_EFFICIENCY = 1.2533  # the standard error of a median over that of a mean
 # Steps and outliers inflate the upper half of the differences between neighbours; the lower still tells.
 QUIET_QUANTILE = 0.4
 QUIET_FACTOR = 0.5244  # that quantile of |z|
+EXPECTED_POINTS = 16
+# Wander is looked for at lags up to this many points, and up to this part of the history: in twenty points
+# there are pairs enough, without a step between them, to tell it from the noise.
+WANDER_REACH = 10
+WANDER_SPAN = 20
 POOLED_WEIGHT = 4.0  # degrees of freedom that a point's own spread borrows from all the others
 
 
@@ -76,8 +81,8 @@ def of_points(
     """The noise of each point (n,): what its repetitions leave open, and what runs differ by.
 
     `error` is the standard error of the judged value, by the number of repetitions. A short history's own
-    differences tell the noise badly, so half of the weight is on an expectation: runs differ by as much as
-    repetitions inside one. Noise is never below `least`.
+    differences tell the noise badly. Until they can, an expectation has weight, as of EXPECTED_POINTS: runs
+    differ by as much as repetitions inside one. A long history shows its wander too. Never below `least`.
     """
     if not len(values):
         return np.zeros(0)
@@ -85,7 +90,9 @@ def of_points(
     counts = np.array([max(len(s), 1) for s in samples], dtype=np.float64)
     within = variances * error(counts) ** 2
     typical = float(np.median(within))
-    seen = max(between_runs(values), least) ** 2
+    wander = with_wander(values, min(len(values) // WANDER_SPAN, WANDER_REACH))
+    seen = max(between_runs(values), wander, least) ** 2
     expected = max(typical + float(np.median(variances)), least**2)
-    total = float(np.sqrt(seen * expected)) if variances.any() else seen
+    trust = len(values) / (len(values) + EXPECTED_POINTS)
+    total = seen**trust * expected ** (1 - trust) if variances.any() else seen
     return np.maximum(np.sqrt(max(total - typical, 0.0) + within), least)

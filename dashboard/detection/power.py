@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dashboard.detection.judgement import FEWEST_POINTS, SHORT_LOSS
+from dashboard.detection.judgement import FEWEST_POINTS, loss_for
 from dashboard.detection.levels import LEVEL_WINDOW
 from dashboard.detection.readings import read, repeats_exactly
 from dashboard.detection.segmentation import Loss
@@ -27,7 +27,7 @@ def minimum_detectable_effect(series: Series, n: int) -> float:
     known = min(len(readings.values), LEVEL_WINDOW)
     if known + n < FEWEST_POINTS or not known:
         return math.inf
-    step = float(np.median(readings.noise)) * noises_needed(known, n, SHORT_LOSS)
+    step = float(np.median(readings.noise)) * noises_needed(known, n, loss_for(len(readings.values)))
     return max(readings.floor, math.expm1(step) if readings.scale.logarithmic and step < 700 else step)
 
 
