@@ -47,7 +47,6 @@ def test_the_site_can_keep_the_manifest(repository: Repository, tmp_path: Path) 
         ("two words", "", "main", "slug: Enter a valid"),
         ("x" * 61, "", "main", "slug: Ensure this value has at most 60"),
         ("mine", "/nowhere", "main", "/nowhere is neither a folder"),
-        ("mine", "--upload-pack=x", "main", "is neither a folder"),
         ("mine", "ext::sh -c true", "main", "is neither a folder"),
         ("mine", "http://127.0.0.1:1/x", "main", "can't be fetched"),
         ("mine", "", "master", "has no branch 'master'; its branches are: main."),
