@@ -39,6 +39,8 @@ class Program:
     patience: float = 30
     retry_for: float = 0  # a start that fails is tried again for so long
     quiet: bool = False  # to its log file, not to the terminal
+    # Neighbours with the same name here don't need each other: they are asked to end at the same time.
+    together: str = ""
 
 
 class Child:
@@ -66,13 +68,12 @@ class Child:
         """None while it runs, else its exit status (negative: the signal that ended it)."""
         return self._process.poll()
 
-    def signal(self, number: signal.Signals) -> None:
+    def ask_to_end(self) -> None:
         if self.status() is None:
-            self._process.send_signal(number)
+            self._process.send_signal(self.program.stop_signal)
 
     def end(self, grace: float) -> int:
-        """Ask it to stop, and after `grace` seconds kill what is left of its group."""
-        self.signal(self.program.stop_signal)
+        """After `grace` more seconds kill what is left of its group."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(grace)
         self.kill_group()

@@ -33,6 +33,10 @@ class Journal:
         """A line of the supervisor itself."""
         self.write("paceline", line)
 
+    def hush(self) -> None:
+        """From now on to the files only."""
+        self._tell = None
+
     def path(self, name: str) -> Path:
         return self._folder / f"{name}.log"
 
@@ -45,6 +49,5 @@ class Journal:
             file = RotatingFileHandler(
                 self.path(name), maxBytes=LARGEST, backupCount=1, encoding="utf-8", delay=True
             )
-            file.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
             self._files[name] = file
         return self._files[name]

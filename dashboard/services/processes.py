@@ -46,12 +46,14 @@ class Site:
             "PORT": str(self.port),
             "DJANGO_SETTINGS_MODULE": "dashboard.settings",
             "PYTHONUNBUFFERED": "1",
+            # Said once by `up`, not by each worker in seven lines.
+            "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
         }
 
 
 def commands(site: Site) -> dict[str, list[str]]:
     """Name of each process -> the arguments of `python -m`, in the order of their start."""
-    worker = ["celery", "-A", "workers.app", "worker", "--without-gossip", "--without-mingle"]
+    worker = ["celery", "--quiet", "-A", "workers.app", "worker", "--without-gossip", "--without-mingle"]
     return {
         "web": [
             *("gunicorn", "dashboard.wsgi:application", "--bind", f"{site.host}:{site.port}"),
@@ -70,7 +72,7 @@ def commands(site: Site) -> dict[str, list[str]]:
         ],
         # The schedule is kept in memory: all that it does is repeat itself, and a file could go bad.
         "beat": [
-            *("celery", "-A", "workers.app", "beat", "--scheduler", "celery.beat:Scheduler"),
+            *("celery", "--quiet", "-A", "workers.app", "beat", "--scheduler", "celery.beat:Scheduler"),
             *("--loglevel", "WARNING"),
         ],
     }
@@ -90,6 +92,7 @@ def program(name: str, site: Site) -> Program:
         stop_signal=signal.SIGQUIT if name == "measure" else signal.SIGTERM,
         orphan_signal=signal.SIGQUIT,
         grace=8,
+        together="site",
     )
 
 

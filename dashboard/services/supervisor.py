@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 from dashboard.services.child import Child, Program
@@ -76,8 +77,10 @@ class Supervisor:
         """Stop in reverse order; each one gets its grace, then its whole group is killed."""
         self._stopping.set()
         with self._lock:
-            for slot in reversed(self._slots):
-                slot.child.end(slot.program.grace)
+            for _, group in groupby(
+                reversed(self._slots), key=lambda slot: slot.program.together or id(slot)
+            ):
+                _end([slot.child for slot in group])
             for slot in self._slots:
                 slot.child.drain()
             self._slots.clear()
@@ -92,7 +95,7 @@ class Supervisor:
             if slot.program.ready():
                 return True
             if time.monotonic() > deadline:
-                slot.child.end(slot.program.grace)
+                _end([slot.child])
                 return False
             time.sleep(0.02)
         return False
@@ -136,6 +139,15 @@ class _Slot:
         self._due = time.monotonic() + wait
         ended = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
         self._journal.say(f"{self.program.name} ended ({ended}): {_last(self.child)}; starting it again.")
+
+
+def _end(children: list[Child]) -> None:
+    """Ask them all at once to end; each has its grace from now on."""
+    asked = time.monotonic()
+    for child in children:
+        child.ask_to_end()
+    for child in children:
+        child.end(max(0, asked + child.program.grace - time.monotonic()))
 
 
 def _last(child: Child) -> str:

@@ -33,7 +33,9 @@ def test_every_process_is_described(tmp_path):
 
 def test_the_command_of_a_measuring_host_is_the_one_that_is_started(tmp_path):
     site = Site(home=tmp_path, machine="$PACELINE_MACHINE", pool="$PACELINE_POOL")
-    (block,) = re.findall(r"\.venv/bin/python -m (celery -A workers\.app worker (?:.|\n)*?)\n```", TEXT)
+    (block,) = re.findall(
+        r"\.venv/bin/python -m (celery --quiet -A workers\.app worker (?:.|\n)*?)\n```", TEXT
+    )
     shown = block.replace("\\\n", " ").split()
     assert shown == commands(site)["measure"][: len(shown)]
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from dashboard.services import ServiceError
 from dashboard.services.processes import CHECKOUT
 from dashboard.services.supervisor import Supervisor
-from tests.services.programs import STUBBORN, WITH_GRANDCHILD, alive, eventually, program, wrote_pid
+from tests.services.programs import OBEDIENT, STUBBORN, WITH_GRANDCHILD, alive, eventually, program, wrote_pid
 
 
 @pytest.fixture
@@ -32,6 +33,17 @@ def test_programs_stop_in_reverse_order(tmp_path, supervisor):
         supervisor.start(program(tmp_path, name))
     supervisor.stop()
     assert (tmp_path / "order").read_text().split() == ["third", "second", "first"]
+
+
+def test_neighbours_that_belong_together_end_at_once(tmp_path, supervisor):
+    supervisor.start(program(tmp_path, "database"))
+    slow = OBEDIENT.replace("sys.exit(0)", "time.sleep(1), sys.exit(0)")
+    for name in ("web", "worker", "beat"):
+        supervisor.start(program(tmp_path, name, slow, together="site"))
+    before = time.monotonic()
+    supervisor.stop()
+    assert time.monotonic() - before < 2.5
+    assert (tmp_path / "order").read_text().split()[-1] == "database"
 
 
 def test_a_crashed_program_is_started_again(tmp_path, supervisor, said):
@@ -105,7 +117,7 @@ def test_output_goes_to_the_log_and_to_the_terminal(tmp_path, supervisor, said):
     supervisor.run(program(tmp_path, "loud", "print('hello')"))
     supervisor.run(program(tmp_path, "quiet", "print('hush')", quiet=True))
     assert said == ["loud: hello"]
-    assert (tmp_path / "logs" / "quiet.log").read_text().endswith(" hush\n")
+    assert (tmp_path / "logs" / "quiet.log").read_text() == "hush\n"
 
 
 def test_a_failing_step_is_told_by_its_last_line(tmp_path, supervisor):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import subprocess
@@ -15,12 +16,15 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 from django.db import connections
 
+from dashboard.management import first_project
+from dashboard.repositories import RepositoryError
 from dashboard.services import ServiceError
 from dashboard.services.instance import Hold, held, start_services
 from dashboard.services.limits import check_disk, check_port
 from dashboard.services.places import logs
 from dashboard.services.processes import Site, commands, program
 from dashboard.services.supervisor import Supervisor
+from dashboard.triggers import TriggerError
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -42,39 +46,41 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--no-first-project",
-            dest="first_project",
+            dest="with_project",
             action="store_false",
             help="don't register this checkout as the project 'paceline' and don't measure it",
         )
 
-    def handle(self, *, first_project: bool, **_options: Any) -> None:
+    def handle(self, *, with_project: bool, **_options: Any) -> None:
         site = Site.of(settings)
         try:
             with held(site.home) as hold:
                 check_git()
                 check_disk(site.home)
                 check_port(site.host, site.port)
-                self.serve(site, hold, first_project)
+                self.serve(site, hold, with_project)
         except ServiceError as error:
             self.stderr.write(str(error))
             sys.exit(1)
 
-    def serve(self, site: Site, hold: Hold, first_project: bool) -> None:
+    def serve(self, site: Site, hold: Hold, with_project: bool) -> None:
         """Run until a signal ends it; whatever happens, nothing that was started here is left."""
         supervisor = Supervisor(logs(site.home), self.tell)
         with ended_by_signals():
             try:
-                self.start(supervisor, site, first_project)
+                self.start(supervisor, site, with_project)
                 hold.announce("ready")
                 supervisor.watch()
             except Ended:
                 self.stdout.write("\nStopping.")
             finally:
                 ignore_signals()
+                # What they say at their end (hit Ctrl-C again...) is about them alone, and in their logs.
+                supervisor.journal.hush()
                 supervisor.stop()
                 self.stdout.write("Everything has ended; nothing is lost.")
 
-    def start(self, supervisor: Supervisor, site: Site, first_project: bool) -> None:
+    def start(self, supervisor: Supervisor, site: Site, with_project: bool) -> None:
         self.stdout.write("Starting the database and the queue.")
         start_services(supervisor, site)
         settings.STATIC_ROOT.mkdir(exist_ok=True)
@@ -84,15 +90,27 @@ class Command(BaseCommand):
         if password:
             self.stdout.write(f"  Sign in as admin with the password {password} (it is shown only now)")
         self.stdout.write("  Ctrl-C ends it.\n\n")
+        if os.getuid() == 0:
+            self.stdout.write("Measured code runs as root here; an account of its own is safer.")
         for name in commands(site):
             if name != "web":
                 supervisor.start(program(name, site))
-        if first_project:
+        if with_project:
             self.measure_this_checkout()
         connections.close_all()
 
     def measure_this_checkout(self) -> None:
-        """So that a newcomer sees a real run appear."""
+        """So that a newcomer sees a real run appear, progress, and turn into charts."""
+        try:
+            runs = first_project.request()
+        except (TriggerError, RepositoryError) as error:
+            self.stdout.write(f"This checkout isn't measured: {error}")
+            return
+        for run in runs:
+            address = f"{settings.PACELINE_URL}{run.get_absolute_url()}"
+            self.stdout.write(
+                f"Measuring {run.case} at {run.commit.short}, the newest commit here: {address}"
+            )
 
     def tell(self, name: str, line: str) -> None:
         self.stdout.write(f"{name:8} | {line}")
