@@ -1,0 +1,116 @@
+"""The administrator's tables. Secrets are never shown; what states and ingest write is read-only here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+from dashboard.models import (
+    Case,
+    Change,
+    Channel,
+    Commit,
+    Delivery,
+    Heartbeat,
+    Machine,
+    Metric,
+    Pool,
+    Project,
+    Regression,
+    Run,
+    Series,
+    Trigger,
+)
+
+# Generic for the type checker alone: at run time the class takes no parameters.
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+
+
+class ReadOnly(ModelAdmin):
+    """A run's state moves by compare-and-swap alone: a form would write over it."""
+
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
+
+
+@admin.register(Project)
+class ProjectAdmin(ModelAdmin):
+    list_display = ("slug", "repository", "branch", "created_at")
+    search_fields = ("slug", "repository")
+    exclude = ("hook_secret",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        # manage.py add_project looks whether the repository can be fetched.
+        return False
+
+
+@admin.register(Channel)
+class ChannelAdmin(ModelAdmin):
+    list_display = ("project", "kind", "address", "minimum_percent", "enabled")
+    list_filter = ("kind", "enabled")
+    exclude = ("secret",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        # manage.py add_channel makes the secret and shows it once.
+        return False
+
+
+@admin.register(Machine)
+class MachineAdmin(ReadOnly):
+    list_display = ("name", "pool", "seen_at")
+    list_filter = ("pool",)
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnly):
+    list_display = ("id", "commit", "case", "pool", "state", "attempt", "failure", "requested_at")
+    list_filter = ("state", "failure", "pool")
+    list_select_related = ("commit", "case", "pool")
+    exclude = ("lease",)
+
+
+@admin.register(Trigger)
+class TriggerAdmin(ReadOnly):
+    list_display = ("id", "project", "source", "state", "detail", "received_at")
+    list_filter = ("source", "state")
+
+
+@admin.register(Commit)
+class CommitAdmin(ReadOnly):
+    list_display = ("short", "project", "branch", "position", "subject")
+    list_filter = ("project",)
+    search_fields = ("hash",)
+
+
+@admin.register(Regression)
+class RegressionAdmin(ReadOnly):
+    list_display = ("id", "project", "first_bad", "state", "phase", "opened_at")
+    list_filter = ("state", "project")
+    list_select_related = ("project", "first_bad")
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnly):
+    list_display = ("id", "regression", "channel", "state", "attempts", "next_attempt_at")
+    list_filter = ("state",)
+
+
+@admin.register(Series)
+class SeriesAdmin(ReadOnly):
+    list_display = ("id", "case", "metric", "phase", "pool", "headline", "exact")
+    list_filter = ("headline", "metric")
+    list_select_related = ("case", "metric", "pool")
+
+
+admin.site.register([Case, Change, Heartbeat, Metric, Pool], ReadOnly)
