@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
@@ -12,7 +13,7 @@ import signal
 import stat
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -175,17 +176,21 @@ def untrusted(path: Path, limit: int) -> bytes:
     return data
 
 
-def scratch_folder(home: Path, machine: str) -> Path:
-    """An empty folder for one run. Call it under the machine's lock: what dead runs left is removed.
+@contextlib.contextmanager
+def scratch_folder(home: Path, machine: str) -> Iterator[Path]:
+    """An empty folder for one run. Enter it under the machine's lock: what dead runs left is removed.
 
     In the system's temporary folder, since the path of a unix socket below it must stay short.
     """
     key = hashlib.sha256(f"{home.resolve()} {machine}".encode()).hexdigest()[:10]
-    top = Path(tempfile.gettempdir()) / f"paceline-{os.getuid()}-{key}"
+    top = Path(tempfile.gettempdir()) / f"paceline-run-{os.getuid()}-{key}"
     top.mkdir(mode=0o700, exist_ok=True)
     owner = top.lstat()
     if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.getuid():
-        raise PermissionError(f"{top} belongs to somebody else")
+        raise PermissionError(errno.EPERM, "it belongs to somebody else", str(top))
     for left in top.iterdir():
         shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(dir=top))
+    try:
+        yield Path(tempfile.mkdtemp(dir=top))
+    finally:
+        shutil.rmtree(top, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -81,18 +80,15 @@ class Carrier:
         with machine_trouble(BuildError):
             names = described.environment.requirements if described.environment else ()
             python = Environments(self.home, self.log, self.stop).python(folder, names)
-        with machine_trouble(CrashError):
-            scratch = launching.scratch_folder(self.home, self.assignment.machine)
-        try:
+        what = self.measurement(benchmark, folder, python)
+        scratches = launching.scratch_folder(self.home, self.assignment.machine)
+        with machine_trouble(CrashError), scratches as scratch:
             self.enter("measuring", "starting")
             self.pulse.progress = lambda: launching.progress(scratch)
-            with machine_trouble(CrashError):
-                return launching.measure(
-                    self.measurement(benchmark, folder, python), scratch, self.log, self.stop
-                )
-        finally:
-            self.pulse.progress = lambda: None
-            shutil.rmtree(scratch, ignore_errors=True)
+            try:
+                return launching.measure(what, scratch, self.log, self.stop)
+            finally:
+                self.pulse.progress = lambda: None
 
     def checked_out(self) -> tuple[Path, Manifest, Benchmark]:
         """The commit's folder, its manifest and the benchmark, whose script lies inside."""

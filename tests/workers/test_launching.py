@@ -101,9 +101,19 @@ def test_progress_is_kept_within_bounds(tmp_path: Path) -> None:
 
 
 def test_what_dead_runs_left_is_removed(tmp_path: Path) -> None:
-    left = launching.scratch_folder(tmp_path, "gpu-1")
-    (left / "file").write_text("")
-    scratch = launching.scratch_folder(tmp_path, "gpu-1")
-    assert not left.exists()
-    assert stat.S_IMODE(scratch.stat().st_mode) == 0o700
-    scratch.rmdir()
+    with launching.scratch_folder(tmp_path, "gpu-1") as scratch:
+        left = scratch.parent / "left"
+        left.mkdir()
+        with launching.scratch_folder(tmp_path, "gpu-1") as second:
+            assert stat.S_IMODE(second.stat().st_mode) == 0o700
+            assert list(second.parent.iterdir()) == [second]
+    assert not scratch.parent.exists()
+
+
+def test_a_scratch_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    with launching.scratch_folder(tmp_path, "gpu-1") as scratch:
+        top = scratch.parent
+    top.symlink_to(tmp_path)
+    with pytest.raises(PermissionError), launching.scratch_folder(tmp_path, "gpu-1"):
+        pass
+    top.unlink()
