@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ class HttpSink:
 
     answers: list[int] = field(default_factory=list)
     location: str = ""
+    tls: ssl.SSLContext | None = None
     requests: list[Request] = field(default_factory=list)
     url: str = ""
 
@@ -60,6 +62,12 @@ class HttpSink:
 
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{server.server_port}/hooks/paceline"
+        if self.tls:
+            # A connection shakes hands in its own thread: a client that breaks it off hurts nobody else.
+            server.socket = self.tls.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
+            self.url = f"https://localhost:{server.server_port}/hooks/paceline"
         with serving(server):
             yield self
 
