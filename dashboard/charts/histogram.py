@@ -31,10 +31,7 @@ def step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, f
         line={"color": theme.HUES[0], "width": 1, "shape": "hv"},
         fill="tozeroy",
         fillcolor=theme.HUES[0],
-        text=[
-            f"{units.number(low)} to {units.number(high)} {scaled.unit}"
-            for low, high in pairwise(bounds)
-        ],
+        text=[f"{units.number(low)} to {units.number(high)} {scaled.unit}" for low, high in pairwise(bounds)],
         hovertemplate="%{text}<br>%{y} steps<extra></extra>",
     )
     drawn = theme.figure(

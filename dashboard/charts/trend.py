@@ -44,12 +44,21 @@ class TrendChange:
     url: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TrendMarker:
+    """What changed around the code before the point at `position`, such as `kernel`."""
+
+    position: int
+    text: str
+
+
 def trend(
     points: Sequence[TrendPoint],
     changes: Sequence[TrendChange],
     unit: str,
     level: float | None = None,
     *,
+    markers: Sequence[TrendMarker] = (),
     height: int = HEIGHT,
 ) -> go.Figure:
     """Draw at least one point, oldest first; `level` is the level where no change was found."""
@@ -65,12 +74,15 @@ def trend(
     drawn = theme.figure(
         traces,
         height,
+        margin={"l": 8, "r": 30, "t": 12, "b": 8},
         xaxis={**_ticks(points), "range": _reach(x), "title": {"text": "commit"}, "showgrid": False},
         yaxis={"title": {"text": scaled.unit}, "range": _range(points, scaled.size)},
     )
     for change in changes:
         if points[0].position <= change.position <= points[-1].position:
             drawn.add_annotation(**_arrow(change, scaled.size))
+    for marker in markers:
+        _mark(drawn, marker)
     return drawn
 
 
@@ -184,6 +196,23 @@ def _arrow(change: TrendChange, size: float) -> dict[str, object]:
     }
 
 
+def _mark(drawn: go.Figure, marker: TrendMarker) -> None:
+    """A line between two points: what is left and right of it was measured under other circumstances."""
+    place = marker.position - 0.5
+    line = {"color": theme.MUTED, "width": 1, "dash": "dash"}
+    drawn.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, yref="paper", line=line, layer="below")
+    drawn.add_annotation(
+        x=place,
+        y=0,
+        yref="paper",
+        text=theme.plain(marker.text),
+        showarrow=False,
+        xanchor="left",
+        yanchor="bottom",
+        font={"color": theme.MUTED, "size": 11},
+    )
+
+
 def _ticks(points: Sequence[TrendPoint]) -> dict[str, object]:
     """A few commits by name, evenly spread, the newest among them."""
     names = {point.position: point.commit for point in points}
@@ -192,6 +221,7 @@ def _ticks(points: Sequence[TrendPoint]) -> dict[str, object]:
     chosen = positions[::-1][::pace][::-1]
     return {
         "tickvals": chosen,
+        "ticklabeloverflow": "allow",
         "ticktext": [theme.plain(names[position][:7]) for position in chosen],
         "tickfont": {"family": theme.MONO, "size": 11, "color": theme.MUTED},
     }

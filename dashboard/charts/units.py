@@ -86,10 +86,11 @@ def percent(ratio: float | None) -> str:
 
 
 def percent_interval(low: float | None, high: float | None) -> str:
-    """The interval of a ratio, in percent of change: `[+35, +41]`; empty where it is unknown."""
+    """The interval of a ratio, in percent of change: `[35, 41]`; empty where it is unknown."""
     if low is None or high is None:
         return ""
-    return f"[{signed(100 * (low - 1))}, {signed(100 * (high - 1))}]"
+    ends = (signed(100 * (end - 1)).removeprefix("+") for end in (low, high))
+    return f"[{', '.join(ends)}]"
 
 
 def signed(value: float) -> str:

@@ -50,7 +50,7 @@ def regression(request: HttpRequest, pk: int) -> HttpResponse:
         "figure": drawing_around(found),
         "changes": list(read.evidence(found)),
         "deliveries": list(read.deliveries(found)),
-        "suspects": [_suspect(suspect) for suspect in found.suspects],
+        "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
         **_phases(*read.phases_around(found)),
     }
     return render(request, "regression.html", context)
@@ -62,8 +62,8 @@ def deliveries(request: HttpRequest) -> HttpResponse:
     return render(request, "deliveries.html", {"page": page, "deliveries": list(page)})
 
 
-def _suspect(suspect: dict[str, Any]) -> dict[str, Any]:
-    return {**suspect, "place": words.place(suspect), "sentence": words.suspect_sentence(suspect)}
+def _suspect(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {**suspect, "place": words.place(suspect), "sentence": words.suspect_sentence(suspect, kind)}
 
 
 def _phases(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -9,7 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from dashboard.charts import theme
-from dashboard.charts.trend import TrendChange, TrendPoint, trend
+from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, trend
 from dashboard.models import Change, Point, Regression, Series
 from dashboard.pages import words
 from dashboard.pages.paging import whole_number
@@ -18,6 +19,14 @@ from dashboard.querysets import series as read
 SHOWN, MOST_SHOWN = 200, 1000
 CHOICES = (50, 200, 1000)
 AROUND = 30
+# How the parts of a machine's fingerprint are called where a person reads them.
+FINGERPRINT = {
+    "cpu_model": "CPU",
+    "cpu_count": "CPUs",
+    "memory_bytes": "memory",
+    "gpus": "GPUs",
+    "os": "system",
+}
 
 
 @require_safe
@@ -37,6 +46,7 @@ def series(request: HttpRequest, pk: int) -> HttpResponse:
         "figure": theme.dump(drawing(found, points, changes)) if points else "",
         "points": points[::-1],
         "changes": changes[::-1],
+        "markers": machine_changes(points)[::-1],
         "headlines": [other for other in neighbours if other.headline],
         "others": [other for other in neighbours if not other.headline],
         "show": show,
@@ -55,6 +65,7 @@ def drawing(found: Series, points: list[Point], changes: list[Change], height: i
         [_change(change) for change in changes],
         found.metric.unit,
         latest.level if latest else None,
+        markers=[TrendMarker(found["point"].position, found["text"]) for found in machine_changes(points)],
         height=height,
     )
 
@@ -67,6 +78,29 @@ def drawing_around(regression: Regression) -> str:
         return ""
     changes = read.changes(found, points[0].position, points[-1].position)
     return theme.dump(drawing(found, points, changes, height=320))
+
+
+def machine_changes(points: list[Point]) -> list[dict[str, Any]]:
+    """Each point before which the measuring machine became another: what differs, in a word and in full."""
+    found = []
+    for before, after in pairwise(points):
+        old, new = before.run.fingerprint, after.run.fingerprint
+        keys = [key for key in new if old and new[key] != old.get(key)]
+        if keys:
+            full = "; ".join(
+                f"{FINGERPRINT.get(key, key)} {_said(old.get(key))} → {_said(new[key])}" for key in keys
+            )
+            text = ", ".join(FINGERPRINT.get(key, key) for key in keys)
+            found.append({"point": after, "text": text, "full": full})
+    return found
+
+
+def _said(value: object) -> str:
+    if isinstance(value, list):
+        return (
+            ", ".join(str(one.get("name", one) if isinstance(one, dict) else one) for one in value) or "none"
+        )
+    return "unknown" if value is None else str(value)
 
 
 def _point(point: Point) -> TrendPoint:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
+from dashboard.alerts.sentences import behaviour
 from dashboard.charts import units
-from dashboard.models import Change, Delivery, Metric, Project, Regression, Run, Series, Trigger
+from dashboard.models import Change, Delivery, Project, Regression, Run, Series, Trigger
 
 _NAMES = {
     "os": "Operating system",
@@ -20,12 +21,6 @@ _NAMES = {
     "host_device_copies": "Host-device copies",
 }
 _IN_PHASE = {"phase_time": "Time", "phase_self_time": "Own time", "phase_memory": "Memory growth"}
-_MOVED = {
-    ("time", True): "slower",
-    ("time", False): "faster",
-    ("rate", True): "slower",
-    ("rate", False): "faster",
-}
 
 
 def metric_name(metric: str, phase: str = "") -> str:
@@ -55,22 +50,12 @@ def series_name(series: Series) -> str:
     return metric_name(series.metric.name, series.phase)
 
 
-def in_sentence(name: str) -> str:
-    """A metric's name inside a sentence: `Step time` -> `step time`, but `CPU utilization` stays."""
-    return name if name[:2].isupper() else name[:1].lower() + name[1:]
-
-
 def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 
 
-def moved(metric: Metric, worse: bool) -> str:
-    """How to say which way a metric went, where `up` alone would leave one thinking."""
-    return _MOVED.get((metric.kind, worse), "worse" if worse else "better")
-
-
 def how_much(item: Regression | Change) -> str:
-    """`+38 % [+35, +41]`, or from what to what where the old level was 0."""
+    """`+38 % [35, 41]`, or from what to what where the old level was 0."""
     metric = item.series.metric
     if item.ratio is None:
         return f"{units.quantity(item.before, metric.unit)} → {units.quantity(item.after, metric.unit)}"
@@ -82,38 +67,16 @@ def from_to(item: Regression | Change) -> str:
     return f"{units.quantity(item.before, unit)} → {units.quantity(item.after, unit)}"
 
 
-def suspect_sentence(suspect: dict[str, Any]) -> str:
-    """`is called 256 times per step instead of once and was changed by these commits`."""
-    said = [_calls(suspect), "was changed by these commits" if suspect.get("changed") else ""]
-    if not said[0]:
-        said[0] = _own_time(suspect)
-    return " and ".join(part for part in said if part) or "costs more than before"
+def suspect_sentence(suspect: dict[str, Any], kind: str) -> str:
+    """`is called 256 times per step instead of 1 and was changed in that commit`: as a message says it."""
+    changed = "was changed in that commit" if suspect.get("changed") else ""
+    said = [text for text in (behaviour(suspect, kind), changed) if text]
+    return " and ".join(said) or "costs more than before"
 
 
 def place(suspect: dict[str, Any]) -> str:
     """`replay.py:push`, with the folders that it lies in."""
     return ":".join(str(part) for part in (suspect.get("file"), suspect.get("function")) if part)
-
-
-def _calls(suspect: dict[str, Any]) -> str:
-    before, after = suspect.get("calls_before"), suspect.get("calls_after")
-    if after is None or before == after:
-        return ""
-    if not before:
-        return f"is called {times(after)} per step and was not called before"
-    return f"is called {times(after)} per step instead of {times(before)}"
-
-
-def _own_time(suspect: dict[str, Any]) -> str:
-    before, after = suspect.get("self_before"), suspect.get("self_after")
-    if before is None or after is None:
-        return ""
-    return f"takes {units.quantity(after, 's')} per step in itself instead of {units.quantity(before, 's')}"
-
-
-def times(count: float) -> str:
-    """`once`, `256 times`, `0.01 times`."""
-    return "once" if count == 1 else f"{units.number(count)} times"
 
 
 def asked(trigger: Trigger) -> str:

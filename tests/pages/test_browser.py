@@ -55,12 +55,14 @@ class Site:
 
     def page(self, where: str, **context: object) -> Page:
         page = self.browser.new_context(**context).new_page()  # type: ignore[arg-type]
-        page.on("pageerror", lambda error: self.complaints.append(f"{where}: {error}"))
-        page.on(
-            "console", lambda said: said.type == "error" and self.complaints.append(f"{where}: {said.text}")
-        )
+        page.on("pageerror", lambda error: self.complain(where, str(error)))
+        page.on("console", lambda said: self.complain(where, said.text, said.type))
         self.go(page, where)
         return page
+
+    def complain(self, where: str, text: str, kind: str = "error") -> None:
+        if kind == "error":
+            self.complaints.append(f"{where}: {text}")
 
     def go(self, page: Page, where: str) -> None:
         page.goto(self.address + where.format(**self.ids), wait_until="load")

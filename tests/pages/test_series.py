@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.models import Commit, Series
+from dashboard.models import Commit, Run, Series
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -71,3 +71,14 @@ def test_a_number_that_is_none_is_refused_by_its_name(client: Client, step_time:
     answer = client.get(f"/series/{step_time.pk}/?show=many")
     assert answer.status_code == 404
     assert "show must be a whole number" in answer.content.decode()
+
+
+def test_another_machine_draws_a_marker_that_no_commit_is_blamed_for(
+    client: Client, step_time: Series
+) -> None:
+    Run.objects.update(fingerprint={"kernel": "6.1", "cpu_model": "EPYC"})
+    Run.objects.filter(commit__position__gte=4).update(fingerprint={"kernel": "6.9", "cpu_model": "EPYC"})
+    where = f"/series/{step_time.pk}/"
+    layout = figure(client, where, "trend")["layout"]
+    assert [shape["x0"] for shape in layout["shapes"]] == [3.5]
+    assert "kernel 6.1 → 6.9" in client.get(where).content.decode()
