@@ -26,7 +26,8 @@ def codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     sampler = SimpleNamespace(
         throttling=seen.get("throttling", set()), strangers=seen.get("strangers", set())
     )
-    timed: Any = [SimpleNamespace(result={"dropped_phases": seen.get("dropped", 0)}, sampler=sampler)]
+    result = {"dropped_phases": seen.get("dropped", 0), "waited": seen.get("waited", 0.02)}
+    timed: Any = [SimpleNamespace(result=result, sampler=sampler)]
     counted = [{"calls": {"learn": calls}, "operations": None} for calls in seen.get("calls", [1.0, 1.0])]
     bench: Any = SimpleNamespace(guard={})
     return {row["code"]: row["taints"] for row in doubts.find(raw, timed, counted, bench)}
@@ -48,6 +49,11 @@ def test_unstable_repetitions(raw: Raw, rates: list[float], taints: bool | None)
 def test_a_slow_machine_is_seen_by_its_calibration(raw: Raw) -> None:
     raw["repetitions"][1]["calibration_after"] = 0.013
     assert codes(raw) == {"calibration_drift": False}
+
+
+@pytest.mark.parametrize(("waited", "taints"), [(0.2, False), (0.6, True)])
+def test_other_work_on_the_processor(raw: Raw, waited: float, taints: bool) -> None:
+    assert codes(raw, waited=waited) == {"processor_contention": taints}
 
 
 def warm(raw: Raw, values: list[float]) -> dict[str, bool]:
@@ -118,7 +124,7 @@ def test_a_missing_psutil_is_told(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_warning_says_what_to_do(raw: Raw) -> None:
     raw["repetitions"][1]["calibration_after"] = 0.03
-    found: Any = [SimpleNamespace(result={"dropped_phases": 1}, sampler=None)]
+    found: Any = [SimpleNamespace(result={"dropped_phases": 1, "waited": 0.0}, sampler=None)]
     counted: Any = [{"calls": {SETUP: 1.0}, "operations": None}]
     rows = doubts.find(raw, found, counted, SimpleNamespace(guard={}))  # type: ignore[arg-type]
     assert len(rows) == 2

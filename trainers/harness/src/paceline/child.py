@@ -11,9 +11,11 @@ import random
 import runpy
 import struct
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import paceline
@@ -70,11 +72,20 @@ def _outcome(recorder: Timing | Counting, plan: Plan) -> dict[str, Any]:
 
 
 def _run(plan: Plan) -> None:
+    sys.excepthook = _show_error
     random.seed(plan.seed)
     script = Path(plan.folder, plan.script)
     sys.argv = [str(script), *plan.arguments]
     sys.path.insert(0, str(script.parent))
     runpy.run_path(str(script), run_name="__main__")
+
+
+def _show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print a traceback that begins in the script, as if it had been started without us."""
+    ours = (str(Path(__file__)), "<frozen runpy>", "<frozen importlib._bootstrap>")
+    while trace is not None and trace.tb_next and trace.tb_frame.f_code.co_filename in ours:
+        trace = trace.tb_next
+    traceback.print_exception(kind, error, trace)
 
 
 def _recorder(plan: Plan) -> Timing | Counting:

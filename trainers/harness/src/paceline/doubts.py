@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 UNSTABLE, VERY_UNSTABLE = 0.15, 0.25
 DRIFT, HEAVY_DRIFT = 0.15, 1.0
+CONTENTION, HEAVY_CONTENTION = 0.1, 0.5
 WARMUP_BLOCKS = 10
 WARMUP_EXCESS = 0.15
 FEW_STEPS = 30
@@ -35,6 +36,7 @@ def find(
     found = [
         *_unstable(raw["repetitions"]),
         *_drift(raw["repetitions"]),
+        *_contention(timed),
         *_warmup(raw["repetitions"]),
         *_too_few(raw["repetitions"]),
         *_pressure(raw),
@@ -74,6 +76,17 @@ def _drift(repetitions: Sequence[Raw]) -> Iterator[dict[str, Any]]:
             f"the same calibration loop took up to {drift:.0%} longer during this run",
             "look for other work on the machine, or for a clock that was lowered",
             taints=median(loops) / min(loops) - 1 > HEAVY_DRIFT,
+        )
+
+
+def _contention(timed: Sequence[Timed]) -> Iterator[dict[str, Any]]:
+    share = median([one.result["waited"] for one in timed])
+    if share > CONTENTION:
+        yield _warning(
+            "processor_contention",
+            f"the measured thread waited for a processor for {share:.0%} of the window",
+            "end other work on the machine while it measures",
+            taints=share > HEAVY_CONTENTION,
         )
 
 

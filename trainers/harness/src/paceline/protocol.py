@@ -97,8 +97,8 @@ class _Runner:
                 sampler.sample()
                 self._watch(process)
                 self._tell(index + process.fraction(), text)
-            self._show_output(process)
             left = process.outcome()
+            self._show_output(process)
         after = calibration.measure()
         return Timed(index, left["result"], left["environment"], process.started, before, after, sampler)
 

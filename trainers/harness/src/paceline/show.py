@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from .document import Document, Value
 
 BAR = 30
+NAME_WIDTH = 72
 _PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
@@ -67,10 +68,15 @@ def _functions(found: Document) -> str:
     if found.profile is None:
         return ""
     rows = [
-        [f"{row.function}  {row.file}:{row.line}", f"{row.calls:.4g}", amount(row.self_time, "s")]
+        [_short(f"{row.function}  {row.file}:{row.line}"), f"{row.calls:.4g}", amount(row.self_time, "s")]
         for row in found.profile.functions[:10]
     ]
     return columns([["function", "calls/step", "self/step"], *rows])
+
+
+def _short(text: str) -> str:
+    # The end has the file and the line.
+    return text if len(text) <= NAME_WIDTH else f"...{text[3 - NAME_WIDTH :]}"
 
 
 def _warnings(found: Document) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, TypeVar
 
-from . import device, memory, statistics
+from . import device, memory, processor, statistics
 from .document import UNATTRIBUTED
 from .marks import Marks, Node, StepLoop, ThreadState
 
@@ -77,6 +77,7 @@ class Timing(Marks[TimedNode]):
             "device_memory": loop.device_memory,
             "phases": _phases(self, loop),
             "dropped_phases": self.dropped_phases,
+            "waited": loop.waited / (loop.closed - loop.opened),
             "counts": {name: value / loop.steps for name, value in loop.window_counts.items()},
             "gauges": loop.window_gauges,
             "quality": dict(self.qualities),
@@ -104,6 +105,7 @@ class _TimedLoop(StepLoop):
         self._report_every = max(1, steps // MEMORY_SAMPLES)
         self._warmup_every = max(1, math.ceil(warmup_steps / WARMUP_SAMPLES))
         self._warmup_sums = array("d", bytes(8 * (warmup_steps // self._warmup_every + 1)))
+        self.waited = self._waited_before = 0.0
         self._resident = memory.ResidentMemory()
         self._start = 0.0
         self._end: Callable[[], bool] = self._end_warmup_step
@@ -159,6 +161,7 @@ class _TimedLoop(StepLoop):
         gc.collect()
         device.synchronize()
         self._timing.device.next_step(0)
+        self._waited_before = processor.waited()
         self.opened = perf_counter()
 
     def _end_window_step(self) -> bool:
@@ -193,6 +196,7 @@ class _TimedLoop(StepLoop):
         # What the device still had to do when the last step returned is part of the window.
         waited = perf_counter() - last_step_ended if device.used() else 0.0
         self.closed = perf_counter()
+        self.waited = processor.waited() - self._waited_before
         self.seconds = math.fsum(self.times) + waited
         self.complete = True
         self.peak_memory = memory.peak()
