@@ -46,9 +46,9 @@ class Up:
         return self.output.read_text()
 
     def wait_until_up(self) -> Up:
-        assert eventually(lambda: "Ctrl-C ends it" in self.text or self.process.poll() is not None, 60)
+        assert eventually(lambda: "Ctrl-C ends it" in self.text or self.process.poll() is not None, 120)
         assert self.process.poll() is None, self.text
-        assert eventually(lambda: (self.home / "lock").read_text().endswith(" ready\n"), 60), self.text
+        assert eventually(lambda: (self.home / "lock").read_text().endswith(" ready\n"), 120), self.text
         return self
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
@@ -121,11 +121,11 @@ def test_from_the_first_start_to_the_second(home, port):
 def test_a_second_one_and_a_busy_port_are_refused(home, port):
     with socket.create_server(("127.0.0.1", port)):
         refused = Up(home, port)
-        assert refused.process.wait(30) == 1
+        assert refused.process.wait(60) == 1
         assert re.fullmatch(rf"Port {port} on 127.0.0.1 can't be used .*\n", refused.text)
     up = Up(home, port).wait_until_up()
     second = Up(home, port)
-    assert second.process.wait(30) == 1
+    assert second.process.wait(60) == 1
     assert second.text == f"Paceline runs already in {home} (process {up.process.pid}).\n"
     up.end()
 
@@ -134,13 +134,13 @@ def test_nothing_outlives_kill_9_and_the_next_start_works(home, port):
     up = Up(home, port).wait_until_up()
     assert len(processes_of(home)) > len(PARTS)
     up.end(signal.SIGKILL)
-    assert eventually(lambda: not processes_of(home), 20), processes_of(home)
+    assert eventually(lambda: not processes_of(home), 60), processes_of(home)
     assert Up(home, port).wait_until_up().end() == 0
 
 
 def test_an_end_in_the_middle_of_the_start_leaves_nothing(home, port):
     up = Up(home, port)
-    assert eventually(lambda: "Starting the database" in up.text, 30)
+    assert eventually(lambda: "Starting the database" in up.text, 60)
     time.sleep(0.5)
     assert up.end() == 0
-    assert not processes_of(home)
+    assert eventually(lambda: not processes_of(home))
