@@ -43,8 +43,12 @@ class Rule:
 
 ALARM = Rule(cap=5.0, growth=3.0, reach=10, baseline=15, least_step=1.0, refuses_slopes=True)
 SUSPICION = Rule(cap=9.0, growth=1.5, reach=3, baseline=3, least_step=0.0, refuses_slopes=False)
-# A suspicion may rest on the newest point alone where it is so many noises off its level.
-FAR_OFF = 5.0
+# A suspicion may rest on the newest points alone, on one even, where they are so many noises off their level,
+# and so many times as far as any point of it was before: a series that throws outliers sets its own mark.
+FAR_OFF = 6.0
+FARTHER = 1.5
+FAR_WINDOW = 50
+FAR_POINTS = 3  # with one more the segmentation sees it in any case
 
 
 def detect(values: Sequence[float]) -> list[int]:
@@ -60,12 +64,22 @@ def suspect(values: Sequence[float]) -> list[int]:
     """The same, earlier and with more false ones: where it is worth measuring again. See `detect`."""
     scaled, sigma = on_scale(values, SUSPICION)
     starts = change_points(scaled, sigma, SUSPICION)
-    newest = len(scaled) - 1
     begin = starts[-1] if starts else 0
-    known = scaled[max(begin, newest - LEVEL_WINDOW) : newest]
-    if len(known) > SUSPICION.baseline and abs(scaled[-1] - np.median(known)) > FAR_OFF * sigma:
-        starts.append(newest)
-    return starts
+    far = far_points(scaled[begin:], sigma)
+    return [*starts, len(scaled) - far] if far else starts
+
+
+def far_points(level: Floats, sigma: float) -> int:
+    """How many of the newest points of a level (n,) are far off, and farther than any before them."""
+    for count in range(FAR_POINTS, 0, -1):
+        known, newest = level[:-count][-FAR_WINDOW:], level[-count:]
+        if len(known) <= SUSPICION.baseline:
+            continue
+        centre = np.median(known)
+        mark = max(FAR_OFF * sigma, FARTHER * float(np.abs(known - centre).max()))
+        if (newest - centre > mark).all() or (centre - newest > mark).all():
+            return count
+    return 0
 
 
 def on_scale(values: Sequence[float], rule: Rule) -> tuple[Floats, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from dashboard.detection.doubts import NO_RATIO, TOO_FEW
-from dashboard.detection.scaling import Scale
+from dashboard.detection.scaling import Scale, median
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Comparison, Verdict
 
@@ -32,7 +32,7 @@ def compare(a: Sequence[float], b: Sequence[float], between: float = 0.0) -> Com
         raise ValueError("samples must be finite")
     scale = Scale.of(np.concatenate([old, new]))
     shifts = np.sort(np.subtract.outer(scale.apply(new), scale.apply(old)).ravel())
-    level = float(np.median(old))
+    level = median(old)
     ratio = scale.ratio(float(np.median(shifts)), level)
     doubts = () if scale.logarithmic else (NO_RATIO,)
     if min(len(old), len(new)) < ENOUGH_SAMPLES:

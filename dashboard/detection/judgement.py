@@ -12,6 +12,7 @@ from dashboard.detection.drift import steps_not_slopes
 from dashboard.detection.levels import ratio_interval, segments, step_between
 from dashboard.detection.readings import Readings, read, repeats_exactly
 from dashboard.detection.relevance import SHORT_HISTORY, exceeds
+from dashboard.detection.scaling import median
 from dashboard.detection.segmentation import Loss, segment
 from dashboard.detection.types import Better, Change, Direction, Series
 
@@ -65,7 +66,7 @@ def drop_irrelevant(starts: list[int], readings: Readings) -> list[int]:
         sizes = [step_size(readings, before, after) for before, after in ranges]
         smallest = int(np.argmin(np.abs(sizes)))
         (a, b), _ = ranges[smallest]
-        ratio = readings.scale.ratio(sizes[smallest], float(np.median(readings.values[a:b])))
+        ratio = readings.scale.ratio(sizes[smallest], median(readings.values[a:b]))
         if exceeds(ratio, readings.floor):
             return starts
         starts = [start for start in starts if start != b]
@@ -85,7 +86,7 @@ def describe(
     (a, b), (_, c) = before, after
     sigma = 0.0 if exact else float(np.median(readings.noise[a:c]))
     step = step_between(readings.scaled[a:b], readings.scaled[b:c], sigma)
-    level = float(np.median(readings.values[a:b]))
+    level = median(readings.values[a:b])
     ratio, low, high = ratio_interval(step, level, readings.scale)
     found = doubts.of_place(series.points, readings.kept[b - 1], readings.kept[b])
     if not readings.scale.logarithmic:
@@ -96,7 +97,7 @@ def describe(
     return Change(
         index=readings.kept[b],
         before=level,
-        after=float(np.median(readings.values[b:c])),
+        after=median(readings.values[b:c]),
         ratio=ratio,
         low=low,
         high=high,

@@ -11,6 +11,11 @@ from dashboard.detection.segmentation import Floats
 LARGEST = 1e12  # in units of the typical magnitude; what lies beyond is only known to be far away
 
 
+def median(values: Floats) -> float:
+    """The median of values (n,) of any finite size: half of each is taken, so that two never overflow."""
+    return 2.0 * float(np.median(values / 2.0))
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """Logarithms where all values have one sign, because noise and steps are shares of the level.
@@ -33,7 +38,7 @@ class Scale:
         if len(signs) == 1 and signs[0] != 0:
             return cls(magnitude=1.0, sign=float(signs[0]))
         sizes = np.abs(values[values != 0])
-        return cls(magnitude=float(np.median(sizes)) if len(sizes) else 1.0, sign=0.0)
+        return cls(magnitude=median(sizes) if len(sizes) else 1.0, sign=0.0)
 
     def apply(self, values: Floats) -> Floats:
         """Values (n,) on the scale, in their order."""

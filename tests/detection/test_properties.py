@@ -1,0 +1,88 @@
+"""What holds for any finite input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+
+from dashboard.detection import Point, Series, compare, detect, judge, suspect
+from tests.detection.builders import noise, series, step
+
+CASES = 10_000
+TAILS = np.array([0.0, -0.0, 1e-320, -1e-300, 1e300, -1e308, 1.7e308, 1.0, -1.0])
+
+
+def nasty(rng, n):
+    """Values of one of the kinds that break numerics: huge, tiny, signed, rounded, heavy-tailed, constant."""
+    kind = rng.integers(6)
+    if kind == 0:
+        return rng.choice(TAILS, n)
+    if kind == 1:
+        return rng.standard_cauchy(n) * 10.0 ** rng.integers(-200, 200)
+    if kind == 2:
+        return np.round(rng.normal(3, 1, n))
+    if kind == 3:
+        return np.exp(rng.normal(0, 100, n))
+    if kind == 4:
+        return np.full(n, rng.choice(TAILS))
+    return rng.choice([1.0, 1.1], n) * rng.choice([1.0, 50.0], n, p=[0.95, 0.05])
+
+
+@pytest.mark.parametrize("function", [detect, suspect])
+def test_any_finite_values_have_an_ascending_answer(function):
+    rng = np.random.default_rng(11)
+    for _ in range(CASES // 2):
+        values = nasty(rng, int(rng.integers(0, 30)))
+        found = function(values)
+        assert found == sorted(set(found))
+        assert all(0 < i < len(values) for i in found)
+
+
+@pytest.mark.parametrize("kind", ["time", "rate", "memory", "utilization", "counter", "quality"])
+def test_any_finite_series_has_finite_changes(kind):
+    rng = np.random.default_rng(13)
+    for _ in range(200):
+        rows = nasty(rng, 3 * int(rng.integers(0, 30))).reshape(-1, 3)
+        points = [Point(float(np.median(row)), tuple(row), bool(rng.random() < 0.1)) for row in rows]
+        for change in judge(Series(points, "lower", kind, exact=bool(rng.integers(2)))):
+            assert all(math.isfinite(x) for x in astuple(change)[:6])
+            assert change.low <= change.ratio <= change.high
+            assert 0 <= change.confidence <= 1
+
+
+def test_any_finite_groups_compare():
+    rng = np.random.default_rng(17)
+    for _ in range(500):
+        result = compare(nasty(rng, 6), nasty(rng, 5))
+        assert all(math.isfinite(x) for x in (result.ratio, result.low, result.high))
+
+
+@pytest.mark.parametrize("factor", [1e-200, 3.0, 1e200])
+def test_the_unit_does_not_matter(factor):
+    values = np.repeat([1.0, 1.2, 0.9], 30) * noise(90, 0.02)
+    assert detect(values * factor) == detect(values) == [30, 60]
+
+
+def test_up_and_down_are_the_same():
+    values = np.repeat([1.0, 1.2, 0.9], 30) * noise(90, 0.02)
+    assert detect(1 / values) == detect(-values) == detect(values)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_change_stays_while_points_arrive(seed):
+    values = step(25, 40, 1.15) * noise(65, 0.015, seed)
+    found = [tuple(c.index for c in judge(series(values[:n]))) for n in range(28, 66)]
+    assert set(found) == {(25,)}
+
+
+def test_a_change_stays_when_the_history_stops_being_short():
+    values = step(10, 20, 1.3) * noise(30, 0.03, seed=4)
+    assert {tuple(c.index for c in judge(series(values[:n]))) for n in range(12, 31)} == {(10,)}
+
+
+def test_ten_thousand_points_take_no_time():
+    values = np.repeat([1.0, 1.05, 1.1, 1.15], 2500) * noise(10_000, 0.01)
+    assert detect(values) == [2500, 5000, 7500]
