@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
+from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard.models import Project, SeriesLatest
-from dashboard.pages.paging import page_of
+from dashboard.models import Project, Run, SeriesLatest
+from dashboard.pages.paging import page_of, whole_number
 from dashboard.querysets import projects, regressions, runs, series
 
 MOST_REGRESSIONS = 8
@@ -22,7 +23,15 @@ PROJECTS = 20
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
     page = page_of(request, projects.at_a_glance(), PROJECTS)
-    context = {**_needs(), **_work(), "page": page, "projects": _lines(list(page))}
+    lines = _lines(list(page))
+    active = _active()
+    context = {
+        **_needs(),
+        "active": active,
+        "live": bool(active) or any(line["project"].measured_at is None for line in lines),
+        "page": page,
+        "projects": lines,
+    }
     return render(request, "overview.html", context)
 
 
@@ -46,8 +55,17 @@ def _needs() -> dict[str, Any]:
     return {**found, **more, "quiet": quiet}
 
 
-def _work() -> dict[str, Any]:
-    return {"active": list(runs.active()[:MOST_RUNS])}
+@require_safe
+def work(request: HttpRequest) -> HttpResponseBase:
+    """The active runs alone, asked for again and again; the whole page, once there are more or fewer."""
+    active = _active()
+    if len(active) != whole_number(request, "seen", 0, MOST_RUNS):
+        return HttpResponseClientRefresh()
+    return render(request, "fragments/work.html", {"active": active, "live": True})
+
+
+def _active() -> list[Run]:
+    return list(runs.active()[:MOST_RUNS])
 
 
 def _lines(shown: list[Project]) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
         "rows": rows,
         "regressions": list(regressions.open_ones().filter(project=shown)[:FEW]),
         "runs": newest,
-        "live": _live(newest),
+        "live": _live(shown, newest),
         "commits": _commits(projects.commits(shown)[:FEW]),
         "triggers": list(projects.triggers(shown)[:5]),
         "benchmarks": projects.benchmarks(shown),
@@ -63,17 +63,18 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def live_runs(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The newest runs alone: asked for again and again while one of them is active."""
+    """The newest runs alone: asked for again and again while one of them is active
+    or a trigger is about to become runs."""
     shown = get_object_or_404(Project, slug=slug)
     newest = list(runs.of_project(shown)[:FEW])
-    if not _live(newest):
+    if not _live(shown, newest):
         # The last one has ended: its values are in the tables of the whole page.
         return HttpResponseClientRefresh()
     return render(request, "fragments/live_runs.html", {"project": shown, "runs": newest, "live": True})
 
 
-def _live(shown: list[Run]) -> bool:
-    return any(run.state not in Run.TERMINAL for run in shown)
+def _live(shown: Project, newest: list[Run]) -> bool:
+    return any(run.state not in Run.TERMINAL for run in newest) or projects.awaits_runs(shown)
 
 
 @require_safe

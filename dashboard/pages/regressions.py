@@ -26,8 +26,10 @@ def regressions(request: HttpRequest) -> HttpResponse:
     project = request.GET.get("project", "")
     if state not in read.FILTERS:
         raise Http404(f"state must be one of {', '.join(read.FILTERS)}.")
-    page = page_of(request, read.inbox(state, project), LONG)
     slugs = list(Project.objects.values_list("slug", flat=True))
+    if project and project not in slugs:
+        raise Http404("There is no project of that name.")
+    page = page_of(request, read.inbox(state, project), LONG)
     context = {
         "page": page,
         "regressions": list(page),

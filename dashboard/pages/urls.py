@@ -4,6 +4,7 @@ from dashboard.pages import accounts, overview, project, regressions, run, serie
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
+    path("work/", overview.work, name="work"),
     path("projects/<slug:slug>/", project.project, name="project"),
     path("projects/<slug:slug>/runs/", project.run_list, name="project-runs"),
     path("projects/<slug:slug>/live-runs/", project.live_runs, name="project-live-runs"),

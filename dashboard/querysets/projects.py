@@ -73,6 +73,11 @@ def triggers(project: Project) -> QuerySet[Trigger]:
     return found.annotate(run_count=Count("runs")).order_by("-received_at", "-pk")
 
 
+def awaits_runs(project: Project) -> bool:
+    """Has a trigger come in that isn't resolved yet? Its runs are about to appear."""
+    return Trigger.objects.filter(project=project, state=Trigger.State.RECEIVED).exists()
+
+
 def silent_machines(now: datetime) -> QuerySet[Machine]:
     seen = Machine.objects.filter(seen_at__lt=now - SILENT, seen_at__gt=now - FORGOTTEN)
     return seen.select_related("pool").order_by("-seen_at")

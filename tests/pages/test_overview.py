@@ -71,3 +71,21 @@ def test_what_is_being_measured_shows_its_progress(client: Client) -> None:
     found = builders.project()
     builders.run(builders.commits(found, 1)[0], builders.case(found), Run.State.MEASURING, progress=0.43)
     assert 'value="0.43"' in page(client)
+
+
+def test_active_runs_are_asked_for_again_until_their_number_changes(client: Client) -> None:
+    found = builders.project()
+    run = builders.run(builders.commits(found, 1)[0], builders.case(found), Run.State.MEASURING)
+    assert 'hx-get="/work/?seen=1"' in page(client)
+    assert f"#{run.pk}" in page(client, "/work/?seen=1")
+    assert client.get("/work/?seen=0")["HX-Refresh"] == "true"
+
+
+def test_a_quiet_overview_asks_for_nothing(client: Client) -> None:
+    builders.history()
+    assert "hx-get" not in page(client)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-1", "one", "1\x00", "²"])
+def test_a_number_that_is_none_is_refused(client: Client, number: str) -> None:
+    assert client.get("/work/", {"seen": number}).status_code == 404

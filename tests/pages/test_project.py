@@ -92,6 +92,15 @@ def test_runs_refresh_themselves_while_one_is_active(client: Client) -> None:
     assert client.get("/projects/snake/live-runs/")["HX-Refresh"] == "true"
 
 
+def test_a_project_waits_for_the_runs_of_a_trigger(client: Client) -> None:
+    found = builders.project()
+    trigger = Trigger.objects.create(project=found, source="web")
+    assert "the repository is being read" in page(client, "/projects/snake/")
+    assert client.get("/projects/snake/live-runs/").status_code == 200
+    Trigger.objects.filter(pk=trigger.pk).update(state="refused")
+    assert client.get("/projects/snake/live-runs/")["HX-Refresh"] == "true"
+
+
 def test_long_lists_have_pages_and_keep_the_newest_first(client: Client) -> None:
     builders.commits(builders.project(), 50)
     newest = Commit.objects.get(position=49).short

@@ -19,6 +19,7 @@ Assert = Callable[[int], Any]
 # For who is not signed in; a session adds two.
 PAGES = {
     "/": 10,
+    "/work/?seen={shown}": 1,
     "/projects/snake/": 11,
     "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 2,
@@ -50,7 +51,13 @@ def fill(count: int) -> dict[str, int]:
         builders.run(bad, case, Run.State.FAILED, failure="crash", quick=True)
         active = builders.run(bad, builders.case(bad.project, "walker", n=number), Run.State.MEASURING)
     done = Run.objects.filter(state="done").latest("pk")
-    return {"series": series.pk, "run": done.pk, "active": active.pk, "regression": regression.pk}
+    return {
+        "series": series.pk,
+        "run": done.pk,
+        "active": active.pk,
+        "regression": regression.pk,
+        "shown": min(count - 1, 6),
+    }
 
 
 @pytest.mark.parametrize("count", [3, 30])

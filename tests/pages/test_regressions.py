@@ -72,6 +72,16 @@ def test_an_unknown_state_is_refused_with_the_known_ones(client: Client) -> None
     assert "state must be one of open, suspected" in answer.content.decode()
 
 
+@pytest.mark.parametrize("name", ["nobody", "a\x00b"])
+def test_an_unknown_project_is_refused(client: Client, name: str) -> None:
+    assert client.get("/regressions/", {"project": name}).status_code == 404
+
+
+def test_there_is_no_page_of_an_unknown_regression(client: Client) -> None:
+    assert client.get("/regressions/7/").status_code == 404
+    assert client.get(f"/regressions/{10**30}/").status_code == 404
+
+
 def test_a_regression_is_told_in_words(client: Client, regression: Regression) -> None:
     shown = page(client, f"/regressions/{regression.pk}/")
     for part in (
