@@ -13,7 +13,7 @@ from dashboard.detection.levels import ratio_interval, segments, step_between
 from dashboard.detection.readings import Readings, read, repeats_exactly
 from dashboard.detection.relevance import SHORT_HISTORY, exceeds
 from dashboard.detection.scaling import median
-from dashboard.detection.segmentation import Loss, segment
+from dashboard.detection.segmentation import Floats, Loss, segment
 from dashboard.detection.types import Better, Change, Direction, Series
 
 FEWEST_POINTS = 4  # two of each level
@@ -63,19 +63,25 @@ def drop_irrelevant(starts: list[int], readings: Readings) -> list[int]:
     """Starts without steps below the effect floor: the smallest goes first, and its levels become one."""
     while starts:
         ranges = list(pairwise(segments(starts, len(readings.values))))
-        sizes = [step_size(readings, before, after) for before, after in ranges]
-        smallest = int(np.argmin(np.abs(sizes)))
-        (a, b), _ = ranges[smallest]
-        ratio = readings.scale.ratio(sizes[smallest], median(readings.values[a:b]))
-        if exceeds(ratio, readings.floor):
+        sizes = [abs(step_size(readings.scaled, before, after)) for before, after in ranges]
+        smallest = int(np.argmin(sizes))
+        if is_relevant(readings, *ranges[smallest]):
             return starts
-        starts = [start for start in starts if start != b]
+        starts = [start for start in starts if start != ranges[smallest][1][0]]
     return starts
 
 
-def step_size(readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> float:
-    """The difference of two levels on the judging scale."""
-    old, new = (readings.scaled[a:b] for a, b in (before, after))
+def is_relevant(readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> bool:
+    """True where the step between two levels reaches both parts of the effect floor."""
+    level = median(readings.values[before[0] : before[1]])
+    ratio = readings.scale.ratio(step_size(readings.scaled, before, after), level)
+    difference = abs(step_size(readings.values / 2, before, after))
+    return exceeds(ratio, readings.floor) and difference >= readings.least / 2
+
+
+def step_size(values: Floats, before: tuple[int, int], after: tuple[int, int]) -> float:
+    """The difference of two levels of values (n,), half-open ranges of them."""
+    old, new = (values[a:b] for a, b in (before, after))
     return float(np.median(new) - np.median(old))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dashboard.detection import noise
 from dashboard.detection.relevance import EFFECT_FLOORS
-from dashboard.detection.scaling import Scale
+from dashboard.detection.scaling import Scale, median
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Kind, Point, Series
 
@@ -27,7 +27,8 @@ class Readings:
     """The untainted points of a series, n of them.
 
     `kept` (n,) are their positions and `values` (n,) are in the metric's unit. What is judged is
-    `scaled` (n,), with its `noise` (n,), on the judging scale. `floor` is the effect floor, a fraction.
+    `scaled` (n,), with its `noise` (n,), on the judging scale. `floor` is the effect floor, a fraction;
+    `least` is the smallest relevant difference in the metric's unit.
     """
 
     kept: tuple[int, ...]
@@ -36,6 +37,7 @@ class Readings:
     noise: Floats
     scale: Scale
     floor: float
+    least: float
 
 
 def read(series: Series) -> Readings:
@@ -45,12 +47,16 @@ def read(series: Series) -> Readings:
     points = [series.points[i] for i in kept]
     values = np.array([point.value for point in points], dtype=np.float64)
     scale = Scale.of(np.array([v for point in points for v in (point.value, *point.samples)]))
-    floor = EFFECT_FLOORS[series.kind].at(len(points))
+    effect = EFFECT_FLOORS[series.kind]
+    floor = effect.at(len(points))
     scaled = scale.apply(np.array([judged_value(point, series) for point in points], dtype=np.float64))
     samples = [scale.apply(np.array(point.samples)) for point in points]
-    least = FLOOR_TO_NOISE * float(np.log1p(floor))
+    smallest = scale.step(effect.least, median(values)) if len(values) else 0.0
+    least = FLOOR_TO_NOISE * max(float(np.log1p(floor)), smallest)
     error = noise.error_of_best if series.kind in DISTURBED_KINDS else noise.error_of_median
-    return Readings(kept, values, scaled, noise.of_points(scaled, samples, error, least), scale, floor)
+    return Readings(
+        kept, values, scaled, noise.of_points(scaled, samples, error, least), scale, floor, effect.least
+    )
 
 
 def judged_value(point: Point, series: Series) -> float:

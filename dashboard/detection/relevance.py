@@ -12,10 +12,14 @@ SHORT_HISTORY = 20  # points; below it a series has not yet shown how it wanders
 
 @dataclass(frozen=True, slots=True)
 class EffectFloor:
-    """The smallest relevant step, as a fraction of the level, in a short and in a long history."""
+    """The smallest relevant step, as a fraction of the level, in a short and in a long history.
+
+    It is also `least` in the kind's unit: growth that hovers around zero has no level to be a fraction of.
+    """
 
     short: float
     long: float
+    least: float = 0.0
 
     def at(self, points: int) -> float:
         """The floor for a history of so many points; it falls as the history teaches the noise."""
@@ -27,7 +31,7 @@ class EffectFloor:
 EFFECT_FLOORS: dict[Kind, EffectFloor] = {
     "time": EffectFloor(short=0.10, long=0.03),
     "rate": EffectFloor(short=0.09, long=0.03),  # 1 / 1.10: the same step as +10 % of time
-    "memory": EffectFloor(short=0.05, long=0.02),
+    "memory": EffectFloor(short=0.05, long=0.02, least=2.0**20),  # bytes, or bytes per 1000 steps
     "utilization": EffectFloor(short=0.10, long=0.05),
     "counter": EffectFloor(short=0.05, long=0.05),
     "quality": EffectFloor(short=0.20, long=0.10),

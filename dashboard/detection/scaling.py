@@ -47,6 +47,12 @@ class Scale:
         with np.errstate(over="ignore"):
             return np.asarray(np.clip(values / self.magnitude, -LARGEST, LARGEST), dtype=np.float64)
 
+    def step(self, difference: float, level: float) -> float:
+        """A `difference` in the metric's unit (not negative) from a level of either sign, on this scale."""
+        size = abs(level) if self.logarithmic else self.magnitude
+        share = LARGEST if difference > LARGEST * size else difference / size
+        return float(np.log1p(share)) if self.logarithmic else share
+
     def ratio(self, step: float, before: float) -> float:
         """The ratio after / before of a `step` on this scale.
 

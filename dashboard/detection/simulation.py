@@ -15,6 +15,7 @@ NEUTRAL_FIRST = 4
 GAP = 3  # a planted commit and two neutral ones
 REPETITIONS = 3
 MAD_TO_SIGMA = 1.4826
+MEMORY_BYTES = 3e8
 
 Disturbance = Literal["none", "bursts", "contention"]
 
@@ -56,7 +57,7 @@ def time_history(rng: np.random.Generator, noise: float, disturbance: Disturbanc
     steps = [rng.uniform(1.25, 1.40), rng.uniform(1.60, 2.50), 1 / rng.uniform(1.25, 2.0)]
     rng.shuffle(steps)
     seconds = noisy(rng, levels(at, steps), noise) * slowdown(rng, disturbance)
-    size = noisy(rng, levels([memory], [rng.uniform(1.20, 1.30)]), min(noise, 0.005))
+    size = MEMORY_BYTES * noisy(rng, levels([memory], [rng.uniform(1.20, 1.30)]), min(noise, 0.005))
     return History(series_of(seconds, "time"), tuple(at)), History(series_of(size, "memory"), (memory,))
 
 

@@ -53,12 +53,12 @@ def test_a_step_below_the_floor_is_not_relevant():
 
 
 def test_memory_has_a_lower_floor_than_time():
-    assert indices(step(5, 5, 1.06), kind="memory") == [5]
+    assert indices(3e8 * step(5, 5, 1.06), kind="memory") == [5]
 
 
 def test_two_small_steps_that_add_up_are_one_change():
     values = np.concatenate([np.ones(5), np.full(3, 1.03), np.full(5, 1.065)])
-    assert len(indices(values, kind="memory")) == 1
+    assert len(indices(3e8 * values, kind="memory")) == 1
 
 
 def test_drift_below_the_floor_is_no_change():
@@ -125,7 +125,7 @@ def test_a_counter_that_differs_between_repetitions_is_noisy():
 
 
 def test_growth_around_zero_has_no_ratio_but_a_change():
-    values = [0.0, 10.0, -10.0, 5.0, 0.0, 900.0, 905.0, 890.0]
+    values = [0.0, 10.0, -10.0, 5.0, 0.0, 9e6, 9.05e6, 8.9e6]
     (change,) = judge(series(values, kind="memory"))
     assert change.index == 5
     assert math.isfinite(change.ratio)
@@ -152,3 +152,7 @@ def test_rates_are_judged_by_their_best_repetition():
     calm, disturbed = (100.0, 99.0, 100.0), (101.0, 70.0, 60.0)
     points = [Point(float(np.median(s)), s) for s in [calm] * 6 + [disturbed] * 3]
     assert judge(Series(points, "higher", "rate")) == []
+
+
+def test_growth_by_a_few_pages_is_not_relevant():
+    assert indices([0, 0, 0, 4096, 0, 0, 8192, 8192, 8192, 8192], kind="memory") == []
