@@ -5,7 +5,7 @@ from dashboard.runs.errors import Busy, LeaseLost, RunError, WrongState
 from dashboard.runs.machines import machine_seen, part_seen
 from dashboard.runs.requests import request, request_all
 from dashboard.runs.resolving import resolve_trigger
-from dashboard.runs.sweeping import requeue_lost, ring_waiting, send_unjudged, send_unresolved, sweep
+from dashboard.runs.sweeping import release, requeue_lost, ring_waiting, send_unjudged, send_unresolved, sweep
 from dashboard.runs.transitions import advance, cancel, claim, fail, finish, heartbeat, held
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "held",
     "machine_seen",
     "part_seen",
+    "release",
     "request",
     "request_all",
     "requeue_lost",

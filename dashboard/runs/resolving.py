@@ -124,8 +124,9 @@ def _carry_out(trigger: Trigger, plan: Plan) -> list[int]:
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
             return []
         commits = _commits(trigger.project, [facts for facts, _ in plan.wanted])
+        cases = _cases(trigger.project, plan)
         wanted = [
-            (commits[facts.hash], _case(trigger.project, benchmark, case), benchmark)
+            (commits[facts.hash], cases[benchmark.name, case.key], benchmark)
             for facts, benchmarks in plan.wanted
             for benchmark in benchmarks
             for case in benchmark.cases
@@ -169,10 +170,18 @@ def _check_keys(benchmark: Benchmark, facts: Facts) -> Benchmark:
     return benchmark
 
 
-def _case(project: Project, benchmark: Benchmark, case: manifests.Case) -> Case:
-    return Case.objects.get_or_create(
-        project=project, benchmark=benchmark.name, key=case.key, defaults={"params": dict(case.params)}
-    )[0]
+def _cases(project: Project, plan: Plan) -> dict[tuple[str, str], Case]:
+    """By benchmark and key, made where they are new."""
+    benchmarks = [benchmark for _, chosen in plan.wanted for benchmark in chosen]
+    rows = {
+        (benchmark.name, case.key): Case(
+            project=project, benchmark=benchmark.name, key=case.key, params=dict(case.params)
+        )
+        for benchmark in benchmarks
+        for case in benchmark.cases
+    }
+    Case.objects.bulk_create([rows[key] for key in sorted(rows)], ignore_conflicts=True)
+    return {(case.benchmark, case.key): case for case in project.cases.all()}
 
 
 def _unmeasured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tuple[Commit, Case, Benchmark]]:

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import transaction
-from django.db.models import Count, Q
-from django.db.models.functions import Now
+from django.db.models import Count, F, Q
+from django.db.models.functions import Greatest, Now
 
 from dashboard import dispatch
 from dashboard.models import Run, Trigger
@@ -52,6 +52,23 @@ def requeue_lost() -> int:
             activity="",
         )
     return given_up + again
+
+
+def release(machine: str) -> int:
+    """Request again, at once, what a machine held when its site was stopped; that costs no attempt. How many.
+
+    For a start of the site alone: no worker of the machine lives that could still hold a run.
+    """
+    held = Run.objects.filter(state__in=Run.HELD, machine__name=machine)
+    return held.update(
+        state=Run.State.REQUESTED,
+        attempt=Greatest(F("attempt") - 1, 0),
+        lease=RandomUUID(),
+        lease_until=None,
+        machine=None,
+        progress=0,
+        activity="",
+    )
 
 
 def ring_waiting() -> None:

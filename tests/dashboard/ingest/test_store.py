@@ -2,18 +2,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from paceline.manifest import Benchmark
 from pytest_django import DjangoAssertNumQueries
 
 from dashboard import dispatch, ingest, runs
 from dashboard.ingest import BadDocument
-from dashboard.models import Document, Metric, Point, Run, Series, Telemetry
+from dashboard.models import Case, Commit, Document, Metric, Point, Run, Series, SeriesLatest, Telemetry
 from dashboard.runs import Assignment, LeaseLost, WrongState
 from tests.dashboard import documents
 from tests.dashboard.documents import data, metric
+from tests.dashboard.ingest.conftest import Storing
 
 pytestmark = pytest.mark.django_db
 MANY = [
@@ -143,3 +147,36 @@ def test_three_hundred_metrics_take_tens_of_milliseconds(
     spent = time.perf_counter() - began
     # About 0.06 s on two cores; the bound leaves room for a busy machine.
     assert spent < 0.6
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_was_measured_twice_has_one_document(run: Run, storing: Storing) -> None:
+    lost = storing(run)
+    Run.objects.update(lease_until="2020-01-01T00:00:00Z")
+    runs.requeue_lost()
+    ingest.store(storing(run), data(throughput=2.0))
+    with pytest.raises(LeaseLost):
+        ingest.store(lost, data(throughput=1.0))
+    assert Document.objects.count() == 1
+    assert Point.objects.get(series__metric__name="throughput").value == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_documents_at_once_do_not_disturb_each_other(
+    make_commit: Callable[[int], Commit], case: Case, benchmark: Benchmark, storing: Storing
+) -> None:
+    held = [storing(runs.request(make_commit(position), case, benchmark)) for position in range(4)]
+
+    def store(assignment: Assignment) -> None:
+        try:
+            ingest.store(assignment, data(throughput=float(assignment.run_id)))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        # Each of them twice, as after an answer that got lost.
+        list(threads.map(store, [*held, *held]))
+    assert Document.objects.count() == 4
+    assert Metric.objects.count() == 4
+    latest = SeriesLatest.objects.get(series__metric__name="throughput")
+    assert latest.recent == [float(assignment.run_id) for assignment in held]
