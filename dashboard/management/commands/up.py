@@ -16,6 +16,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 from django.db import connections
 
+from dashboard import runs
 from dashboard.management import first_project
 from dashboard.repositories import RepositoryError
 from dashboard.services import ServiceError
@@ -92,6 +93,8 @@ class Command(BaseCommand):
         self.stdout.write("  Ctrl-C ends it.\n\n")
         if os.getuid() == 0:
             self.stdout.write("Measured code runs as root here; an account of its own is safer.")
+        # What a stopped or killed site was measuring begins anew now, not after its lease.
+        runs.release(settings.PACELINE_MACHINE)
         for name in commands(site):
             if name != "web":
                 supervisor.start(program(name, site))
@@ -102,11 +105,11 @@ class Command(BaseCommand):
     def measure_this_checkout(self) -> None:
         """So that a newcomer sees a real run appear, progress, and turn into charts."""
         try:
-            runs = first_project.request()
+            requested = first_project.request()
         except (TriggerError, RepositoryError) as error:
             self.stdout.write(f"This checkout isn't measured: {error}")
             return
-        for run in runs:
+        for run in requested:
             address = f"{settings.PACELINE_URL}{run.get_absolute_url()}"
             self.stdout.write(
                 f"Measuring {run.case} at {run.commit.short}, the newest commit here: {address}"

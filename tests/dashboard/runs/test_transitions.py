@@ -35,6 +35,14 @@ def test_a_run_goes_its_way(run: Run, assignment: Assignment) -> None:
     assert None not in (run.claimed_at, run.measuring_at, run.finished_at)
 
 
+def test_what_a_stopped_site_held_is_requested_at_once(run: Run, assignment: Assignment) -> None:
+    runs.advance(assignment, "preparing")
+    assert (runs.release("gpu-2"), runs.release("gpu-1")) == (0, 1)
+    run.refresh_from_db()
+    assert (run.state, run.attempt, run.machine) == ("requested", 0, None)
+    assert not runs.heartbeat(assignment)
+
+
 @pytest.mark.parametrize("state", ["measuring", "storing"])
 def test_no_state_is_left_out(assignment: Assignment, state: str) -> None:
     with pytest.raises(WrongState, match="is claimed and so can't"):
