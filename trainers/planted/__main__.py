@@ -27,8 +27,8 @@ def describe(entry: Sized, commit: str) -> dict[str, Any]:
 
 
 def say(sentence: str) -> None:
-    """Tell the person at the terminal how far it is."""
-    print(sentence, file=sys.stderr)
+    """Tell whoever waits how far it is; standard output is for the answer."""
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -36,12 +36,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m trainers.planted", description=__doc__)
     parser.add_argument("--repository", type=Path, required=True, help="folder to make; empty, if it exists")
     parser.add_argument("--seed", type=int, help="draws positions, order and sizes; random by default")
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing for people")
+    parser.add_argument("--json", action="store_true", help="print the answer on one line")
     args = parser.parse_args()
     seed = random.SystemRandom().randrange(2**32) if args.seed is None else args.seed
     try:
         claim(args.repository)
-        history = build(seed, (lambda _: None) if args.json else say)
+        history = build(seed, say)
         commits = create(args.repository, history.commits)
     except RepositoryError as error:
         sys.exit(f"planted: {error}")

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from contextlib import nullcontext
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
+
+from dashboard import services, triggers
+from dashboard.management import demonstration
+from dashboard.management.base import SiteCommand
+from dashboard.management.commands.trigger import progress
+from dashboard.management.demonstration import Built, DemonstrationError
+from dashboard.management.progress import Bar
+from dashboard.models import Project, Run
+from dashboard.projects import ProjectError, add_project
+from dashboard.triggers import TriggerError
+
+LOOK_SECONDS = 0.5
+MOST_SEED = 2**32 - 1
+# A run that is stored is judged within seconds; the sweep sends what was lost on the way again.
+JUDGEMENT_SECONDS = 180.0
+
+
+class Command(SiteCommand):
+    help = (
+        "See on real code what Paceline finds: build a git repository of real training code with planted "
+        "changes of speed and memory, add it as a new project, measure its 16 commits, and print what was "
+        "planted beside what was found. With --wait it takes about ten minutes on two cores. "
+        "Example: manage.py demo --wait"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--wait",
+            action="store_true",
+            help="wait until all is measured and judged, with services started for as long as that takes "
+            "where none run; the exit status is 1 if a run failed",
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+        parser.add_argument(
+            "--seed", metavar="N", help="draws what is planted, where and how large (default: random)"
+        )
+
+    def perform(self, **options: Any) -> None:
+        seed = parse_seed(options["seed"])
+        with services.running(settings) if options["wait"] else nullcontext():
+            project, built, ids = self.set_up(seed)
+            if options["wait"]:
+                wait_for(ids)
+            result = demonstration.report(project, built)
+        self.print(result, options["json"], options["wait"])
+        bad = [run for run in result["runs"] if run["state"] in (Run.State.FAILED, Run.State.CANCELLED)]
+        if bad:
+            raise CommandError(
+                f"{len(bad)} of {len(ids)} runs failed or were cancelled; the first: {bad[0]['reason']}"
+            )
+
+    def set_up(self, seed: int) -> tuple[Project, Built, list[int]]:
+        """Build the repository, register it and request all its commits, the oldest first."""
+        slug = demonstration.free_slug(seed)
+        with Bar() as bar:
+            bar.show(0, "Building a repository of training code")
+            try:
+                built = demonstration.build(demonstration.folder(slug), seed, bar.show)
+                project = add_project(slug, str(built.repository))
+                asked = triggers.revisions(last=len(built.commits))
+                _, ids = triggers.from_command(project, asked)
+            except (DemonstrationError, ProjectError, TriggerError) as error:
+                raise CommandError(str(error)) from error
+            bar.show(1, f"Project {slug}: {len(ids)} runs requested")
+        return project, built, ids
+
+    def print(self, result: dict[str, Any], as_json: bool, waited: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(result, indent=2))
+            return
+        self.stdout.write(f"Project {result['project']}: {result['address']}")
+        if not waited:
+            self.stdout.write(f"{len(result['runs'])} runs are requested; the page shows what they find.")
+            return
+        self.stdout.write("\n".join(demonstration.table(result)))
+
+
+def parse_seed(text: str | None) -> int:
+    if text is None:
+        return secrets.randbelow(1_000_000)
+    if not (text.isascii() and text.isdigit() and int(text) <= MOST_SEED):
+        raise CommandError(f"--seed is {text!r}, must be a whole number from 0 to {MOST_SEED}.")
+    return int(text)
+
+
+def wait_for(ids: list[int]) -> None:
+    """Until every run has ended and every stored one is judged."""
+    start = time.monotonic()
+    with Bar() as bar:
+        while True:
+            runs = list(Run.objects.filter(pk__in=ids).select_related("case", "commit").order_by("pk"))
+            fraction, text = progress(runs)
+            bar.show(fraction, f"{text}; {clock(fraction, time.monotonic() - start)}")
+            if all(run.state in Run.TERMINAL for run in runs):
+                break
+            time.sleep(LOOK_SECONDS)
+        wait_for_judgement(ids, bar)
+
+
+def wait_for_judgement(ids: list[int], bar: Bar) -> None:
+    deadline = time.monotonic() + JUDGEMENT_SECONDS
+    while True:
+        left = Run.objects.filter(pk__in=ids, state=Run.State.DONE, judged_at=None).count()
+        bar.show(1, f"{left} runs are still to be judged" if left else "all runs are measured and judged")
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            raise CommandError(
+                f"{left} runs are measured but weren't judged: look into the service worker's log."
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def clock(fraction: float, seconds: float) -> str:
+    """How long it has taken, and how much longer it will at this pace."""
+    spent = f"{minutes(seconds)} gone"
+    if fraction < 0.02:
+        return spent
+    return f"{spent}, about {minutes(seconds * (1 - fraction) / fraction)} left"
+
+
+def minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

@@ -1,0 +1,226 @@
+"""What `manage.py demo` builds and reports: a repository with planted changes, and what was found in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from dashboard.models import Change, Point, Project, Regression, Run
+from dashboard.regressions.relevance import is_time, size
+
+# Sentences that the builder says on its way, for the progress bar: a few more or fewer do no harm.
+SENTENCES = 8
+
+
+class DemonstrationError(Exception):
+    """The repository can't be built; the message is one sentence for people."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A repository of real training code, and what was planted in it: printed, and read by nothing else."""
+
+    seed: int
+    repository: Path
+    commits: Sequence[str]
+    planted: Sequence[dict[str, Any]]
+
+
+def free_slug(seed: int) -> str:
+    """A name for a project that no other has."""
+    slug = wanted = f"demo-{seed}"
+    number = 1
+    while Project.objects.filter(slug=slug).exists() or folder(slug).exists():
+        number += 1
+        slug = f"{wanted}-{number}"
+    return slug
+
+
+def folder(slug: str) -> Path:
+    """Where a demonstration's repository lies."""
+    home: Path = settings.PACELINE_HOME
+    return home / "demonstrations" / slug
+
+
+def build(repository: Path, seed: int, show: Callable[[float, str], None]) -> Built:
+    """Have the repository built, which measures for half a minute; `show` gets fraction and sentence."""
+    command = [sys.executable, "-m", "trainers.planted", "--json", f"--seed={seed}"]
+    # Its answer goes into a file: two pipes that are read one after the other can block each other.
+    with (
+        tempfile.TemporaryFile() as answer,
+        subprocess.Popen(
+            [*command, f"--repository={repository}"],
+            cwd=settings.CHECKOUT,
+            stdout=answer,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as builder,
+    ):
+        said = ""
+        for number, line in enumerate(builder.stderr or ()):
+            said = line.strip() or said
+            show(min(number / SENTENCES, 0.95), said)
+        if builder.wait():
+            raise DemonstrationError(f"The repository can't be built: {said or builder.returncode}")
+        answer.seek(0)
+        result = json.load(answer)
+    return Built(seed, Path(result["repository"]), result["commits"], result["planted"])
+
+
+def report(project: Project, built: Built) -> dict[str, Any]:
+    """All that the site found, beside what was planted, as plain data."""
+    regressions = list(
+        Regression.objects.filter(project=project)
+        .select_related("first_bad", "last_good", "series__metric", "series__case")
+        .order_by("first_bad__position")
+    )
+    live = [one for one in regressions if one.withdrawn_at is None]
+    return {
+        "seed": built.seed,
+        "project": project.slug,
+        "address": f"{settings.PACELINE_URL}{project.get_absolute_url()}",
+        "repository": str(built.repository),
+        "commits": list(built.commits),
+        "runs": [describe_run(run) for run in runs_of(project)],
+        "planted": list(built.planted),
+        "regressions": [describe(one) for one in live if one.state != Regression.State.REFUTED],
+        "refuted": [describe(one) for one in live if one.state == Regression.State.REFUTED],
+        "withdrawn": [describe(one) for one in regressions if one.withdrawn_at is not None],
+        "improvements": improvements(project),
+    }
+
+
+def runs_of(project: Project) -> Iterable[Run]:
+    return (
+        Run.objects.filter(commit__project=project)
+        .select_related("commit", "case")
+        .order_by("commit__position", "pk")
+    )
+
+
+def describe_run(run: Run) -> dict[str, Any]:
+    return {
+        "id": run.pk,
+        "commit": run.commit.hash,
+        "case": str(run.case),
+        "state": run.state,
+        "reason": run.reason,
+        "tainted": run.tainted,
+        "seconds": took(run),
+    }
+
+
+def took(run: Run) -> float | None:
+    """Seconds from the claim to the end; None where one is missing."""
+    if run.finished_at is None or run.claimed_at is None:
+        return None
+    return (run.finished_at - run.claimed_at).total_seconds()
+
+
+def describe(regression: Regression) -> dict[str, Any]:
+    return {
+        "first_bad": regression.first_bad.hash,
+        "last_good": regression.last_good.hash,
+        "case": str(regression.series.case),
+        "metric": regression.series.metric.name,
+        "phase": regression.phase,
+        "change_percent": rounded(regression.change_percent),
+        "state": regression.state,
+        "suspects": regression.suspects,
+        "address": f"{settings.PACELINE_URL}{regression.get_absolute_url()}",
+    }
+
+
+def improvements(project: Project) -> list[dict[str, Any]]:
+    """One for each commit that made headline series better: that of the step's time, or the largest."""
+    changes = (
+        Change.objects.filter(
+            series__case__project=project,
+            series__headline=True,
+            direction=Change.Direction.IMPROVEMENT,
+        )
+        .select_related("first_bad", "last_good", "series__metric", "series__case")
+        .order_by("position", "pk")
+    )
+    best: dict[int, Change] = {}
+    for change in changes:
+        known = best.get(change.first_bad_id)
+        if known is None or preference(change) > preference(known):
+            best[change.first_bad_id] = change
+    return [
+        {
+            "commit": change.first_bad.hash,
+            "before": change.last_good.hash,
+            "case": str(change.series.case),
+            "metric": change.series.metric.name,
+            "phase": lightened(change),
+            "change_percent": rounded(None if change.ratio is None else 100 * (change.ratio - 1)),
+        }
+        for change in best.values()
+    ]
+
+
+def lightened(change: Change) -> str:
+    """The phase whose own time fell most between the two commits; empty where no phase's did."""
+    series = change.series
+    points = Point.objects.filter(
+        series__case=series.case_id,
+        series__version=series.version,
+        series__pool=series.pool_id,
+        series__quick=series.quick,
+        series__metric__name="phase_self_time",
+        run__commit__in=[change.last_good_id, change.first_bad_id],
+    ).order_by("run_id")
+    saved: dict[str, dict[int, float]] = {}
+    for phase, commit, value in points.values_list("series__phase", "run__commit_id", "value"):
+        saved.setdefault(phase, {})[commit] = value
+    drops = {
+        phase: values[change.last_good_id] - values[change.first_bad_id]
+        for phase, values in saved.items()
+        if len(values) == 2
+    }
+    phase = max(drops, key=lambda phase: drops[phase], default="")
+    return phase if drops.get(phase, 0) > 0 else ""
+
+
+def preference(change: Change) -> tuple[bool, bool, float]:
+    return change.series.metric.name == "step_time", is_time(change.series), size(change)
+
+
+def rounded(percent: float | None) -> float | None:
+    return None if percent is None else round(percent, 1)
+
+
+def table(result: dict[str, Any]) -> list[str]:
+    """The report for people: each planted change beside what was found at its commit, then all else."""
+    lines = [f"{'planted at':<12}{'what':<30}{'size':>8}    found"]
+    found = {one["first_bad"]: one for one in result["regressions"]}
+    found |= {one["commit"]: one for one in result["improvements"] if one["commit"] not in found}
+    for planted in result["planted"]:
+        where = f"{planted['metric']}, {planted['phase']}"
+        answer = in_words(found.pop(planted["commit"], None))
+        lines.append(f"{planted['commit'][:10]:<12}{where:<30}{planted['percent']:>+7.0f}%    {answer}")
+    lines += [f"{commit[:10]:<12}{'nothing':<30}{'':>8}    {in_words(one)}" for commit, one in found.items()]
+    for kind in ("refuted", "withdrawn"):
+        lines += [f"{kind}: {one['first_bad'][:10]} {in_words(one)}" for one in result[kind]]
+    return lines
+
+
+def in_words(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "nothing"
+    percent = found["change_percent"]
+    said = f"{found['metric']} {'from 0' if percent is None else f'{percent:+.0f}%'}"
+    if found.get("phase"):
+        said += f", {found['phase']}"
+    if found.get("suspects"):
+        said += f", {found['suspects'][0]['function']}"
+    return f"{said} ({found['state']})" if "state" in found else said

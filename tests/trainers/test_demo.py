@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dashboard.management import demonstration
+from dashboard.management.commands.demo import clock, parse_seed
+from dashboard.management.demonstration import Built, DemonstrationError
+from dashboard.models import Change, Project, Regression, Run
+from tests.dashboard import factories
+
+MANIFEST = '[benchmarks.snake]\nversion = 1\nscript = "train.py"\nsteps = 10\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path, settings: Any) -> Path:
+    settings.PACELINE_HOME = tmp_path / "home"
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def built(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int, Any], Built]:
+    """In the place of the builder, which measures for half a minute: a repository of two commits."""
+
+    def build(repository: Path, seed: int, show: Callable[[float, str], None]) -> Built:
+        from trainers.planted.repository import create
+
+        show(0.5, "half of it is built")
+        commits = create(
+            repository, [(name, {"paceline.toml": MANIFEST, name: ""}) for name in ("one", "two")]
+        )
+        planted = {"commit": commits[1], "metric": "step_time", "phase": "push", "percent": 31.0}
+        return Built(seed, repository, commits, [planted])
+
+    monkeypatch.setattr(demonstration, "build", build)
+    return build
+
+
+def called(*arguments: str) -> str:
+    said = StringIO()
+    call_command("demo", *arguments, stdout=said)
+    return said.getvalue()
+
+
+@pytest.mark.django_db
+def test_a_new_project_asks_for_every_commit(built: Any) -> None:
+    result = json.loads(called("--json", "--seed", "7"))
+    assert (result["seed"], result["project"]) == (7, "demo-7")
+    assert [run["commit"] for run in result["runs"]] == result["commits"]
+    assert {run.state for run in Run.objects.all()} == {Run.State.REQUESTED}
+    assert result["regressions"] == result["refuted"] == result["improvements"] == []
+
+
+@pytest.mark.django_db
+def test_each_call_makes_a_project_of_its_own(built: Any) -> None:
+    for _ in range(3):
+        called("--seed", "7")
+    assert set(Project.objects.values_list("slug", flat=True)) == {"demo-7", "demo-7-2", "demo-7-3"}
+
+
+@pytest.mark.django_db
+def test_without_json_the_address_is_said(built: Any) -> None:
+    said = called("--seed", "7")
+    assert said.startswith("Project demo-7: http://")
+    assert "2 runs are requested" in said
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("seed", ["x", "-1", "1.5", "4294967296"])
+def test_a_wrong_seed_is_refused(built: Any, seed: str) -> None:
+    with pytest.raises(CommandError, match="must be a whole number from 0 to 4294967295"):
+        called("--seed", seed)
+    assert not Project.objects.exists()
+
+
+def test_a_seed_is_drawn_where_none_is_given() -> None:
+    assert len({parse_seed(None) for _ in range(20)}) > 10
+
+
+@pytest.mark.django_db
+def test_what_the_builder_says_last_is_why_it_failed(home: Path) -> None:
+    taken = demonstration.folder("demo-7")
+    taken.mkdir(parents=True)
+    (taken / "mine").write_text("")
+    with pytest.raises(DemonstrationError, match="is there already and isn't empty"):
+        demonstration.build(taken, 7, lambda _fraction, _text: None)
+
+
+@pytest.mark.django_db
+def test_a_folder_left_behind_is_not_used_again(home: Path) -> None:
+    demonstration.folder("demo-7").mkdir(parents=True)
+    assert demonstration.free_slug(7) == "demo-7-2"
+    shutil.rmtree(home)
+    assert demonstration.free_slug(7) == "demo-7"
+
+
+@pytest.fixture
+def judged(db: None) -> dict[str, Any]:
+    """The report on four commits: the second is slower, the third faster, and one suspicion was refuted."""
+    project = factories.project("demo-1")
+    commits = factories.commits(project, 4)
+    case = factories.case(project, "snake", batch_size=32)
+    phases = [{"push": 0.1, "targets": 0.8}, {"push": 0.5, "targets": 0.8}, {"push": 0.5, "targets": 0.2}]
+    runs = [
+        factories.measured(commit, case, {"step_time": sum(own.values())}, phases={"phase_self_time": own})
+        for commit, own in zip(commits, phases, strict=False)
+    ]
+    series = factories.series(runs[0], "step_time")
+    values = {
+        "project": project,
+        "series": series,
+        "before": 1.0,
+        "after": 1.4,
+        "ratio": 1.4,
+        "phase": "push",
+    }
+    suspects = [{"function": "push", "file": "replay.py"}]
+    values |= {"phase": "push"}
+    Regression.objects.create(**values, last_good=commits[0], first_bad=commits[1], suspects=suspects)
+    Regression.objects.create(**values, last_good=commits[2], first_bad=commits[3], state="refuted")
+    Change.objects.create(
+        series=series, last_good=commits[1], first_bad=commits[2], position=2, confidence=1.0,
+        direction="improvement", before=1.3, after=0.7, ratio=0.54,
+    )  # fmt: skip
+    planted = {"commit": commits[1].hash, "metric": "step_time", "phase": "push", "percent": 38.0}
+    return demonstration.report(
+        project, Built(1, Path("/nowhere"), [commit.hash for commit in commits], [planted])
+    )
+
+
+def test_a_regression_is_told_with_its_range_phase_and_suspects(judged: dict[str, Any]) -> None:
+    (regression,) = judged["regressions"]
+    assert (regression["last_good"], regression["first_bad"]) == tuple(judged["commits"][:2])
+    assert (regression["case"], regression["metric"]) == ("snake[batch_size=32]", "step_time")
+    assert (regression["phase"], regression["change_percent"]) == ("push", 40.0)
+    assert (regression["state"], regression["suspects"][0]["function"]) == ("suspected", "push")
+
+
+def test_what_was_refuted_is_listed_apart(judged: dict[str, Any]) -> None:
+    assert [one["first_bad"] for one in judged["refuted"]] == [judged["commits"][3]]
+
+
+def test_an_improvement_is_told_with_the_phase_that_became_lighter(judged: dict[str, Any]) -> None:
+    (improvement,) = judged["improvements"]
+    assert (improvement["commit"], improvement["before"]) == (judged["commits"][2], judged["commits"][1])
+    assert (improvement["phase"], improvement["change_percent"]) == ("targets", -46.0)
+
+
+def test_the_table_sets_what_was_planted_beside_what_was_found(judged: dict[str, Any]) -> None:
+    lines = demonstration.table(judged)
+    second, third, fourth = (commit[:10] for commit in judged["commits"][1:])
+    assert lines[1].split() == f"{second} step_time, push +38% step_time +40%, push, push (suspected)".split()
+    assert lines[2].split() == f"{third} nothing step_time -46%, targets".split()
+    assert lines[3] == f"refuted: {fourth} step_time +40%, push (refuted)"
+
+
+def test_a_planted_change_that_was_missed_is_in_the_table_too(judged: dict[str, Any]) -> None:
+    lines = demonstration.table({**judged, "regressions": [], "improvements": []})
+    assert lines[1].endswith("+38%    nothing")
+
+
+def test_the_clock_guesses_what_is_left() -> None:
+    assert clock(0.25, 60) == "1:00 gone, about 3:00 left"
+    assert clock(0.0, 5) == "0:05 gone"
