@@ -42,9 +42,11 @@ def schema_tables() -> str:
     from django.apps import apps
 
     parts = []
-    for model in sorted(apps.get_app_config("dashboard").get_models(), key=lambda model: model._meta.db_table):
+    models = apps.get_app_config("dashboard").get_models()
+    for model in sorted(models, key=lambda model: model._meta.db_table):
         summary = " ".join((model.__doc__ or "").split())
-        head = [f"### `{model._meta.db_table}`", "", summary, "", "| column | type | null | |", "|---|---|---|---|"]
+        head = [f"### `{model._meta.db_table}`", "", summary, "", "| column | type | null | |"]
+        head.append("|---|---|---|---|")
         fields = [column(field) for field in model._meta.concrete_fields]
         rules = [f"- unique `{rule.name}`: {', '.join(rule.fields)}" for rule in model._meta.constraints]
         rules += [f"- index `{index.name}`: {', '.join(index.fields)}" for index in model._meta.indexes]

@@ -15,7 +15,7 @@ MEASURED = frozenset({"torch", "psutil", "pynvml"})
 
 @dataclass(frozen=True)
 class Room:
-    """A folder, and the prefixes of dotted names that its files may import beside those of the folder itself."""
+    """A folder, and the prefixes of dotted names that its files may import beside its own."""
 
     folder: str
     package: str
@@ -92,4 +92,4 @@ def is_sibling(root: Path, file: Path, name: str) -> bool:
     The planted history's folder is completed by files of the benchmark that it derives from.
     """
     first = name.split(".")[0]
-    return first not in OURS and "trainers" in file.parts and any(root.glob(f"trainers/*/{first}.py"))
+    return first not in OURS and "trainers" in file.parts and any(root.glob(f"trainers/**/{first}.py"))

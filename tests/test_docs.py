@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
-
 from paceline.metrics import METRICS
+
 from tests.generate_docs import generated
 
 ROOT = Path(__file__).resolve().parent.parent
