@@ -28,6 +28,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     context = {
         **_needs(),
         "active": active,
+        "shown": active[:MOST_RUNS],
         "live": bool(active) or any(line["project"].measured_at is None for line in lines),
         "page": page,
         "projects": lines,
@@ -59,13 +60,16 @@ def _needs() -> dict[str, Any]:
 def work(request: HttpRequest) -> HttpResponseBase:
     """The active runs alone, asked for again and again; the whole page, once there are more or fewer."""
     active = _active()
-    if len(active) != whole_number(request, "seen", 0, MOST_RUNS):
+    if len(active) != whole_number(request, "seen", 0, MOST_RUNS + 1):
         return HttpResponseClientRefresh()
-    return render(request, "fragments/work.html", {"active": active, "live": True})
+    return render(
+        request, "fragments/work.html", {"active": active, "shown": active[:MOST_RUNS], "live": True}
+    )
 
 
 def _active() -> list[Run]:
-    return list(runs.active()[:MOST_RUNS])
+    """One more than is shown, so that the page can say that there are more."""
+    return list(runs.active()[: MOST_RUNS + 1])
 
 
 def _lines(shown: list[Project]) -> list[dict[str, Any]]:

@@ -29,7 +29,8 @@ def of_project(project: Project) -> QuerySet[Run]:
 
 def active() -> QuerySet[Run]:
     """Those that are being worked on, then those that wait."""
-    return listed().exclude(state__in=Run.TERMINAL).order_by("-claimed_at", "-priority", "requested_at")
+    order = (F("claimed_at").desc(nulls_last=True), "-priority", "requested_at", "pk")
+    return listed().exclude(state__in=Run.TERMINAL).order_by(*order)
 
 
 def failed_lately(now: datetime) -> QuerySet[Run]:

@@ -89,3 +89,12 @@ def test_a_quiet_overview_asks_for_nothing(client: Client) -> None:
 @pytest.mark.parametrize("number", ["9" * 5000, "-1", "one", "1\x00", "²"])
 def test_a_number_that_is_none_is_refused(client: Client, number: str) -> None:
     assert client.get("/work/", {"seen": number}).status_code == 404
+
+
+def test_what_is_measured_stands_before_what_waits(client: Client) -> None:
+    found = builders.project()
+    (commit,), case = builders.commits(found, 1), builders.case(found)
+    waiting = builders.run(commit, case, Run.State.REQUESTED)
+    measuring = builders.run(commit, case, Run.State.MEASURING, quick=True)
+    shown = page(client, "/work/?seen=2")
+    assert shown.index(f"#{measuring.pk}<") < shown.index(f"#{waiting.pk}<")
