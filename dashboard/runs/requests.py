@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch
@@ -41,48 +41,54 @@ def request_all(
 ) -> list[Run]:
     """As `request`, for many: all or none, and one bell for each run."""
     where = pool_named(pool or settings.PACELINE_POOL)
+    rows = [
+        _row(commit, case, benchmark, where, quick=quick, priority=priority, trigger=trigger)
+        for commit, case, benchmark in wanted
+    ]
     with transaction.atomic():
-        runs = [
-            _request(commit, case, benchmark, where, quick, priority, trigger)
-            for commit, case, benchmark in wanted
-        ]
+        runs = _made(rows, where, quick)
         if runs:
             dispatch.ring(where.name, len(runs))
     return runs
 
 
-def _request(
+def _row(
     commit: Commit,
     case: Case,
     benchmark: Benchmark,
     pool: Pool,
+    *,
     quick: bool,
     priority: int,
     trigger: Trigger | None,
 ) -> Run:
     measured = benchmark.quickened() if quick else benchmark
-    for left in reversed(range(TRIES)):
-        active = Run.objects.filter(
-            commit=commit, case=case, pool=pool, version=benchmark.version, quick=quick
-        ).exclude(state__in=Run.TERMINAL)
-        found = active.first()
-        if found is not None:
-            return found
-        try:
-            with transaction.atomic():
-                return Run.objects.create(
-                    commit=commit,
-                    case=case,
-                    pool=pool,
-                    version=benchmark.version,
-                    quick=quick,
-                    trigger=trigger,
-                    priority=priority,
-                    repetitions=measured.repetitions,
-                    time_limit=measured.time_limit,
-                )
-        except IntegrityError:
-            # Somebody else asked for it since: take theirs, or ask again where it has ended by now.
-            if not left:
-                raise
-    raise AssertionError("the last try returns or raises")
+    return Run(
+        commit=commit,
+        case=case,
+        pool=pool,
+        version=benchmark.version,
+        quick=quick,
+        trigger=trigger,
+        priority=priority,
+        repetitions=measured.repetitions,
+        time_limit=measured.time_limit,
+    )
+
+
+def _made(rows: list[Run], pool: Pool, quick: bool) -> list[Run]:
+    """For each row the run that hasn't ended, in their order; made where there is none."""
+    commits, cases = {row.commit_id for row in rows}, {row.case_id for row in rows}
+    same = Run.objects.filter(commit__in=commits, case__in=cases, pool=pool, quick=quick)
+    for _ in range(TRIES):
+        active = {_key(run): run for run in same.exclude(state__in=Run.TERMINAL)}
+        missing = {_key(row): row for row in rows if _key(row) not in active}
+        if not missing:
+            return [active[_key(row)] for row in rows]
+        # What somebody else asks for at this moment is a conflict, and found in the next round.
+        Run.objects.bulk_create(missing.values(), ignore_conflicts=True)
+    raise RuntimeError(f"Runs of pool {pool} end as fast as they are requested.")
+
+
+def _key(run: Run) -> tuple[int, int, int]:
+    return run.commit_id, run.case_id, run.version

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from dashboard.models import Machine, Run
+from dashboard.models import Machine, Pool, Run
 from dashboard.runs import logs
 from dashboard.runs.assignment import Assignment, of_run
 from dashboard.runs.errors import LeaseLost, WrongState
@@ -36,13 +36,11 @@ def lease_end() -> Any:
 def claim(pool: str, machine: str) -> Assignment | None:
     """Take the pool's most urgent requested run, the oldest of these; None where nothing waits."""
     with transaction.atomic():
-        waiting = Run.objects.filter(state=State.REQUESTED, pool__name=pool)
+        # By the pool's id, so that one step in the index of waiting runs finds it.
+        where = Pool.objects.filter(name=pool).first()
+        waiting = Run.objects.filter(state=State.REQUESTED, pool=where)
         # Skipping what others are just taking: two claims never wait for each other nor share a run.
-        run = (
-            waiting.order_by("-priority", "requested_at", "id")
-            .select_for_update(skip_locked=True, of=("self",))
-            .first()
-        )
+        run = waiting.order_by("-priority", "requested_at", "id").select_for_update(skip_locked=True).first()
         if run is None:
             return None
         holder = _machine(machine, pool)
