@@ -1,0 +1,51 @@
+"""What docs/flow.md says in numbers and names is what the code does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from dashboard import dispatch
+from dashboard.models import Run, Trigger
+from dashboard.runs import logs, resolving, sweeping, transitions
+from dashboard.triggers import hook
+
+TEXT = " ".join((Path(__file__).resolve().parents[3] / "docs/flow.md").read_text().split())
+DRAWN = TEXT.split("stateDiagram-v2")[2]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        f"first {logs.HEAD // 1024} Ki and the last {logs.TAIL // 1024} Ki characters",
+        f"A new commit of a hook (priority {resolving.PRIORITY[Trigger.Source.HOOK]})",
+        f"tried again for {resolving.PATIENCE.seconds // 60} minutes",
+        f"received over {sweeping.PATIENCE.seconds} s ago",
+        f"`PACELINE_LEASE_SECONDS` ({settings.PACELINE_LEASE_SECONDS})",
+        f"more than {hook.LARGEST_BODY // 1024} KiB",
+        f"`{hook.SIGNATURE}: sha256=<hex>`",
+    ],
+)
+def test_its_numbers_are_the_codes(sentence: str) -> None:
+    assert sentence in TEXT
+
+
+def test_numbers_in_words_are_the_codes() -> None:
+    assert (dispatch.EVERY_SECONDS, Run.MOST_ATTEMPTS, hook.WINDOW_SECONDS) == (10, 3, 5 * 60)
+    assert "Every ten seconds" in TEXT
+    assert "the third time it fails as lost" in TEXT
+    assert "five minutes off" in TEXT
+
+
+def test_every_transition_is_drawn() -> None:
+    drawn = [f"{before.value} --> {after.value}" for after, before in transitions.BEFORE.items()]
+    drawn += [
+        f"{state.value} --> {end}" for state in Run.HELD for end in ("failed", "cancelled", "requested")
+    ]
+    assert [arrow for arrow in drawn if arrow not in DRAWN] == []
+
+
+def test_every_failure_is_explained() -> None:
+    assert [kind.value for kind in Run.Failure if f"| {kind.value} |" not in TEXT] == []
