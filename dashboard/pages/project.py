@@ -45,15 +45,13 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
     shown = get_object_or_404(Project, slug=slug)
     cases = page_of(request, projects.cases(shown), CASES, "cases")
     columns, rows = grid(shown, list(cases))
-    newest = list(runs.of_project(shown)[:FEW])
     context = {
         **_common(shown, "summary"),
         "cases": cases,
         "columns": columns,
         "rows": rows,
         "regressions": list(regressions.open_ones().filter(project=shown)[:FEW]),
-        "runs": newest,
-        "live": _live(shown, newest),
+        **_runs(shown),
         "commits": _commits(projects.commits(shown)[:FEW]),
         "triggers": list(projects.triggers(shown)[:5]),
         "benchmarks": projects.benchmarks(shown),
@@ -66,15 +64,17 @@ def live_runs(request: HttpRequest, slug: str) -> HttpResponseBase:
     """The newest runs alone: asked for again and again while one of them is active
     or a trigger is about to become runs."""
     shown = get_object_or_404(Project, slug=slug)
-    newest = list(runs.of_project(shown)[:FEW])
-    if not _live(shown, newest):
+    found = _runs(shown)
+    if not found["live"]:
         # The last one has ended: its values are in the tables of the whole page.
         return HttpResponseClientRefresh()
-    return render(request, "fragments/live_runs.html", {"project": shown, "runs": newest, "live": True})
+    return render(request, "fragments/live_runs.html", {"project": shown, **found})
 
 
-def _live(shown: Project, newest: list[Run]) -> bool:
-    return any(run.state not in Run.TERMINAL for run in newest) or projects.awaits_runs(shown)
+def _runs(shown: Project) -> dict[str, Any]:
+    listed, more = runs.summary(shown, held=5, waiting=2, ended=6)
+    active = any(run.state not in Run.TERMINAL for run in listed)
+    return {"runs": listed, "more_active": more, "live": active or projects.awaits_runs(shown)}
 
 
 @require_safe

@@ -33,6 +33,18 @@ def active() -> QuerySet[Run]:
     return listed().exclude(state__in=Run.TERMINAL).order_by(*order)
 
 
+def summary(project: Project, held: int, waiting: int, ended: int) -> tuple[list[Run], int]:
+    """(runs, how many more are active): what is measured now, what comes next, then the newest that ended;
+    of each as many as asked for.
+
+    Bounded reads: one query sorted by state would read every run that the project ever had.
+    """
+    mine = active().filter(case__project=project)
+    now = [*mine.filter(state__in=Run.HELD)[:held], *mine.filter(state=Run.State.REQUESTED)[:waiting]]
+    past = of_project(project).filter(state__in=Run.TERMINAL)[:ended]
+    return [*now, *past], mine.count() - len(now)
+
+
 def failed_lately(now: datetime) -> QuerySet[Run]:
     """Failures of the last days that nobody has measured again since."""
     later = Run.objects.filter(

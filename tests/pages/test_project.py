@@ -92,6 +92,17 @@ def test_runs_refresh_themselves_while_one_is_active(client: Client) -> None:
     assert client.get("/projects/snake/live-runs/")["HX-Refresh"] == "true"
 
 
+def test_what_is_measured_stands_before_what_waits_and_what_has_ended(client: Client) -> None:
+    found = builders.history(count=12)
+    case = found.cases.get()
+    line = list(Commit.objects.order_by("position"))
+    waiting = [builders.run(commit, case, Run.State.REQUESTED, quick=True) for commit in line[:6]]
+    measuring = builders.run(line[7], case, Run.State.MEASURING, quick=True)
+    shown = client.get("/projects/snake/").context
+    assert [run.pk for run in shown["runs"][:3]] == [measuring.pk, waiting[0].pk, waiting[1].pk]
+    assert (len(shown["runs"]), shown["more_active"]) == (9, 4)
+
+
 def test_a_project_waits_for_the_runs_of_a_trigger(client: Client) -> None:
     found = builders.project()
     trigger = Trigger.objects.create(project=found, source="web")

@@ -20,9 +20,9 @@ Assert = Callable[[int], Any]
 PAGES = {
     "/": 10,
     "/work/?seen={shown}": 1,
-    "/projects/snake/": 11,
+    "/projects/snake/": 14,
     "/projects/snake/runs/": 3,
-    "/projects/snake/live-runs/": 2,
+    "/projects/snake/live-runs/": 5,
     "/projects/snake/commits/": 4,
     "/projects/snake/triggers/": 3,
     "/series/{series}/": 4,
