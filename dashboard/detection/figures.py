@@ -10,6 +10,7 @@ from typing import get_args
 import numpy as np
 
 from dashboard.detection.judgement import judge
+from dashboard.detection.relevance import EFFECT_FLOORS
 from dashboard.detection.simulation import COMMITS, Disturbance, History, time_history
 
 NOISES = (0.01, 0.03, 0.06)
@@ -52,6 +53,15 @@ class Tally:
             ),
         ]
         return f"| {noise:.0%} | {disturbance} | " + " | ".join(f"{share:.1%}" for share in shares) + " |"
+
+
+def floors() -> Iterator[str]:
+    """The lines of the table of effect floors."""
+    yield "| kind | below 20 points | long history | and at least |"
+    yield "|---|---|---|---|"
+    for kind, floor in EFFECT_FLOORS.items():
+        least = f"{floor.least / 2**20:g} MiB" if floor.least else ""
+        yield f"| {kind} | {floor.short:.0%} | {floor.long:.0%} | {least} |"
 
 
 def positions(history: History) -> list[int]:

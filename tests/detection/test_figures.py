@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from dashboard.detection.figures import table, tally
+from dashboard.detection.figures import floors, table, tally
 from dashboard.detection.relevance import EFFECT_FLOORS
 from dashboard.detection.simulation import GAP, NEUTRAL_FIRST, time_history
 
@@ -43,3 +45,9 @@ def test_floors_fall_with_the_length_of_the_history():
         at = [floor.at(n) for n in (5, 19, 20, 40, 1000)]
         assert at == sorted(at, reverse=True)
         assert (at[0], at[-1]) == (floor.short, floor.long)
+
+
+def test_the_documentation_states_the_floors_and_the_columns():
+    text = (Path(__file__).parents[2] / "docs/detection.md").read_text()
+    assert "\n".join(floors()) in text
+    assert next(table(0)) in text
