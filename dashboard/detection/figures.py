@@ -100,6 +100,6 @@ def table(histories: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for line in table(int(sys.argv[1]) if len(sys.argv) > 1 else HISTORIES):
+    for line in table(max(int(sys.argv[1]), 1) if len(sys.argv) > 1 else HISTORIES):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
