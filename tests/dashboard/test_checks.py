@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+from django.test import override_settings
+
+from dashboard import checks
+
+
+def test_a_missing_git_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.tools() == []
+    monkeypatch.setenv("PATH", "")
+    assert [message.id for message in checks.tools()] == ["paceline.E001"]
+
+
+@override_settings(EMAIL_BACKEND="django.core.mail.backends.console.EmailBackend")
+def test_printed_mail_is_told() -> None:
+    assert [message.id for message in checks.mail()] == ["paceline.W001"]
+
+
+@pytest.mark.parametrize(("url", "told"), [("http://127.0.0.1:8000", 1), ("https://pace.example.org", 0)])
+def test_an_address_of_this_machine_is_told(url: str, told: int) -> None:
+    with override_settings(PACELINE_URL=url):
+        assert len(checks.public_address()) == told
