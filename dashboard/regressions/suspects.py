@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,12 @@ Profile = Mapping[str, Any]
 Key = tuple[str, str]
 
 # How much each sign counts. A changed function is blamed for all that happens inside its calls, because a
-# change moves time into what it calls; an unchanged one only for its own time, and for half of it.
-OWN_TIME = 0.5
+# change moves time into what it calls; an unchanged one only for its own time, and less.
+OWN_TIME = 0.25
 CHANGED = 0.1
 IN_PHASE = 0.1
+# What other changed functions cost inside a changed function's calls is mostly theirs.
+INSIDE = 0.3
 # What counts less than this isn't worth a line.
 LEAST_SCORE = 0.05
 
@@ -82,7 +84,11 @@ def rank(
         measure = calls_of if kind == "counter" else own_of
         base = whole(suspects, measure, delta)
         times = whole(suspects, own_of, delta if measure is own_of else 0.0)
-        scored = [(by_cost(one, phase, grown(one, measure) / base, times), one) for one in suspects]
+        new = own_growth([one for one in suspects if one.changed])
+        scored = [
+            (by_cost(one, phase, grown(one, measure) / base, new.get(one, 0.0) / times, times), one)
+            for one in suspects
+        ]
     scored = [pair for pair in scored if pair[0] >= LEAST_SCORE]
     scored.sort(key=lambda pair: (-pair[0], pair[1].file, pair[1].name))
     return [one.describe() for _, one in scored[:MOST]]
@@ -132,6 +138,10 @@ def calls_of(row: Row) -> float:
     return row.calls
 
 
+def cumulative_of(row: Row) -> float:
+    return row.cumulative
+
+
 def grown(suspect: Suspect, measure: Callable[[Row], float]) -> float:
     return max(measure(suspect.after) - measure(suspect.before), 0.0)
 
@@ -142,14 +152,34 @@ def whole(suspects: Iterable[Suspect], measure: Callable[[Row], float], delta: f
     return max(total, delta, 1e-12)
 
 
-def by_cost(suspect: Suspect, phase: str, share: float, times: float) -> float:
-    """How much a function is to blame for lost time or for more calls."""
-    score = OWN_TIME * min(share, 1.0) + in_phase(suspect, phase) * IN_PHASE * min(share, 1.0)
+def own_growth(changed: Sequence[Suspect]) -> dict[Suspect, float]:
+    """Seconds per step that each changed function's calls cost more, without the changed ones inside them.
+
+    Who calls whom isn't known: a function is taken to be inside those that take longer and whose phase holds
+    its own.
+    """
+    own: dict[Suspect, float] = {}
+    for outer in sorted(changed, key=lambda one: (one.after.cumulative, one.file, one.name)):
+        within = sum(own[inner] for inner in own if holds(outer.after.phase, inner.after.phase))
+        own[outer] = max(grown(outer, cumulative_of) - within, 0.0)
+    return own
+
+
+def holds(outer: str, inner: str) -> bool:
+    """Is the phase `inner` the phase `outer`, or nested in it? Outside all phases is empty."""
+    return not outer or inner == outer or inner.startswith(outer + "/")
+
+
+def by_cost(suspect: Suspect, phase: str, share: float, new: float, times: float) -> float:
+    """How much a function is to blame for lost time or for more calls.
+
+    `share` of the growth is in its own body, `new` inside its calls but in no other changed function.
+    """
+    fits = in_phase(suspect, phase)
+    score = (OWN_TIME + IN_PHASE * fits) * min(share, 1.0)
     if suspect.changed:
-        inside = max(suspect.after.cumulative - suspect.before.cumulative, 0.0)
-        # Of a changed caller and the changed function that it calls, more of the latter's time is new.
-        pointed = inside / suspect.after.cumulative if suspect.after.cumulative > 0 else 0.0
-        score += CHANGED + in_phase(suspect, phase) * IN_PHASE + min(inside / times, 1.0) * (0.5 + pointed)
+        inside = min(grown(suspect, cumulative_of) / times, 1.0)
+        score += CHANGED + IN_PHASE * fits + INSIDE * inside + min(new, 1.0)
     return score
 
 
@@ -174,5 +204,4 @@ def by_memory(suspect: Suspect, phase: str) -> float:
 
 def in_phase(suspect: Suspect, phase: str) -> bool:
     """Do most of the function's calls fall into the phase, or into one nested in it?"""
-    where = suspect.after.phase
-    return bool(phase) and (where == phase or where.startswith(phase + "/"))
+    return bool(phase) and holds(phase, suspect.after.phase)
