@@ -181,7 +181,7 @@ def _arrow(change: TrendChange, size: float) -> dict[str, object]:
     return {
         "x": change.position,
         "y": change.after / size,
-        "text": f'<a href="{change.url}">{text}</a>' if change.url else text,
+        "text": f'<a href="{change.url}" target="_self">{text}</a>' if change.url else text,
         "font": {"color": colour, "size": 12},
         "arrowcolor": colour,
         "arrowhead": 2,

@@ -143,6 +143,12 @@ def test_a_click_on_a_point_leads_to_its_run(site: Site) -> None:
     page.wait_for_url("**/runs/*/")
 
 
+def test_a_marked_change_leads_to_its_regression(site: Site) -> None:
+    page = site.page("/series/{series}/")
+    page.locator(".annotation a").last.click()
+    page.wait_for_url("**/regressions/*/")
+
+
 def test_an_active_run_moves_on_by_itself_and_turns_into_charts(site: Site) -> None:
     page = site.page("/runs/{active}/")
     Run.objects.filter(pk=site.ids["active"]).update(progress=0.7, activity="repetition 4 of 5")

@@ -55,7 +55,7 @@ def test_levels_end_where_a_change_begins() -> None:
 
 def test_a_change_says_its_direction_in_words_and_links_to_its_regression() -> None:
     (arrow,) = trend(points(0.001, 0.001, 0.0014), [STEP], "s").layout.annotations
-    assert arrow.text == '<a href="/regressions/1/">worse +40 %</a>'
+    assert arrow.text == '<a href="/regressions/1/" target="_self">worse +40 %</a>'
 
 
 def test_a_tainted_point_has_a_shape_of_its_own() -> None:
