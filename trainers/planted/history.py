@@ -16,8 +16,6 @@ WINDOW_SECONDS = 1.5
 
 WARMUP_STEPS = 300
 LEAST_STEPS, MOST_STEPS = 500, 4000
-HARNESS_BYTES = 10_000_000
-"""What a measured process needs beyond the same training unmeasured."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def _steps(step: float, sized: Sequence[Sized]) -> int:
 
 
 def _size_memory(tree: Tree, entry: plan.Planned, steps: int, say: Callable[[str], None]) -> Sized:
-    peak = calibration.peak_memory(tree, WARMUP_STEPS + steps) + HARNESS_BYTES
+    peak = calibration.peak_memory(tree, WARMUP_STEPS + steps)
     knob = min(round(entry.size * peak / PICTURE_BYTES), KEPT.most)
     growth = knob * PICTURE_BYTES / peak
     say(f"a run peaks at {peak / 1e6:.0f} MB; keeping {knob} pictures makes it {100 * growth:+.0f} %")
