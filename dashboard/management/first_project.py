@@ -10,6 +10,7 @@ from django.db import transaction
 
 from dashboard import repositories
 from dashboard.models import Project, Run
+from dashboard.projects import add_project
 from dashboard.repositories import RepositoryError
 from dashboard.triggers import from_command
 
@@ -21,7 +22,7 @@ FIRST = {"variant": "optimized"}  # the quicker case: a chart sooner
 def request() -> list[Run]:
     """The runs of the newest commit, or none where it has been measured or is about to be.
 
-    RepositoryError or TriggerError, one sentence, where it can't be.
+    ProjectError, RepositoryError or TriggerError, one sentence, where it can't be.
     """
     project = register(settings.CHECKOUT)
     mirror = repositories.mirror_of(project)
@@ -38,10 +39,10 @@ def request() -> list[Run]:
 
 
 def register(checkout: Path) -> Project:
-    """The project of `checkout`, on the branch that is checked out now when it is new."""
-    project, _ = Project.objects.get_or_create(
-        slug=SLUG, defaults={"repository": str(checkout), "branch": branch_of(checkout)}
-    )
+    """The project of `checkout`; a new one watches the branch that is checked out now."""
+    project = Project.objects.filter(slug=SLUG).first()
+    if project is None:
+        return add_project(SLUG, str(checkout), branch_of(checkout))
     if project.repository.startswith("/") and not Path(project.repository).exists():
         # The checkout has moved, and its home within it.
         project.repository = str(checkout)

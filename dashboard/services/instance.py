@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import psycopg
+
 from dashboard.services import embedded
 from dashboard.services.errors import ServiceError
 from dashboard.services.places import logs
@@ -93,6 +95,8 @@ def start_services(supervisor: Supervisor, site: Site) -> None:
     database, queue = not _given("DATABASE_URL"), not _given("BROKER_URL")
     if database or queue:
         embedded.start(supervisor, site.home, database=database, queue=queue)
+    if not database:
+        _check_database(os.environ["DATABASE_URL"])
     supervisor.run(migrate(site))
 
 
@@ -125,6 +129,14 @@ def _served_queues(site: Site) -> set[str]:
         # Celery's way to say that no worker has answered.
         return set()
     return {queue["name"] for queues in json.loads(answer.stdout).values() for queue in queues}
+
+
+def _check_database(url: str) -> None:
+    try:
+        psycopg.connect(url, connect_timeout=10).close()
+    except psycopg.Error as error:
+        reason = " ".join(str(error).split())
+        raise ServiceError(f"The database at DATABASE_URL can't be reached: {reason}") from error
 
 
 def _given(name: str) -> bool:

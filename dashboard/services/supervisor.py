@@ -137,8 +137,9 @@ class _Slot:
         wait = BACK_OFF[min(self._crashes, len(BACK_OFF) - 1)]
         self._crashes += 1
         self._due = time.monotonic() + wait
-        ended = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        self._journal.say(f"{self.program.name} ended ({ended}): {_last(self.child)}; starting it again.")
+        # Who is killed has no last words.
+        why = signal.Signals(-status).name if status < 0 else _last(self.child)
+        self._journal.say(f"{self.program.name} ended ({why}); starting it again.")
 
 
 def _end(children: list[Child]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dashboard.services import addresses, instance
+from dashboard.services import ServiceError, addresses, instance
 from dashboard.services.instance import AlreadyRunningError, held, running
 from dashboard.services.processes import CHECKOUT, Site
 from tests.services.programs import eventually
@@ -102,6 +102,12 @@ def test_services_wait_for_their_last_user(site):
     leaving.join()
     assert still_ran == [True]
     assert not runs(site)
+
+
+def test_a_given_database_that_is_away_is_told(site, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql:///paceline?host=/nowhere&user=paceline")
+    with pytest.raises(ServiceError, match=r"^The database at DATABASE_URL can't be reached: .*/nowhere"):
+        running(site).__enter__()
 
 
 def test_a_given_address_starts_nothing(site, monkeypatch):

@@ -13,11 +13,12 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand
 from django.db import connections
 
 from dashboard import runs
 from dashboard.management import first_project
+from dashboard.management.base import SiteCommand
+from dashboard.projects import ProjectError
 from dashboard.repositories import RepositoryError
 from dashboard.services import ServiceError
 from dashboard.services.instance import Hold, held, start_services
@@ -34,7 +35,7 @@ class Ended(BaseException):
     """A signal asks for the end. No Exception: nothing on the way may take it for a failure."""
 
 
-class Command(BaseCommand):
+class Command(SiteCommand):
     help = (
         "Start the whole site: database, queue, web server, measuring worker, service worker and scheduler; "
         "Ctrl-C ends them all. The port and the folder of the data are environment variables: "
@@ -52,14 +53,14 @@ class Command(BaseCommand):
             help="don't register this checkout as the project 'paceline' and don't measure it",
         )
 
-    def handle(self, *, with_project: bool, **_options: Any) -> None:
+    def perform(self, **options: Any) -> None:
         site = Site.of(settings)
         try:
             with held(site.home) as hold:
                 check_git()
                 check_disk(site.home)
                 check_port(site.host, site.port)
-                self.serve(site, hold, with_project)
+                self.serve(site, hold, options["with_project"])
         except ServiceError as error:
             self.stderr.write(str(error))
             sys.exit(1)
@@ -106,7 +107,7 @@ class Command(BaseCommand):
         """So that a newcomer sees a real run appear, progress, and turn into charts."""
         try:
             requested = first_project.request()
-        except (TriggerError, RepositoryError) as error:
+        except (ProjectError, RepositoryError, TriggerError) as error:
             self.stdout.write(f"This checkout isn't measured: {error}")
             return
         for run in requested:
