@@ -68,8 +68,7 @@ def touched(project: Project, last_good: Commit, first_bad: Commit) -> Touched:
 
 def changes_environment(paths: Iterable[str]) -> bool:
     """May a commit that touches these paths be measured in another environment because of it?"""
-    names = [path.rpartition("/")[2] for path in paths]
-    return any(name.startswith(ENVIRONMENT_FILES) for name in names)
+    return any(part.startswith(ENVIRONMENT_FILES) for path in paths for part in path.split("/"))
 
 
 def changed(mirror: Mirror, old: str, new: str) -> list[Pair]:

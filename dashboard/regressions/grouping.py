@@ -29,13 +29,21 @@ class Grouped:
     touched: set[int] = field(default_factory=set)
 
 
-def group(project: Project, branch: str, changes: Sequence[Change], histories: dict[int, History]) -> Grouped:
-    """Give every change for the worse its regression, or open one; earlier commits first."""
+def group(
+    project: Project, branch: str, changes: Sequence[Change], histories: dict[int, History], *, opening: bool
+) -> Grouped:
+    """Give every change for the worse its regression, earlier commits first.
+
+    Only when `opening` does one that belongs to none open its own: before, those that are there must have
+    moved to where their changes are now.
+    """
     done = Grouped()
     speaking = [change for change in changes if speaks(change)]
     for change in sorted(speaking, key=lambda change: (change.position, change.series_id)):
         current = change.regression_id
-        home = place(project, branch, change, histories[change.series_id], done)
+        home = place(project, branch, change, histories[change.series_id])
+        if home is None and opening and not price_of_improvement(change):
+            home = open_for(project, change, done)
         if home != current:
             Change.objects.filter(pk=change.pk).update(regression_id=home)
             change.regression_id = home
@@ -43,8 +51,8 @@ def group(project: Project, branch: str, changes: Sequence[Change], histories: d
     return done
 
 
-def place(project: Project, branch: str, change: Change, history: History, done: Grouped) -> int | None:
-    """The regression that a speaking change belongs to. None where it is the price of an improvement."""
+def place(project: Project, branch: str, change: Change, history: History) -> int | None:
+    """The regression that a speaking change belongs to; None where there is none yet."""
     near = neighbours(project, branch, change, history)
     own = change.regression_id
     fitting = fits(change, near, history)
@@ -54,9 +62,7 @@ def place(project: Project, branch: str, change: Change, history: History, done:
         return fitting[0]
     if own and own not in near:
         return own  # It was alone in it: the regression moves with it.
-    if price_of_improvement(change):
-        return None
-    return open_for(project, change, done)
+    return None
 
 
 def neighbours(project: Project, branch: str, change: Change, history: History) -> Members:

@@ -93,12 +93,16 @@ def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Out
         if branch == project.branch:
             keep_level(past, found)
     blamed, left = to_group(project, branch, series, synced)
-    grouped = grouping.group(project, branch, blamed, histories)
-    touched = grouped.touched.union(left, *(one.left for one in synced))
-    for regression in to_settle(series, touched, any(one.altered for one in synced)):
-        settled = settling.settle(project, regression)
-        if settled:
-            blame.attribute(project, *settled, histories)
+    known = grouping.group(project, branch, blamed, histories, opening=False)
+    touched = known.touched.union(left, *(one.left for one in synced))
+    altered = any(one.altered for one in synced)
+    settled = settling.settle_all(project, to_settle(series, touched, altered))
+    homeless = [change for change in blamed if change.regression_id is None]
+    grouped = grouping.group(project, branch, homeless, histories, opening=True)
+    settled += settling.settle_all(project, Regression.objects.filter(pk__in=grouped.touched).order_by("pk"))
+    newest = {regression.pk: (regression, head) for regression, head in settled}
+    for regression, head in newest.values():
+        blame.attribute(project, regression, head, histories)
     outcome.opened.extend(Regression.objects.filter(pk__in=grouped.opened, withdrawn_at=None).order_by("pk"))
     return outcome
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from django.utils import timezone
 
 from dashboard.models import Change, Project, Regression
 from dashboard.regressions.grouping import attract, members_of, price_of_improvement
-from dashboard.regressions.ranges import Range, narrowed
+from dashboard.regressions.ranges import narrowed, span
 from dashboard.regressions.relevance import headline, is_exact_counter
 
 # A level is back where it was when no more than this part of the step is left.
@@ -22,30 +22,62 @@ OPEN_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
 Settled = tuple[Regression, Change]
 
 
-def settle(project: Project, regression: Regression, merged: bool = False) -> Settled | None:
+class Occupied(Exception):  # noqa: N818 - reads as a fact
+    """The commit that a regression moves to is held by another one that is about to move away itself."""
+
+
+def settle_all(project: Project, regressions: Iterable[Regression]) -> list[Settled]:
+    """Settle regressions, those first that stand in nobody's way: with new points several move at once."""
+    waiting = {one.pk: one for one in regressions}
+    done: list[Settled | None] = []
+    while waiting:
+        count = len(waiting)
+        for key, one in list(waiting.items()):
+            try:
+                done.append(settle(project, one, waiting.keys() - {key}))
+            except Occupied:
+                continue
+            del waiting[key]
+        if len(waiting) == count:
+            # They change places among each other: each keeps its commit, and says what its changes say.
+            done.extend(settle(project, one, stay=True) for one in waiting.values())
+            break
+    return [one for one in done if one]
+
+
+def settle(
+    project: Project, regression: Regression, moving: Set[int] = frozenset(), stay: bool = False
+) -> Settled | None:
     """Write what the changes say. The regression that holds them and the change that speaks, if it moved.
 
     Without a change left that may speak the regression is withdrawn: kept, because it may have been told.
+    Raises Occupied where its place is held by one of those that are `moving`; with `stay` it keeps its place.
     """
-    members = members_of([regression.pk]).get(regression.pk, [])
-    members = [one for one in members if not price_of_improvement(one)]
+    members = speaking_of(regression)
     if not members:
         withdraw(regression)
         return None
     good, bad = narrowed(members)
-    holder = (
-        Regression.objects.filter(project=project, first_bad=bad.first_bad).exclude(pk=regression.pk).first()
-    )
-    if holder and not merged:
+    holders = Regression.objects.filter(project=project, first_bad=bad.first_bad)
+    holder = None if stay else holders.exclude(pk=regression.pk).first()
+    if holder:
+        theirs = speaking_of(holder)
+        if holder.pk in moving and theirs and not span(theirs).overlap(span(members)):
+            raise Occupied
         return merge(project, regression, holder)
     head = headline(members)
     values = said_by(head, members, regression) | {"recovered_by_id": repaired_by(head), "withdrawn_at": None}
-    if not holder:
+    if not stay:
         values |= {"last_good_id": good.last_good_id, "first_bad_id": bad.first_bad_id}
     moved = update(regression, values)
     if moved:
-        attract(project, regression, Range(good.last_good.position, bad.first_bad.position))
+        attract(project, regression, span(members))
     return (regression, head) if moved - {"recovered_by_id"} or not regression.suspects else None
+
+
+def speaking_of(regression: Regression) -> list[Change]:
+    members = members_of([regression.pk]).get(regression.pk, [])
+    return [one for one in members if not price_of_improvement(one)]
 
 
 def update(regression: Regression, values: dict[str, Any]) -> set[str]:
@@ -62,7 +94,7 @@ def merge(project: Project, regression: Regression, holder: Regression) -> Settl
     """Two regressions whose first bad commit turned out to be the same one are one."""
     regression.changes.update(regression=holder)
     withdraw(regression)
-    return settle(project, holder, merged=True)
+    return settle(project, holder)
 
 
 def said_by(head: Change, members: Sequence[Change], regression: Regression) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+
+from dashboard.models import Case, Change, Commit, Project, Series
+from dashboard.regressions import changes, history, markers
+from dashboard.regressions.history import History
+from tests.dashboard import factories
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.case(project)
+
+
+def series(line: list[Commit], of: Case, values: list[float]) -> Series:
+    runs = [
+        factories.measured(*pair, {"step_time": value})
+        for pair, value in zip(_with(line, of), values, strict=True)
+    ]
+    return factories.series(runs[0], "step_time")
+
+
+def _with(line: list[Commit], of: Case) -> list[tuple[Commit, Case]]:
+    return [(commit, of) for commit in line]
+
+
+def sync(past: History) -> dict[str, int]:
+    return dict(changes.sync(past, "main", changes.find(past, markers.Environments())).counts)
+
+
+def test_the_runs_of_a_commit_are_one_point(project: Project, of: Case) -> None:
+    commit = factories.commit(project, 3)
+    for value in (2.0, 1.0, 9.0):
+        run = factories.measured(commit, of, {"step_time": value})
+    point = history.load(factories.series(run, "step_time"), "main").measured[0]
+    assert (point.value, point.position, len(point.samples), len(point.runs)) == (2.0, 3, 9, 3)
+
+
+def test_a_tainted_run_does_not_count_beside_a_clean_one(project: Project, of: Case) -> None:
+    commit = factories.commit(project, 3)
+    factories.measured(commit, of, {"step_time": 9.0}, tainted=True)
+    run = factories.measured(commit, of, {"step_time": 1.0})
+    point = history.load(factories.series(run, "step_time"), "main").measured[0]
+    assert (point.value, point.tainted) == (1.0, False)
+
+
+def test_only_the_newest_points_are_read(project: Project, of: Case) -> None:
+    found = series(factories.commits(project, 30), of, factories.steps((30, 1.0)))
+    past = history.load(found, "main", newest=20)
+    assert (len(past.measured), past.positions[0], past.frozen_until) == (20, 10, 12)
+
+
+def test_what_lies_behind_the_newest_points_stays(project: Project, of: Case) -> None:
+    found = series(factories.commits(project, 30), of, factories.steps((8, 1.0), (12, 1.4), (10, 2.0)))
+    sync(history.load(found, "main"))
+    # Of the last level's change the size is told by fewer points; the first change isn't in sight.
+    assert sync(history.load(found, "main", newest=20)) == {"measured": 1}
+    assert list(Change.objects.values_list("position", flat=True)) == [8, 20]
+
+
+def test_two_changes_that_move_one_place_each_keep_their_rows(project: Project, of: Case) -> None:
+    line = factories.commits(project, 14)
+    found = series(line, of, factories.steps((5, 1.0), (4, 1.4), (5, 2.0)))
+    past = history.load(found, "main")
+    sync(past)
+    rows = list(Change.objects.order_by("position"))
+    # As an earlier judgement may have placed them: each one commit before.
+    for row in rows:
+        Change.objects.filter(pk=row.pk).update(
+            position=row.position - 1, first_bad=line[row.position - 1], last_good=line[row.position - 2]
+        )
+    assert sync(past) == {"moved": 2}
+    assert list(Change.objects.order_by("position")) == rows
+    assert list(Change.objects.values_list("position", flat=True)) == [5, 9]

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from dashboard.models import Change, Commit, Project, Regression
+from dashboard.regressions.settling import settle, settle_all
+from tests.dashboard import factories
+
+
+@pytest.fixture
+def line(project: Project) -> list[Commit]:
+    return factories.commits(project, 12)
+
+
+def regression(line: list[Commit], at: int, name: str, found_at: int, after: float = 1.4) -> Regression:
+    """A regression at a commit whose one change was found at another."""
+    project = line[0].project
+    of = project.cases.first() or factories.case(project)
+    series = factories.series(factories.run(line[found_at], of), name)
+    made = Regression.objects.create(
+        project=project, first_bad=line[at], last_good=line[at - 1], series=series, before=1, after=after
+    )
+    Change.objects.create(
+        series=series,
+        first_bad=line[found_at],
+        last_good=line[found_at - 1],
+        position=found_at,
+        direction="regression",
+        before=1,
+        after=after,
+        ratio=after,
+        low=after - 0.1,
+        high=after + 0.1,
+        confidence=0.99,
+        regression=made,
+    )
+    return made
+
+
+def test_a_regression_follows_its_change(project: Project, line: list[Commit]) -> None:
+    made = regression(line, 5, "step_time", 6)
+    settle(project, made)
+    made.refresh_from_db()
+    assert (made.first_bad, made.last_good, made.ratio) == (line[6], line[5], 1.4)
+
+
+def test_two_that_turn_out_to_be_of_one_commit_are_one(project: Project, line: list[Commit]) -> None:
+    first, second = regression(line, 5, "step_time", 5), regression(line, 7, "peak_memory", 5)
+    settle(project, second)
+    assert first.changes.count() == 2
+    assert list(Regression.objects.filter(withdrawn_at=None)) == [first]
+
+
+def test_one_that_joins_another_narrows_its_range(project: Project, line: list[Commit]) -> None:
+    first, second = regression(line, 5, "step_time", 5), regression(line, 7, "peak_memory", 5)
+    first.changes.update(last_good=line[1])
+    settle_all(project, [first, second])
+    first.refresh_from_db()
+    assert (first.first_bad, first.last_good) == (line[5], line[4])
+
+
+def test_several_that_move_on_stay_several(project: Project, line: list[Commit]) -> None:
+    made = [regression(line, at, "step_time", at + 2) for at in (3, 5, 7)]
+    settle_all(project, made)
+    assert [(one.first_bad, one.changes.count()) for one in made] == [
+        (line[5], 1),
+        (line[7], 1),
+        (line[9], 1),
+    ]
+
+
+def test_two_that_change_places_keep_them(project: Project, line: list[Commit]) -> None:
+    made = [regression(line, 5, "step_time", 7), regression(line, 7, "step_time", 5)]
+    settle_all(project, made)
+    assert [(one.first_bad, one.changes.count()) for one in made] == [(line[5], 1), (line[7], 1)]
+
+
+def test_without_changes_it_is_withdrawn_and_kept(project: Project, line: list[Commit]) -> None:
+    made = regression(line, 5, "step_time", 5)
+    made.changes.all().delete()
+    assert settle(project, made) is None
+    made.refresh_from_db()
+    assert (made.withdrawn_at is None, made.first_bad) == (False, line[5])
+
+
+@pytest.mark.parametrize("state", ["refuted", "undecided"])
+def test_what_was_decided_stays(project: Project, line: list[Commit], state: str) -> None:
+    made = regression(line, 5, "step_time", 6)
+    made.state = state
+    made.save()
+    settle(project, made)
+    made.refresh_from_db()
+    assert (made.state, made.first_bad) == (state, line[6])
