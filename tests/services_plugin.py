@@ -18,7 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from dashboard.services import addresses, embedded
+from dashboard.services import ServiceError, addresses, embedded
 from dashboard.services.supervisor import Supervisor
 
 PREFIX = "paceline-tests-"
@@ -35,9 +35,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     early_config.add_cleanup(lambda: end(supervisor, home))
     os.environ["PACELINE_HOME"] = str(home)
     given = {name for name in ("DATABASE_URL", "BROKER_URL") if os.environ.get(name)}
-    embedded.start(
-        supervisor, home, database="DATABASE_URL" not in given, queue="BROKER_URL" not in given, durable=False
-    )
+    needed = {"database": "DATABASE_URL" not in given, "queue": "BROKER_URL" not in given}
+    try:
+        embedded.start(supervisor, home, durable=False, **needed)
+    except ServiceError as error:
+        raise pytest.UsageError(str(error)) from error
     os.environ.setdefault("DATABASE_URL", addresses(home).database_url)
     os.environ.setdefault("BROKER_URL", addresses(home).broker_url)
     early_config.stash[HELD] = lock

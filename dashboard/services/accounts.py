@@ -58,6 +58,15 @@ def unprivileged() -> Account:
     raise ServiceError("PostgreSQL refuses to run as root, and there is no account postgres or nobody.")
 
 
+def public_folder(path: Path) -> Path:
+    """Make `path` a folder that every account can enter, whatever the umask."""
+    if not path.exists():
+        public_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        path.chmod(0o755)
+    return path
+
+
 def private_folder(path: Path, account: Account) -> Path:
     """Make `path` a folder that only `account` can enter; refuse one that another user prepared."""
     try:

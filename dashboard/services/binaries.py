@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from dashboard.services.accounts import Account
+from dashboard.services.accounts import Account, public_folder
 from dashboard.services.errors import ServiceError
 
 SYSTEM_FOLDER = Path("/var/lib/paceline")
@@ -62,15 +62,24 @@ def _copy(name: str, source: Path) -> Path:
     if target.is_dir():
         return target
     try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        public_folder(target.parent)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".draft-") as draft:
             for part in PARTS[name]:
                 shutil.copytree(source / part, Path(draft) / name / part, symlinks=True)
-            (Path(draft) / name).chmod(0o755)
+            _open_to_all(Path(draft) / name)
             _rename_once(Path(draft) / name, target)
     except OSError as error:
         raise ServiceError(f"{SYSTEM_FOLDER} can't hold the database's programs: {error}.") from error
     return target
+
+
+def _open_to_all(folder: Path) -> None:
+    """What root installed under a strict umask only root can read."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(
+                path.stat().st_mode | (0o555 if path.is_dir() or path.stat().st_mode & 0o100 else 0o444)
+            )
 
 
 def _rename_once(draft: Path, target: Path) -> None:

@@ -7,14 +7,12 @@ import secrets
 from pathlib import Path
 
 from dashboard.services import accounts, binaries
-from dashboard.services.accounts import Account, private_folder
+from dashboard.services.accounts import Account, private_folder, public_folder
 from dashboard.services.broker import Redis
 from dashboard.services.errors import ServiceError
 from dashboard.services.places import addresses
 from dashboard.services.postgres import Postgres
 from dashboard.services.supervisor import Supervisor
-
-DATA_FOLDER = binaries.SYSTEM_FOLDER / "data"
 
 
 def start(
@@ -62,8 +60,8 @@ def _make(place: Path) -> None:
         place.mkdir(mode=0o700)
         return
     account = accounts.unprivileged()
-    DATA_FOLDER.mkdir(parents=True, exist_ok=True, mode=0o755)
-    place.symlink_to(private_folder(DATA_FOLDER / secrets.token_hex(8), account))
+    folder = public_folder(binaries.SYSTEM_FOLDER / "data") / secrets.token_hex(8)
+    place.symlink_to(private_folder(folder, account))
 
 
 def _claim(folder: Path, place: Path) -> None:

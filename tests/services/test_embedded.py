@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import redis
 
-from dashboard.services import ServiceError, addresses, embedded
+from dashboard.services import ServiceError, addresses, binaries, embedded
 from dashboard.services.processes import CHECKOUT
 from dashboard.services.supervisor import Supervisor
 from tests.services.programs import alive, eventually
@@ -161,6 +161,19 @@ def test_as_root_the_data_belong_to_an_unprivileged_account(home):
         assert (home / "services").is_symlink()
         for name in ("postgres", "redis"):
             assert Path(f"/proc/{supervisor.pid(name)}").stat().st_uid != 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
+def test_as_root_a_strict_umask_is_no_obstacle(home, monkeypatch):
+    system = Path("/var/tmp") / f"paceline-{time.time_ns()}"  # noqa: S108 - where others can reach it
+    monkeypatch.setattr(binaries, "SYSTEM_FOLDER", system / "paceline")
+    before = os.umask(0o077)
+    try:
+        with started(home):
+            assert query(home, "SELECT current_user") == [("paceline",)]
+    finally:
+        os.umask(before)
+        shutil.rmtree(system)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
