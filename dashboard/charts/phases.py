@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -141,16 +141,16 @@ def _hover(block: Block) -> str:
     )
 
 
-def before_after(before: Sequence[Phase], after: Sequence[Phase], most: int = 12) -> go.Figure:
-    """Own time per step of each phase in two runs, the largest difference on top."""
-    old = {phase.path: phase.own for phase in before}
-    new = {phase.path: phase.own for phase in after}
+def before_after(
+    old: Mapping[str, float], new: Mapping[str, float], unit: str, title: str, most: int = 12
+) -> go.Figure:
+    """A value by phase in two runs, the largest difference on top; `title` names the value on the axis."""
     paths = sorted(old.keys() | new.keys(), key=lambda path: -abs(new.get(path, 0) - old.get(path, 0)))[:most]
     paths.reverse()
-    scaled = units.scale("s", max([*old.values(), *new.values(), 0.0]))
+    scaled = units.scale(unit, max([*old.values(), *new.values(), 0.0]))
     traces = [
-        _bars(paths, new, scaled.size, "after", theme.HUES[0]),
-        _bars(paths, old, scaled.size, "before", theme.FAINT),
+        _bars(paths, new, scaled.size, unit, "after", theme.HUES[0]),
+        _bars(paths, old, scaled.size, unit, "before", theme.FAINT),
     ]
     return theme.figure(
         traces,
@@ -158,19 +158,21 @@ def before_after(before: Sequence[Phase], after: Sequence[Phase], most: int = 12
         barmode="group",
         showlegend=True,
         legend={"traceorder": "reversed"},
-        xaxis={"title": {"text": f"{scaled.unit} per step, own time"}, "rangemode": "tozero"},
+        xaxis={"title": {"text": f"{scaled.unit} {title}"}, "rangemode": "tozero"},
         yaxis={"tickfont": {"family": theme.MONO, "size": 12, "color": theme.INK}, "fixedrange": True},
     )
 
 
-def _bars(paths: list[str], times: dict[str, float], size: float, name: str, colour: str) -> go.Bar:
+def _bars(
+    paths: list[str], values: Mapping[str, float], size: float, unit: str, name: str, colour: str
+) -> go.Bar:
     return go.Bar(
         orientation="h",
         name=name,
         y=[theme.plain(path) for path in paths],
-        x=np.array([times.get(path, 0.0) for path in paths]) / size,
+        x=np.array([values.get(path, 0.0) for path in paths]) / size,
         marker={"color": colour},
-        text=[units.quantity(times.get(path), "s") for path in paths],
+        text=[units.quantity(values.get(path), unit) for path in paths],
         hovertemplate="%{y}: %{text}<extra>" + name + "</extra>",
         textposition="none",
     )

@@ -80,7 +80,7 @@ def trend(
     )
     for change in changes:
         if points[0].position <= change.position <= points[-1].position:
-            drawn.add_annotation(**_arrow(change, scaled.size))
+            drawn.add_annotation(**_arrow(change, points, scaled.size))
     for marker in markers:
         _mark(drawn, marker)
     return drawn
@@ -173,14 +173,16 @@ def _segments(
     ]
 
 
-def _arrow(change: TrendChange, size: float) -> dict[str, object]:
+def _arrow(change: TrendChange, points: Sequence[TrendPoint], size: float) -> dict[str, object]:
     """Word, sign and arrow say what the colour says."""
     colour = theme.WORSE if change.worse else theme.BETTER
     text = f"{'worse' if change.worse else 'better'} {units.percent(change.ratio)}"
     above = change.after >= change.before
+    # Clear of the first value of the new level, which may stand far from that level.
+    near = [change.after, *(point.value for point in points if point.position == change.position)]
     return {
         "x": change.position,
-        "y": change.after / size,
+        "y": (max(near) if above else min(near)) / size,
         "text": f'<a href="{change.url}" target="_self">{text}</a>' if change.url else text,
         "font": {"color": colour, "size": 12},
         "arrowcolor": colour,

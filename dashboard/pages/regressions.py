@@ -10,10 +10,9 @@ from django.views.decorators.http import require_safe
 
 from dashboard.charts import phases as phase_charts
 from dashboard.charts import theme
-from dashboard.models import Project
+from dashboard.models import Metric, Project, Regression
 from dashboard.pages import words
 from dashboard.pages.paging import page_of
-from dashboard.pages.run_parts import phase_of
 from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
 
@@ -53,7 +52,7 @@ def regression(request: HttpRequest, pk: int) -> HttpResponse:
         "changes": list(read.evidence(found)),
         "deliveries": list(read.deliveries(found)),
         "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
-        **_phases(*read.phases_around(found)),
+        **_phases(found),
     }
     return render(request, "regression.html", context)
 
@@ -68,22 +67,28 @@ def _suspect(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
     return {**suspect, "place": words.place(suspect), "sentence": words.suspect_sentence(suspect, kind)}
 
 
-def _phases(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> dict[str, Any]:
+def _phases(found: Regression) -> dict[str, Any]:
     """The two runs' phases side by side: a figure and the rows of a table, largest difference first."""
-    if not before or not after:
-        return {"phase_figure": "", "phase_rows": []}
-    old, new = ({phase["path"]: phase for phase in found} for found in (before, after))
-    rows = [
+    old, new = read.phases_around(found)
+    kind, unit, title = found.series.metric.kind, "s", "per step, own time"
+    if kind == Metric.Kind.MEMORY:
+        unit, title = "bytes", "that the phase grew by"
+    elif kind == Metric.Kind.COUNTER:
+        unit, title = found.series.metric.unit, ""
+    rows: list[dict[str, Any]] = [
         {
             "path": path,
-            "before": old[path]["self"] if path in old else None,
-            "after": new[path]["self"] if path in new else None,
-            "delta": (new[path]["self"] if path in new else 0) - (old[path]["self"] if path in old else 0),
+            "before": old.get(path),
+            "after": new.get(path),
+            "delta": new.get(path, 0.0) - old.get(path, 0.0),
         }
         for path in old.keys() | new.keys()
     ]
     rows.sort(key=lambda row: (-abs(row["delta"]), row["path"]))
-    drawn = phase_charts.before_after(
-        [phase_of(phase) for phase in before], [phase_of(phase) for phase in after]
-    )
-    return {"phase_figure": theme.dump(drawn), "phase_rows": rows}
+    drawn = phase_charts.before_after(old, new, unit, title) if old and new else None
+    return {
+        "phase_figure": theme.dump(drawn) if drawn else "",
+        "phase_rows": rows,
+        "phase_unit": unit,
+        "phase_title": title,
+    }

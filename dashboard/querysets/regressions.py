@@ -22,6 +22,10 @@ FILTERS: dict[str, Q] = {
     "all": Q(),
 }
 
+# Which values by phase add up to a metric of each kind; of a counter, its own.
+TIMES, MEMORY = "phases", "phase_memory"
+PARTS = {"time": TIMES, "rate": TIMES, "utilization": TIMES, "quality": TIMES, "memory": MEMORY}
+
 
 def readable() -> QuerySet[Regression]:
     """With all that a line about a regression names."""
@@ -67,15 +71,28 @@ def deliveries(regression: Regression | None = None) -> QuerySet[Delivery]:
     return found.filter(regression=regression) if regression else found
 
 
-def phases_around(regression: Regression) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The phases of the document before and of that after the step, in the series that speaks for it;
-    an empty list where that commit has no point."""
+def phases_around(regression: Regression) -> tuple[dict[str, float], dict[str, float]]:
+    """By phase, before and after the step: what the regression's metric is made of, in the series that
+    speaks for it. Memory is told in bytes that a phase grew by, a counter in counts, all else in seconds
+    per step in the phase itself. Empty where that commit has no point.
+    """
     points = Point.objects.filter(
         series=regression.series_id, run__commit__in=[regression.last_good_id, regression.first_bad_id]
     ).order_by("tainted", "-run_id")
     newest: dict[int, int] = {}
     for commit, run in points.values_list("run__commit_id", "run_id"):
         newest.setdefault(commit, run)
-    stored = dict(Document.objects.filter(run__in=newest.values()).values_list("run_id", "body__phases"))
-    before, after = (newest.get(commit, 0) for commit in (regression.last_good_id, regression.first_bad_id))
-    return stored.get(before) or [], stored.get(after) or []
+    name = PARTS.get(regression.series.metric.kind, regression.series.metric.name)
+    part = "body__phases" if name == TIMES else "body__metrics"
+    stored = dict(Document.objects.filter(run__in=newest.values()).values_list("run_id", part))
+    before, after = (
+        _by_phase(stored.get(newest.get(commit, 0)) or [], name)
+        for commit in (regression.last_good_id, regression.first_bad_id)
+    )
+    return before, after
+
+
+def _by_phase(rows: list[dict[str, Any]], name: str) -> dict[str, float]:
+    if name == TIMES:
+        return {row["path"]: row["self"] for row in rows}
+    return {row["phase"]: row["value"] for row in rows if row["name"] == name and row["phase"]}

@@ -39,6 +39,8 @@ def share(value: float | None) -> str:
     """0.123 -> `12 %`, 0.0123 -> `1.2 %`, 0.998 -> `99.8 %`: digits where they tell."""
     if value is None:
         return units.DASH
+    if 0.9995 <= value < 1:
+        return "> 99.9 %"
     whole = 0.0995 <= value <= 0.99 or value in (0, 1)
     return f"{100 * value:.0f} %" if whole else f"{100 * value:.1f} %"
 

@@ -123,7 +123,11 @@ def metrics(step_time: float, samples: list[float], noise: random.Random) -> lis
         metric("function_calls", "calls/step", "lower", "counter", [412 * share] * 2, exact=True, phase=path)
         for path, share in PHASES.items()
     ]
-    return whole + timed + counted + by_phase
+    grown = [
+        metric("phase_memory", "bytes", "lower", "memory", [size], phase=path)
+        for path, size in (("(setup)", 310e6), ("learn/push", step_time * 4e9))
+    ]
+    return whole + timed + counted + by_phase + grown
 
 
 def metric(

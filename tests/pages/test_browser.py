@@ -145,7 +145,7 @@ def test_a_click_on_a_point_leads_to_its_run(site: Site) -> None:
 
 def test_a_marked_change_leads_to_its_regression(site: Site) -> None:
     page = site.page("/series/{series}/")
-    page.locator(".annotation a").last.click()
+    page.locator(".annotation a").first.click()
     page.wait_for_url("**/regressions/*/")
 
 

@@ -58,6 +58,11 @@ def test_a_change_says_its_direction_in_words_and_links_to_its_regression() -> N
     assert arrow.text == '<a href="/regressions/1/" target="_self">worse +40 %</a>'
 
 
+def test_an_arrow_stands_clear_of_the_line() -> None:
+    (arrow,) = trend(points(0.001, 0.001, 0.003, 0.0014), [STEP], "s").layout.annotations
+    assert arrow.y == pytest.approx(3)
+
+
 def test_a_tainted_point_has_a_shape_of_its_own() -> None:
     value = named(trend(points(1.0, 1.0, tainted=frozenset({1})), [], "1"), "value")
     assert list(value.marker.symbol) == ["circle", "x-thin-open"]
@@ -109,7 +114,7 @@ def test_what_no_phase_covers_comes_last_and_is_grey() -> None:
 
 
 def test_two_runs_are_compared_by_the_largest_difference() -> None:
-    drawn = phases.before_after([phase("a", 1, 1), phase("b", 1, 1)], [phase("a", 1, 1), phase("b", 2, 2)])
+    drawn = phases.before_after({"a": 1, "b": 1}, {"a": 1, "b": 2}, "s", "per step")
     # Plotly draws a horizontal bar chart from below.
     assert list(drawn.data[0].y) == ["a", "b"]
 

@@ -98,6 +98,15 @@ def test_it_shows_the_step_and_the_phases_before_and_after(client: Client, regre
     assert {trace["name"] for trace in figure(client, where, "phases")["data"]} == {"before", "after"}
 
 
+def test_a_regression_of_memory_shows_what_each_phase_grew_by(client: Client, regression: Regression) -> None:
+    line = list(Commit.objects.order_by("position"))
+    memory = builders.headline(regression.series.case, "peak_memory")
+    found = builders.regression(memory, line[2], line[3], ratio=1.2)
+    drawn = figure(client, f"/regressions/{found.pk}/", "phases")
+    assert drawn["data"][0]["y"] == ["(setup)", "learn/push"]
+    assert drawn["layout"]["xaxis"]["title"]["text"] == "MB that the phase grew by"
+
+
 def test_without_documents_it_says_how_to_get_them(client: Client, regression: Regression) -> None:
     Document.objects.all().delete()
     assert "manage.py trigger snake --range" in page(client, f"/regressions/{regression.pk}/")
