@@ -12,6 +12,8 @@ from dashboard.charts import theme, units
 
 UNATTRIBUTED = "(unattributed)"
 ROW = 34
+# For the axis and its title.
+BELOW = 46
 # Thinner bars can't be read nor hit; the table beside has them.
 LEAST_SHARE = 0.002
 
@@ -113,7 +115,9 @@ def flame(phases: Sequence[Phase]) -> go.Figure:
     )
     return theme.figure(
         [bars],
-        (deepest + 1) * ROW + 52,
+        (deepest + 1) * ROW + BELOW,
+        # Too low a figure for plotly to find room for its axis by itself.
+        margin={"l": 8, "r": 12, "t": 4, "b": BELOW - 4},
         xaxis={
             "title": {"text": f"{scaled.unit} per step"},
             "range": [0, end / scaled.size],
