@@ -18,6 +18,8 @@ def raw() -> Raw:
     for row in quiet["repetitions"]:
         row.update(throughput=1000.0, seconds=2.0, calibration_before=0.01, calibration_after=0.01)
         row["step_times"]["thinned"]["values"] = [0.001] * 100
+        row["waited"] = 0.02
+    quiet["set_aside"] = []
     return quiet
 
 
@@ -26,7 +28,7 @@ def codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     sampler = SimpleNamespace(
         throttling=seen.get("throttling", set()), strangers=seen.get("strangers", set())
     )
-    result = {"dropped_phases": seen.get("dropped", 0), "waited": seen.get("waited", 0.02)}
+    result = {"dropped_phases": seen.get("dropped", 0)}
     timed: Any = [SimpleNamespace(result=result, sampler=sampler)]
     counted = [{"calls": {"learn": calls}, "operations": None} for calls in seen.get("calls", [1.0, 1.0])]
     bench: Any = SimpleNamespace(guard={})
@@ -51,9 +53,15 @@ def test_a_slow_machine_is_seen_by_its_calibration(raw: Raw) -> None:
     assert codes(raw) == {"calibration_drift": False}
 
 
-@pytest.mark.parametrize(("waited", "taints"), [(0.2, False), (0.6, True)])
-def test_other_work_on_the_processor(raw: Raw, waited: float, taints: bool) -> None:
-    assert codes(raw, waited=waited) == {"processor_contention": taints}
+def test_other_work_on_the_processor_taints(raw: Raw) -> None:
+    for row, waited in zip(raw["repetitions"], (0.2, 0.05, 0.12), strict=True):
+        row["waited"] = waited
+    assert codes(raw) == {"processor_contention": True}
+
+
+def test_what_was_measured_again_is_told(raw: Raw) -> None:
+    raw["set_aside"] = [{"throughput": 700.0, "waited": 0.4}]
+    assert codes(raw) == {"repetitions_set_aside": False}
 
 
 def warm(raw: Raw, values: list[float]) -> dict[str, bool]:

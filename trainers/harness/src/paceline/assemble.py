@@ -21,6 +21,7 @@ Samples = dict[tuple[str, str | None], list[float]]
 def document(
     request: Request,
     timed: Sequence[Timed],
+    set_aside: Sequence[Timed],
     counted: Sequence[Mapping[str, Any]],
     driver: str | None,
     created: str,
@@ -45,6 +46,7 @@ def document(
         "protocol": _protocol(request),
         "environment": environment,
         "repetitions": repetitions,
+        "set_aside": [_disturbed(one) for one in set_aside],
         "metrics": [{**row, "headline": spelling(row) in headlines} for row in values],
         "phases": phases,
         "telemetry": _telemetry(timed, environment["path"] == "cuda"),
@@ -100,7 +102,12 @@ def _repetition(one: Timed) -> Raw:
         "gauges": result["gauges"],
         "counts": result["counts"],
         "window": window,
+        "waited": one.waited,
     }
+
+
+def _disturbed(one: Timed) -> Raw:
+    return {"throughput": one.result["steps"] / one.result["seconds"], "waited": one.waited}
 
 
 def _samples(timed: Sequence[Timed], repetitions: Sequence[Raw]) -> Samples:

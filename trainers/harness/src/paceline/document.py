@@ -63,6 +63,7 @@ class Repetition:
     gauges: Mapping[str, float]
     counts: Mapping[str, float]
     window: Mapping[str, float]
+    waited: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,7 @@ class Document:
     protocol: Mapping[str, Any]
     environment: Mapping[str, Any]
     repetitions: tuple[Repetition, ...]
+    set_aside: list[Mapping[str, float]]
     metrics: tuple[Value, ...]
     phases: tuple[Phase, ...]
     telemetry: tuple[Channel, ...]
@@ -265,6 +267,7 @@ def _build(raw: Raw) -> Document:
         protocol=raw["protocol"],
         environment=raw["environment"],
         repetitions=tuple(Repetition(**row) for row in raw["repetitions"]),
+        set_aside=raw["set_aside"],
         metrics=tuple(Value(**row) for row in raw["metrics"]),
         phases=tuple(Phase(**_renamed(row)) for row in raw["phases"]),
         telemetry=tuple(Channel(**row) for row in raw["telemetry"]),

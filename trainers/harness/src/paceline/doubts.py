@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import counters, tree
 from .manifest import Benchmark, Guard
+from .processor import CONTENTION
 from .statistics import mean, median, slope
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 UNSTABLE, VERY_UNSTABLE = 0.15, 0.25
 DRIFT, HEAVY_DRIFT = 0.15, 1.0
-CONTENTION, HEAVY_CONTENTION = 0.1, 0.5
 WARMUP_BLOCKS = 10
 WARMUP_EXCESS = 0.15
 FEW_STEPS = 30
@@ -36,7 +36,7 @@ def find(
     found = [
         *_unstable(raw["repetitions"]),
         *_drift(raw["repetitions"]),
-        *_contention(timed),
+        *_contention(raw),
         *_warmup(raw["repetitions"]),
         *_too_few(raw["repetitions"]),
         *_pressure(raw),
@@ -79,14 +79,24 @@ def _drift(repetitions: Sequence[Raw]) -> Iterator[dict[str, Any]]:
         )
 
 
-def _contention(timed: Sequence[Timed]) -> Iterator[dict[str, Any]]:
-    share = median([one.result["waited"] for one in timed])
+def _contention(raw: Raw) -> Iterator[dict[str, Any]]:
+    aside = raw["set_aside"]
+    if aside:
+        worst = max(row["waited"] for row in aside)
+        yield _warning(
+            "repetitions_set_aside",
+            f"{len(aside)} repetitions were measured again: other work had kept the measured thread from its "
+            f"processor for up to {worst:.0%} of the window",
+            "end other work on the machine while it measures",
+        )
+    share = median([row["waited"] for row in raw["repetitions"]])
     if share > CONTENTION:
         yield _warning(
             "processor_contention",
             f"the measured thread waited for a processor for {share:.0%} of the window",
             "end other work on the machine while it measures",
-            taints=share > HEAVY_CONTENTION,
+            # The time waited is in every step, and the caches were shared as well.
+            taints=True,
         )
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+# A repetition whose thread waited longer than this share of its window was disturbed by other work.
+CONTENTION = 0.1
+
 
 def waited() -> float:
     """Return the seconds that this thread was ready to run and didn't; 0 where the kernel can't say."""

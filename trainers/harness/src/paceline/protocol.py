@@ -6,9 +6,9 @@ import os
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -18,6 +18,7 @@ from . import assemble, calibration, nvml
 from .child import Plan
 from .manifest import Benchmark, Case, Scalar
 from .process import Measured, MeasurementError
+from .processor import CONTENTION
 from .sampler import Sampler
 from .tree import Tree
 
@@ -45,9 +46,15 @@ class Timed:
     result: Mapping[str, Any]
     environment: Mapping[str, Any]
     started: float
+    took: float
     calibration_before: float
     calibration_after: float
     sampler: Sampler
+
+    @property
+    def waited(self) -> float:
+        """The share of the window in which the measured thread was ready and waited for a processor."""
+        return float(self.result["waited"])
 
 
 def measure(request: Request, progress: Progress) -> dict[str, Any]:
@@ -59,10 +66,10 @@ def measure(request: Request, progress: Progress) -> dict[str, Any]:
     deadline = perf_counter() + benchmark.time_limit
     with tempfile.TemporaryDirectory(prefix="paceline-") as name, _devices() as devices:
         runner = _Runner(request, Path(name), devices, deadline, progress)
-        timed = [runner.time(index) for index in range(benchmark.repetitions)]
+        timed, set_aside = runner.repeat()
         counted = runner.count()
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return assemble.document(request, timed, counted, devices.driver, created)
+        return assemble.document(request, timed, set_aside, counted, devices.driver, created)
 
 
 @contextmanager
@@ -87,20 +94,50 @@ class _Runner:
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + 1
 
+    def repeat(self) -> tuple[list[Timed], list[Timed]]:
+        """Measure the repetitions; those that other work disturbed are measured again, as often once more.
+
+        Returns those that count and those that were set aside. What decides is how long the measured thread
+        waited for a processor, never how fast the code was: that would make every commit look its best.
+        """
+        wanted = self._benchmark.repetitions
+        timed: list[Timed] = []
+        while len(timed) < wanted or (len(timed) < 2 * wanted and self._is_worth_another(timed)):
+            timed.append(self.time(len(timed)))
+        calm = sorted(sorted(timed, key=lambda one: max(one.waited, CONTENTION))[:wanted], key=_index)
+        aside = [one for one in timed if one not in calm]
+        return [replace(one, index=at) for at, one in enumerate(calm)], aside
+
+    def _is_worth_another(self, timed: Sequence[Timed]) -> bool:
+        """Are too few undisturbed, and is there time left for one more before the counting?"""
+        calm = sum(one.waited <= CONTENTION for one in timed)
+        longest = max(one.took for one in timed)
+        return calm < self._benchmark.repetitions and perf_counter() + 3 * longest < self._deadline
+
     def time(self, index: int) -> Timed:
         """Measure one repetition in a fresh process."""
-        before = calibration.measure()
-        text = f"repetition {index + 1} of {self._benchmark.repetitions}"
+        before, started = calibration.measure(), perf_counter()
+        wanted = self._benchmark.repetitions
+        text = f"repetition {index + 1} of {wanted}" if index < wanted else "a disturbed repetition again"
         with self._start("timing", f"repetition-{index}") as process:
             sampler = Sampler(Tree(process.pid), self._devices, process.started)
             while not process.wait(sampler.until_next()):
                 sampler.sample()
                 self._watch(process)
-                self._tell(index + process.fraction(), text)
+                self._tell(min(index, wanted - 1) + process.fraction(), text)
             left = process.outcome()
             self._show_output(process)
         after = calibration.measure()
-        return Timed(index, left["result"], left["environment"], process.started, before, after, sampler)
+        return Timed(
+            index=index,
+            result=left["result"],
+            environment=left["environment"],
+            started=process.started,
+            took=perf_counter() - started,
+            calibration_before=before,
+            calibration_after=after,
+            sampler=sampler,
+        )
 
     def count(self) -> list[Mapping[str, Any]]:
         """Count in processes of their own; they run side by side, since nothing is timed there."""
@@ -153,6 +190,10 @@ class _Runner:
         output = process.tail()
         if output:
             print(output, file=sys.stderr, flush=True)
+
+
+def _index(one: Timed) -> int:
+    return one.index
 
 
 def arguments(params: Mapping[str, Scalar]) -> list[str]:
