@@ -112,10 +112,15 @@ def fits(change: Change, near: Members, history: History) -> list[int]:
 
 
 def sees_the_same(change: Change, others: Sequence[Change]) -> bool:
-    """Is one of the others the same measurement seen another way: the throughput of this step time?"""
-    return is_time(change.series) and any(
-        is_time(other.series) and siblings(change.series, other.series) for other in others
-    )
+    """Is one of the others what this one saw another way: the throughput of this step time, or its calls?"""
+    return any(siblings(change.series, other.series) and alike(change, other) for other in others)
+
+
+def alike(one: Change, other: Change) -> bool:
+    """Are both times, or a time and an exact counter? Noise may put a time beside what a counter knows."""
+    counters = (is_exact_counter(one.series), is_exact_counter(other.series))
+    times = (is_time(one.series), is_time(other.series))
+    return all(times) or (any(times) and any(counters))
 
 
 def siblings(one: Series, other: Series) -> bool:

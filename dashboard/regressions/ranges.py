@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dashboard.models import Change
 from dashboard.regressions.history import History
-from dashboard.regressions.relevance import rank
+from dashboard.regressions.relevance import is_exact_counter, rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,12 @@ class Range:
 def narrowed(changes: Iterable[Change]) -> tuple[Change, Change]:
     """The changes whose last good and first bad commits bound the cause (at least one change).
 
-    The one that speaks first tells the range; the others narrow it, as far as they overlap.
+    An exact counter knows its place, noise may put the others beside theirs. Where there is none, the one
+    that speaks first tells the range. The others narrow it, as far as they overlap.
     """
-    first, *others = sorted(changes, key=lambda change: (rank(change), change.series_id))
+    first, *others = sorted(
+        changes, key=lambda change: (not is_exact_counter(change.series), rank(change), change.series_id)
+    )
     good = bad = first
     span = Range.of(first)
     for other in others:

@@ -87,7 +87,7 @@ def rank(
         new = own_growth([one for one in suspects if one.changed])
         scored = [
             (by_cost(one, phase, grown(one, measure) / base, new.get(one, 0.0) / times, times), one)
-            for one in suspects
+            for one in called(suspects)
         ]
     scored = [pair for pair in scored if pair[0] >= LEAST_SCORE]
     scored.sort(key=lambda pair: (-pair[0], pair[1].file, pair[1].name))
@@ -106,6 +106,12 @@ def paired(before: Profile | None, after: Profile | None, touched: Touched) -> l
     unseen = (one for one in touched.functions if one.changed and one not in seen)
     found.extend(Suspect(one.file, one.name, Row(), Row(line=one.line), True) for one in unseen if named(one))
     return found
+
+
+def called(suspects: Sequence[Suspect]) -> Sequence[Suspect]:
+    """Those that a step calls; all of them where no changed one is: a constant's new value calls nothing."""
+    found = [one for one in suspects if one.before.calls or one.after.calls]
+    return found if any(one.changed for one in found) else suspects
 
 
 def named(function: Function) -> bool:

@@ -59,6 +59,19 @@ def test_a_throughput_found_one_commit_later_is_the_same(line: list[Commit], of:
     assert Regression.objects.get().first_bad == line[6]
 
 
+@pytest.mark.parametrize("found", [5, 6, 7])
+def test_an_exact_counter_knows_the_place(line: list[Commit], of: Case, found: int) -> None:
+    calls = counted(6, 600.0, 700.0)
+    judge(line, of, {"step_time": slower(found), "function_calls": calls})
+    regression = Regression.objects.get(withdrawn_at=None)
+    assert (regression.first_bad, regression.series.metric.name) == (line[6], "step_time")
+
+
+def test_a_counter_two_commits_away_is_another_cause(line: list[Commit], of: Case) -> None:
+    judge(line, of, {"step_time": slower(9), "function_calls": counted(6, 600.0, 700.0)})
+    assert [one.first_bad for one in live()] == [line[6], line[9]]
+
+
 def test_two_causes_are_two_regressions(line: list[Commit], of: Case) -> None:
     times = factories.steps((5, 0.010), (4, 0.014), (5, 0.021))
     judge(line, of, {"step_time": times, "throughput": rate(times)})
