@@ -21,7 +21,7 @@ def store(run: Run, found: Document) -> list[int]:
             low=value.low,
             high=value.high,
             samples=value.samples,
-            tainted=found.tainted,
+            tainted=found.taints(value.kind),
         )
         for row, value in zip(series, found.metrics, strict=True)
     )

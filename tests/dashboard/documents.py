@@ -29,6 +29,7 @@ REPETITION = {
     "gauges": {},
     "counts": {},
     "window": {"start": 0.6, "end": 1.6},
+    "waited": 0.0,
 }
 
 
@@ -85,6 +86,7 @@ def body(*, throughput: float = 100.0, **changes: Any) -> dict[str, Any]:
         },
         "environment": environment(),
         "repetitions": [{"index": index, **REPETITION} for index in range(3)],
+        "set_aside": [],
         "metrics": [
             metric("throughput", throughput, headline=True, low=throughput - 1, high=throughput + 1),
             metric("step_time", 1 / throughput, headline=True),

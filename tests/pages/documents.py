@@ -59,6 +59,7 @@ def document_of(case: Case, step_time: float, noise: random.Random) -> dict[str,
         },
         "environment": environment(),
         "repetitions": [repetition(index, sample, noise) for index, sample in enumerate(samples)],
+        "set_aside": [],
         "metrics": metrics(step_time, samples, noise),
         "phases": phases(step_time),
         "telemetry": [row for index in range(2) for row in telemetry_of(index, noise)],
@@ -90,7 +91,7 @@ def repetition(index: int, step_time: float, noise: random.Random) -> dict[str, 
             "thinned": {"every": 10, "values": [step_time] * 20},
         },
         "peak_memory": 412e6, "memory_growth": 52e3, "calibration_before": 0.05, "calibration_after": 0.05,
-        "quality": {"score": 7.1}, "gauges": {}, "window": {"start": 3.2, "end": 14.8},
+        "quality": {"score": 7.1}, "gauges": {}, "window": {"start": 3.2, "end": 14.8}, "waited": 0.0,
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models import Q
 from paceline.manifest import Benchmark
 from pytest_django import DjangoAssertNumQueries
 
@@ -58,7 +59,15 @@ def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: 
     run.refresh_from_db()
     assert run.tainted
     assert run.document.body["warnings"] == [doubt]
-    assert Point.objects.filter(tainted=False).count() == 0
+    counted = Q(series__metric__kind="counter")
+    assert not Point.objects.exclude(counted).filter(tainted=False).exists()
+    assert not Point.objects.filter(counted, tainted=True).exists()
+
+
+def test_code_that_learns_too_little_spoils_its_counters_too(assignment: Assignment) -> None:
+    doubt = {"code": "quality_below_guard", "message": "Score 1.", "advice": "Look.", "taints": True}
+    ingest.store(assignment, data(warnings=[doubt]))
+    assert not Point.objects.filter(tainted=False).exists()
 
 
 def test_the_same_document_again_changes_nothing(run: Run, assignment: Assignment) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import metrics, schema
+from .metrics import Kind
 
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
@@ -28,6 +29,12 @@ class DocumentError(Exception):
         super().__init__(f"{path or 'document'}: {sentence}")
         self.path = path
         self.sentence = sentence
+
+
+# Kinds whose values are made with the clock: every warning that taints keeps them out of judgement.
+TIMED = frozenset({"time", "rate", "utilization"})
+# Warnings about what the code did, not about how fast: these spoil memory, counters and quality as well.
+SPOILS_ALL = frozenset({"memory_pressure", "quality_below_guard", "quality_missing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +177,13 @@ class Document:
     def tainted(self) -> bool:
         """Whether a warning keeps this run out of judgement."""
         return any(doubt.taints for doubt in self.warnings)
+
+    def taints(self, kind: Kind) -> bool:
+        """Whether a warning keeps values of this kind out of judgement.
+
+        What disturbs the clock leaves what was counted and what was allocated as it is.
+        """
+        return any(doubt.taints and (kind in TIMED or doubt.code in SPOILS_ALL) for doubt in self.warnings)
 
     def metric(self, name: str, phase: str | None = None) -> Value | None:
         """Return the metric of that name and phase, or None."""
