@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from dashboard.models import Commit, Run, Series, Trigger
@@ -54,6 +55,15 @@ def test_a_cell_names_the_change_of_an_open_regression(client: Client) -> None:
 def test_who_is_not_signed_in_sees_no_button(client: Client) -> None:
     builders.history()
     assert "<button>Measure</button>" not in page(client, "/projects/snake/")
+
+
+def test_who_may_only_look_is_told_how_to_measure(client: Client) -> None:
+    builders.project("empty")
+    assert "to measure commits from here" in page(client, "/projects/empty/")
+    client.force_login(User.objects.create_user("viewer"))
+    shown = page(client, "/projects/empty/")
+    assert "Can add trigger" in shown
+    assert "Press <em>Measure" not in shown
 
 
 def test_who_is_signed_in_can_ask_for_commits_and_benchmarks(signed_in: Client) -> None:
