@@ -104,6 +104,12 @@ def test_a_larger_knob_makes_a_larger_change() -> None:
     assert grown[0] + 0.5 < grown[1]
 
 
+def test_programs_race_with_full_memories_that_they_have_not_learned_from() -> None:
+    racer = calibration.Racer(base_tree())
+    assert len(racer.trainer.replay) == calibration.FILLED + calibration.WARMUP
+    assert racer.trainer.batch_size == calibration.BATCH_SIZE
+
+
 def test_pictures_need_the_memory_that_they_are_said_to() -> None:
     tree = base_tree()
     more = calibration.peak_memory(KEPT.apply(tree, 60), 90) - calibration.peak_memory(tree, 90)

@@ -26,6 +26,9 @@ BLOCK = 10
 SETTLED = 400
 """The number of a step at which exploration has ended."""
 
+FILLED = 800
+"""Transitions in the memory before a race, about as many as in the middle of a measured window."""
+
 WARMUP = 60
 
 SECONDS = 1.6
@@ -69,7 +72,11 @@ class Racer:
     """A trainer of one tree, stepped in blocks."""
 
     def __init__(self, tree: Tree) -> None:
-        self.trainer = load(tree).Trainer(BATCH_SIZE, 0)
+        # While a batch is larger than the memory nothing is learned.
+        self.trainer = load(tree).Trainer(FILLED + 1, 0)
+        self.number = 0
+        self.run(FILLED)
+        self.trainer.batch_size = BATCH_SIZE
         self.number = SETTLED
         self.run(WARMUP)
 
