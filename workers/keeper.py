@@ -37,9 +37,8 @@ def prctl(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends, however that happens."""
-    parent = os.getppid()
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends, however that happens; at once if it has."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -93,9 +92,10 @@ class Keeper:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         # Only this process holds the writing end: the tree sees its end when the keeper is killed.
         stdin, self.watchdog = os.pipe()
+        keeper = os.getpid()
         self.root = os.fork()
         if self.root == 0:
-            execute(command, stdin)
+            execute(command, stdin, keeper)
         os.close(stdin)
 
     def reap(self) -> bool:
@@ -156,14 +156,14 @@ class Keeper:
                 return
 
 
-def execute(command: list[str], stdin: int) -> None:
+def execute(command: list[str], stdin: int, keeper: int) -> None:
     """In the forked child: become the command, in a session of its own."""
     try:
         # Ignored signals stay so through exec: Python ignores the first two, a pool's worker the third.
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
-        die_with_parent()
+        die_with_parent(keeper)
         # Where memory runs out, the kernel shall end what is measured, not the database beside it.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")

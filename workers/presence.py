@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection
 from typing import Any
 
-from celery.signals import worker_process_init, worker_ready, worker_shutdown
+from celery.signals import worker_init, worker_process_init, worker_ready, worker_shutdown
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
@@ -17,13 +18,20 @@ from workers import keeper, machine
 logger = logging.getLogger(__name__)
 
 SECONDS = 10.0
+PARENT = "PACELINE_WORKER_PID"
 over = threading.Event()
+
+
+@worker_init.connect
+def name_the_worker(**_: Any) -> None:
+    """In the worker's main process: the pool's children inherit who their parent is, dead or alive."""
+    os.environ[PARENT] = str(os.getpid())
 
 
 @worker_process_init.connect
 def end_with_the_worker(**_: Any) -> None:
     """A child of the pool that outlived its worker would measure on with nobody to stop it."""
-    keeper.die_with_parent()
+    keeper.die_with_parent(int(os.environ[PARENT]))
 
 
 @worker_ready.connect

@@ -90,7 +90,9 @@ def program(name: str, site: Site) -> Program:
         # A warm end of a Celery worker would wait for the measurement in progress; Postgres holds the
         # truth, so the run is requested again and nothing is lost.
         stop_signal=signal.SIGQUIT if name == "measure" else signal.SIGTERM,
-        orphan_signal=signal.SIGQUIT,
+        # Celery's own ends hang where the queue has died with the supervisor. What a killed worker measured
+        # ends with it, as its pool and gunicorn's workers do.
+        orphan_signal=signal.SIGKILL,
         grace=8,
         together="site",
     )
