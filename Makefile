@@ -24,8 +24,13 @@ format: environment ## put the code into its standard format
 	@$(PYTHON) -m ruff check --fix .
 	@$(PYTHON) -m ruff format .
 
-bench: environment ## list the standard benchmarks and how to run one
-	@exec $(PYTHON) -P -m paceline list
+bench: environment ## measure the standard benchmark's variants side by side and print their ratios
+	@mkdir -p .paceline/bench
+	@for variant in baseline optimized; do \
+		$(PYTHON) -P -m paceline run snake_dqn --set variant=$$variant --quick \
+			--document .paceline/bench/$$variant.json >/dev/null || exit 1; \
+	done
+	@exec $(PYTHON) -P -m paceline compare .paceline/bench/baseline.json .paceline/bench/optimized.json
 
 clean: ## remove .venv and caches; measurements and the database stay in .paceline
 	@rm -rf .venv build *.egg-info trainers/harness/src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
