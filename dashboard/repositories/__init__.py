@@ -4,8 +4,6 @@ from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unrea
 from dashboard.repositories.history import (
     MOST_COMMITS,
     Facts,
-    changed_files,
-    changed_lines,
     check_revision,
     facts,
     manifests,
@@ -22,8 +20,6 @@ __all__ = [
     "RepositoryBusy",
     "RepositoryError",
     "Unreachable",
-    "changed_files",
-    "changed_lines",
     "check_revision",
     "facts",
     "manifests",

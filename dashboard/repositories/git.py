@@ -82,7 +82,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def lines(folder: Path, *arguments: str, stdin: bytes = b"") -> list[str]:
-    return run(folder, arguments, stdin=stdin).decode("utf-8", "replace").splitlines()
+    # Not splitlines(): names and subjects may hold U+2028 and the like, at which that splits too.
+    out = run(folder, arguments, stdin=stdin).decode("utf-8", "replace")
+    return out.removesuffix("\n").split("\n") if out else []
 
 
 def command(arguments: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from dashboard.repositories.mirror import Mirror
 MOST_COMMITS = 1000
 MOST_MANIFEST_BYTES = 1024 * 1024
 DETACHED = "(detached)"
+FIELDS = ("%H", "%P", "%an", "%cI", "%s")
 _REVISION = re.compile(r"[^\s\x00-\x1f\x7f:^~?*\[\\-][^\s\x00-\x1f\x7f:?*\[\\]{0,199}")
 
 
@@ -102,20 +103,19 @@ def last(mirror: Mirror, count: int) -> list[str]:
 
 def facts(mirror: Mirror, hashes: list[str]) -> list[Facts]:
     """What is known of each commit, in the order given."""
-    form = "%H%x00%P%x00%an%x00%cI%x00%s"
-    rows = git.lines(
+    out = git.run(
         mirror.folder,
-        "-c",
-        "log.showSignature=false",
-        "log",
-        "--no-walk=unsorted",
-        "--encoding=UTF-8",
-        f"--format={form}",
-        "--stdin",
+        [
+            *("-c", "log.showSignature=false", "log", "--no-walk=unsorted", "--encoding=UTF-8", "-z"),
+            *(f"--format={'%x00'.join(FIELDS)}", "--stdin"),
+        ],
         stdin="".join(f"{sha}\n" for sha in hashes).encode(),
     )
+    # Every field ends with a NUL, the one character that a commit can't hold.
+    values = out.decode("utf-8", "replace").split("\x00")[:-1]
     places = _places(mirror, hashes)
-    return [_facts(row.split("\x00", 4), places) for row in rows]
+    rows = [values[start : start + len(FIELDS)] for start in range(0, len(values), len(FIELDS))]
+    return [_facts(row, places) for row in rows]
 
 
 def manifests(mirror: Mirror, hashes: Iterable[str]) -> dict[str, str]:
@@ -138,33 +138,6 @@ def manifests(mirror: Mirror, hashes: Iterable[str]) -> dict[str, str]:
         if len(text) <= MOST_MANIFEST_BYTES:
             found[sha] = text.decode("utf-8", "replace")
     return found
-
-
-def changed_files(mirror: Mirror, older: str, newer: str) -> list[str]:
-    """Paths that differ between two commits."""
-    ends = resolve(mirror, older), resolve(mirror, newer)
-    out = git.run(mirror.folder, ["diff", "--name-only", "--no-renames", "-z", *ends, "--"])
-    return [path for path in out.decode("utf-8", "replace").split("\x00") if path]
-
-
-def changed_lines(mirror: Mirror, older: str, newer: str) -> dict[str, list[tuple[int, int]]]:
-    """By path of the newer commit: the (first, last) lines that are new or changed there."""
-    ends = resolve(mirror, older), resolve(mirror, newer)
-    rows = git.lines(
-        mirror.folder,
-        *("-c", "core.quotePath=false", "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames"),
-        *("--src-prefix=a/", "--dst-prefix=b/", *ends, "--"),
-    )
-    spans: dict[str, list[tuple[int, int]]] = {}
-    path = ""
-    for row in rows:
-        if row.startswith("+++ "):
-            path = row[4:].strip('"').removeprefix("b/")
-        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", row):
-            start, count = int(hunk[1]), int(hunk[2] or 1)
-            # A hunk that only removes has no line of its own: it stands at the line before it.
-            spans.setdefault(path, []).append((start, start + max(count, 1) - 1))
-    return spans
 
 
 def _places(mirror: Mirror, hashes: list[str]) -> dict[str, tuple[str, int]]:

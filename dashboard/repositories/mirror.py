@@ -17,7 +17,8 @@ from dashboard.models import Project
 from dashboard.repositories import git
 from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
 
-FETCH = ("fetch", "--prune", "--force", "--no-write-fetch-head", "--quiet")
+# --no-auto-gc: nothing that git leaves behind may run beside a measurement.
+FETCH = ("fetch", "--prune", "--force", "--no-write-fetch-head", "--quiet", "--no-auto-gc")
 FETCH_SECONDS = 600
 LOCK_SECONDS = 20
 # Heads and tags only: what others propose (refs/pull/...) isn't fetched, so it can't be measured.

@@ -92,18 +92,24 @@ def test_manifests_are_read_where_there_are_any(mirror: Mirror, repository: Repo
     assert repositories.manifests(mirror, [without, folder, with_one, odd]) == {with_one: MANIFEST}
 
 
-def test_the_difference_of_two_commits(mirror: Mirror, repository: Repository) -> None:
-    first = repository.commit("Lines", train_py="1\n2\n3\n4\n")
-    second = repository.commit("Others", train_py="1\nzwei\n3\n4\nfive\n")
-    mirror.fetch()
-    assert repositories.changed_files(mirror, first, second) == ["train.py"]
-    assert repositories.changed_lines(mirror, first, second) == {"train.py": [(2, 2), (5, 5)]}
-
-
 def test_a_subject_is_read_as_it_is(mirror: Mirror, repository: Repository) -> None:
     written = repository.commit("Größe: 'x' \"y\" <b> %H")
     mirror.fetch()
     assert repositories.facts(mirror, [written])[0].subject == "Größe: 'x' \"y\" <b> %H"
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85", "\f", "\x1e"])
+def test_what_other_programs_take_for_a_lines_end_is_not_one(
+    mirror: Mirror, repository: Repository, separator: str
+) -> None:
+    odd = f"a{separator}b"
+    repository.git("commit", "-q", "--allow-empty", "--author", f"{odd} <a@b>", "--message", odd)
+    after = repository.commit("After")
+    mirror.fetch()
+    before = repositories.resolve(mirror, "main~1")
+    found = repositories.facts(mirror, [before, after])
+    assert [(facts.hash, facts.subject) for facts in found] == [(before, odd), (after, "After")]
+    assert (found[0].author, found[1].parents) == (odd, [before])
 
 
 def test_what_others_propose_is_not_fetched(mirror: Mirror, repository: Repository) -> None:
