@@ -17,6 +17,10 @@ TRANSLATED = (
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
 
+# Not the public internet's either, though `is_global` says so: site-local addresses, the relays of 6to4,
+# and those set aside for documentation.
+OTHERS = tuple(ipaddress.ip_network(one) for one in ("fec0::/10", "192.88.99.0/24", "3fff::/20"))
+
 
 def public_address(host: str, port: int) -> str:
     """The address to connect to for a host name, looked up once. The caller connects to it and to no other.
@@ -47,6 +51,8 @@ def look_up(host: str, port: int) -> list[str]:
 def is_public(text: str) -> bool:
     # A link-local address may carry a zone: fe80::1%eth0.
     address = embedded(ipaddress.ip_address(text.partition("%")[0]))
+    if any(address in network for network in OTHERS):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

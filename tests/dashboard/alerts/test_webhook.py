@@ -63,6 +63,7 @@ def test_internal_addresses_are_refused(make_delivery: Make, host: str) -> None:
     [
         "192.168.1.1", "172.16.0.1", "100.64.0.1", "224.0.0.1", "255.255.255.255", "fe80::1%eth0", "fd00::1",
         "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:0a00:0001::1", "::",
+        "fec0::1", "feff::1%eth0", "192.88.99.1", "::ffff:192.88.99.1", "3fff::1", "3fff:fff::1",
     ],
 )  # fmt: skip
 def test_no_spelling_of_an_internal_address_is_public(address: str) -> None:
