@@ -21,7 +21,7 @@ class Regression(models.Model):
     first_bad = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     last_good = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     state = models.CharField(max_length=20, choices=State.choices, default=State.SUSPECTED)
-    # The change that speaks for all: that of the headline series that moved most.
+    # That of the change that speaks for all: a time's, unless memory moved more.
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="regressions")
     before = models.FloatField()
     after = models.FloatField()
