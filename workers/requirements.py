@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,9 @@ from workers.errors import BuildError, CheckoutError
 
 INCLUDES = ("-r", "--requirement", "-c", "--constraint")
 MOST_FILES = 50
+# What pip fetches over the network, also behind `name @`.
+ADDRESS = re.compile(r"(?:[\w.-]+(?:\[[^\]]*\])?@)?(?:https?|(?:git|hg|svn|bzr)\+\w+)://", re.IGNORECASE)
+FILE_ADDRESS = re.compile(r"\bfile:", re.IGNORECASE)
 
 
 def read(checkout: Path, names: Sequence[str]) -> dict[str, str]:
@@ -29,11 +33,11 @@ def read(checkout: Path, names: Sequence[str]) -> dict[str, str]:
             raise BuildError(str(error)) from error
         if len(texts) > MOST_FILES:
             raise BuildError(f"The requirements include more than {MOST_FILES} files.")
-        waiting.extend(included(name, texts[name]))
+        waiting.extend(included(checkout, name, texts[name]))
     return texts
 
 
-def included(name: str, text: str) -> list[str]:
+def included(checkout: Path, name: str, text: str) -> list[str]:
     """The files that a requirements file includes, relative to the checkout."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -42,12 +46,25 @@ def included(name: str, text: str) -> list[str]:
             continue
         if words[0] in INCLUDES and len(words) > 1:
             found.append(str(PurePosixPath(name).parent / words[1]))
-        elif words[0] in ("-e", "--editable") or words[0].startswith((".", "-e")):
+        elif is_local(checkout, words):
             # A cached environment that holds code of one commit would measure it for every other.
             raise BuildError(
-                f"{name} line {number} installs a folder of the checkout: a kept environment can't hold it."
+                f"{name} line {number} installs a folder or file: an environment kept for other commits "
+                "can't hold it."
             )
     return found
+
+
+def is_local(checkout: Path, words: Sequence[str]) -> bool:
+    """Would pip install this from a folder or file, or leave a link to its source behind?"""
+    if any(word.startswith(("-e", "--editable")) or FILE_ADDRESS.search(word) for word in words):
+        return True
+    first = words[0]
+    if first.startswith("-") or ADDRESS.match(first):
+        return False
+    # A folder needs a slash or a dot to be one for pip, an archive does not: `name` is a package's name.
+    bare = re.split(r"[\[;]", first)[0]
+    return first.startswith(".") or "/" in first or (checkout / bare).is_file()
 
 
 def words_of(line: str) -> list[str]:

@@ -88,11 +88,33 @@ def test_an_included_file_makes_another_key(commit: Path, line: str) -> None:
     assert requirements.key(requirements.read(commit, ["requirements.txt"])) != before
 
 
-@pytest.mark.parametrize("line", ["-e .", "--editable ./lib", "./lib", "."])
+LOCAL = (
+    *("-e .", "--editable ./lib", "--editable=lib", "./lib", ".", "src/pkg", "'src/pkg'", "/srv/pkg"),
+    *("file:src/pkg", "pkg @ file:./src", "pkg@FILE:///srv/pkg", "vendor/x.whl[all]", "x.whl", "x.whl[all]"),
+)
+
+
+@pytest.mark.parametrize("line", LOCAL)
 def test_code_of_the_commit_is_not_put_into_a_kept_environment(commit: Path, line: str) -> None:
+    (commit / "x.whl").touch()
     (commit / "requirements.txt").write_text(f"numpy\n{line}\n")
-    with pytest.raises(BuildError, match=r"requirements.txt line 2 installs a folder of the checkout"):
+    with pytest.raises(
+        BuildError, match=r"requirements.txt line 2 installs a folder or file: an environment"
+    ):
         requirements.read(commit, ["requirements.txt"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("numpy>=2 # not file:x", "numpy[all]; python_version > '3'", "--index-url https://host/simple"),
+        *("https://host/x.whl", "pkg @ https://host/x.whl", "pkg[all]@git+ssh://git@host/pkg@1f", "pkg"),
+    ],
+)
+def test_what_comes_over_the_network_is_accepted(commit: Path, line: str) -> None:
+    (commit / "pkg").mkdir()
+    (commit / "requirements.txt").write_text(line + "\n")
+    assert requirements.read(commit, ["requirements.txt"]) == {"requirements.txt": line + "\n"}
 
 
 def test_files_that_include_each_other_are_read_once(commit: Path) -> None:
