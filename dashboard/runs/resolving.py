@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 from paceline import manifest as manifests
 from paceline.manifest import Benchmark, Manifest, ManifestError
@@ -18,6 +19,8 @@ from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.repositories import Facts, Mirror, RepositoryBusy, RepositoryError, Unreachable
 from dashboard.runs.errors import Busy
 from dashboard.runs.requests import request_all
+
+logger = logging.getLogger(__name__)
 
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again for this long.
 UNATTENDED = (Trigger.Source.HOOK, Trigger.Source.SCHEDULE)
@@ -39,12 +42,28 @@ def resolve_trigger(trigger_id: int) -> list[int]:
     """Turn a received trigger into runs, or refuse it with a sentence. Safe to repeat, also at once.
 
     The ids of the runs, also of those that had been asked for before; none where it was refused or resolved
-    already. Raises Busy while another process fetches the repository.
+    already. Raises Busy while another process fetches the repository, and what the database raises while it
+    can't be reached.
     """
     trigger = Trigger.objects.select_related("project").filter(pk=trigger_id, state=Trigger.State.RECEIVED)
     received = trigger.first()
     if received is None:
         return []
+    try:
+        return _resolve(received)
+    except (Busy, OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        # The border of a process: a trigger that stayed received would be sent again for ever.
+        logger.exception("Trigger %s can't be resolved", trigger_id)
+        name = type(error).__name__
+        _close(
+            received, Trigger.State.REFUSED, f"An error of Paceline's own, {name}: its log has the details."
+        )
+    return []
+
+
+def _resolve(received: Trigger) -> list[int]:
     try:
         plan = make_plan(received)
     except RepositoryBusy as error:

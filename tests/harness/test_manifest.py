@@ -111,3 +111,22 @@ def test_the_manifest_is_found_upwards(tmp_path: Path) -> None:
 def test_no_manifest_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"no paceline\.toml in .* or any folder above"):
         manifest.find(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a = " + "[" * 5000, "is nested too deeply"),
+        ("a = " + "9" * 5000, "has a number with too many digits"),
+        (SNAKE.replace("version = 2", "version = 0x" + "f" * 5000), "has a number with too many digits"),
+        (SNAKE.replace("3.0", "1" + "0" * 400), "has a number with too many digits"),
+        (SNAKE.replace("version = 2", f"version = {2**31}"), "benchmarks.snake.version: is 2147483648, must"),
+        (
+            SNAKE + "repetitions = 101",
+            "benchmarks.snake.quick.repetitions: is 101, must be between 1 and 100",
+        ),
+    ],
+)
+def test_what_is_too_large_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ManifestError, match=f"^m: {sentence}"):
+        manifest.parse(text, "m")

@@ -5,13 +5,16 @@ import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from dashboard import repositories, runs
 from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.repositories import mirror
+from dashboard.runs import resolving
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db
@@ -112,6 +115,30 @@ def test_too_long_parameters_are_refused(tracked: Project, repository: Repositor
     trigger = resolve(tracked)
     assert "at most 300 are allowed" in trigger.detail
     assert not Case.objects.exists()
+
+
+def test_what_no_column_holds_is_refused(tracked: Project, repository: Repository) -> None:
+    repository.commit("Huge", paceline_toml=MANIFEST.replace("version = 4", f"version = {2**31}"))
+    assert "version: is 2147483648, must be between 1 and 2147483647" in resolve(tracked).detail
+
+
+def test_an_unforeseen_error_refuses_the_trigger(
+    tracked: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(resolving, "make_plan", Mock(side_effect=KeyError("odd")))
+    trigger = resolve(tracked)
+    assert trigger.state == Trigger.State.REFUSED
+    assert trigger.detail == "An error of Paceline's own, KeyError: its log has the details."
+    assert f"Trigger {trigger.pk} can't be resolved" in caplog.text
+
+
+def test_a_database_that_is_away_leaves_the_trigger_open(
+    tracked: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolving, "make_plan", Mock(side_effect=OperationalError("gone")))
+    with pytest.raises(OperationalError):
+        resolve(tracked)
+    assert Trigger.objects.get().state == Trigger.State.RECEIVED
 
 
 def test_an_unreachable_repository_is_refused_with_its_reason(tracked: Project) -> None:

@@ -27,6 +27,8 @@ __all__ = [
 
 FILE_NAME = "paceline.toml"
 STEPS_LIMIT = 1_000_000  # every step's time is kept in memory while it is measured
+REPETITIONS_LIMIT = 100
+INTEGER_LIMIT = 2**31 - 1  # of the database's columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +156,18 @@ def load(path: Path) -> Manifest:
 def parse(text: str, where: str) -> Manifest:
     """Check a manifest's text; `where` opens every error's sentence."""
     try:
-        raw = tomllib.loads(text)
+        return _parse(text, where)
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{where}: is not valid TOML: {error}") from error
-    fields = Fields(raw, where, "")
+    except RecursionError as error:
+        raise ManifestError(f"{where}: is nested too deeply") from error
+    except (ValueError, OverflowError) as error:
+        # Python neither reads nor writes integers of thousands of digits.
+        raise ManifestError(f"{where}: has a number with too many digits") from error
+
+
+def _parse(text: str, where: str) -> Manifest:
+    fields = Fields(tomllib.loads(text), where, "")
     environment = fields.table("environment")
     benchmarks = fields.table("benchmarks")
     fields.finish()
@@ -186,7 +196,7 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
     steps = fields.required_integer("steps", minimum=1, maximum=STEPS_LIMIT)
     benchmark = Benchmark(
         name=name,
-        version=fields.required_integer("version", minimum=1),
+        version=fields.required_integer("version", minimum=1, maximum=INTEGER_LIMIT),
         script=script,
         params=params,
         cases=_cases(fields, params),
@@ -195,10 +205,10 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
         counting_steps=fields.integer("counting_steps", min(steps, 200), minimum=1, maximum=STEPS_LIMIT),
         counting_warmup_steps=fields.integer("counting_warmup_steps", warmup, minimum=0),
         countings=fields.integer("countings", 2, minimum=1, maximum=2),
-        repetitions=fields.integer("repetitions", 5, minimum=1, maximum=100),
+        repetitions=fields.integer("repetitions", 5, minimum=1, maximum=REPETITIONS_LIMIT),
         seed=fields.integer("seed", 0, minimum=0, maximum=2**32 - 1),
         threads=fields.integer("threads", 1, minimum=1, maximum=1024),
-        time_limit=fields.integer("time_limit", 600, minimum=1),
+        time_limit=fields.integer("time_limit", 600, minimum=1, maximum=INTEGER_LIMIT),
         headline=_headline(fields),
         guard=_guards(fields.table("guard")),
         quick=_quick(fields.table("quick")),
@@ -258,7 +268,7 @@ def _quick(fields: Fields | None) -> Quick:
         warmup_steps=fields.optional_integer("warmup_steps", minimum=0),
         counting_steps=fields.optional_integer("counting_steps", minimum=1, maximum=STEPS_LIMIT),
         counting_warmup_steps=fields.optional_integer("counting_warmup_steps", minimum=0),
-        repetitions=fields.optional_integer("repetitions", minimum=1),
+        repetitions=fields.optional_integer("repetitions", minimum=1, maximum=REPETITIONS_LIMIT),
         params=fields.scalars("params"),
     )
     fields.finish()
