@@ -43,6 +43,7 @@ PACELINE_URL = environment.text("PACELINE_URL", f"http://127.0.0.1:{PORT}").rstr
 PACELINE_POOL = environment.text("PACELINE_POOL", "default")
 PACELINE_MACHINE = environment.text("PACELINE_MACHINE", socket.gethostname())
 PACELINE_LEASE_SECONDS = environment.integer("PACELINE_LEASE_SECONDS", 60, least=2)
+PACELINE_MEMORY_LIMIT = environment.integer("PACELINE_MEMORY_LIMIT", 0)
 PACELINE_ALLOW_INTERNAL_WEBHOOKS = environment.boolean("PACELINE_ALLOW_INTERNAL_WEBHOOKS")
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS", "*" if DEBUG else "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = [PACELINE_URL]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +32,6 @@ T = TypeVar("T")
 def measure_next(pool: str) -> bool:
     """Carry the pool's next run, if there is one and this machine is free. False: nothing was done."""
     name = settings.PACELINE_MACHINE
-    limits = Limits.of(os.environ)
     with machine.exclusive(settings.PACELINE_HOME, name) as lock:
         if lock is None:
             return False
@@ -43,17 +41,16 @@ def measure_next(pool: str) -> bool:
         if assignment is None:
             return False
         logger.info("%s is claimed, attempt %s", assignment.name, assignment.attempt)
-        Carrier(assignment, lock, limits).carry()
+        Carrier(assignment, lock).carry()
         return True
 
 
 class Carrier:
     """Carries one assignment; `lock` is the file descriptor of the machine's lock."""
 
-    def __init__(self, assignment: runs.Assignment, lock: int, limits: Limits) -> None:
+    def __init__(self, assignment: runs.Assignment, lock: int) -> None:
         self.assignment = assignment
         self.lock = lock
-        self.limits = limits
         self.home: Path = settings.PACELINE_HOME
         self.log = Log()
         self.stop = threading.Event()
@@ -116,7 +113,7 @@ class Carrier:
             checkout=folder,
             python=python,
             lock=self.lock,
-            limits=self.limits,
+            limits=Limits(data=settings.PACELINE_MEMORY_LIMIT or None),
         )
 
     def enter(self, state: str, activity: str) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Self, cast
+from typing import IO, cast
 
 KEEPER = Path(__file__).with_name("keeper.py")
 GIB = 1024**3
@@ -25,14 +25,6 @@ class Limits:
     file_size: int = 64 * GIB
     open_files: int = 65536
     data: int | None = None
-
-    @classmethod
-    def of(cls, surroundings: Mapping[str, str]) -> Self:
-        """As this machine's operator wants them; ValueError says what is wrong with that."""
-        wanted = surroundings.get("PACELINE_MEMORY_LIMIT", "")
-        if wanted and not wanted.isdecimal():
-            raise ValueError(f"PACELINE_MEMORY_LIMIT is {wanted!r}, it must be a number of bytes")
-        return cls(data=int(wanted) if wanted else None)
 
     def by_name(self) -> dict[str, int]:
         """As the keeper takes them. A core file of a training process would fill the disk."""

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -227,3 +228,9 @@ def processes_in(home: Path) -> list[int]:
         except psutil.Error:
             continue
     return found
+
+
+def test_the_operators_limit_of_memory_holds(home: Path, requested: Requested, settings: Any) -> None:
+    settings.PACELINE_MEMORY_LIMIT = 500_000_000
+    run = measured(requested({"train.py": "bytearray(10**9)"}))
+    assert (run.state, "MemoryError" in run.reason) == ("failed", True)
