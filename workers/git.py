@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -91,8 +92,15 @@ class Git:
 
 
 def reason(text: str) -> str:
-    """Of what git printed: the first line that says why, without the word before it."""
+    """Of what git printed: the first line that says why, without the word before it and without passwords."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(ADVICE)]
     reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
     line = (reasons or lines[-1:] or ["it gave no reason"])[0]
-    return line.removeprefix("fatal: ").removeprefix("error: ")[:500]
+    # Hidden before it is cut: the end of a password's address must still be there.
+    return hide_password(line.removeprefix("fatal: ").removeprefix("error: "))[:500]
+
+
+def hide_password(text: str) -> str:
+    """Without the user and password of each address, also where git leaves out its `git://`."""
+    # The last `@` before the path ends them.
+    return re.sub(r"(?:(?<=//)[^/\s]*|[^/\s:@'\"]+:[^/\s]*)@", "", text)

@@ -11,7 +11,7 @@ from tests.workers.repositories import commit, git, head, repository
 from workers import checkout
 from workers.checkout import Checkouts
 from workers.errors import CheckoutError, Stopped
-from workers.git import Git
+from workers.git import Git, reason
 
 
 @pytest.fixture
@@ -172,3 +172,12 @@ def test_a_branch_that_was_forced_elsewhere_can_still_be_fetched(source: Path, c
     checkouts.prepare("demo", str(source), head(source))
     git(source, "commit", "--quiet", "--amend", "--message", "Other history")
     assert checkouts.prepare("demo", str(source), head(source)).is_dir()
+
+
+@pytest.mark.parametrize("secret", ["SECRET", "SEC@RET"])
+def test_a_password_in_an_address_is_not_told(tmp_path: Path, secret: str) -> None:
+    with pytest.raises(CheckoutError, match=r"git ls-remote failed: .*") as caught:
+        Git(tmp_path).run("ls-remote", f"git://user:{secret}@localhost:1/x.git", folder=tmp_path)
+    assert "RET" not in str(caught.value)
+    said = reason(f"fatal: unable to access 'https://user:{secret}@host/x.git/': no")
+    assert said == "unable to access 'https://host/x.git/': no"
