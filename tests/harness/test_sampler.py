@@ -168,3 +168,19 @@ def test_a_process_that_is_gone_reads_none() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert Tree(process.pid).read() is None
+
+
+def test_a_process_without_memory_is_gone(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampled = sampler(clock)
+    take(sampled, clock, 0.1)
+    monkeypatch.setattr(tree, "_USAGE", lambda _pid: tree.Usage(cpu=1.0, resident=0, threads=1))
+    take(sampled, clock, 0.2)
+    assert Tree(os.getpid()).read() is None
+    assert len(sampled.series["memory", None]) == 2
+
+
+def test_a_zombie_reads_none() -> None:
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert Tree(process.pid).read() is None
+        assert tree._proc_usage(process.pid) is None

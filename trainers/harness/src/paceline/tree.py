@@ -102,7 +102,9 @@ def _proc_descendants(pid: int) -> list[int]:
 
 
 def _usage(pid: int) -> Usage | None:
-    return _USAGE(pid)
+    usage = _USAGE(pid)
+    # A process gives its memory back a moment before it counts as a zombie.
+    return usage if usage and usage.resident else None
 
 
 def _psutil_usage(pid: int) -> Usage | None:
