@@ -92,7 +92,7 @@ def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Out
         outcome.counts.update(synced[-1].counts)
         if branch == project.branch:
             keep_level(past, found)
-    blamed, left = to_group(project, branch, series, synced)
+    blamed, left = to_group(project, branch, histories, synced)
     known = grouping.group(project, branch, blamed, histories, opening=False)
     touched = known.touched.union(left, *(one.left for one in synced))
     altered = any(one.altered for one in synced)
@@ -115,17 +115,18 @@ def keep_level(past: history.History, found: Sequence[changes.Found]) -> None:
 
 
 def to_group(
-    project: Project, branch: str, series: Sequence[Series], synced: Sequence[changes.Synced]
+    project: Project, branch: str, histories: dict[int, history.History], synced: Sequence[changes.Synced]
 ) -> tuple[list[Change], set[int]]:
     """The changes that need a place: those that are new or moved, and those that have none yet.
 
-    And the regressions that lost a change, because it turned out to be no commit's doing.
+    And the regressions that lost a change, because it turned out to be no commit's doing. What is too old to
+    be judged again keeps the place that it has: what changed around it isn't known any more.
     """
     surroundings = {key: found for one in synced for key, found in one.surroundings.items()}
     altered = [change.pk for one in synced for change in one.altered]
-    rows = Change.objects.filter(series__in=series, first_bad__branch=branch, direction=WORSE)
+    rows = Change.objects.filter(series__in=list(histories), first_bad__branch=branch, direction=WORSE)
     rows = (rows.filter(pk__in=altered) | rows.filter(regression=None)).select_related(*grouping.RELATED)
-    speaking = [row for row in rows if speaks(row)]
+    speaking = [row for row in rows if row.position > histories[row.series_id].frozen_until and speaks(row)]
     innocent = [
         row
         for row in speaking

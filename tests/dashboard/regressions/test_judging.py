@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 from django.db import connection
 
 from dashboard.models import Case, Change, Commit, Project, Regression, Run, SeriesLatest
-from dashboard.regressions import judge_run, redetect
+from dashboard.regressions import history, judge_run, redetect
 from tests.dashboard import factories
 
 SLOW = factories.steps((6, 0.010), (4, 0.014))
@@ -150,6 +151,21 @@ def test_a_repair_of_a_part_repairs_nothing(project: Project, of: Case) -> None:
     line = factories.commits(project, 15)
     judge(measure(line, of, "step_time", factories.steps((5, 0.010), (5, 0.020), (5, 0.015))))
     assert Regression.objects.get().recovered_by is None
+
+
+def test_a_step_of_a_driver_stays_one_when_it_is_old(
+    project: Project, of: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "load", partial(history.load, newest=20))
+    values = factories.steps((10, 0.010), (20, 0.014))
+    for commit, value in zip(factories.commits(project, 30), values, strict=True):
+        kernel = {"kernel": "6.1" if commit.position < 10 else "6.2"}
+        run = factories.measured(commit, of, {"step_time": value}, environment=kernel)
+        if commit.position in (19, 29):
+            judge_run(run.pk)
+    # In the end the newest 20 begin at 10, and nothing up to 12 is judged again.
+    assert places() == [("regression", 10)]
+    assert not Regression.objects.exists()
 
 
 def test_redetect_says_what_it_did(project: Project, of: Case) -> None:
