@@ -1,4 +1,4 @@
-"""Writing the git hook into a repository on this machine."""
+"""Writing the git hooks into a repository on this machine."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from dashboard.models import Project
 from dashboard.repositories import RepositoryError, git
 from dashboard.triggers import scripts
 
+IN_WORK_TREE = ("post-commit", "post-merge", "post-rewrite")
+IN_BARE = ("post-receive",)
 BLOCK = 64  # bytes, of SHA-256
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
@@ -35,12 +37,12 @@ class Place:
     bare: bool
 
     @property
-    def hook(self) -> Path:
-        return self.hooks / ("post-receive" if self.bare else "post-commit")
+    def paths(self) -> list[Path]:
+        return [self.hooks / name for name in (IN_BARE if self.bare else IN_WORK_TREE)]
 
 
-def install(project: Project, folder: Path) -> Path:
-    """Write (or renew) the hook of the repository in `folder`; the hook's path. Raises HookRefusedError.
+def install(project: Project, folder: Path) -> list[Path]:
+    """Write (or renew) the hooks of the repository in `folder`; their paths. Raises HookRefusedError.
 
     A project without a hook secret gets one.
     """
@@ -52,11 +54,11 @@ def install(project: Project, folder: Path) -> Path:
         project.hook_secret = secrets.token_urlsafe(32)
         project.save(update_fields=["hook_secret"])
     try:
-        keep_existing(place.hook)
+        keep_existing(place.paths)
         write(project, place)
     except OSError as error:
         raise HookRefusedError(f"{error.filename} can't be written: {error.strerror}.") from error
-    return place.hook
+    return place.paths
 
 
 def find(folder: Path) -> Place:
@@ -76,14 +78,18 @@ def find(folder: Path) -> Place:
     return place
 
 
-def keep_existing(hook: Path) -> None:
-    """Move a hook that isn't ours aside; ours runs it first."""
-    if not hook.exists() or scripts.MARKER in hook.read_text(errors="replace"):
-        return
-    aside = hook.with_name(hook.name + scripts.KEPT)
-    if aside.exists():
-        raise HookRefusedError(f"{hook} and {aside} are both there already: remove one of them.")
-    hook.rename(aside)
+def keep_existing(hooks: list[Path]) -> None:
+    """Move hooks that aren't ours aside, all or none; ours run them first."""
+    moves = {hook: hook.with_name(hook.name + scripts.KEPT) for hook in hooks if is_foreign(hook)}
+    for hook, aside in moves.items():
+        if aside.exists():
+            raise HookRefusedError(f"{hook} and {aside} are both there already: remove one of them.")
+    for hook, aside in moves.items():
+        hook.rename(aside)
+
+
+def is_foreign(hook: Path) -> bool:
+    return hook.exists() and scripts.MARKER not in hook.read_text(errors="replace")
 
 
 def write(project: Project, place: Place) -> None:
@@ -102,8 +108,9 @@ def write(project: Project, place: Place) -> None:
     put(ours / "outer", outer, 0o640 if shared else 0o600, place)
     put(ours / "notify", notify.encode(), 0o755, place)
     put(ours / "last", b"", 0o664 if shared else 0o644, place)
-    text = scripts.POST_RECEIVE if place.bare else scripts.POST_COMMIT
-    put(place.hook, text.encode(), 0o755, place)
+    text = scripts.POST_RECEIVE if place.bare else scripts.IN_WORK_TREE
+    for hook in place.paths:
+        put(hook, text.encode(), 0o755, place)
     own(ours, place)
 
 

@@ -12,11 +12,16 @@ HEADER = f"""\
 """
 
 # The hook that was here before runs first, with the same arguments and input.
-POST_COMMIT = (
+# One script for post-commit, post-merge and post-rewrite: git runs the first for `git commit` alone.
+IN_WORK_TREE = (
     HEADER
     + f"""\
 if [ -x "$0{KEPT}" ]; then "$0{KEPT}" "$@"; fi
 folder=$(git rev-parse --git-common-dir)/paceline
+case ${{0##*/}}:$1 in
+    post-merge:1) exit 0 ;;  # A squash: nothing is committed yet.
+    post-rewrite:amend) exit 0 ;;  # post-commit has told it.
+esac
 # A detached HEAD, as in the middle of a rebase, is on no branch.
 ref=$(git symbolic-ref --quiet HEAD) || exit 0
 commit=$(git rev-parse HEAD) || exit 0

@@ -12,11 +12,12 @@ from dashboard.triggers.installing import HookRefusedError, install
 
 class Command(SiteCommand):
     help = (
-        "Install a git hook that tells Paceline of every new commit on the project's branch: post-commit "
-        "where people commit, post-receive in a bare repository that they push to. The hook works in the "
-        "background and never delays or breaks a commit; a hook that is there already is kept: it runs "
+        "Install git hooks that tell Paceline of new commits on the project's branch: post-commit, "
+        "post-merge and post-rewrite where people commit, merge, pull and rebase (the newest commit is "
+        "told), post-receive in a bare repository that they push to (all of them are). They work in the "
+        "background and never delay or break a commit; a hook that is there already is kept: it runs "
         "first. "
-        "It sends a signed request to PACELINE_URL and needs openssl and curl. Run this again after "
+        "They send a signed request to PACELINE_URL and needs openssl and curl. Run this again after "
         "PACELINE_URL has changed. What the last request was answered stands in .git/paceline/last."
     )
 
@@ -34,7 +35,10 @@ class Command(SiteCommand):
         project = project_named(options["slug"])
         folder = options["repository"] or Path(project.repository)
         try:
-            hook = install(project, folder.expanduser())
+            hooks = install(project, folder.expanduser())
         except HookRefusedError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{hook} tells {settings.PACELINE_URL} of every commit on {project.branch}.")
+        names = " and ".join(hook.name for hook in hooks)
+        self.stdout.write(
+            f"{names} in {hooks[0].parent} tell {settings.PACELINE_URL} of new commits on {project.branch}."
+        )

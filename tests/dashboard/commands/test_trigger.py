@@ -131,9 +131,11 @@ def test_the_hook_is_installed_in_the_projects_own_repository(
 ) -> None:
     said = StringIO()
     call_command("install_hook", "snakes", stdout=said)
-    hook = repository.folder / ".git/hooks/post-commit"
-    assert said.getvalue().startswith(f"{hook} tells http://")
-    assert subprocess.run(["sh", "-n", str(hook)], check=False).returncode == 0
+    folder = repository.folder / ".git/hooks"
+    names = ("post-commit", "post-merge", "post-rewrite")
+    assert said.getvalue().startswith(f"{' and '.join(names)} in {folder} tell http://")
+    for name in names:
+        assert subprocess.run(["sh", "-n", str(folder / name)], check=False).returncode == 0
 
 
 @pytest.mark.django_db

@@ -57,12 +57,41 @@ def test_two_commits_at_once_are_both_told(site: None, tracked: Project, reposit
     assert {trigger.revisions["commit"] for trigger in triggers(2)} == made
 
 
+def test_a_merge_is_told(site: None, tracked: Project, repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "topic")
+    repository.commit("Topic", train_py="topic")
+    repository.git("checkout", "-q", "main")
+    install(tracked, repository.folder)
+    repository.git("merge", "-q", "--squash", "topic")
+    repository.git("reset", "-q", "--hard")
+    repository.git("merge", "-q", "--no-ff", "-m", "Merge", "topic")
+    (trigger,) = triggers(1)
+    assert trigger.revisions == {"commit": repository.git("rev-parse", "HEAD")}
+
+
+def test_a_rebase_and_an_amended_commit_are_told_once(
+    site: None, tracked: Project, repository: Repository
+) -> None:
+    repository.git("branch", "other", "main~1")
+    repository.git("checkout", "-q", "other")
+    repository.commit("Other", other_py="other")
+    repository.git("checkout", "-q", "main")
+    install(tracked, repository.folder)
+    repository.git("rebase", "-q", "other")
+    rebased = repository.git("rev-parse", "HEAD")
+    assert [trigger.revisions for trigger in triggers(1)] == [{"commit": rebased}]
+    repository.git("commit", "-q", "--amend", "--message", "Amended")
+    amended = repository.git("rev-parse", "HEAD")
+    answer(repository.folder / ".git")
+    assert [trigger.revisions["commit"] for trigger in triggers(2)] == [rebased, amended]
+
+
 def test_a_push_to_a_bare_repository_becomes_a_range(
     site: None, tracked: Project, repository: Repository, tmp_path: Path
 ) -> None:
     bare = tmp_path / "bare.git"
     subprocess.run(["git", "clone", "--quiet", "--bare", str(repository.folder), str(bare)], check=True)
-    assert install(tracked, bare).name == "post-receive"
+    assert [hook.name for hook in install(tracked, bare)] == ["post-receive"]
     before = repository.git("rev-parse", "HEAD")
     newest = [repository.commit(f"Change {number}", train_py=str(number)) for number in range(2)][-1]
     repository.git("push", "--quiet", str(bare), "main", "main:refs/heads/topic")
@@ -168,12 +197,13 @@ def test_shared_hooks_are_left_alone(tracked: Project, repository: Repository, t
 
 
 def test_two_foreign_hooks_are_refused(tracked: Project, repository: Repository) -> None:
-    for name in ("post-commit", "post-commit.before-paceline"):
+    for name in ("post-commit", "post-rewrite", "post-rewrite.before-paceline"):
         path = repository.folder / ".git/hooks" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("#!/bin/sh\n")
     with pytest.raises(HookRefusedError, match="remove one of them"):
         install(tracked, repository.folder)
+    assert not (repository.folder / ".git/hooks/post-commit.before-paceline").exists()
 
 
 def test_what_is_no_repository_is_refused(tracked: Project, tmp_path: Path) -> None:
@@ -187,6 +217,6 @@ def test_the_repositorys_owner_owns_what_root_installs(tracked: Project, reposit
     owner = repository.folder / ".git"
     if os.getuid() == 0:
         os.chown(owner, 65534, 65534)
-    hook = install(tracked, repository.folder)
-    for path in (hook, owner / "paceline", owner / "paceline/inner"):
+    hooks = install(tracked, repository.folder)
+    for path in (*hooks, owner / "paceline", owner / "paceline/inner"):
         assert path.stat().st_uid == owner.stat().st_uid
