@@ -44,6 +44,7 @@ def test_every_transition_is_drawn() -> None:
     drawn += [
         f"{state.value} --> {end}" for state in Run.HELD for end in ("failed", "cancelled", "requested")
     ]
+    drawn += [f"{state.value} --> requested: start of the site" for state in Run.HELD]
     assert [arrow for arrow in drawn if arrow not in DRAWN] == []
 
 
