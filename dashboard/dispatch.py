@@ -52,7 +52,6 @@ CONFIGURATION: dict[str, Any] = {
         "socket_timeout": 5,
         "socket_keepalive": True,
     },
-    "beat_schedule_filename": str(settings.PACELINE_HOME / "schedule"),
     "beat_schedule": {
         name: {
             "task": task,
@@ -77,10 +76,6 @@ app.set_default()
 
 def pool_queue(pool: str) -> str:
     return f"pool.{pool}"
-
-
-def machine_queue(machine: str) -> str:
-    return f"machine.{machine}"
 
 
 def send(name: str, *args: Any, queue: str = SERVICE) -> None:
