@@ -1,7 +1,17 @@
 """Messages about regressions, on their way to a project's channels. See docs/alerts.md."""
 
 from dashboard.alerts.channels import ChannelError, add_channel
-from dashboard.alerts.delivering import announce, deliver, due
+from dashboard.alerts.delivering import announce, announce_growth, deliver, due, hand_over
 from dashboard.alerts.sentences import size, title
 
-__all__ = ["ChannelError", "add_channel", "announce", "deliver", "due", "size", "title"]
+__all__ = [
+    "ChannelError",
+    "add_channel",
+    "announce",
+    "announce_growth",
+    "deliver",
+    "due",
+    "hand_over",
+    "size",
+    "title",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db.models import F, Func, QuerySet, Value
@@ -26,10 +27,39 @@ MOST_DUE = 200
 
 def announce(regression: Regression, event: str = Delivery.Event.OPENED) -> list[Delivery]:
     """Tell a project's channels of an event, each once for ever; new deliveries are sent on commit."""
+    now = regression.change_percent
+    return tell(regression, event, [one for one in open_to(regression) if is_worth_telling(now, one)])
+
+
+def announce_growth(regression: Regression, earlier: float | None) -> list[Delivery]:
+    """Tell the channels for which a regression of its `earlier` size, in percent, was too small."""
+    now = regression.change_percent
+    grown = [
+        one
+        for one in open_to(regression)
+        if is_worth_telling(now, one) and not is_worth_telling(earlier, one)
+    ]
+    return tell(regression, Delivery.Event.OPENED, grown)
+
+
+def hand_over(regression: Regression, heir: Regression) -> None:
+    """Give the deliveries of a regression to the one that it turned out to be, save what that one has itself.
+
+    Waiting ones aren't lost then, and who was told isn't told of the same cause again.
+    """
+    own = {(one.channel_id, one.event) for one in heir.deliveries.all()}
+    theirs = regression.deliveries.all()
+    keys = [one.pk for one in theirs if (one.channel_id, one.event) not in own]
+    Delivery.objects.filter(pk__in=keys).update(regression=heir)
+
+
+def open_to(regression: Regression) -> QuerySet[Channel]:
+    return Channel.objects.filter(project=regression.project_id, enabled=True).order_by("pk")
+
+
+def tell(regression: Regression, event: str, channels: Iterable[Channel]) -> list[Delivery]:
     made = []
-    for channel in Channel.objects.filter(project=regression.project_id, enabled=True).order_by("pk"):
-        if not is_worth_telling(regression, channel):
-            continue
+    for channel in channels:
         delivery, new = Delivery.objects.get_or_create(
             regression=regression, channel=channel, event=event, defaults={"next_attempt_at": timezone.now()}
         )
@@ -39,9 +69,8 @@ def announce(regression: Regression, event: str = Delivery.Event.OPENED) -> list
     return made
 
 
-def is_worth_telling(regression: Regression, channel: Channel) -> bool:
+def is_worth_telling(change: float | None, channel: Channel) -> bool:
     """What has no ratio (from nothing to something) is always worth telling."""
-    change = regression.change_percent
     return change is None or abs(change) >= channel.minimum_percent
 
 

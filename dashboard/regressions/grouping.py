@@ -25,7 +25,6 @@ RELATED = ("series__metric", "series__case", "first_bad", "last_good")
 class Grouped:
     """`touched` regressions have lost or won changes, or may have: they are settled next."""
 
-    opened: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)
 
 
@@ -43,7 +42,7 @@ def group(
         current = change.regression_id
         home = place(project, branch, change, histories[change.series_id])
         if home is None and opening and not price_of_improvement(change):
-            home = open_for(project, change, done)
+            home = open_for(project, change)
         if home != current:
             Change.objects.filter(pk=change.pk).update(regression_id=home)
             change.regression_id = home
@@ -147,9 +146,9 @@ def price_of_improvement(change: Change) -> bool:
     ).exists()
 
 
-def open_for(project: Project, change: Change, done: Grouped) -> int:
+def open_for(project: Project, change: Change) -> int:
     """A new regression, or the one that was withdrawn at this very commit."""
-    regression, new = Regression.objects.get_or_create(
+    regression, _ = Regression.objects.get_or_create(
         project=project,
         first_bad=change.first_bad,
         defaults={
@@ -161,9 +160,6 @@ def open_for(project: Project, change: Change, done: Grouped) -> int:
     )
     if regression.withdrawn_at:
         Regression.objects.filter(pk=regression.pk).update(withdrawn_at=None)
-    # Who was told of one that comes back isn't told twice: a delivery is once for ever.
-    if new or regression.withdrawn_at:
-        done.opened.add(regression.pk)
     return regression.pk
 
 

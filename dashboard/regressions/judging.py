@@ -21,14 +21,18 @@ WORSE = Change.Direction.REGRESSION
 
 @dataclass(slots=True)
 class Outcome:
-    """What a judgement did: changes found, moved, measured again, kept, withdrawn; regressions opened."""
+    """What a judgement did: changes found, moved, measured again, kept, withdrawn; regressions opened.
+
+    `opened` holds those that came back too, `resized` those of another size with the earlier one, in percent.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     opened: list[Regression] = field(default_factory=list)
+    resized: list[tuple[Regression, float | None]] = field(default_factory=list)
 
 
 def judge_run(run_id: int) -> None:
-    """Judge the series that a stored run touched; alerts go out for the regressions that this opens.
+    """Judge the series that a stored run touched; alerts go out for what this opens or enlarges.
 
     One transaction, under the project's lock: of two workers the second sees all that the first has done.
     Safe to repeat; a run that isn't done (any more) is left alone.
@@ -40,8 +44,11 @@ def judge_run(run_id: int) -> None:
         project = locked(run.commit.project_id)
         touched = Series.objects.filter(JUDGED, points__run=run).select_related("metric", "case")
         outcome = judge_series(project, run.commit.branch, list(touched))
+        # Who was told of one that comes back isn't told twice: a delivery is once for ever.
         for regression in outcome.opened:
             alerts.announce(regression)
+        for regression, earlier in outcome.resized:
+            alerts.announce_growth(regression, earlier)
         Run.objects.filter(pk=run_id).update(judged_at=timezone.now())
 
 
@@ -83,6 +90,7 @@ def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Out
     outcome = Outcome()
     if branch == DETACHED:
         return outcome  # Commits of no branch have no order among them.
+    standing = live(project)
     histories = {one.pk: history.load(one, branch) for one in series}
     environments = markers.Environments()
     synced: list[changes.Synced] = []
@@ -103,8 +111,27 @@ def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Out
     newest = {regression.pk: (regression, head) for regression, head in settled}
     for regression, head in newest.values():
         blame.attribute(project, regression, head, histories)
-    outcome.opened.extend(Regression.objects.filter(pk__in=grouped.opened, withdrawn_at=None).order_by("pk"))
+    tell_apart(project, standing, outcome)
     return outcome
+
+
+def live(project: Project) -> dict[int, float | None]:
+    """The ratios of a project's regressions that aren't withdrawn."""
+    return dict(Regression.objects.filter(project=project, withdrawn_at=None).values_list("pk", "ratio"))
+
+
+def tell_apart(project: Project, standing: dict[int, float | None], outcome: Outcome) -> None:
+    """Note what opened and what has another size, by what stood before, whichever way it came about.
+
+    The project is locked: nobody else opens, withdraws or settles meanwhile.
+    """
+    moved = [key for key, ratio in live(project).items() if key not in standing or standing[key] != ratio]
+    for regression in Regression.objects.filter(pk__in=moved).order_by("pk"):
+        if regression.pk in standing:
+            earlier = Regression(ratio=standing[regression.pk]).change_percent
+            outcome.resized.append((regression, earlier))
+        else:
+            outcome.opened.append(regression)
 
 
 def keep_level(past: history.History, found: Sequence[changes.Found]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from dashboard import alerts
 from dashboard.models import Change, Project, Regression
 from dashboard.regressions.grouping import attract, members_of, price_of_improvement
 from dashboard.regressions.ranges import narrowed, span
@@ -93,6 +94,7 @@ def update(regression: Regression, values: dict[str, Any]) -> set[str]:
 def merge(project: Project, regression: Regression, holder: Regression) -> Settled | None:
     """Two regressions whose first bad commit turned out to be the same one are one."""
     regression.changes.update(regression=holder)
+    alerts.hand_over(regression, holder)
     withdraw(regression)
     return settle(project, holder)
 

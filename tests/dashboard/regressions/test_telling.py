@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from dashboard import alerts
+from dashboard.models import Case, Channel, Commit, Delivery, Project, Regression
+from dashboard.regressions import judge_run, redetect
+from dashboard.regressions.settling import merge
+from tests.dashboard import factories
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.case(project)
+
+
+def channel(project: Project, minimum: float = 0) -> Channel:
+    return Channel.objects.create(
+        project=project, kind="email", address=f"{minimum}@example.org", minimum_percent=minimum
+    )
+
+
+def measure(line: list[Commit], of: Case, name: str, levels: list[float]) -> None:
+    """Measure all commits and judge once."""
+    runs = [factories.measured(commit, of, {name: value}) for commit, value in zip(line, levels, strict=True)]
+    judge_run(runs[-1].pk)
+
+
+def told() -> list[tuple[int, float]]:
+    rows = Delivery.objects.order_by("channel__minimum_percent")
+    return list(rows.values_list("regression", "channel__minimum_percent"))
+
+
+def slower(project: Project, of: Case) -> Regression:
+    """A regression of 15 % that memory will show to be one of 80 %."""
+    measure(factories.commits(project, 10), of, "step_time", factories.steps((6, 0.010), (4, 0.0115)))
+    return Regression.objects.get()
+
+
+def test_who_hears_of_large_ones_only_is_told_when_it_grows(project: Project, of: Case) -> None:
+    for minimum in (0, 20, 200):
+        channel(project, minimum)
+    found = slower(project, of)
+    assert told() == [(found.pk, 0)]
+    line = list(project.commits.order_by("position"))
+    for _ in range(2):
+        measure(line, of, "peak_memory", factories.steps((6, 1e8), (4, 1.8e8)))
+    found.refresh_from_db()
+    assert found.change_percent == pytest.approx(80, abs=3)
+    assert told() == [(found.pk, 0), (found.pk, 20)]
+
+
+def test_a_channel_that_came_later_is_not_told_of_what_it_could_have_been(project: Project, of: Case) -> None:
+    slower(project, of)
+    channel(project, 5)
+    line = list(project.commits.order_by("position"))
+    measure(line, of, "peak_memory", factories.steps((6, 1e8), (4, 1.8e8)))
+    assert told() == []
+
+
+def withdrawn_beside(project: Project, of: Case) -> tuple[Regression, Regression]:
+    """A live regression beside its step, and a withdrawn one at the commit where the points put it."""
+    live = slower(project, of)
+    place = live.first_bad
+    Regression.objects.filter(pk=live.pk).update(first_bad=project.commits.get(position=8))
+    gone = Regression.objects.create(
+        project=project,
+        first_bad=place,
+        last_good=live.last_good,
+        series=live.series,
+        before=1,
+        after=2,
+        withdrawn_at=timezone.now(),
+    )
+    live.refresh_from_db()
+    return live, gone
+
+
+@pytest.mark.parametrize("state", ["pending", "delivered"])
+def test_one_that_joins_a_withdrawn_one_is_told_once(project: Project, of: Case, state: str) -> None:
+    channel(project)
+    _, gone = withdrawn_beside(project, of)
+    Delivery.objects.update(state=state)
+    measure(
+        list(project.commits.order_by("position")), of, "step_time", factories.steps((6, 0.010), (4, 0.013))
+    )
+    assert list(Regression.objects.filter(withdrawn_at=None)) == [gone]
+    assert list(Delivery.objects.values_list("regression", "state")) == [(gone.pk, state)]
+
+
+def test_what_is_taken_up_by_joining_is_told(project: Project, of: Case) -> None:
+    _, gone = withdrawn_beside(project, of)
+    channel(project)
+    measure(
+        list(project.commits.order_by("position")), of, "step_time", factories.steps((6, 0.010), (4, 0.013))
+    )
+    assert told() == [(gone.pk, 0)]
+
+
+def test_redetect_tells_nobody_of_what_it_takes_up(project: Project, of: Case) -> None:
+    _, gone = withdrawn_beside(project, of)
+    channel(project)
+    line = project.commits.order_by("position")
+    for commit, value in zip(line, factories.steps((6, 0.010), (4, 0.013)), strict=True):
+        factories.measured(commit, of, {"step_time": value})
+    redetect(project)
+    gone.refresh_from_db()
+    assert (gone.withdrawn_at, told()) == (None, [])
+
+
+def test_who_was_told_of_both_keeps_both_in_the_log(project: Project, of: Case) -> None:
+    channel(project)
+    live, gone = withdrawn_beside(project, of)
+    alerts.announce(gone)
+    merge(project, live, gone)
+    assert Delivery.objects.count() == 2
+    assert gone.deliveries.count() == live.deliveries.count() == 1
