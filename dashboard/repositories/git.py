@@ -101,4 +101,6 @@ def sentence(command: str, complaint: str) -> str:
 
 
 def hide_password(text: str) -> str:
-    return re.sub(r"//[^/@\s]*@", "//", text)
+    """Without the user and password of each address, also where git leaves out its `git://`."""
+    # The last `@` before the path ends them.
+    return re.sub(r"(?:(?<=//)[^/\s]*|[^/\s:@'\"]+:[^/\s]*)@", "", text)

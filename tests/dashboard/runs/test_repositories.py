@@ -165,3 +165,13 @@ def test_a_repository_of_another_account_can_be_read(mirror: Mirror, repository:
         os.chown(path, 65534, 65534)
     mirror.fetch()
     assert repositories.resolve(mirror, "main")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["unable to look up ann:S@CRET@host", "repository 'https://ann:SECRET@host/r.git' not found"],
+)
+def test_no_reason_holds_a_password(said: str) -> None:
+    hidden = git.hide_password(said)
+    assert "CRET" not in hidden
+    assert "host" in hidden
