@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from dashboard.management import demonstration
+from dashboard.management.commands import demo
 from dashboard.management.commands.demo import clock, parse_seed
 from dashboard.management.demonstration import Built, DemonstrationError
 from dashboard.models import Change, Project, Regression, Run
@@ -63,6 +68,32 @@ def test_each_call_makes_a_project_of_its_own(built: Any) -> None:
     for _ in range(3):
         called("--seed", "7")
     assert set(Project.objects.values_list("slug", flat=True)) == {"demo-7", "demo-7-2", "demo-7-3"}
+
+
+@pytest.mark.django_db
+def test_an_interrupted_demonstration_stays(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_ids: list[int]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "wait_for", interrupted)
+    monkeypatch.setattr(demo.services, "running", lambda _settings: nullcontext())
+    with pytest.raises(CommandError, match="project demo-7 stays"):
+        called("--wait", "--seed", "7")
+    assert Run.objects.filter(state=Run.State.REQUESTED).count() == 2
+
+
+@pytest.mark.django_db
+def test_it_waits_until_every_run_is_judged(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+
+    def look(_seconds: float) -> None:
+        looks.append(Run.objects.filter(judged_at=None).count())
+        Run.objects.update(state=Run.State.DONE, judged_at=timezone.now() if len(looks) > 1 else None)
+
+    monkeypatch.setattr(demo, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
+    monkeypatch.setattr(demo.services, "running", lambda _settings: nullcontext())
+    assert "planted at" in called("--wait", "--seed", "7")
+    assert looks == [2, 2]
 
 
 @pytest.mark.django_db

@@ -50,7 +50,7 @@ class Command(SiteCommand):
         with services.running(settings) if options["wait"] else nullcontext():
             project, built, ids = self.set_up(seed)
             if options["wait"]:
-                wait_for(ids)
+                self.wait(project, ids)
             result = demonstration.report(project, built)
         self.print(result, options["json"], options["wait"])
         bad = [run for run in result["runs"] if run["state"] in (Run.State.FAILED, Run.State.CANCELLED)]
@@ -73,6 +73,14 @@ class Command(SiteCommand):
                 raise CommandError(str(error)) from error
             bar.show(1, f"Project {slug}: {len(ids)} runs requested")
         return project, built, ids
+
+    def wait(self, project: Project, ids: list[int]) -> None:
+        try:
+            wait_for(ids)
+        except KeyboardInterrupt:
+            raise CommandError(
+                f"Interrupted: project {project} stays, and its runs go on once the services run again."
+            ) from None
 
     def print(self, result: dict[str, Any], as_json: bool, waited: bool) -> None:
         if as_json:
