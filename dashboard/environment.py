@@ -49,7 +49,9 @@ def database(url: str) -> dict[str, object]:
     """The Django DATABASES entry of a `postgresql://user:password@host:port/name?host=/socket` URL."""
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
-        raise ImproperlyConfigured(f"DATABASE_URL must begin with postgresql://, not {parts.scheme}://.")
+        raise ImproperlyConfigured(
+            "DATABASE_URL must begin with postgresql://, as in postgresql://host/paceline."
+        )
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     name = unquote(parts.path.lstrip("/"))
     if not name:

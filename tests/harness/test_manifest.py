@@ -130,3 +130,9 @@ def test_no_manifest_is_one_sentence(tmp_path: Path) -> None:
 def test_what_is_too_large_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(ManifestError, match=f"^m: {sentence}"):
         manifest.parse(text, "m")
+
+
+def test_a_misspelt_required_key_is_named() -> None:
+    text = '[benchmarks.train]\nversion = 1\nscript = "train.py"\nstepz = 10\n'
+    with pytest.raises(ManifestError, match="steps: is missing; was 'stepz' meant to be it"):
+        manifest.parse(text, "paceline.toml")

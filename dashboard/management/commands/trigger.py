@@ -47,7 +47,7 @@ class Command(SiteCommand):
         with services.running(settings) if options["wait"] else nullcontext():
             ids = self.request(options)
             if options["wait"]:
-                self.wait_for(ids)
+                self.wait(ids)
 
     def request(self, options: dict[str, Any]) -> list[int]:
         project = project_named(options["slug"])
@@ -61,6 +61,12 @@ class Command(SiteCommand):
             bar.show(1, f"{project.repository} is read")
         self.stdout.write(f"{project}: {trigger.detail}")
         return ids
+
+    def wait(self, ids: list[int]) -> None:
+        try:
+            self.wait_for(ids)
+        except KeyboardInterrupt:
+            raise CommandError("Interrupted: the runs stay, and go on while the services run.") from None
 
     def wait_for(self, ids: list[int]) -> None:
         with Bar() as bar:

@@ -4,7 +4,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from io import StringIO
 from typing import Any
 
@@ -99,6 +99,18 @@ def test_waiting_fails_with_a_run(tracked: Project, monkeypatch: pytest.MonkeyPa
     with pytest.raises(CommandError, match="1 of 1 runs failed"):
         call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=said)
     assert "failed (crash): Broke." in said.getvalue()
+
+
+@pytest.mark.django_db
+def test_an_interrupted_wait_leaves_the_runs(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(services, "running", lambda _settings: nullcontext())
+    monkeypatch.setattr("dashboard.management.commands.trigger.time.sleep", interrupted)
+    with pytest.raises(CommandError, match="Interrupted: the runs stay"):
+        call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=StringIO())
+    assert Run.objects.filter(state=Run.State.REQUESTED).count() == 1
 
 
 @pytest.mark.django_db

@@ -34,6 +34,10 @@ class Fields:
         """Return the error for a value that isn't among the known ones."""
         return self.error(key, f"{value!r} is unknown{_nearest(value, known)}")
 
+    def _missing(self, key: str) -> ManifestError:
+        near = difflib.get_close_matches(key, [one for one in self._raw if one not in self._asked], n=1)
+        return self.error(key, f"is missing; was {near[0]!r} meant to be it?" if near else "is missing")
+
     def names(self) -> list[str]:
         """Return the table's keys, in the manifest's order."""
         return list(self._raw)
@@ -62,7 +66,7 @@ class Fields:
         """Return a table that must be there."""
         table = self.table(key)
         if table is None:
-            raise self.error(key, "is missing")
+            raise self._missing(key)
         return table
 
     def tables(self, key: str) -> list[Fields] | None:
@@ -96,7 +100,7 @@ class Fields:
         """Return a string that must be there and not be empty."""
         value = self._take(key)
         if value is None:
-            raise self.error(key, "is missing")
+            raise self._missing(key)
         if not isinstance(value, str) or not value:
             raise self.error(key, "must be a string that isn't empty")
         return value
@@ -110,7 +114,7 @@ class Fields:
         """Return an integer that must be there."""
         value = self.optional_integer(key, minimum=minimum, maximum=maximum)
         if value is None:
-            raise self.error(key, "is missing")
+            raise self._missing(key)
         return value
 
     def optional_integer(self, key: str, *, minimum: int, maximum: int = 10**12) -> int | None:
