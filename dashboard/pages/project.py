@@ -74,7 +74,8 @@ def live_runs(request: HttpRequest, slug: str) -> HttpResponseBase:
 def _runs(shown: Project) -> dict[str, Any]:
     listed, more = runs.summary(shown, held=5, waiting=2, ended=6)
     active = any(run.state not in Run.TERMINAL for run in listed)
-    return {"runs": listed, "more_active": more, "live": active or projects.awaits_runs(shown)}
+    live = active or projects.awaits_runs(shown)
+    return {"runs": listed, "more_active": more, "under_way": active, "live": live}
 
 
 @require_safe

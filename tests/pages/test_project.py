@@ -23,6 +23,16 @@ def test_an_empty_project_says_what_to_type(client: Client) -> None:
     assert "manage.py install_hook empty" in shown
 
 
+def test_the_first_runs_are_on_their_way(client: Client) -> None:
+    found = builders.project()
+    run = builders.run(builders.commits(found, 1)[0], builders.case(found), Run.State.REQUESTED)
+    shown = page(client, "/projects/snake/")
+    assert "The first runs are on their way." in shown
+    assert "Nothing is measured yet" not in shown
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED)
+    assert "Nothing is measured yet" in page(client, "/projects/snake/")
+
+
 @pytest.mark.parametrize("tab", ["runs", "commits", "triggers"])
 def test_an_empty_list_says_what_to_type(client: Client, tab: str) -> None:
     builders.project("empty")
