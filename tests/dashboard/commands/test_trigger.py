@@ -103,11 +103,11 @@ def test_waiting_fails_with_a_run(tracked: Project, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.django_db
 def test_an_interrupted_wait_leaves_the_runs(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_seconds: float) -> None:
+    def interrupted(_runs: list[Run]) -> tuple[float, str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(services, "running", lambda _settings: nullcontext())
-    monkeypatch.setattr("dashboard.management.commands.trigger.time.sleep", interrupted)
+    monkeypatch.setattr("dashboard.management.commands.trigger.progress", interrupted)
     with pytest.raises(CommandError, match="Interrupted: the runs stay"):
         call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=StringIO())
     assert Run.objects.filter(state=Run.State.REQUESTED).count() == 1
