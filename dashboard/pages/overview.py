@@ -76,11 +76,13 @@ def _lines(shown: list[Project]) -> list[dict[str, Any]]:
     glances: dict[int, list[SeriesLatest]] = defaultdict(list)
     for latest in series.glances(shown):
         glances[latest.series.case.project_id].append(latest)
-    newest = projects.commits_by_id(getattr(project, "newest_commit_id", None) for project in shown)
+    named = ("newest_commit_id", "measured_commit_id")
+    commits = projects.commits_by_id(getattr(project, name) for project in shown for name in named)
     return [
         {
             "project": project,
-            "commit": newest.get(getattr(project, "newest_commit_id", None) or 0),
+            "commit": commits.get(getattr(project, "newest_commit_id", None) or 0),
+            "measured": commits.get(getattr(project, "measured_commit_id", None) or 0),
             "glances": glances[project.pk],
         }
         for project in shown

@@ -22,14 +22,15 @@ def at_a_glance() -> QuerySet[Project]:
     regressions = Regression.objects.filter(OPEN, project=OuterRef("pk"))
     active = Run.objects.filter(case__project=OuterRef("pk")).exclude(state__in=Run.TERMINAL)
     commit = Commit.objects.filter(project=OuterRef("pk"), branch=OuterRef("branch")).order_by("-position")
-    done = Run.objects.filter(case__project=OuterRef("pk"), state=Run.State.DONE)
+    done = Run.objects.filter(case__project=OuterRef("pk"), state=Run.State.DONE).order_by("-finished_at")
     return (
         Project.objects.defer("manifest", "hook_secret")
         .annotate(
             open_regressions=_counted(regressions, "project"),
             active_runs=_counted(active, "case__project"),
             newest_commit_id=Subquery(commit.values("pk")[:1]),
-            measured_at=Subquery(done.order_by("-finished_at").values("finished_at")[:1]),
+            measured_at=Subquery(done.values("finished_at")[:1]),
+            measured_commit_id=Subquery(done.values("commit")[:1]),
         )
         .order_by("-open_regressions", "slug")
     )

@@ -67,6 +67,16 @@ def test_each_project_shows_its_newest_commit_and_sparklines(client: Client) -> 
     assert 'class="spark"' in shown
 
 
+def test_each_project_names_the_commit_that_was_measured(client: Client) -> None:
+    found = builders.history(count=2)
+    newest = Commit.objects.get(project=found, position=1)
+    assert f"<code>{newest.short}</code> measured" in page(client)
+    newest.runs.update(state=Run.State.REQUESTED)
+    older = Commit.objects.get(project=found, position=0)
+    assert f"<code>{older.short}</code> measured" in page(client)
+    assert f"<code>{newest.short}</code> <span>" in page(client)
+
+
 def test_what_is_being_measured_shows_its_progress(client: Client) -> None:
     found = builders.project()
     builders.run(builders.commits(found, 1)[0], builders.case(found), Run.State.MEASURING, progress=0.43)
