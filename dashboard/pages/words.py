@@ -55,11 +55,17 @@ def is_worse(change: Change) -> bool:
 
 
 def how_much(item: Regression | Change) -> str:
-    """`+38 % [35, 41]`, or from what to what where the old level was 0."""
+    """`+38 % [35, 41]`, or from what to what where the old level was 0.
+
+    What repeats exactly has an interval without width: it would only say the value again.
+    """
     metric = item.series.metric
     if item.ratio is None:
         return f"{units.quantity(item.before, metric.unit)} → {units.quantity(item.after, metric.unit)}"
-    return " ".join(filter(None, [units.percent(item.ratio), units.percent_interval(item.low, item.high)]))
+    interval = units.percent_interval(item.low, item.high)
+    if interval == units.percent_interval(item.ratio, item.ratio):
+        interval = ""
+    return " ".join(filter(None, [units.percent(item.ratio), interval]))
 
 
 def from_to(item: Regression | Change) -> str:

@@ -77,6 +77,13 @@ def test_an_unknown_project_is_refused(client: Client, name: str) -> None:
     assert client.get("/regressions/", {"project": name}).status_code == 404
 
 
+def test_an_interval_without_width_is_left_out(client: Client, regression: Regression) -> None:
+    Regression.objects.update(ratio=31.88, low=31.88, high=31.88)
+    shown = page(client, "/regressions/")
+    assert "+3,088 %" in shown
+    assert "[3,088" not in shown
+
+
 def test_there_is_no_page_of_an_unknown_regression(client: Client) -> None:
     assert client.get("/regressions/7/").status_code == 404
     assert client.get(f"/regressions/{10**30}/").status_code == 404
