@@ -49,6 +49,13 @@ def test_a_change_is_marked_and_listed(client: Client, step_time: Series) -> Non
     assert f">regression {regression.pk}</a>" in client.get(where).content.decode()
 
 
+def test_a_series_of_one_run_cannot_have_a_step_yet(client: Client, step_time: Series) -> None:
+    assert "No step was found" in client.get(f"/series/{step_time.pk}/").content.decode()
+    assert "One run so far" not in client.get(f"/series/{step_time.pk}/?show=1").content.decode()
+    step_time.points.exclude(position=0).delete()
+    assert "One run so far: a step needs" in client.get(f"/series/{step_time.pk}/").content.decode()
+
+
 def test_how_many_runs_and_up_to_which_is_in_the_address(client: Client, step_time: Series) -> None:
     shown = client.get(f"/series/{step_time.pk}/?show=2&until=3")
     assert [point.position for point in shown.context["points"]] == [3, 2]
