@@ -91,7 +91,13 @@ def progress(runs: list[Run]) -> tuple[float, str]:
     now = next((run for run in runs if run.state in Run.HELD), None)
     if now is not None:
         return share, f"{text}; {now.case} at {now.commit}: {now.activity or now.state}"
-    return share, text if len(over) == len(runs) else f"{text}; waiting for a worker"
+    return share, text if len(over) == len(runs) else f"{text}; {awaited()}"
+
+
+def awaited() -> str:
+    """What runs that nobody has claimed wait for."""
+    ahead = Run.objects.filter(state__in=Run.HELD).order_by("claimed_at").first()
+    return f"waiting behind run {ahead.pk}" if ahead else "waiting for a worker"
 
 
 def line(run: Run) -> str:

@@ -123,6 +123,8 @@ def test_progress_says_what_is_measured(tracked: Project) -> None:
     share, text = progress(list(Run.objects.order_by("pk")))
     assert share == 0.25
     assert text.endswith("repetition 2 of 3")
+    waiting = list(Run.objects.filter(state=Run.State.REQUESTED))
+    assert progress(waiting) == (0, f"0 of 1 runs; waiting behind run {assignment.run_id}")
 
 
 def test_a_bar_is_drawn_on_a_terminal_only() -> None:
