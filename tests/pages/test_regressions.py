@@ -84,6 +84,15 @@ def test_an_interval_without_width_is_left_out(client: Client, regression: Regre
     assert "[3,088" not in shown
 
 
+def test_a_suspect_shows_its_time_with_and_without_callees(client: Client, regression: Regression) -> None:
+    assert "With callees" in page(client, f"/regressions/{regression.pk}/")
+    suspect = builders.SUSPECT | {"cumulative_before": 0.0123, "cumulative_after": 0.0457}
+    Regression.objects.update(suspects=[suspect])
+    shown = page(client, f"/regressions/{regression.pk}/")
+    for part in ("21.0 µs", "390 µs", "12.3 ms", "45.7 ms"):
+        assert f'<td class="num">{part}</td>' in shown
+
+
 def test_there_is_no_page_of_an_unknown_regression(client: Client) -> None:
     assert client.get("/regressions/7/").status_code == 404
     assert client.get(f"/regressions/{10**30}/").status_code == 404
