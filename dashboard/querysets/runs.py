@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Exists, F, Func, JSONField, OuterRef, QuerySet, Value
-from django.db.models.functions import Right
+from django.db.models.functions import Now, Right
 
-from dashboard.models import Document, Project, Run, RunLog, Telemetry
+from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry
 
 FAILED_LATELY = timedelta(days=7)
+# A machine says that it lives every ten seconds.
+SEEN_LATELY = timedelta(seconds=60)
 LOG_TAIL = 24_000
 
 
@@ -58,7 +60,10 @@ def failed_lately(now: datetime) -> QuerySet[Run]:
 
 
 def whole() -> QuerySet[Run]:
-    return Run.objects.select_related("commit", "case__project", "machine", "pool", "trigger__requested_by")
+    """With all that a run's own page names, and whether a machine of its pool lives."""
+    alive = Machine.objects.filter(pool=OuterRef("pool"), seen_at__gte=Now() - SEEN_LATELY)
+    found = Run.objects.select_related("commit", "case__project", "machine", "pool", "trigger__requested_by")
+    return found.annotate(pool_lives=Exists(alive))
 
 
 def log_tail(run: Run) -> str:

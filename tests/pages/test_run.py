@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from dashboard.models import Document, Run, RunLog
 from tests.pages import builders
@@ -119,6 +122,18 @@ def test_an_active_run_asks_for_its_state_again_and_reloads_without_scripts(clie
     assert f'hx-get="/runs/{run.pk}/status/"' in shown
     assert '<noscript><meta http-equiv="refresh"' in shown
     assert "Repetition 3 of 5" in shown
+
+
+def test_a_waiting_run_misses_a_worker_only_where_none_lives(client: Client) -> None:
+    run = of(Run.State.REQUESTED, requested_at=timezone.now() - timedelta(minutes=9))
+    builders.machine(seen=timedelta(minutes=2))
+    shown = page(client, run)
+    assert "</code> for 9 min" in shown
+    assert "A worker of it must be running" in shown
+    builders.machine()
+    shown = page(client, run)
+    assert "its turn comes after the runs before it" in shown
+    assert "must be running" not in shown
 
 
 def test_the_state_is_a_part_of_a_page_while_the_run_is_active(client: Client) -> None:
