@@ -113,6 +113,7 @@ def test_the_measured_process_dies_with_a_killed_harness(project: Project) -> No
     run.kill()
     run.wait(timeout=20)
     wait_until(lambda: not alive(pids[0]))
+    assert not alive(pids[0])
     os.kill(pids[1], signal.SIGKILL)
 
 

@@ -12,6 +12,7 @@ def test_the_document_fits_the_published_schema(measured: dict[str, Any]) -> Non
     schema = json.loads(resources.files("paceline").joinpath("document.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(measured, schema)
+    assert not jsonschema.Draft202012Validator(schema).is_valid({**measured, "unknown": 1})
 
 
 def test_throughput_and_step_time_are_headlines(measured: dict[str, Any], value: Value) -> None:

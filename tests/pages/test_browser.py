@@ -147,6 +147,7 @@ def test_a_marked_change_leads_to_its_regression(site: Site) -> None:
     page = site.page("/series/{series}/")
     page.locator(".annotation a").first.click()
     page.wait_for_url("**/regressions/*/")
+    assert page.get_by_role("heading", name="The step").is_visible()
 
 
 def test_an_active_run_moves_on_by_itself_and_turns_into_charts(site: Site) -> None:
@@ -155,6 +156,7 @@ def test_an_active_run_moves_on_by_itself_and_turns_into_charts(site: Site) -> N
     page.get_by_text("Repetition 4 of 5").wait_for()
     Run.objects.filter(pk=site.ids["active"]).update(state=Run.State.FAILED, failure="crash")
     page.get_by_role("heading", name="It failed: crash").wait_for()
+    assert page.get_by_text("Repetition 4 of 5").count() == 0
 
 
 def test_the_keyboard_reaches_the_content_and_shows_where_it_is(site: Site) -> None:

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from dashboard import runs
-from dashboard.models import Document, Machine, Run
+from dashboard.models import Document, Machine, Run, RunLog
 from tests.workers.conftest import MANIFEST, TRAIN, Requested, request_at
 from tests.workers.repositories import head, repository
 from tests.workers.waiting import until
@@ -187,6 +187,9 @@ def test_progress_and_log_arrive_while_it_measures(home: Path, requested: Reques
         until(
             lambda: Run.objects.filter(pk=run.pk).exclude(activity="").exclude(activity="starting").exists()
         )
+        until(lambda: "repetition 1 of 1" in RunLog.objects.get(pk=run.pk).text)
+        run.refresh_from_db()
+        assert run.state == Run.State.MEASURING
         runs.cancel(run.pk, by="Ada")
 
 

@@ -68,6 +68,7 @@ def test_after_a_lease_without_a_beat_the_run_is_given_up(
     monkeypatch.setattr(runs, "heartbeat", away)
     with pulse:
         until(stop.is_set)
+    assert stop.is_set()
 
 
 def test_a_passing_trouble_of_the_database_is_waited_for() -> None:
