@@ -111,7 +111,6 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
-STATIC_ROOT = PACELINE_HOME / "static"
 # Files are served out of the app's folder: there is no collectstatic step to forget.
 WHITENOISE_USE_FINDERS = True
 

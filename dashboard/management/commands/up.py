@@ -85,7 +85,6 @@ class Command(SiteCommand):
     def start(self, supervisor: Supervisor, site: Site, with_project: bool) -> None:
         self.stdout.write("Starting the database and the queue.")
         start_services(supervisor, site)
-        settings.STATIC_ROOT.mkdir(exist_ok=True)
         password = make_administrator()
         supervisor.start(program("web", site))
         self.stdout.write(f"\n  Paceline answers at {settings.PACELINE_URL}")
