@@ -85,8 +85,9 @@ def _contention(raw: Raw) -> Iterator[dict[str, Any]]:
         worst = max(row["waited"] for row in aside)
         yield _warning(
             "repetitions_set_aside",
-            f"{len(aside)} more than asked for {'was' if len(aside) == 1 else 'were'} measured, the most disturbed "
-            f"set aside: other work had kept their thread from its processor for up to {worst:.0%} of the window",
+            f"{len(aside)} more than asked for {'was' if len(aside) == 1 else 'were'} measured, and the most "
+            "disturbed set aside: other work had kept their thread from its processor for up to "
+            f"{worst:.0%} of the window",
             "end other work on the machine while it measures",
         )
     share = median([row["waited"] for row in raw["repetitions"]])
