@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import counters, functions
-from paceline.functions import Switch, ThreadProfile
-from paceline.marks import Marks, Node
+from paceline import counters
+from paceline.counting import functions
+from paceline.counting.functions import Switch, ThreadProfile
+from paceline.measured.marks import Marks, Node
 
 from .conftest import Project, Value
 

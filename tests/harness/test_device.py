@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paceline import device
-from paceline.timing import Timing
+from paceline.measured import device
+from paceline.measured.timing import Timing
 
 
 class Cuda:

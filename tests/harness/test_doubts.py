@@ -4,8 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paceline import doubts, tree
+from paceline import doubts
 from paceline.document import SETUP
+from paceline.watching import tree
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]

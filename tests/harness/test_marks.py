@@ -4,8 +4,8 @@ from contextlib import nullcontext
 
 import paceline
 import pytest
-from paceline.marks import NODE_LIMIT, Marks, Node, thread_name
-from paceline.timing import Timing
+from paceline.measured.marks import NODE_LIMIT, Marks, Node, thread_name
+from paceline.measured.timing import Timing
 
 
 def marks() -> Marks[Node]:
@@ -218,7 +218,7 @@ def test_a_gauge_shows_the_window_and_a_count_only_adds_there() -> None:
 
 
 def test_long_windows_keep_a_sample_of_each_phase(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paceline.timing.SERIES_LIMIT", 10)
+    monkeypatch.setattr("paceline.measured.timing.SERIES_LIMIT", 10)
     found = timing(0, 95)
     for _ in found.steps(range(1000)):
         with found.phase("learn"):

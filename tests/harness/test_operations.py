@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 import torch
-from paceline.marks import Marks, Node
-from paceline.operations import OperationMode, Tally
+from paceline.counting.operations import OperationMode, Tally
+from paceline.measured.marks import Marks, Node
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from paceline import manifest, nvml, protocol
+from paceline import manifest, protocol
+from paceline.watching import nvml
 
 MANIFEST = '[benchmarks.tiny]\nversion = 1\nscript = "t.py"\nsteps = 10\nwarmup_steps = 1\nrepetitions = 3\n'
 

@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from paceline import nvml, tree
-from paceline.nvml import Devices
-from paceline.sampler import VALUES_LIMIT, Sampler
-from paceline.tree import Tree
+from paceline.watching import nvml, tree
+from paceline.watching.nvml import Devices
+from paceline.watching.sampler import VALUES_LIMIT, Sampler
+from paceline.watching.tree import Tree
 
 from .fake_nvml import Device, FakeNvml
 

@@ -14,7 +14,7 @@ from types import FrameType
 
 from . import __version__, compare, document, manifest, protocol, show
 from .fields import ManifestError, Scalar, check_scalar
-from .process import MeasurementError
+from .watching.process import MeasurementError
 
 
 class EndedError(Exception):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__, counters, doubts, metrics
 from .document import FORMAT
-from .process import MeasurementError
 from .statistics import median, median_interval, slope
+from .watching.process import MeasurementError
 
 if TYPE_CHECKING:
     from .protocol import Request, Timed

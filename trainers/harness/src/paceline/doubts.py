@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import counters, tree
+from . import counters
 from .manifest import Benchmark, Guard
-from .processor import CONTENTION
+from .measured.processor import CONTENTION
 from .statistics import mean, median, slope
+from .watching import tree
 
 if TYPE_CHECKING:
     from .protocol import Timed

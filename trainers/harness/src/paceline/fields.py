@@ -128,6 +128,15 @@ class Fields:
             raise self.error(key, f"is {value}, must be between {minimum} and {maximum}")
         return value
 
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Return a boolean, or the default."""
+        value = self._take(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.error(key, "must be true or false")
+        return value
+
     def number(self, key: str) -> float | None:
         """Return a finite number, or None where it is missing."""
         value = self._take(key)

@@ -79,6 +79,7 @@ class Benchmark:
     time_limit: int
     headline: tuple[str, ...]
     guard: Mapping[str, Guard]
+    auto: bool
     quick: Quick
 
     def case(self, settings: Mapping[str, Scalar]) -> Case:
@@ -211,6 +212,7 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
         time_limit=fields.integer("time_limit", 600, minimum=1, maximum=INTEGER_LIMIT),
         headline=_headline(fields),
         guard=_guards(fields.table("guard")),
+        auto=fields.flag("auto", default=False),
         quick=_quick(fields.table("quick")),
     )
     fields.finish()

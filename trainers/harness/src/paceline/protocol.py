@@ -14,13 +14,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import assemble, calibration, nvml
-from .child import Plan
+from . import assemble
 from .manifest import Benchmark, Case, Scalar
-from .process import Measured, MeasurementError
-from .processor import CONTENTION
-from .sampler import Sampler
-from .tree import Tree
+from .measured.child import Plan
+from .measured.processor import CONTENTION
+from .watching import calibration, nvml
+from .watching.process import Measured, MeasurementError
+from .watching.sampler import Sampler
+from .watching.tree import Tree
 
 Progress = Callable[[float, str], None]
 
@@ -171,6 +172,7 @@ class _Runner:
             progress="",
             package="",
             parent=0,
+            auto=benchmark.auto,
         )
 
     def _watch(self, process: Measured) -> None:

@@ -15,8 +15,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import paceline
+
+from ..measured.child import Plan
 from . import tree
-from .child import Plan
 
 OUTPUT_LIMIT = 64 * 2**20
 TAIL_LINES = 20
@@ -39,7 +41,7 @@ class Measured:
             plan,
             result=str(folder / "result.json"),
             progress=str(folder / "progress"),
-            package=str(Path(__file__).resolve().parent),
+            package=str(Path(paceline.__file__).resolve().parent),
             parent=os.getpid(),
         )
         self._folder = folder
@@ -50,7 +52,7 @@ class Measured:
         self.started = perf_counter()
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", f"{__package__}.child", str(plan_file)],
+                [sys.executable, "-P", "-m", "paceline.measured.child", str(plan_file)],
                 cwd=plan.folder,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from ..statistics import mean
 from . import nvml
-from .statistics import mean
 from .tree import Tree
 
 INTERVAL = 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from .statistics import median
+from ..statistics import median
 
 LOOPS = 5
 ROUNDS = 100_000

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, TypeVar
 
-from . import device, memory, processor, statistics
-from .document import UNATTRIBUTED
+from .. import statistics
+from ..document import UNATTRIBUTED
+from . import device, memory, processor
 from .marks import Marks, Node, StepLoop, ThreadState
 
 SERIES_LIMIT = 20_000

@@ -16,9 +16,10 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import device, functions, memory
-from .document import SETUP, UNATTRIBUTED
-from .marks import Marks, Node, StepLoop, ThreadState
+from ..document import SETUP, UNATTRIBUTED
+from ..measured import device, memory
+from ..measured.marks import Marks, Node, StepLoop, ThreadState
+from . import functions
 
 if TYPE_CHECKING:
     from .operations import OperationMode, Tally

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .counters import SCALAR_READ
-from .marks import ThreadState
+from ..counters import SCALAR_READ
+from ..measured.marks import ThreadState
 
 COPIES = ("aten::_to_copy", "aten::copy_", "aten::_copy_from")
 # The size of their result lies on the device, so the host waits for it.

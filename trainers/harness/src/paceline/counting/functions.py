@@ -9,10 +9,10 @@ from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any
 
-from .marks import ThreadState
+from ..measured.marks import ThreadState
 
 BUILT_IN = "(built-in)"
-PACKAGE = f"{Path(__file__).parent}{os.sep}"
+PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 
 Key = CodeType | str
 

@@ -1,6 +1,6 @@
 """The measured process: runs the benchmark's script as __main__ and leaves a result file.
 
-Started by the harness as `python -P -m paceline.child PLAN`; its output is the script's own.
+Started by the harness as `python -P -m paceline.measured.child PLAN`; its output is the script's own.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 
 import paceline
 
+from ..counting.repetition import Counting
 from . import environment
-from .counting import Counting
 from .timing import Timing
 
 
@@ -40,6 +40,7 @@ class Plan:
     progress: str
     package: str
     parent: int
+    auto: bool = False
 
     def save(self, path: Path) -> None:
         """Write the plan for the process to read."""
@@ -114,7 +115,7 @@ def _write(outcome: dict[str, Any], path: Path) -> None:
 
 def _check_package(plan: Plan) -> None:
     """Refuse another harness than the one that started us, such as one in the measured checkout."""
-    here = str(Path(__file__).resolve().parent)
+    here = str(Path(paceline.__file__).resolve().parent)
     if here != plan.package:
         sys.exit(f"paceline was imported from {here}, but the harness that measures is {plan.package}")
 
