@@ -181,9 +181,17 @@ class StepLoop:
         self.called = False
         self.complete = False
 
+    @property
+    def over(self) -> bool:
+        """Whether the code's loops are to end at once, since nothing more is measured."""
+        return self.complete
+
     def begin(self) -> None:
         """Note that the code enters its loop; the first step starts now."""
         raise NotImplementedError
+
+    def end(self) -> None:
+        """Note that the code leaves its loop; it may enter another."""
 
     def end_step(self) -> bool:
         """Note that a step ended and the next one starts; return whether the window is complete."""
@@ -193,7 +201,7 @@ class StepLoop:
         """Yield the items; fetching an item belongs to its step."""
         if self._inside:
             raise RuntimeError("paceline.steps was called inside another paceline.steps")
-        if self.complete:
+        if self.over:
             return
         iterator = iter(iterable)
         state = self._marks.take_steps_here()
@@ -205,6 +213,11 @@ class StepLoop:
                 yield item
                 if self.end_step():
                     return
+        except GeneratorExit:
+            # The code left by `break`: the step that it broke off was taken too.
+            self.end_step()
+            raise
         finally:
+            self.end()
             self._inside = False
             state.node = around

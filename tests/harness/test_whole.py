@@ -1,0 +1,62 @@
+"""A whole loop's time, for the sweep over a parameter."""
+
+import time
+
+import pytest
+from paceline.measured.marks import StepLoop
+from paceline.measured.timing import Timing
+from paceline.measured.whole import Whole
+
+
+def whole() -> Whole:
+    return Whole(lambda _: None)
+
+
+def test_the_loop_runs_to_its_own_end() -> None:
+    found = whole()
+    for _ in found.steps(range(7)):
+        with found.phase("learn"), found.phase("backward"):
+            time.sleep(0.002)
+    result = found.result()
+    assert result["steps"] == 7
+    assert result["seconds"] >= result["phases"]["learn"] >= result["phases"]["learn/backward"] >= 0.014
+
+
+def test_what_lies_before_and_after_the_loop_is_left_out() -> None:
+    found = whole()
+    with found.phase("learn"):
+        time.sleep(0.02)
+    for _ in found.steps(range(2)):
+        with found.phase("learn"):
+            pass
+    with found.phase("learn"):
+        time.sleep(0.02)
+    result = found.result()
+    assert result["phases"]["learn"] <= result["seconds"] < 0.02
+
+
+def test_several_loops_are_one_run() -> None:
+    found = whole()
+    for _ in range(3):
+        assert list(found.steps(range(4))) == [0, 1, 2, 3]
+        time.sleep(0.005)
+    result = found.result()
+    assert result["steps"] == 12
+    assert 0.01 <= result["seconds"] < 0.1
+
+
+@pytest.mark.parametrize("made", [whole, lambda: Timing(1, 9, lambda _: None)])
+def test_a_step_that_is_broken_off_was_taken(made: type) -> None:
+    found = made()
+    for _ in range(3):
+        for number in found.steps(range(100)):
+            if number == 1:
+                break
+    loop: StepLoop = found.loop
+    assert loop.taken == 6  # type: ignore[attr-defined]
+
+
+def test_a_loop_without_a_step_is_not_complete() -> None:
+    found = whole()
+    assert list(found.steps([])) == []
+    assert not found.loop.complete
