@@ -40,6 +40,38 @@ def test_the_golden_document_keeps_its_meaning(golden: Raw) -> None:
     assert found.raw == golden
 
 
+def test_an_older_document_has_none_of_the_additions(golden: Raw) -> None:
+    found = document.read(json.dumps(golden))
+    assert (found.processes, found.scaling, found.limits, found.job) == ((), None, (), None)
+
+
+@pytest.fixture
+def complete() -> Raw:
+    """A document with every member that may be missing."""
+    raw: Raw = json.loads((GOLDEN / "paceline.document-1-complete.json").read_text())
+    return raw
+
+
+def test_the_complete_document_keeps_its_meaning(complete: Raw) -> None:
+    found = document.read(json.dumps(complete))
+    assert found.scaling is not None
+    assert found.job is not None
+    assert found.scaling.points[0].seconds < found.scaling.points[-1].seconds
+    assert found.metric("scaling_exponent") is not None
+    assert {limit.crossed for limit in found.limits} == {True, False, None}
+    assert "main" in {process.name for process in found.processes}
+    assert {"gc", "affinity", "variables"} <= set(found.protocol)
+
+
+def test_the_complete_document_has_every_optional_member(complete: Raw) -> None:
+    published = schema.published()
+    for raw, described in (
+        (complete, published),
+        (complete["protocol"], published["properties"]["protocol"]),
+    ):
+        assert set(raw) == set(described["properties"])
+
+
 def refused(raw: Raw, change: Callable[[Raw], object]) -> DocumentError:
     broken = copy.deepcopy(raw)
     change(broken)
@@ -79,6 +111,23 @@ REFUSED: dict[str, Callable[[Raw], object]] = {
     "benchmark.params.batch: must be a string": lambda raw: raw["benchmark"]["params"].update(batch=[]),
     "warnings[0].message: has characters": lambda raw: raw["warnings"][0].update(message="\ud800"),
 }
+
+
+WRONG_ADDITIONS: dict[str, Callable[[Raw], object]] = {
+    "processes[0].repetition: names a repetition": lambda raw: raw["processes"][0].update(repetition=9),
+    "processes[1].count: must be at least 1": lambda raw: raw["processes"][1].update(count=0),
+    "limits[1].metric: 'pace' is unknown": lambda raw: raw["limits"][1].update(metric="pace"),
+    "limits[0].crossed: must be true or false": lambda raw: raw["limits"][0].update(crossed="no"),
+    "scaling.exponents[0].name: 'power' is": lambda raw: raw["scaling"]["exponents"][0].update(name="power"),
+    "scaling.points[0].seconds: is missing": lambda raw: raw["scaling"]["points"][0].pop("seconds"),
+    "job.from: must be one of rate, scaling": lambda raw: raw["job"].update({"from": "hope"}),
+    "protocol.gc: must be one of default": lambda raw: raw["protocol"].update(gc="off"),
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG_ADDITIONS)
+def test_a_broken_addition_is_refused_with_its_path(complete: Raw, sentence: str) -> None:
+    assert sentence in str(refused(complete, WRONG_ADDITIONS[sentence]))
 
 
 @pytest.mark.parametrize("sentence", REFUSED)

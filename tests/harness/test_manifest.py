@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 from paceline import manifest
 from paceline.manifest import ManifestError
+from paceline.scaling import Sweep
 
 SNAKE = """
 [environment]
@@ -84,6 +85,107 @@ WRONG = {
     "manifest.environmen: is unknown, did you mean 'environment'?": ("[environment]", "[environmen]"),
     "is not valid TOML": ("version = 2", "version = "),
 }
+
+
+COMPLETE = """
+[benchmarks.sweep]
+version = 1
+script = "sweep.py"
+steps = 100
+affinity = [1, 0]
+gc = "frozen"
+variables = { DATA_FOLDER = "data" }
+
+[benchmarks.sweep.limits]
+gpu_utilization = { minimum = 80 }
+"count.drops" = { maximum = 0 }
+"phase_time:learn" = { minimum = 0.001, maximum = 0.01 }
+
+[benchmarks.sweep.scaling]
+parameter = "episodes"
+values = [1024, 128, 256, 512]
+params = { log = false }
+
+[benchmarks.sweep.job]
+unit = "episodes"
+amount = 50000
+
+[benchmarks.sweep.quick]
+scaling = true
+"""
+
+
+def sweep(text: str = COMPLETE) -> manifest.Benchmark:
+    return manifest.parse(text, "paceline.toml").benchmarks["sweep"]
+
+
+def test_a_sweep_is_sorted_and_measured_twice() -> None:
+    found = sweep().scaling
+    assert found == Sweep("episodes", (128, 256, 512, 1024), 2, {"log": False})
+
+
+def test_limits_name_a_metric_or_a_phase_of_one() -> None:
+    found = [(bound.name, bound.minimum, bound.maximum) for bound in sweep().limits]
+    expected = [("gpu_utilization", 80, None), ("count.drops", None, 0), ("phase_time:learn", 0.001, 0.01)]
+    assert found == expected
+
+
+def test_the_surroundings_are_read() -> None:
+    found = sweep()
+    assert (found.affinity, found.gc, found.variables) == ((0, 1), "frozen", {"DATA_FOLDER": "data"})
+    assert (found.job and (found.job.amount, found.job.unit)) == (50000, "episodes")
+    assert (snake().affinity, snake().gc, snake().variables, snake().job) == (None, "default", {}, None)
+
+
+def test_quick_sweeps_once_or_not_at_all() -> None:
+    quick = sweep().quickened().scaling
+    assert quick is not None
+    assert (quick.values, quick.repetitions) == ((128, 256, 512, 1024), 1)
+    assert sweep(COMPLETE.replace("scaling = true", "")).quickened().scaling is None
+
+
+WRONG_SWEEPS = {
+    "scaling.value: is unknown, did you mean 'values'?": ("[1024, 128", "[1024, 128, 64]\nvalue = [128"),
+    "scaling.values: must be 3 to 20 different": ("[1024, 128, 256, 512]", "[128, 256]"),
+    "scaling.values: must be 3 to 20 different numbers": ("[1024, 128, 256, 512]", "[128, 256, 128]"),
+    "scaling.values: has 0, must be above 0": ("[1024, 128, 256, 512]", "[0, 128, 256]"),
+    "scaling.values: must be a list of finite numbers": ("[1024, 128, 256, 512]", '["many"]'),
+    "scaling.values: is missing; was 'vaules' meant": ("values = ", "vaules = "),
+    "scaling.parameter: is 'a b', must be a parameter": ('"episodes"\nv', '"a b"\nv'),
+    "scaling.params.episodes: is the swept parameter": ("log = false", "episodes = 3"),
+    "scaling.repetitions: is 11, must be between 1 and 10": ("params = {", "repetitions = 11\nparams = {"),
+    "limits.gpu_utilisation: is unknown, did you mean 'gpu_utilization'": (
+        "gpu_utilization =",
+        "gpu_utilisation =",
+    ),
+    "limits.count: must be spelt with its name, in quotes": ('"count.drops" =', "count.drops ="),
+    "limits.throughput:learn: throughput has no phases": ("phase_time:learn", "throughput:learn"),
+    "limits.gpu_utilization: needs a minimum or a maximum": ("{ minimum = 80 }", "{}"),
+    "limits.gpu_utilization.least: is unknown": ("{ minimum = 80 }", "{ least = 80 }"),
+    "limits.phase_time:learn.minimum: is 1, above the maximum of 0.01": ("0.001", "1"),
+    "job.amont: is unknown, did you mean 'amount'": ("amount = 50000", "amount = 50000\namont = 1"),
+    "job.amount: is missing": ("amount = 50000", ""),
+    "job.amount: is -1, must be above 0": ("50000", "-1"),
+    "job.unit: is missing": ('unit = "episodes"', ""),
+    "affinity: must be different integers between 0": ("[1, 0]", "[1, 1]"),
+    "affinity: must be a list of integers": ("[1, 0]", '"all"'),
+    "gc: 'frosen' is unknown, did you mean 'frozen'": ('"frozen"', '"frosen"'),
+    "gc: must be one of default, disabled, frozen": ('"frozen"', "false"),
+    "variables.OMP_NUM_THREADS: is set by the protocol, use threads": ("DATA_FOLDER", "OMP_NUM_THREADS"),
+    "variables.PYTHONPATH: is set by the protocol and can't": ("DATA_FOLDER", "PYTHONPATH"),
+    "variables.A-B: must be named with letters": ("DATA_FOLDER", "A-B"),
+    "variables.DATA_FOLDER: must be a string": ('"data"', "3"),
+    "afinity: is unknown, did you mean 'affinity'?": ("affinity =", "afinity ="),
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG_SWEEPS)
+def test_a_wrong_addition_is_named(sentence: str) -> None:
+    old, new = WRONG_SWEEPS[sentence]
+    assert old in COMPLETE
+    with pytest.raises(ManifestError) as caught:
+        sweep(COMPLETE.replace(old, new, 1))
+    assert f"paceline.toml: benchmarks.sweep.{sentence}" in str(caught.value)
 
 
 @pytest.mark.parametrize("sentence", WRONG)

@@ -1,6 +1,6 @@
 """The document: what one run of one case measured, as versioned JSON.
 
-Format history: paceline.document/1 is the first. Every format that was ever written stays readable.
+Every format that was ever written stays readable.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from typing import Any
 from . import metrics, schema
 from .metrics import Kind
 
+# Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
+# paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
+# and variables of the protocol; stacks and the operations' seconds of the profile.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 UNATTRIBUTED = "(unattributed)"
@@ -156,6 +159,77 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
+class Process:
+    """The processes of one label in the measured tree; `main` is the measured process itself.
+
+    Peak resident bytes of all of them together, and their mean processor time in per cent of one core.
+    """
+
+    repetition: int
+    name: str
+    count: int
+    peak_memory: float | None
+    cpu_utilization: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """One process that ran its whole loop with one value of the swept parameter; times in seconds."""
+
+    value: float
+    repetition: int
+    steps: int
+    seconds: float
+    phases: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Exponent:
+    """How a time grows with the swept parameter: value ** exponent, with its 95 % interval."""
+
+    name: str
+    phase: str | None
+    value: float
+    low: float
+    high: float
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A sweep over one parameter; `params` are those that the sweep sets beside the case's."""
+
+    parameter: str
+    points: tuple[ScalingPoint, ...]
+    exponents: tuple[Exponent, ...]
+    params: Mapping[str, str | int | float | bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound of the manifest on a metric; value and crossed are None where it wasn't measured."""
+
+    metric: str
+    phase: str | None
+    minimum: float | None
+    maximum: float | None
+    value: float | None
+    crossed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The projected seconds of the manifest's full job; `source` is rate or scaling."""
+
+    amount: float
+    unit: str
+    seconds: float
+    low: float | None
+    high: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A document that was checked against its schema; `raw` is the JSON it came from."""
 
@@ -172,6 +246,10 @@ class Document:
     telemetry: tuple[Channel, ...]
     profile: Profile | None
     warnings: tuple[Doubt, ...]
+    processes: tuple[Process, ...] = ()
+    scaling: Scaling | None = None
+    limits: tuple[Limit, ...] = ()
+    job: Job | None = None
 
     @property
     def tainted(self) -> bool:
@@ -198,6 +276,7 @@ def read(data: bytes | str) -> Document:
         raise DocumentError(*problem)
     _check_metrics(raw)
     _check_repetitions(raw)
+    _check_additions(raw)
     return _build(raw)
 
 
@@ -267,9 +346,19 @@ def _check_repetitions(raw: Raw) -> None:
         if len(histogram["edges"]) != len(histogram["counts"]) + 1:
             where = f"repetitions[{index}].step_times.histogram.counts"
             raise DocumentError(where, "must have one item fewer than edges")
-    for index, row in enumerate(raw["telemetry"]):
-        if row["repetition"] >= len(raw["repetitions"]):
-            raise DocumentError(f"telemetry[{index}].repetition", "names a repetition that isn't there")
+    for name in ("telemetry", "processes"):
+        for index, row in enumerate(raw.get(name, ())):
+            if row["repetition"] >= len(raw["repetitions"]):
+                raise DocumentError(f"{name}[{index}].repetition", "names a repetition that isn't there")
+
+
+def _check_additions(raw: Raw) -> None:
+    for index, row in enumerate(raw.get("limits", ())):
+        if metrics.describe(row["metric"]) is None:
+            raise DocumentError(f"limits[{index}].metric", f"{row['metric']!r} is unknown")
+    for index, row in enumerate(raw.get("scaling", {}).get("exponents", ())):
+        if metrics.describe(row["name"]) is None:
+            raise DocumentError(f"scaling.exponents[{index}].name", f"{row['name']!r} is unknown")
 
 
 def _build(raw: Raw) -> Document:
@@ -287,7 +376,24 @@ def _build(raw: Raw) -> Document:
         telemetry=tuple(Channel(**row) for row in raw["telemetry"]),
         profile=_profile(raw["profile"]) if raw["profile"] else None,
         warnings=tuple(Doubt(**row) for row in raw["warnings"]),
+        processes=tuple(Process(**row) for row in raw.get("processes", ())),
+        scaling=_scaling(raw["scaling"]) if "scaling" in raw else None,
+        limits=tuple(Limit(**row) for row in raw.get("limits", ())),
+        job=_job(raw["job"]) if "job" in raw else None,
     )
+
+
+def _scaling(raw: Raw) -> Scaling:
+    return Scaling(
+        parameter=raw["parameter"],
+        points=tuple(ScalingPoint(**row) for row in raw["points"]),
+        exponents=tuple(Exponent(**row) for row in raw["exponents"]),
+        params=raw.get("params", {}),
+    )
+
+
+def _job(raw: Raw) -> Job:
+    return Job(source=raw["from"], **{name: value for name, value in raw.items() if name != "from"})
 
 
 def _profile(raw: Raw) -> Profile:

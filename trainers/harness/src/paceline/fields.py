@@ -34,6 +34,10 @@ class Fields:
         """Return the error for a value that isn't among the known ones."""
         return self.error(key, f"{value!r} is unknown{_nearest(value, known)}")
 
+    def misspelt(self, key: str, known: Sequence[str]) -> ManifestError:
+        """Return the error for a key that isn't among the known ones."""
+        return self.error(key, f"is unknown{_nearest(key, known)}")
+
     def _missing(self, key: str) -> ManifestError:
         near = difflib.get_close_matches(key, [one for one in self._raw if one not in self._asked], n=1)
         return self.error(key, f"is missing; was {near[0]!r} meant to be it?" if near else "is missing")
@@ -51,7 +55,7 @@ class Fields:
         """Refuse the keys that nobody asked for."""
         for key in self._raw:
             if key not in self._asked:
-                raise self.error(key, f"is unknown{_nearest(key, self._asked)}")
+                raise self.misspelt(key, self._asked)
 
     def table(self, key: str) -> Fields | None:
         """Return a table, or None where it is missing."""
@@ -105,6 +109,13 @@ class Fields:
             raise self.error(key, "must be a string that isn't empty")
         return value
 
+    def text(self, key: str) -> str:
+        """Return a string that must be there and may be empty."""
+        value = self._take(key)
+        if not isinstance(value, str):
+            raise self.error(key, "must be a string")
+        return value
+
     def integer(self, key: str, default: int, *, minimum: int, maximum: int = 10**12) -> int:
         """Return an integer within its bounds, or the default."""
         value = self.optional_integer(key, minimum=minimum, maximum=maximum)
@@ -142,9 +153,47 @@ class Fields:
         value = self._take(key)
         if value is None:
             return None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if not _is_finite(value):
             raise self.error(key, "must be a finite number")
-        return float(value)
+        return float(value)  # type: ignore[arg-type]  # a number, as was just tested
+
+    def required_number(self, key: str) -> float:
+        """Return a finite number that must be there."""
+        value = self.number(key)
+        if value is None:
+            raise self._missing(key)
+        return value
+
+    def required_numbers(self, key: str) -> list[float]:
+        """Return a list of finite numbers that must be there; integers stay integers."""
+        value = self._take(key)
+        if value is None:
+            raise self._missing(key)
+        if not isinstance(value, list) or not all(_is_finite(item) for item in value):
+            raise self.error(key, "must be a list of finite numbers")
+        return list(value)
+
+    def integers(self, key: str, *, maximum: int) -> tuple[int, ...] | None:
+        """Return a list of different integers from 0 on, or None where it is missing."""
+        value = self._take(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(type(item) is int for item in value):
+            raise self.error(key, "must be a list of integers")
+        if not value or len(set(value)) != len(value) or not 0 <= min(value) <= max(value) <= maximum:
+            raise self.error(key, f"must be different integers between 0 and {maximum}")
+        return tuple(sorted(value))
+
+    def choice(self, key: str, known: Sequence[str]) -> str:
+        """Return one of the known words; the first where it is missing."""
+        value = self._take(key)
+        if value is None:
+            return known[0]
+        if not isinstance(value, str):
+            raise self.error(key, f"must be one of {', '.join(known)}")
+        if value not in known:
+            raise self.unknown(key, value, known)
+        return value
 
     def _scalar(self, key: str) -> Scalar:
         value = self._raw[key]
@@ -173,6 +222,10 @@ def check_scalar(value: object, error: Exception) -> Scalar:
     if isinstance(value, str) and len(value) <= 200 and not re.search(r"[,=\x00-\x1f]", value):
         return value
     raise error
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _nearest(value: str, known: Sequence[str]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import metrics
+from . import limits, metrics, projection, scaling, surroundings
 from .fields import Fields, ManifestError, Scalar
 
 __all__ = [
@@ -57,6 +57,7 @@ class Quick:
     counting_warmup_steps: int | None = None
     repetitions: int | None = None
     params: Mapping[str, Scalar] | None = None
+    scaling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,12 @@ class Benchmark:
     guard: Mapping[str, Guard]
     auto: bool
     quick: Quick
+    scaling: scaling.Sweep | None = None
+    limits: tuple[limits.Bound, ...] = ()
+    job: projection.Job | None = None
+    affinity: tuple[int, ...] | None = None
+    gc: str = surroundings.COLLECTORS[0]
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def case(self, settings: Mapping[str, Scalar]) -> Case:
         """Return the one case that agrees with `settings`; settings no case has make a case of their own.
@@ -114,6 +121,8 @@ class Benchmark:
             countings=1,
             repetitions=quick.repetitions or min(self.repetitions, 2),
             guard={},
+            # The same values, since the exponent depends on their range, but each of them once.
+            scaling=replace(self.scaling, repetitions=1) if self.scaling and quick.scaling else None,
         )
 
 
@@ -214,6 +223,12 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
         guard=_guards(fields.table("guard")),
         auto=fields.flag("auto", default=False),
         quick=_quick(fields.table("quick")),
+        scaling=scaling.parse(fields.table("scaling")),
+        limits=limits.parse(fields.table("limits")),
+        job=projection.parse(fields.table("job")),
+        affinity=fields.integers("affinity", maximum=surroundings.CPU_LIMIT - 1),
+        gc=fields.choice("gc", surroundings.COLLECTORS),
+        variables=surroundings.variables(fields.table("variables")),
     )
     fields.finish()
     return benchmark
@@ -272,6 +287,7 @@ def _quick(fields: Fields | None) -> Quick:
         counting_warmup_steps=fields.optional_integer("counting_warmup_steps", minimum=0),
         repetitions=fields.optional_integer("repetitions", minimum=1, maximum=REPETITIONS_LIMIT),
         params=fields.scalars("params"),
+        scaling=fields.flag("scaling", default=False),
     )
     fields.finish()
     return quick

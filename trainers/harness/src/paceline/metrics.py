@@ -46,11 +46,26 @@ _TABLE = (
         per_phase=True,
     ),
     Metric(
+        "phase_device_time",
+        "s",
+        "lower",
+        "time",
+        "Mean time per step that the CUDA device spent between the phase's two ends.",
+        per_phase=True,
+    ),
+    Metric(
         "peak_memory",
         "bytes",
         "lower",
         "memory",
         "Largest resident memory of the measured process and its children, until the window's end.",
+    ),
+    Metric(
+        "peak_memory_pss",
+        "bytes",
+        "lower",
+        "memory",
+        "Largest proportional memory of the tree until the window's end: shared pages count once.",
     ),
     Metric(
         "memory_growth",
@@ -74,6 +89,13 @@ _TABLE = (
         "lower",
         "memory",
         "Largest memory allocated on the CUDA device from the process's start to the window's end.",
+    ),
+    Metric(
+        "device_memory_reserved",
+        "bytes",
+        "lower",
+        "memory",
+        "Largest memory that PyTorch held reserved on the CUDA device, allocated or not.",
     ),
     Metric(
         "cpu_utilization",
@@ -136,6 +158,35 @@ _TABLE = (
         "counter",
         "Operations that made the host wait for a device.",
         per_phase=True,
+    ),
+    Metric(
+        "scaling_exponent",
+        "1",
+        "lower",
+        "time",
+        "Exponent of the loop's time over the swept parameter: 1 is proportional, 2 is quadratic.",
+        per_phase=True,
+    ),
+    Metric(
+        "scaling_exponent_step_time",
+        "1",
+        "lower",
+        "time",
+        "Exponent of the time per step over the swept parameter: 0 where a step costs the same throughout.",
+    ),
+    Metric(
+        "scaling_exponent_steps",
+        "1",
+        "lower",
+        "time",
+        "Exponent of the number of steps over the swept parameter.",
+    ),
+    Metric(
+        "projected_time",
+        "s",
+        "lower",
+        "time",
+        "Time that the manifest's full job would take, from the measured rate or the scaling fit.",
     ),
 )
 

@@ -1,0 +1,75 @@
+"""Limits: absolute bounds that a manifest sets on metrics, and how a run stands to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import metrics
+from .fields import Fields
+
+REPORTED = ("count", "gauge", "quality")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a metric, or one of its phases, must not go below or above."""
+
+    metric: str
+    phase: str | None
+    minimum: float | None
+    maximum: float | None
+
+    @property
+    def name(self) -> str:
+        """The metric as a manifest spells it: `phase_time:learn`, or the bare name."""
+        return f"{self.metric}:{self.phase}" if self.phase else self.metric
+
+    def crossed_by(self, value: float) -> bool:
+        """Return whether a value lies outside; the bound itself is still inside."""
+        below = self.minimum is not None and value < self.minimum
+        return below or (self.maximum is not None and value > self.maximum)
+
+
+def parse(fields: Fields | None) -> tuple[Bound, ...]:
+    """Read the manifest's table `limits`; raises ManifestError."""
+    if fields is None:
+        return ()
+    return tuple(_bound(fields, name) for name in fields.names())
+
+
+def _bound(fields: Fields, name: str) -> Bound:
+    metric, _, phase = name.partition(":")
+    known = metrics.describe(metric)
+    if metric in REPORTED:
+        raise fields.error(name, f'must be spelt with its name, in quotes: "{metric}.NAME" = {{ ... }}')
+    if known is None:
+        raise fields.misspelt(name, list(metrics.METRICS))
+    if phase and not known.per_phase:
+        raise fields.error(name, f"{metric} has no phases")
+    table = fields.required_table(name)
+    bound = Bound(metric, phase or None, table.number("minimum"), table.number("maximum"))
+    table.finish()
+    if bound.minimum is None and bound.maximum is None:
+        raise table.error("", "needs a minimum or a maximum")
+    if bound.minimum is not None and bound.maximum is not None and bound.minimum > bound.maximum:
+        raise table.error("minimum", f"is {bound.minimum:g}, above the maximum of {bound.maximum:g}")
+    return bound
+
+
+def judge(bounds: Sequence[Bound], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the document's limits: each bound with the metric's value; null where it wasn't measured."""
+    values = {(row["name"], row["phase"]): float(row["value"]) for row in rows}
+    return [_judged(bound, values.get((bound.metric, bound.phase))) for bound in bounds]
+
+
+def _judged(bound: Bound, value: float | None) -> dict[str, Any]:
+    return {
+        "metric": bound.metric,
+        "phase": bound.phase,
+        "minimum": bound.minimum,
+        "maximum": bound.maximum,
+        "value": value,
+        "crossed": None if value is None else bound.crossed_by(value),
+    }
