@@ -1,4 +1,4 @@
-"""The command line: list, run, show, compare."""
+"""The command line: list, run, script, show, compare."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from . import __version__, compare, document, manifest, protocol, show
+from . import __version__, compare, document, manifest, protocol, script, show
 from .fields import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
@@ -49,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
     listing.set_defaults(command=_list)
     _add_run(commands.add_parser("run", help="measure a case and write its document"))
+    unmodified = commands.add_parser("script", help="measure any PyTorch script, without a change to it")
+    script.add_arguments(unmodified)
+    unmodified.set_defaults(command=_script)
     showing = commands.add_parser("show", help="show a document as tables")
     showing.add_argument("document", type=Path)
     showing.set_defaults(command=_show)
@@ -69,6 +73,9 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--repetitions", type=int, metavar="R", help="instead of the manifest's")
     run.add_argument(
         "--quick", action="store_true", help="a short look: the manifest's quick table, no guard"
+    )
+    run.add_argument(
+        "--timed-only", action="store_true", help="only the timed repetitions: no counting, no sweep"
     )
     run.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
@@ -104,11 +111,18 @@ def _run(arguments: argparse.Namespace) -> int:
         threading.Thread(target=_watch_stdin, daemon=True).start()
     request = _request(arguments)
     progress = _Progress(arguments.progress)
-    raw = protocol.measure(request, progress)
-    if arguments.document:
-        measured = document.write(raw, arguments.document)
-    else:
-        measured = document.read(json.dumps(raw))
+    return _finish(protocol.measure(request, progress), arguments.document, progress)
+
+
+def _script(arguments: argparse.Namespace) -> int:
+    _end_on_signals()
+    _check_targets(arguments.document, arguments.progress)
+    progress = _Progress(arguments.progress)
+    return _finish(script.measure(arguments, progress), arguments.document, progress)
+
+
+def _finish(raw: dict[str, Any], target: Path | None, progress: protocol.Progress) -> int:
+    measured = document.write(raw, target) if target else document.read(json.dumps(raw))
     progress(1.0, "done")
     print(show.table(measured))
     return 0
@@ -126,6 +140,8 @@ def _request(arguments: argparse.Namespace) -> protocol.Request:
     if arguments.quick:
         case = replace(case, params={**case.params, **(benchmark.quick.params or {})})
         benchmark = benchmark.quickened()
+    if arguments.timed_only:
+        benchmark = replace(benchmark, countings=0, scaling=None)
     if arguments.repetitions is not None:
         if not 1 <= arguments.repetitions <= 100:
             raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")

@@ -11,6 +11,7 @@ import random
 import runpy
 import struct
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,16 +21,20 @@ from typing import Any
 
 import paceline
 
+from .. import auto
 from ..counting.repetition import Counting
 from . import environment
 from .timing import Timing
+from .whole import Whole
+
+Recorder = Timing | Counting | Whole
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What one measured process has to do. `progress` receives the number of steps done, as 8 bytes."""
 
-    kind: str  # timing or counting
+    kind: str  # timing, counting or whole
     script: str
     arguments: list[str]
     folder: str
@@ -53,17 +58,50 @@ def main() -> None:
     _die_with(plan.parent)
     _check_package(plan)
     recorder = _recorder(plan)
+    result = _Result(recorder, plan)
+    pace = auto.install(recorder, result.leave) if plan.auto else None
     paceline.activate(recorder)
     measured = os.getpid()
     try:
         _run(plan)
+    except BaseException as error:
+        # A script that was broken off may also fail while it tidies up: all was measured before that.
+        if pace is None or not pace.ended or os.getpid() != measured:
+            raise
+        if not isinstance(error, auto.Ended | SystemExit):
+            _show_error(type(error), error, error.__traceback__)
     finally:
         # A process that the script forked may come back to this line too.
         if os.getpid() == measured:
-            _write(_outcome(recorder, plan), Path(plan.result))
+            result.write(ended=pace is not None and pace.ended)
 
 
-def _outcome(recorder: Timing | Counting, plan: Plan) -> dict[str, Any]:
+class _Result:
+    """Writes what was measured, once; the thread that ends a stubborn script may come first."""
+
+    def __init__(self, recorder: Recorder, plan: Plan) -> None:
+        self._recorder = recorder
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._written = False
+
+    def write(self, *, ended: bool) -> None:
+        """Write the result file; `ended` tells that the script was broken off."""
+        with self._lock:
+            if not self._written:
+                outcome = {**_outcome(self._recorder, self._plan), "ended": ended}
+                _write(outcome, Path(self._plan.result))
+                self._written = True
+
+    def leave(self) -> None:
+        """End the process at once, with its result written."""
+        self.write(ended=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _outcome(recorder: Recorder, plan: Plan) -> dict[str, Any]:
     loop = recorder.loop
     outcome: dict[str, Any] = {"called": loop.called, "complete": loop.complete, "taken": loop.taken}
     if loop.complete:
@@ -76,8 +114,9 @@ def _run(plan: Plan) -> None:
     sys.excepthook = _show_error
     random.seed(plan.seed)
     script = Path(plan.folder, plan.script)
-    sys.argv = [str(script), *plan.arguments]
-    sys.path.insert(0, str(script.parent))
+    # As if Python had been started with the script, from the folder that this process was started in.
+    sys.argv = [plan.script, *plan.arguments]
+    sys.path.insert(0, str(script.resolve().parent))
     runpy.run_path(str(script), run_name="__main__")
 
 
@@ -89,13 +128,18 @@ def _show_error(kind: type[BaseException], error: BaseException, trace: Tracebac
     traceback.print_exception(kind, error, trace)
 
 
-def _recorder(plan: Plan) -> Timing | Counting:
+def _recorder(plan: Plan) -> Recorder:
+    report = _reporter(plan.progress)
+    if plan.kind == "whole":
+        return Whole(report)
     kind = Timing if plan.kind == "timing" else Counting
-    return kind(plan.warmup_steps, plan.steps, _reporter(plan.progress))
+    return kind(plan.warmup_steps, plan.steps, report)
 
 
-def _result(recorder: Timing | Counting, plan: Plan) -> dict[str, Any]:
-    return recorder.result() if isinstance(recorder, Timing) else recorder.result(Path(plan.folder).resolve())
+def _result(recorder: Recorder, plan: Plan) -> dict[str, Any]:
+    if isinstance(recorder, Counting):
+        return recorder.result(Path(plan.folder).resolve())
+    return recorder.result()
 
 
 def _reporter(path: str) -> Callable[[int], None]:

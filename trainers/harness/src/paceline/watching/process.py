@@ -23,6 +23,11 @@ from . import tree
 OUTPUT_LIMIT = 64 * 2**20
 TAIL_LINES = 20
 TAIL_BYTES = 8_192
+NO_STEP = "never iterated over paceline.steps, wrap its training loop in it"
+NO_STEP_AUTO = (
+    "took no step: neither was a gymnasium or gym environment stepped, nor a torch optimizer, in the process "
+    "that was started; processes that it starts are not looked into"
+)
 
 
 class MeasurementError(Exception):
@@ -31,6 +36,14 @@ class MeasurementError(Exception):
     def __init__(self, sentence: str, output: str = "") -> None:
         super().__init__(sentence)
         self.output = output
+
+
+class TooFewStepsError(MeasurementError):
+    """The script's loop ended before its window was complete, after `taken` whole steps."""
+
+    def __init__(self, sentence: str, output: str, taken: int) -> None:
+        super().__init__(sentence, output)
+        self.taken = taken
 
 
 class Measured:
@@ -82,9 +95,12 @@ class Measured:
     def fraction(self) -> float:
         """Return how far the repetition is, 0 to 1; the start counts as a fifth."""
         done = int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
-        windows = 1 if self.plan.kind == "timing" else 2
-        total = self.plan.warmup_steps + windows * self.plan.steps
-        return 0.2 + 0.8 * min(1.0, done / total) if done else 0.1
+        return 0.2 + 0.8 * min(1.0, done / self._steps()) if done else 0.1
+
+    def _steps(self) -> int:
+        """Return how many steps the script must take, the warm-up's included."""
+        windows = 2 if self.plan.kind == "counting" else 1
+        return max(1, self.plan.warmup_steps + windows * self.plan.steps)
 
     def check_output(self) -> None:
         """Refuse a benchmark that floods its output; raises MeasurementError."""
@@ -104,21 +120,19 @@ class Measured:
         script, status = self.plan.script, self._process.returncode
         result = Path(self.plan.result)
         left: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
-        if status != 0:
+        # A script that was broken off when all was measured may end in any way.
+        if status != 0 and not left.get("ended"):
             raise MeasurementError(f"{script} {_ending(status)}", self.tail())
         if not left:
             raise MeasurementError(
                 f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
             )
         if not left["called"]:
-            raise MeasurementError(
-                f"{script} never iterated over paceline.steps, wrap its training loop in it", self.tail()
-            )
+            raise MeasurementError(f"{script} {NO_STEP_AUTO if self.plan.auto else NO_STEP}", self.tail())
         if not left["complete"]:
-            windows = 1 if self.plan.kind == "timing" else 2
-            needed = self.plan.warmup_steps + windows * self.plan.steps
-            sentence = f"{script} ended after {left['taken']} of {needed} steps, let its loop run longer"
-            raise MeasurementError(sentence, self.tail())
+            taken, needed = left["taken"], self._steps()
+            sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
+            raise TooFewStepsError(sentence, self.tail(), taken)
         return left
 
 

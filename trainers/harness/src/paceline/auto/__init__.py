@@ -1,0 +1,62 @@
+"""Automatic phases: an unmodified script is timed from inside the measured process.
+
+`install` patches PyTorch and the environment libraries at the moment the script imports them; nothing is
+imported for the script's sake. The phases' names are fixed:
+
+    forward         the outermost call of an nn.Module
+    backward        Tensor.backward, torch.autograd.backward, torch.autograd.grad
+    optimizer       step of any torch optimizer
+    zero_grad       zero_grad of any optimizer or module
+    data_loading    starting a DataLoader's iterator and waiting for its next item
+    env_step        the outermost step of a gymnasium (or gym) environment or vector environment
+    env_reset       the outermost reset of one
+    host_to_device  copies of tensors to an accelerator
+    device_to_host  copies of tensors and reads of single values from one, the waiting included
+    compile         torch.compile at work
+
+They nest in each other and in phases marked by hand: `learn/forward`, `forward/compile`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import paceline
+
+from . import environments, imports, pace
+from .pace import Ended, Pace
+
+__all__ = ["Ended", "Pace", "install"]
+
+# What a phase is while nothing measures; the package is imported before a recorder is activated.
+_unmeasured_phase = paceline.phase
+
+
+def install(recorder: pace.Paced, leave: Callable[[], None]) -> Pace:
+    """Patch what the script will import, and let its environment or its optimizer set the pace.
+
+    Call it in the main thread, before the recorder is activated. `leave` ends the process at once with its
+    result written; it is called where the script can't be ended by an exception.
+    """
+    from . import torch_phases
+
+    paced = pace.start(recorder, leave)
+    imports.watch(
+        {
+            "torch": torch_phases.patch,
+            "gymnasium": environments.patch,
+            "gymnasium.vector": environments.patch_vector,
+            "gym": environments.patch,
+            "gym.vector": environments.patch_vector,
+        }
+    )
+    # A forked child, such as a worker of a DataLoader, takes no steps and times nothing.
+    os.register_at_fork(after_in_child=_stop)
+    return paced
+
+
+def _stop() -> None:
+    pace.stop()
+    paceline._recorder = None
+    vars(paceline)["phase"] = _unmeasured_phase

@@ -1,0 +1,55 @@
+"""Runs an action when the script has imported a module, and imports nothing itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+Action = Callable[[ModuleType], None]
+
+
+def watch(actions: Mapping[str, Action]) -> None:
+    """Call each module's action once, right after its import; at once where it was imported before."""
+    waiting = dict(actions)
+    for name in list(waiting):
+        if name in sys.modules:
+            waiting.pop(name)(sys.modules[name])
+    sys.meta_path.insert(0, _Finder(waiting))
+
+
+class _Finder(MetaPathFinder):
+    """Lets the other finders find the module, and listens to its loader."""
+
+    def __init__(self, waiting: dict[str, Action]) -> None:
+        self._waiting = waiting
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in self._waiting:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None:
+                self._listen(fullname, spec)
+                return spec
+        return None
+
+    def _listen(self, name: str, spec: ModuleSpec) -> None:
+        loader = spec.loader
+        if loader is None or not hasattr(loader, "__dict__"):
+            return
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            # The loader is as it was before: resources and tracebacks are looked up through it.
+            vars(loader).pop("exec_module", None)
+            execute(module)
+            action = self._waiting.pop(name, None)
+            if action is not None:
+                action(module)
+
+        vars(loader)["exec_module"] = exec_module

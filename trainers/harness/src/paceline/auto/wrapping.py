@@ -1,0 +1,99 @@
+"""Wrappers that open a phase around a function's outermost call in a thread.
+
+A wrapper refers to nothing but its original and names of this package: a script may pickle its own classes
+by value (cloudpickle does), and a process that unpickles them has no recorder, where phases do nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from threading import get_ident
+from types import FunctionType
+from typing import Any
+
+import paceline
+
+from . import pace
+
+Function = Callable[..., Any]
+
+# By phase: the threads that are inside a call.
+_inside: dict[str, set[int]] = {}
+
+
+def outermost(name: str, original: Function, is_traced: Callable[[], bool]) -> Function:
+    """Return `original` in a phase; calls inside a call, and those that are being traced, pass through."""
+    inside = _inside.setdefault(name, set())
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        # A tracer takes the first test for a constant, so that nothing below becomes part of its graph.
+        if is_traced() or get_ident() in inside:
+            return original(*args, **kwargs)
+        ident = get_ident()
+        inside.add(ident)
+        try:
+            with paceline.phase(name):
+                return original(*args, **kwargs)
+        finally:
+            inside.discard(ident)
+
+    return wrapped
+
+
+def stepping(name: str, kind: str, original: Function, is_traced: Callable[[], bool]) -> Function:
+    """Return a method like `outermost`, whose end may be the end of a step."""
+    inside = _inside.setdefault(name, set())
+
+    @functools.wraps(original)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_traced() or get_ident() in inside:
+            return original(self, *args, **kwargs)
+        ident = get_ident()
+        inside.add(ident)
+        try:
+            with paceline.phase(name):
+                result = original(self, *args, **kwargs)
+        finally:
+            inside.discard(ident)
+        pace.boundary(kind, self)
+        return result
+
+    return wrapped
+
+
+def never() -> bool:
+    """Say that nothing traces: for what no compiler ever sees."""
+    return False
+
+
+def every_class(base: type[Any], method: str, wrap: Callable[[Function], Function]) -> None:
+    """Wrap a method wherever a class of this family defines it, also in classes that are defined later."""
+    for cls in _family(base):
+        _wrap_own(cls, method, wrap)
+    before = base.__dict__.get("__init_subclass__")
+
+    def __init_subclass__(cls: type[Any], /, **kwargs: Any) -> None:  # noqa: N807  # it becomes that method
+        if before is None:
+            super(base, cls).__init_subclass__(**kwargs)
+        else:
+            before.__get__(None, cls)(**kwargs)
+        _wrap_own(cls, method, wrap)
+
+    setattr(base, "__init_subclass__", classmethod(__init_subclass__))  # noqa: B010  # a method of `type`
+
+
+def _family(base: type[Any]) -> list[type[Any]]:
+    family = [base]
+    for cls in family:
+        # A class with two bases of the family is found twice.
+        family += [each for each in type.__subclasses__(cls) if each not in family]
+    return family
+
+
+def _wrap_own(cls: type[Any], method: str, wrap: Callable[[Function], Function]) -> None:
+    own = cls.__dict__.get(method)
+    # What is no plain function stays as it is: an abstract method, a class, a static method.
+    if isinstance(own, FunctionType) and not getattr(own, "__isabstractmethod__", False):
+        setattr(cls, method, wrap(own))

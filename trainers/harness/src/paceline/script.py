@@ -1,0 +1,125 @@
+"""The command `script`: measure any PyTorch script without a manifest and without a change to it."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import metrics, protocol
+from .fields import ManifestError, Scalar
+from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT, Benchmark, Case, Quick, case_key
+from .watching.process import TooFewStepsError
+
+STEPS = 200
+WARMUP_SHARE = 5  # one step in so many belongs to the warm-up
+COUNTING_STEPS = 200
+TIME_LIMIT = 3600
+ATTEMPTS = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments; whatever follows the script is the script's."""
+    parser.description = (
+        "Measures a PyTorch script as it is. A step ends with a gymnasium environment's step, or, without an "
+        "environment, with an optimizer's. The script is ended after --steps steps."
+    )
+    parser.add_argument("--steps", type=int, metavar="N", help=f"steps in all; default {STEPS}")
+    parser.add_argument("--warmup-steps", type=int, metavar="W", help="of them; default a fifth")
+    parser.add_argument("--repetitions", type=int, metavar="R", help="default 5, or 2 with --quick")
+    parser.add_argument("--threads", type=int, default=1, metavar="T", help="of PyTorch; default 1")
+    parser.add_argument("--time-limit", type=int, default=TIME_LIMIT, metavar="SECONDS", help="for all of it")
+    parser.add_argument("--quick", action="store_true", help="two repetitions, counted once")
+    parser.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
+    parser.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress here, as JSON")
+    parser.add_argument("script", type=Path, help="run as __main__ in the current folder")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
+
+
+def measure(arguments: argparse.Namespace, progress: protocol.Progress) -> dict[str, Any]:
+    """Measure the script and return its document; raises ManifestError and MeasurementError.
+
+    A script that ends by itself before its steps are taken is measured again with the steps that it has.
+    """
+    steps = _in_range("--steps", STEPS if arguments.steps is None else arguments.steps, 2, STEPS_LIMIT)
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return protocol.measure(_request(arguments, steps), progress)
+        except TooFewStepsError as short:
+            if attempt == ATTEMPTS or (arguments.warmup_steps or 0) >= short.taken:
+                raise
+            if short.taken < 2:
+                raise _too_short(arguments.script, short) from short
+            print(f"paceline: {short}; measuring those", file=sys.stderr, flush=True)
+            # The number of steps may differ from run to run; the second time a few are left out.
+            steps = short.taken if attempt == 1 else max(2, short.taken * 9 // 10)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
+    sentence = (
+        f"{script} took {short.taken} whole steps, from the end of one environment's or optimizer's step "
+        "to the end of the next; at least 2 are needed, let it train longer"
+    )
+    return TooFewStepsError(sentence, short.output, short.taken)
+
+
+def _request(arguments: argparse.Namespace, steps: int) -> protocol.Request:
+    if not arguments.script.is_file():
+        raise ManifestError(f"script: there is no file {arguments.script}")
+    benchmark = _benchmark(arguments, steps)
+    folder = Path.cwd()
+    return protocol.Request(
+        benchmark, benchmark.cases[0], folder, arguments.quick, arguments=tuple(arguments.arguments)
+    )
+
+
+def _benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
+    warmup = steps // WARMUP_SHARE if arguments.warmup_steps is None else arguments.warmup_steps
+    _in_range("--warmup-steps", warmup, 0, steps - 1)
+    params = _params(arguments.arguments)
+    repetitions = (2 if arguments.quick else 5) if arguments.repetitions is None else arguments.repetitions
+    # Two windows are counted one after the other; both must lie within the script's steps.
+    counting_warmup = min(warmup, steps - 2)
+    return Benchmark(
+        name=re.sub(r"[^A-Za-z0-9._-]", "_", arguments.script.stem)[:100] or "script",
+        version=1,
+        script=str(arguments.script),
+        cases=(Case(params, case_key(params)),),
+        params=params,
+        warmup_steps=warmup,
+        steps=steps - warmup,
+        counting_steps=min(COUNTING_STEPS, (steps - counting_warmup) // 2),
+        counting_warmup_steps=counting_warmup,
+        countings=1 if arguments.quick else 2,
+        repetitions=_in_range("--repetitions", repetitions, 1, REPETITIONS_LIMIT),
+        seed=0,
+        threads=_in_range("--threads", arguments.threads, 1, 1024),
+        time_limit=_in_range("--time-limit", arguments.time_limit, 1, 2**31 - 1),
+        headline=metrics.HEADLINE,
+        guard={},
+        auto=True,
+        quick=Quick(),
+    )
+
+
+def _params(arguments: list[str]) -> Mapping[str, Scalar]:
+    """Return the script's arguments as one parameter, spelt so that it can stand in a case's key."""
+    if not arguments:
+        return {}
+    line = shlex.join(arguments)
+    text = re.sub(r"[\x00-\x1f]", " ", line).replace(",", ";").replace("=", " ")
+    if len(text) > 200:
+        text = f"{text[:180]} ... {hashlib.sha256(line.encode()).hexdigest()[:12]}"
+    return {"arguments": text}
+
+
+def _in_range(option: str, value: int, minimum: int, maximum: int) -> int:
+    if not minimum <= value <= maximum:
+        raise ManifestError(f"{option} is {value}, must be between {minimum} and {maximum}")
+    return value
