@@ -4,17 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import counters
-from paceline.counting import functions
+from paceline import profile as profiles
+from paceline.counting import stacks
 from paceline.counting.functions import Switch, ThreadProfile
 from paceline.measured.marks import Marks, Node
 
 from .conftest import Project, Value
 
 
-def profiled(work: Callable[[], object]) -> dict[str, functions.Row]:
-    """Return the rows of a piece of work by function name, all phases summed into the last."""
+def profile_of(work: Callable[[], object], room: int = 1000) -> ThreadProfile:
+    """Return the call tree of a piece of work, with room for so many stacks."""
     switch = Switch()
+    switch.room = room
     profile = ThreadProfile(Marks(Node).main, switch)
     switch.on = True
     sys.setprofile(profile.callback)
@@ -22,10 +23,13 @@ def profiled(work: Callable[[], object]) -> dict[str, functions.Row]:
         work()
     finally:
         sys.setprofile(None)
-        profile.finish()
-    return {
-        functions.place(key, Path("/"))[0].rpartition(".")[2]: row for (key, _), row in profile.rows.items()
-    }
+    return profile
+
+
+def profiled(work: Callable[[], object], room: int = 1000) -> dict[str, dict[str, Any]]:
+    """Return the rows of a piece of work by function name, with the calls of all phases summed."""
+    rows = stacks.functions([profile_of(work, room)], Path("/"), 1)
+    return {row["function"].rpartition(".")[2]: {**row, "calls": sum(row["calls"].values())} for row in rows}
 
 
 def recurse(depth: int) -> int:
@@ -34,9 +38,9 @@ def recurse(depth: int) -> int:
 
 def test_calls_of_a_recursive_function() -> None:
     row = profiled(lambda: recurse(9))["recurse"]
-    assert row.calls == 10
+    assert row["calls"] == 10
     # Its outermost call holds all the others once.
-    assert row.own <= row.cumulative < 10 * row.own + 0.01
+    assert row["self"] <= row["cumulative"] < 10 * row["self"] + 0.01
 
 
 def generate() -> Any:
@@ -45,8 +49,8 @@ def generate() -> Any:
 
 def test_built_ins_and_resumed_generators_are_calls() -> None:
     rows = profiled(lambda: sorted(generate()))
-    assert rows["sorted"].calls == 1
-    assert rows["generate"].calls == 4
+    assert rows["sorted"]["calls"] == 1
+    assert rows["generate"]["calls"] == 4
 
 
 def test_a_call_that_raises_is_closed() -> None:
@@ -56,24 +60,28 @@ def test_a_call_that_raises_is_closed() -> None:
                 int("x")
         recurse(1)
 
-    rows = profiled(work)
-    assert rows["recurse"].calls == 2
-    assert all(row.depth == 0 for row in rows.values())
+    found = profile_of(work)
+    under = {call.parent.key for call in found.calls if call.key is recurse.__code__ and call.parent}
+    assert under == {work.__code__, recurse.__code__}
+    assert profiled(work)["recurse"]["calls"] == 2
 
 
 def test_what_is_open_when_counting_begins_is_not_a_call() -> None:
     def work() -> None:
         recurse(2)
 
-    assert profiled(work)["recurse"].calls == 3
-    assert "profiled" not in {name for name, row in profiled(work).items() if row.calls}
+    assert profiled(work)["recurse"]["calls"] == 3
+    assert "profile_of" not in {name for name, row in profiled(work).items() if row["calls"]}
 
 
 def test_files_are_relative_and_environments_are_named() -> None:
     folder = Path(__file__).resolve().parent
-    assert functions.place(recurse.__code__, folder)[1] == Path(__file__).name
-    assert functions.place(Path.exists.__code__, folder)[1] == "python/pathlib.py"
-    assert functions.place(pytest.approx.__code__, folder)[1].startswith("site-packages/_pytest/")
+    assert stacks.place(recurse.__code__, folder)[1] == Path(__file__).name
+    assert stacks.place(Path.exists.__code__, folder)[1] == "python/pathlib.py"
+    assert stacks.place(pytest.approx.__code__, folder)[1].startswith("site-packages/_pytest/")
+
+
+NO_STACKS = {"rows": [], "rest": {"stacks": 0, "calls": 0.0, "self": 0.0}}
 
 
 def test_the_profile_is_bounded_and_the_rest_is_summed() -> None:
@@ -88,9 +96,10 @@ def test_the_profile_is_bounded_and_the_rest_is_summed() -> None:
         }
         for n in range(500)
     ]
-    found = counters.profile({"steps": 5, "functions": rows, "operations": None})
+    found = profiles.build({"steps": 5, "functions": rows, "operations": None, "stacks": NO_STACKS})
     assert len(found["functions"]) == 200
-    assert found["rest"] == {"functions": 300, "calls": 300.0, "self": pytest.approx(0.3)}
+    rest = {name: found["rest"][name] for name in ("functions", "calls", "self")}
+    assert rest == {"functions": 300, "calls": 300.0, "self": pytest.approx(0.3)}
 
 
 def test_a_cheap_function_that_is_called_often_is_kept() -> None:
@@ -106,7 +115,8 @@ def test_a_cheap_function_that_is_called_often_is_kept() -> None:
         for n in range(500)
     ]
     rows[499].update(calls={"act": 9000.0}, self=1e-9)
-    kept = counters.profile({"steps": 5, "functions": rows, "operations": None})["functions"]
+    counted = {"steps": 5, "functions": rows, "operations": None, "stacks": NO_STACKS}
+    kept = profiles.build(counted)["functions"]
     assert next(row for row in kept if row["function"] == "f499")["phase"] == "act"
 
 

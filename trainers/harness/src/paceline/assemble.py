@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import __version__, counters, doubts, metrics
+from . import __version__, counters, doubts, metrics, profile
 from .document import FORMAT
 from .statistics import median, median_interval, slope
 from .watching.process import MeasurementError
@@ -31,7 +31,9 @@ def document(
     repetitions = [_repetition(one) for one in timed]
     phases = _phases(timed)
     environment = {**timed[0].environment, "driver": driver}
-    values = _noisy(_samples(timed, repetitions), request) + counters.values(counted)
+    values = counters.with_exact(_noisy(_samples(timed, repetitions), request), counted) + counters.values(
+        counted
+    )
     headlines = set(request.benchmark.headline)
     raw = {
         "format": FORMAT,
@@ -50,7 +52,7 @@ def document(
         "metrics": [{**row, "headline": spelling(row) in headlines} for row in values],
         "phases": phases,
         "telemetry": _telemetry(timed, environment["path"] == "cuda"),
-        "profile": counters.profile(counted[0]),
+        "profile": profile.build(counted[0]),
         "warnings": [],
     }
     raw["warnings"] = doubts.find(raw, timed, counted, request.benchmark)

@@ -139,13 +139,28 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class Stack:
+    """One stack of the profile, outermost frame first, per step; `self_time` is the innermost frame's own."""
+
+    stack: tuple[str, ...]
+    phase: str | None
+    calls: float
+    self_time: float
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """The counting repetition's functions and tensor operations; what didn't fit is summed in `rest`."""
+    """The counting repetition's functions, stacks and tensor operations; what didn't fit is in `rest`.
+
+    Operations are numbers per step by name, with own seconds per step where the document has them.
+    """
 
     steps: int
     functions: tuple[Function, ...]
     rest: Mapping[str, float]
     operations: Mapping[str, float]
+    operation_seconds: Mapping[str, float]
+    stacks: tuple[Stack, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +417,13 @@ def _profile(raw: Raw) -> Profile:
         functions=tuple(Function(**_renamed(row)) for row in raw["functions"]),
         rest=raw["rest"],
         operations={row["name"]: row["count"] for row in raw["operations"]},
+        operation_seconds={row["name"]: row["seconds"] for row in raw["operations"] if "seconds" in row},
+        stacks=tuple(_stack(row) for row in raw.get("stacks", ())),
     )
+
+
+def _stack(row: Raw) -> Stack:
+    return Stack(**_renamed({**row, "stack": tuple(row["stack"])}))
 
 
 def _renamed(row: Raw) -> Raw:

@@ -1,32 +1,59 @@
-"""Function calls of one thread, by function and phase: a profile callback that doesn't bill its own time."""
+"""Function calls of one thread as a tree of stacks: a profile callback that doesn't bill its own time."""
 
 from __future__ import annotations
 
 import os
-import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from types import CodeType, FrameType
+from types import BuiltinFunctionType, CodeType, FrameType
 from typing import Any
 
-from ..measured.marks import ThreadState
+from ..measured.marks import Node, ThreadState
 
-BUILT_IN = "(built-in)"
-PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
+# Frames of the harness and of what runs the script; what they call into the program counts all the same.
+OURS = (f"{Path(__file__).parent.parent}{os.sep}", "<frozen runpy>")
+# Distinct stacks kept in one process; calls on stacks that come later are counted by function only.
+STACK_LIMIT = 20_000
 
-Key = CodeType | str
+# A built-in method is bound anew for every call, so it is known by its name and never kept.
+Key = CodeType | BuiltinFunctionType | str
+Callback = Callable[[FrameType, str, Any], None]
 
 
-class Row:
-    """One function in one phase: calls, own and cumulative seconds. `depth` counts its open calls."""
+class Call:
+    """One function at one place of the call tree and in one phase: calls, and own seconds.
 
-    __slots__ = ("calls", "cumulative", "depth", "own")
+    A flat call has no place: there is one per function and phase. `foreign` is the time that a caller in
+    the tree spent in flat calls.
+    """
+
+    __slots__ = ("calls", "children", "flat", "foreign", "hidden", "key", "others", "own", "parent", "phase")
+
+    def __init__(self, key: Key, phase: Node, parent: Call | None, *, hidden: bool) -> None:
+        self.key = key
+        self.phase = phase
+        self.parent = parent
+        self.hidden = hidden
+        self.flat = False
+        self.calls = 0
+        self.own = self.foreign = 0.0
+        self.children: dict[int | str, Call] = {}
+        self.others: dict[Node, dict[int | str, Call]] = {}
+
+    def inside(self, phase: Node) -> dict[int | str, Call]:
+        """Return the calls made from here while the phase was the innermost open one."""
+        return self.children if phase is self.phase else self.others.setdefault(phase, {})
+
+
+class Switch:
+    """What all threads' profiles share: whether they count, and how many stacks may still come."""
 
     def __init__(self) -> None:
-        self.calls = 0
-        self.own = 0.0
-        self.cumulative = 0.0
-        self.depth = 0
+        self.on = False
+        self.room = STACK_LIMIT
+        # Called by the events of threads while nothing is counted here.
+        self.idle: Callable[[], None] | None = None
 
 
 class ThreadProfile:
@@ -35,122 +62,104 @@ class ThreadProfile:
     def __init__(self, state: ThreadState, switch: Switch) -> None:
         self._state = state
         self._switch = switch
-        self.rows: dict[tuple[Key, str], Row] = {}
-        self._stack: list[tuple[Row | None, float]] = []
-        self._opaque_from: int | None = None
+        self._root = Call("", state.root, None, hidden=True)
+        self._stack = [self._root]
+        self._flat: dict[tuple[int | str, Node], Call] = {}
+        # Where the open calls left the tree: the caller, the depth of the stack there, and the moment.
+        self._left: tuple[Call, int, float] | None = None
         self._last = perf_counter()
+        # Callers stand before what they called.
+        self.calls: list[Call] = []
 
     def callback(self, frame: FrameType, event: str, arg: Any) -> None:
         """Take one event of `sys.setprofile`."""
         if not self._switch.on:
+            if self._switch.idle is not None:
+                self._switch.idle()
             return
         now = perf_counter()
         stack = self._stack
-        if stack and stack[-1][0] is not None:
-            stack[-1][0].own += now - self._last
+        caller = stack[-1]
+        caller.own += now - self._last
         if event == "call":
-            self._enter_python(frame.f_code, now)
+            if caller is self._root:
+                caller = self._land(frame.f_back, now)
+            code = frame.f_code
+            # By identity: the hash of a code object reads all of its constants.
+            place = id(code)
+            phase = self._state.node
+            children = caller.children if phase is caller.phase else caller.inside(phase)
+            call = children.get(place) or self._add(place, code, phase, now)
+            call.calls += 1
+            stack.append(call)
         elif event == "c_call":
-            self._enter_built_in(arg, now)
+            if caller is self._root:
+                caller = self._land(frame, now)
+            key = arg.__qualname__ if arg.__module__ is None else arg
+            place = key if key is not arg else id(arg)
+            phase = self._state.node
+            children = caller.children if phase is caller.phase else caller.inside(phase)
+            call = children.get(place) or self._add(place, key, phase, now)
+            call.calls += 1
+            stack.append(call)
         elif len(stack) > 1:
-            self._leave(now)
+            stack.pop()
+            if self._left is not None and len(stack) <= self._left[1]:
+                self._come_back(now)
         else:
             self._land(frame.f_back if event == "return" else frame, now)
         # The time from here to the next event is the program's; what lies between is ours.
         self._last = perf_counter()
 
-    def finish(self) -> None:
-        """Close the calls that are still open."""
-        now = perf_counter()
-        while self._stack:
-            self._leave(now)
+    def _land(self, frame: FrameType | None, now: float) -> Call:
+        """Stand in a frame that was entered before the window began; that is no call."""
+        frames = []
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.f_back
+        phase = self._state.root
+        for entered in reversed(frames):
+            code = entered.f_code
+            known = self._stack[-1].inside(phase).get(id(code))
+            self._stack.append(known or self._add(id(code), code, phase, now))
+        return self._stack[-1]
 
-    def _land(self, frame: FrameType | None, now: float) -> None:
-        """Bill what follows to a function that was called before the window began."""
-        while self._stack:
-            self._leave(now)
-        if frame is None or frame.f_code.co_filename.startswith(PACKAGE):
-            return
-        row = self._row(frame.f_code)
-        row.depth += 1
-        self._stack.append((row, now))
+    def _add(self, place: int | str, key: Key, phase: Node, now: float) -> Call:
+        """Make the call that the innermost open one makes for the first time."""
+        caller = self._stack[-1]
+        hidden = key.co_filename.startswith(OURS) if isinstance(key, CodeType) else caller.hidden
+        if caller.flat or self._switch.room <= 0:
+            return self._add_flat(place, Call(key, phase, None, hidden=hidden), now)
+        call = caller.inside(phase)[place] = Call(key, phase, caller, hidden=hidden)
+        self._switch.room -= 1
+        self.calls.append(call)
+        return call
 
-    def _enter_python(self, code: CodeType, now: float) -> None:
-        if self._opaque_from is not None:
-            self._stack.append((None, now))
-        elif code.co_filename.startswith(PACKAGE):
-            # Marks call back into the program (a loader's next item); a dispatch mode doesn't.
-            if code.co_filename.endswith("operations.py"):
-                self._opaque_from = len(self._stack)
-            self._stack.append((None, now))
+    def _add_flat(self, place: int | str, made: Call, now: float) -> Call:
+        caller = self._stack[-1]
+        call = self._flat.get((place, made.phase))
+        if call is None:
+            call = self._flat[place, made.phase] = made
+            call.flat = True
+            self.calls.append(call)
+        if caller.flat:
+            caller.inside(call.phase)[place] = call
         else:
-            self._count(code, now)
+            # Not kept with the caller: each time that the tree is left, it is noted here.
+            self._left = caller, len(self._stack), now
+        return call
 
-    def _enter_built_in(self, function: Any, now: float) -> None:
-        if self._opaque_from is not None or (self._stack and self._stack[-1][0] is None):
-            self._stack.append((None, now))
-        else:
-            self._count(_built_in_name(function), now)
-
-    def _count(self, key: Key, now: float) -> None:
-        row = self._row(key)
-        row.calls += 1
-        row.depth += 1
-        self._stack.append((row, now))
-
-    def _leave(self, now: float) -> None:
-        row, entered = self._stack.pop()
-        if self._opaque_from is not None and len(self._stack) <= self._opaque_from:
-            self._opaque_from = None
-        if row is not None:
-            row.depth -= 1
-            # A function that calls itself is inside its own outermost call.
-            if row.depth == 0:
-                row.cumulative += now - entered
-
-    def _row(self, key: Key) -> Row:
-        place = (key, self._state.node.path)
-        row = self.rows.get(place)
-        if row is None:
-            row = self.rows[place] = Row()
-        return row
+    def _come_back(self, now: float) -> None:
+        if self._left is not None:
+            caller, _, since = self._left
+            caller.foreign += now - since
+            self._left = None
 
 
-class Switch:
-    """Turns all threads' profiles on and off at once."""
-
-    def __init__(self) -> None:
-        self.on = False
-
-
-def _built_in_name(function: Any) -> str:
-    module = getattr(function, "__module__", None)
-    # A method of an object has no module, its qualified name carries the type: list.append.
-    return f"{module}.{function.__qualname__}" if module and module != "builtins" else function.__qualname__
-
-
-def place(key: Key, folder: Path) -> tuple[str, str, int]:
-    """Return the function's name, file and line; the file is relative to the folder when inside it.
-
-    Files of installed packages and of Python itself start with `site-packages/` and `python/`, so that
-    profiles of two environments can be subtracted.
-    """
-    if isinstance(key, str):
-        return key[:200], BUILT_IN, 0
-    return key.co_qualname[:200], _file(key.co_filename, folder)[-200:], key.co_firstlineno
-
-
-def _file(name: str, folder: Path) -> str:
-    path = Path(name)
-    for root, prefix in _roots(folder):
-        if path.is_relative_to(root):
-            return prefix + path.relative_to(root).as_posix()
-    return name or "(unknown)"
-
-
-def _roots(folder: Path) -> list[tuple[Path, str]]:
-    paths = sysconfig.get_paths()
-    packages = [(Path(paths[kind]), "site-packages/") for kind in ("purelib", "platlib")]
-    standard = [(Path(paths[kind]), "python/") for kind in ("stdlib", "platstdlib")]
-    # An environment may lie inside the folder, and packages inside the standard library's folder.
-    return [*packages, *standard, (folder, "")]
+# All that runs inside the callback.
+CODES = tuple(
+    value.__code__
+    for kind in (Call, ThreadProfile)
+    for value in vars(kind).values()
+    if hasattr(value, "__code__")
+)

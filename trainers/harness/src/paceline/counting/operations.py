@@ -3,39 +3,118 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..counters import SCALAR_READ
 from ..measured.marks import ThreadState
 
-COPIES = ("aten::_to_copy", "aten::copy_", "aten::_copy_from")
-# The size of their result lies on the device, so the host waits for it.
-WAITING = ("aten::nonzero", "aten::masked_select", "aten::_unique2", "aten::unique_dim", "aten::equal")
+# What item() and the conversions to a Python number come down to.
+SCALAR_READ = "aten::_local_scalar_dense"
+COPIES = frozenset(
+    {"aten::_to_copy", "aten::copy_", "aten::copy", "aten::_copy_from", "aten::_foreach_copy_"}
+)
+# The size of their result, or an error, lies on the device, so the host waits for it.
+WAITING = frozenset(
+    {
+        "aten::nonzero",
+        "aten::masked_select",
+        "aten::_unique2",
+        "aten::unique_dim",
+        "aten::unique_consecutive",
+        "aten::equal",
+        "aten::bincount",
+        "aten::repeat_interleave",
+        "aten::_linalg_check_errors",
+        SCALAR_READ,
+    }
+)
+# A mask as an index is first turned into positions, whose number lies on the device.
+INDEXING = frozenset({"aten::index", "aten::index_put_", "aten::index_put"})
+MASKS = (torch.bool, torch.uint8)
+# torch.tensor() and its like fill a tensor behind the dispatcher and then show it under this name.
+LIFT = "aten::lift_fresh"
 
 
 class Tally:
-    """Counts of one phase."""
+    """Counts of one thread in one phase; operations as [number, own seconds] by name."""
 
     def __init__(self) -> None:
-        self.operations: defaultdict[str, int] = defaultdict(int)
+        self.operations: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
         self.copies = 0
         self.copied_bytes = 0
+        self.scalar_reads = 0
         self.synchronisations = 0
+        self.tensors = 0
+        self.allocated_bytes = 0
+        self.optimizer_steps = 0
+
+
+class Tallies:
+    """One thread's counts, by the path of its innermost open phase."""
+
+    def __init__(self, state: ThreadState) -> None:
+        self.state = state
+        self.by_phase: defaultdict[str, Tally] = defaultdict(Tally)
+
+    def here(self) -> Tally:
+        """Return the tally of the phase that is open now."""
+        return self.by_phase[self.state.node.path]
+
+
+class _Kind:
+    """What is known of an operation before it runs."""
+
+    __slots__ = ("copies", "func", "indexes", "is_composite", "lifts", "makes", "name", "reads", "waits")
+
+    def __init__(self, func: Any) -> None:
+        schema = getattr(func, "_schema", None)
+        # Kept, so that its identity stays its own.
+        self.func = func
+        self.name = str(schema.name if schema is not None else func.name())[:200]
+        self.copies = self.name in COPIES
+        self.waits = self.name in WAITING
+        self.reads = self.name == SCALAR_READ
+        self.indexes = self.name in INDEXING
+        self.lifts = self.name == LIFT
+        returns = schema.returns if schema is not None else ()
+        # What only writes into its arguments makes nothing new.
+        self.makes = any(one.alias_info is None or not one.alias_info.is_write for one in returns)
+        self.is_composite = schema is not None and torch._C._dispatch_has_kernel_for_dispatch_key(
+            func.name(), "CompositeImplicitAutograd"
+        )
+
+
+class OperationSwitch:
+    """Turns all threads' modes on and off at once."""
+
+    def __init__(self) -> None:
+        self.on = False
 
 
 class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped here
-    """Counts what one thread dispatches, backward passes on the host included."""
+    """Counts what one thread dispatches, and what autograd's threads for a device do on its behalf."""
 
-    def __init__(self, state: ThreadState, is_on: Callable[[], bool]) -> None:
+    supports_higher_order_operators = True
+
+    def __init__(self, tallies: Tallies, switch: OperationSwitch) -> None:
         super().__init__()
-        self._state = state
-        self._is_on = is_on
-        self._names: dict[Any, str] = {}
-        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
+        self._tallies = tallies
+        self._switch = switch
+        self._kinds: dict[int, _Kind] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Spare the program the import of torch's compiler, and every operation a wrapper."""
+        return False
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Let compiled code run as it does without a mode; otherwise it would run uncompiled."""
+        return True
 
     def __torch_dispatch__(
         self,
@@ -44,44 +123,125 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untype
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Count one operation and run it."""
-        result = func(*args, **(kwargs or {}))
-        if self._is_on():
-            self._count(func, args, kwargs or {}, result)
+        """Run one operation and count it."""
+        keywords = kwargs or {}
+        if not self._switch.on:
+            return func(*args, **keywords)
+        kind = self._kinds.get(id(func))
+        if kind is None:
+            kind = self._kinds[id(func)] = _Kind(func)
+        if kind.is_composite and torch.is_inference_mode_enabled():
+            # Inference mode hides what it is made of; taken apart it counts as it does elsewhere.
+            with self:
+                return func.decompose(*args, **keywords)
+        tally = self._tallies.here()
+        started = perf_counter()
+        result = func(*args, **keywords)
+        row = tally.operations[kind.name]
+        row[1] += perf_counter() - started
+        row[0] += 1
+        if kind.copies:
+            _count_copies(tally, args, keywords, result)
+        elif kind.waits or kind.indexes:
+            _count_waiting(tally, kind, args)
+        if kind.makes:
+            _count_new(tally, kind, args, keywords, result)
         return result
 
-    def count_synchronize(self) -> None:
-        """Count explicit waits for a CUDA device too; they pass no dispatcher."""
-        wait = torch.cuda.synchronize
 
-        def counted(*args: Any, **kwargs: Any) -> None:
-            if self._is_on():
-                self.tallies[self._state.node.path].synchronisations += 1
-            wait(*args, **kwargs)
-
-        torch.cuda.synchronize = counted
-
-    def _count(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
-        name = self._names.get(func)
-        if name is None:
-            name = self._names[func] = str(func._schema.name)
-        tally = self.tallies[self._state.node.path]
-        tally.operations[name] += 1
-        if name in COPIES:
-            _count_copy(tally, args, kwargs, result)
-        elif (name == SCALAR_READ or name in WAITING) and _on_device(args[0]):
-            tally.synchronisations += 1
+def _count_copies(tally: Tally, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+    asynchronous = bool(kwargs.get("non_blocking", False) or (len(args) > 2 and args[2] is True))
+    tensors = [list(_tensors(one)) for one in args]
+    if len(tensors) > 1 and tensors[1]:
+        pairs = zip(tensors[1], tensors[0], strict=False)
+    else:
+        pairs = zip(tensors[0], _tensors(result), strict=False)
+    for source, target in pairs:
+        _count_copy(tally, source, target, asynchronous=asynchronous)
 
 
-def _count_copy(tally: Tally, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
-    source = next((value for value in reversed(args) if isinstance(value, torch.Tensor)), None)
-    if source is None or not isinstance(result, torch.Tensor) or source.device.type == result.device.type:
+def _count_copy(tally: Tally, source: Any, target: Any, *, asynchronous: bool) -> None:
+    if (source.device.type == "cpu") == (target.device.type == "cpu"):
         return
     tally.copies += 1
-    tally.copied_bytes += result.nbytes
-    asynchronous = kwargs.get("non_blocking", False) or (len(args) > 2 and args[2] is True)
+    tally.copied_bytes += target.nbytes
     tally.synchronisations += not asynchronous
 
 
-def _on_device(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.device.type != "cpu"
+def _count_waiting(tally: Tally, kind: _Kind, args: Sequence[Any]) -> None:
+    if kind.reads:
+        tally.scalar_reads += 1
+    if args and isinstance(args[0], torch.Tensor) and args[0].device.type != "cpu":
+        tally.synchronisations += kind.waits or _waits_for_mask(args)
+
+
+def _waits_for_mask(args: Sequence[Any]) -> bool:
+    masked = any(one.dtype in MASKS for one in _tensors(args[1]))
+    # One value behind a mask is filled in, without positions.
+    return masked and not (len(args) > 2 and isinstance(args[2], torch.Tensor) and args[2].numel() == 1)
+
+
+def _count_new(
+    tally: Tally, kind: _Kind, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+) -> None:
+    """Count the storages of the result that none of the arguments has."""
+    new = {}
+    for tensor in _tensors(result):
+        storage = _storage(tensor)
+        if storage is not None and storage.nbytes():
+            new[storage._cdata] = storage
+    if not new:
+        return
+    if kind.lifts:
+        _count_lifted(tally, result, *new.values())
+        return
+    for one in (*args, *kwargs.values()):
+        for tensor in _tensors(one):
+            storage = _storage(tensor)
+            if storage is not None:
+                new.pop(storage._cdata, None)
+    tally.tensors += len(new)
+    tally.allocated_bytes += sum(storage.nbytes() for storage in new.values())
+
+
+def _count_lifted(tally: Tally, tensor: Any, storage: Any) -> None:
+    # Memory that belongs to somebody else, such as an array of NumPy, can't be resized.
+    if storage.resizable():
+        tally.tensors += 1
+        tally.allocated_bytes += storage.nbytes()
+        if tensor.device.type != "cpu":
+            # It was filled on the host and copied behind the dispatcher.
+            tally.copies += 1
+            tally.copied_bytes += tensor.nbytes
+            tally.synchronisations += 1
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            if isinstance(one, torch.Tensor):
+                yield one
+
+
+def _storage(tensor: Any) -> Any:
+    try:
+        return tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        # A sparse tensor has none of its own.
+        return None
+
+
+# All that runs inside the mode.
+CODES = tuple(
+    value.__code__
+    for value in (
+        *vars(OperationMode).values(),
+        *vars(Tallies).values(),
+        *vars(Tally).values(),
+        *vars(_Kind).values(),
+        *globals().values(),
+    )
+    if hasattr(value, "__code__") and value.__module__ == __name__
+)

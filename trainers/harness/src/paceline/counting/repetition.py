@@ -1,8 +1,9 @@
 """The counting repetition: what repeats exactly, from a process that no one times.
 
-After the warm-up come two windows of the same length. The first counts function calls, the second tensor
-operations: a dispatch mode runs Python code for every operation, which would count as calls. Resident
-memory is read at every border of the main thread's phases, from the start of the process on.
+After the warm-up come two windows of the same length. The first counts function calls, compilations and what
+the code counts itself, the second tensor operations: a dispatch mode runs Python code for every operation,
+which would count as calls. Resident memory is read at every border of the main thread's phases, from the
+start of the process on.
 """
 
 from __future__ import annotations
@@ -12,23 +13,24 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..document import SETUP, UNATTRIBUTED
-from ..measured import device, memory
+from ..measured import memory
 from ..measured.marks import Marks, Node, StepLoop, ThreadState
-from . import functions
+from . import compilation, functions, stacks
 
 if TYPE_CHECKING:
-    from .operations import OperationMode, Tally
+    from .operations import OperationMode, OperationSwitch, Tallies, Tally
 
 _Item = TypeVar("_Item")
 
 
 class CountedNode(Node):
-    """A node at whose borders the growth of resident memory is billed."""
+    """A node at whose borders the growth of resident memory and the compilations are billed."""
 
     __slots__ = ("growth", "meter")
 
@@ -51,13 +53,14 @@ class CountedNode(Node):
 
 
 class Meter:
-    """Bills each change of resident memory to the phase in which it happened."""
+    """Bills each change of resident memory, and each compilation, to the phase in which it happened."""
 
     def __init__(self, counting: Counting) -> None:
         self._counting = counting
         self._resident = memory.ResidentMemory()
         self._before = 0
         self.setup: int | None = None
+        self.compilations = compilation.Compilations()
 
     def bill(self) -> None:
         """Bill what grew since the last border to the phase that is being left or interrupted."""
@@ -65,6 +68,7 @@ class Meter:
         if self.setup is not None:
             node = self._counting.main.node
             node.growth += now - self._before  # type: ignore[attr-defined]  # every node is a CountedNode
+            self.compilations.bill(node.path)
         self._before = now
 
     def begin(self) -> None:
@@ -88,10 +92,8 @@ class Counting(Marks[CountedNode]):
     def __init__(self, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
         super().__init__(CountedNode)
         self.meter = Meter(self)
-        self.switch = functions.Switch()
-        self.operations_on = False
-        self.profiles: dict[int, functions.ThreadProfile] = {}
-        self.modes: list[OperationMode] = []
+        self.calls = _CallWindow(self)
+        self.operations = _OperationWindow(self)
         self.loop = _CountedLoop(self, warmup_steps, steps, report)
         # A hook that stands from the start reaches every thread that the code will start.
         threading.setprofile(self._first_event)
@@ -105,38 +107,27 @@ class Counting(Marks[CountedNode]):
         if node.state is self.main:
             node.meter = self.meter
 
-    def profile(self) -> functions.ThreadProfile:
-        """Return the calling thread's profile."""
-        ident = threading.get_ident()
-        if ident not in self.profiles:
-            state = self.main if ident == self.main_ident else self._other_state()
-            self.profiles[ident] = functions.ThreadProfile(state, self.switch)
-        return self.profiles[ident]
-
-    def add_mode(self) -> OperationMode | None:
-        """Count the calling thread's tensor operations, if the code uses torch at all."""
-        if "torch" not in sys.modules:
-            return None
-        from .operations import OperationMode
-
-        state = self.main if threading.get_ident() == self.main_ident else self._other_state()
-        mode = OperationMode(state, lambda: self.operations_on)
-        self.modes.append(mode)
-        mode.__enter__()
-        return mode
+    def here(self) -> ThreadState:
+        """Return the calling thread's state."""
+        return self.main if threading.get_ident() == self.main_ident else self._other_state()
 
     def _first_event(self, _frame: FrameType, _event: str, _arg: Any) -> None:
         sys.setprofile(None)
-        profile = self.profile()
-        self.add_mode()
-        sys.setprofile(profile.callback)
+        sys.setprofile(self.calls.callback())
 
     def result(self, folder: Path) -> dict[str, Any]:
         """Return the counters as plain data, per step; call it once both windows are complete."""
+        steps = self.loop.steps
+        profiles = list(self.calls.profiles)
         return {
-            "steps": self.loop.steps,
-            "functions": _functions(self, folder),
-            "calls": _calls(self),
+            "steps": steps,
+            "functions": stacks.functions(profiles, folder, steps),
+            "stacks": stacks.stacks(profiles, folder, steps),
+            "calls": stacks.calls(profiles, steps),
+            "displaced": self.calls.displaced,
+            "graph_breaks": stacks.graph_breaks(profiles, steps),
+            "recompilations": self.meter.compilations.per_step(steps),
+            "counts": {name: number / steps for name, number in self.calls.counts.items()},
             "operations": _operations(self),
             "memory": self.meter.growths(),
         }
@@ -152,7 +143,6 @@ class _CountedLoop(StepLoop):
         self.warmup_steps = warmup_steps
         self.steps = steps
         self.done = 0
-        self._mode: OperationMode | None = None
 
     @property
     def taken(self) -> int:
@@ -163,7 +153,7 @@ class _CountedLoop(StepLoop):
         if self.done == 0:
             self._counting.meter.begin()
             if self.warmup_steps == 0:
-                self._count_functions()
+                self._counting.calls.open()
 
     def end_step(self) -> bool:
         self._counting.meter.bill()
@@ -172,78 +162,143 @@ class _CountedLoop(StepLoop):
             self._report(self.done)
         window = self.done - self.warmup_steps
         if window == 0:
-            self._count_functions()
+            self._counting.calls.open()
         elif window == self.steps:
-            self._count_operations()
+            self._counting.calls.close()
+            # Nothing to count without torch: the second window would only take time.
+            self.complete = not self._counting.operations.open()
         elif window == 2 * self.steps:
-            self._finish()
+            self._counting.operations.close()
+            self.complete = True
+        elif 0 < window < self.steps:
+            self._counting.calls.keep()
         return self.complete
 
-    def _count_functions(self) -> None:
+
+class _CallWindow:
+    """The window in which function calls are counted, and all that no dispatch mode may disturb."""
+
+    def __init__(self, counting: Counting) -> None:
+        self._counting = counting
+        self.switch = functions.Switch()
+        # A list, since Python gives the number of a thread that ended to another one.
+        self.profiles: list[functions.ThreadProfile] = []
+        self.displaced = False
+        self.counts: dict[str, float] = {}
+        self._callback: functions.Callback | None = None
+
+    def callback(self) -> functions.Callback:
+        """Return a profile callback for the calling thread, which must have none yet."""
+        profile = functions.ThreadProfile(self._counting.here(), self.switch)
+        self.profiles.append(profile)
+        return profile.callback
+
+    def open(self) -> None:
         gc.collect()
-        sys.setprofile(self._counting.profile().callback)
-        self._counting.switch.on = True
+        self._callback = self.callback()
+        compilation.leave_alone(functions.CODES)
+        self.counts = dict(self._counting.counts)
+        self._counting.meter.compilations.begin()
+        sys.setprofile(self._callback)
+        self.switch.on = True
 
-    def _count_operations(self) -> None:
-        self._counting.switch.on = False
+    def keep(self) -> None:
+        """Take the profile back where the program set one of its own, or ran out of room for a call."""
+        if sys.getprofile() is not self._callback:
+            self.displaced = True
+            sys.setprofile(self._callback)
+
+    def close(self) -> None:
+        self.keep()
+        self.switch.on = False
         sys.setprofile(None)
-        for profile in list(self._counting.profiles.values()):
-            profile.finish()
-        self._mode = self._counting.add_mode()
-        if self._mode is not None and device.used():
-            self._mode.count_synchronize()
-        if self._mode is None:
-            # Nothing to count without torch: the second window would only take time.
-            self.complete = True
-        self._counting.operations_on = True
-
-    def _finish(self) -> None:
-        self._counting.operations_on = False
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)
-        self.complete = True
+        self._counting.meter.compilations.end()
+        before = self.counts
+        self.counts = {name: number - before.get(name, 0.0) for name, number in self._counting.counts.items()}
 
 
-def _functions(counting: Counting, folder: Path) -> list[dict[str, Any]]:
-    """Return one row per function: calls by phase, own and cumulative seconds, all per step."""
-    rows: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for profile in counting.profiles.values():
-        for (key, path), row in profile.rows.items():
-            place = functions.place(key, folder)
-            found = rows.setdefault(place, {"calls": defaultdict(float), "self": 0.0, "cumulative": 0.0})
-            found["calls"][path or UNATTRIBUTED] += row.calls / counting.loop.steps
-            found["self"] += row.own / counting.loop.steps
-            found["cumulative"] += row.cumulative / counting.loop.steps
-    return [{"function": f, "file": file, "line": line, **row} for (f, file, line), row in rows.items()]
+class _OperationWindow:
+    """The window in which tensor operations are counted, in every thread."""
 
+    def __init__(self, counting: Counting) -> None:
+        self._counting = counting
+        self._hooks = ExitStack()
+        self.switch: OperationSwitch | None = None
+        self.tallies: dict[int, Tallies] = {}
 
-def _calls(counting: Counting) -> dict[str, float]:
-    calls: defaultdict[str, int] = defaultdict(int)
-    for profile in counting.profiles.values():
-        for (_, path), row in profile.rows.items():
-            calls[path or UNATTRIBUTED] += row.calls
-    return {path: number / counting.loop.steps for path, number in calls.items() if number}
+    def open(self) -> bool:
+        """Begin to count, if the code uses torch at all."""
+        if "torch" not in sys.modules:
+            return False
+        from . import hooks, operations
+
+        self.switch = operations.OperationSwitch()
+        compilation.leave_alone(operations.CODES)
+        self._hooks.enter_context(hooks.installed(self._tally_here))
+        self._hooks.enter_context(self._mode(self.switch))
+        self.switch.on = True
+        # Other threads can only be reached from within: by the next event of their profile.
+        self._counting.calls.switch.idle = self._enter_thread
+        return True
+
+    def close(self) -> None:
+        self._counting.calls.switch.idle = None
+        if self.switch is not None:
+            self.switch.on = False
+        self._hooks.close()
+
+    def _mode(self, switch: OperationSwitch) -> OperationMode:
+        """Return a mode for the calling thread."""
+        from .operations import OperationMode, Tallies
+
+        state = self._counting.here()
+        tallies = self.tallies.setdefault(threading.get_ident(), Tallies(state))
+        return OperationMode(tallies, switch)
+
+    def _enter_thread(self) -> None:
+        from torch._C import _len_torch_dispatch_stack
+
+        # A mode of the program's own must stay the innermost: it is left first.
+        if self.switch is not None and _len_torch_dispatch_stack() == 0:
+            sys.setprofile(None)
+            self._mode(self.switch).__enter__()
+
+    def _tally_here(self) -> Tally | None:
+        """Return the calling thread's open tally; a thread of autograd's has none of its own."""
+        tallies = self.tallies.get(threading.get_ident())
+        return tallies.here() if tallies is not None else None
 
 
 def _operations(counting: Counting) -> dict[str, dict[str, Any]] | None:
     """Return each phase's tallies per step, or None where the code doesn't use torch."""
-    if not counting.modes:
+    if counting.operations.switch is None:
         return None
     tallies: defaultdict[str, list[Tally]] = defaultdict(list)
-    for mode in counting.modes:
-        for path, tally in mode.tallies.items():
+    for thread in counting.operations.tallies.values():
+        for path, tally in thread.by_phase.items():
             tallies[path or UNATTRIBUTED].append(tally)
     return {path: _sum(found, counting.loop.steps) for path, found in tallies.items()}
 
 
+TALLIED = {
+    "host_device_copies": "copies",
+    "copied_bytes": "copied_bytes",
+    "scalar_reads": "scalar_reads",
+    "synchronisations": "synchronisations",
+    "tensors_allocated": "tensors",
+    "allocated_bytes": "allocated_bytes",
+    "optimizer_steps": "optimizer_steps",
+}
+
+
 def _sum(tallies: list[Tally], steps: int) -> dict[str, Any]:
-    kinds: defaultdict[str, float] = defaultdict(float)
+    kinds: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     for tally in tallies:
-        for name, number in tally.operations.items():
-            kinds[name] += number
+        for name, (number, seconds) in tally.operations.items():
+            kinds[name][0] += number
+            kinds[name][1] += seconds
     return {
-        "kinds": {name: number / steps for name, number in kinds.items()},
-        "host_device_copies": sum(tally.copies for tally in tallies) / steps,
-        "copied_bytes": sum(tally.copied_bytes for tally in tallies) / steps,
-        "synchronisations": sum(tally.synchronisations for tally in tallies) / steps,
+        "kinds": {name: number / steps for name, (number, _) in kinds.items()},
+        "seconds": {name: seconds / steps for name, (_, seconds) in kinds.items()},
+        **{name: sum(getattr(tally, field) for tally in tallies) / steps for name, field in TALLIED.items()},
     }

@@ -1,0 +1,95 @@
+"""What passes no dispatcher: lists of a tensor's elements, waits for a device, steps of an optimizer.
+
+The hooks stand only while the operations are counted, and take nothing from the program's own calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from .operations import Tally
+
+# Where every public way to wait for a device ends; builds without the device lack the name.
+WAITS = (
+    ("torch._C", "_cuda_synchronize"),
+    ("torch._C", "_xpu_synchronize"),
+    ("torch._C", "_mps_deviceSynchronize"),
+    ("torch._C", "_accelerator_synchronizeDevice"),
+    ("torch.cuda", "Stream.synchronize"),
+    ("torch.cuda", "Event.synchronize"),
+)
+
+Here = Callable[[], Tally | None]
+
+
+@contextmanager
+def installed(here: Here) -> Iterator[None]:
+    """Count into the tally that `here` returns for the calling thread, None to count nothing."""
+    with ExitStack() as hooks:
+        for module, name in WAITS:
+            hooks.enter_context(_before(module, name, lambda *_: _count_wait(here)))
+        hooks.enter_context(_before("torch", "Tensor.tolist", lambda *_: _count_list(here)))
+        hooks.enter_context(_optimizer_steps(here))
+        yield
+
+
+@contextmanager
+def _before(module: str, name: str, count: Callable[..., None]) -> Iterator[None]:
+    """Call `count` with the same arguments before each call of what the module knows by that name."""
+    *path, name = name.split(".")
+    owner = functools.reduce(lambda found, part: getattr(found, part, None), path, sys.modules.get(module))
+    original = getattr(owner, name, None)
+    if original is None:
+        yield
+        return
+
+    @functools.wraps(original)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        count(*args)
+        return original(*args, **kwargs)
+
+    inherited = isinstance(owner, type) and name not in vars(owner)
+    setattr(owner, name, counted)
+    try:
+        yield
+    finally:
+        if inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
+
+
+@contextmanager
+def _optimizer_steps(here: Here) -> Iterator[None]:
+    optimizers = sys.modules.get("torch.optim.optimizer")
+    if optimizers is None:
+        yield
+        return
+
+    def count(*_: object) -> None:
+        tally = here()
+        if tally is not None:
+            tally.optimizer_steps += 1
+
+    hook = optimizers.register_optimizer_step_post_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _count_wait(here: Here) -> None:
+    tally = here()
+    if tally is not None:
+        tally.synchronisations += 1
+
+
+def _count_list(here: Here) -> None:
+    tally = here()
+    # What lies on a device is copied to the host first, which the dispatch mode sees.
+    if tally is not None:
+        tally.scalar_reads += 1

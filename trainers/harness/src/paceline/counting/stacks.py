@@ -1,0 +1,165 @@
+"""What the threads' call trees add up to: rows per function, calls per phase, stacks for a flame graph."""
+
+from __future__ import annotations
+
+import sysconfig
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from ..document import UNATTRIBUTED
+from .functions import Call, Key, ThreadProfile
+
+BUILT_IN = "(built-in)"
+NAME_LIMIT = 200
+# Bounds of what one document carries; see the harness's README.
+STACK_LIMIT = 600
+DEPTH_LIMIT = 64
+
+Place = tuple[str, str, int]
+Row = dict[str, Any]
+# Where dynamo goes on after a graph break: a function of its own, named by dynamo.
+RESUMED = "torch_dynamo_resume_in_"
+
+
+def functions(profiles: Iterable[ThreadProfile], folder: Path, steps: int) -> list[Row]:
+    """Return one row per function: calls by phase, own and cumulative seconds, all per step."""
+    rows: dict[Place, Row] = {}
+    for profile in profiles:
+        for call, whole in _wholes(profile):
+            row = rows.setdefault(place(call.key, folder), _row())
+            row["calls"][call.phase.path or UNATTRIBUTED] += call.calls / steps
+            row["self"] += call.own / steps
+            row["cumulative"] += whole / steps
+    return [{"function": name, "file": file, "line": line, **row} for (name, file, line), row in rows.items()]
+
+
+def _row() -> Row:
+    return {"calls": defaultdict(float), "self": 0.0, "cumulative": 0.0}
+
+
+def calls(profiles: Iterable[ThreadProfile], steps: int) -> dict[str, float]:
+    """Return the function calls per step by phase."""
+    return _by_phase((call for profile in profiles for call in profile.calls), steps)
+
+
+def graph_breaks(profiles: Iterable[ThreadProfile], steps: int) -> dict[str, float]:
+    """Return by phase how often per step compiled code went on behind a graph break."""
+    return _by_phase(
+        (call for profile in profiles for call in profile.calls if _name(call.key).startswith(RESUMED)), steps
+    )
+
+
+def stacks(profiles: Sequence[ThreadProfile], folder: Path, steps: int) -> dict[str, Any]:
+    """Return the heaviest stacks as `rows`, outermost frame first, and the sums of all others as `rest`."""
+    found: defaultdict[tuple[tuple[Place, ...], str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    rest = {"stacks": 0, "calls": 0.0, "self": 0.0}
+    for profile in profiles:
+        places: dict[Call, tuple[Place, ...]] = {}
+        for call in profile.calls:
+            around = places.get(call.parent, ()) if call.parent is not None else ()
+            stack = around if call.hidden else (*around, place(call.key, folder))
+            places[call] = stack
+            if call.hidden or not (call.calls or call.own):
+                continue
+            if call.flat or len(stack) > DEPTH_LIMIT:
+                _add_to(rest, call.calls, call.own)
+            else:
+                sums = found[stack, call.phase.path]
+                sums[0] += call.calls
+                sums[1] += call.own
+    ordered = sorted(found.items(), key=lambda pair: (-pair[1][1], pair[0]))
+    for _, (number, own) in ordered[STACK_LIMIT:]:
+        _add_to(rest, number, own)
+    return {
+        "rows": [
+            {
+                "stack": [spell(*one) for one in stack],
+                "phase": path or None,
+                "calls": number / steps,
+                "self": own / steps,
+            }
+            for (stack, path), (number, own) in ordered[:STACK_LIMIT]
+        ],
+        "rest": {"stacks": rest["stacks"], "calls": rest["calls"] / steps, "self": rest["self"] / steps},
+    }
+
+
+def _add_to(rest: dict[str, float], number: float, own: float) -> None:
+    rest["stacks"] += 1
+    rest["calls"] += number
+    rest["self"] += own
+
+
+def _by_phase(found: Iterable[Call], steps: int) -> dict[str, float]:
+    numbers: defaultdict[str, int] = defaultdict(int)
+    for call in found:
+        if not call.hidden:
+            numbers[call.phase.path or UNATTRIBUTED] += call.calls
+    return {path: number / steps for path, number in numbers.items() if number}
+
+
+def _wholes(profile: ThreadProfile) -> Iterator[tuple[Call, float]]:
+    """Yield each call of the program with the seconds that it adds to its function's cumulative time.
+
+    A function that calls itself is inside its own outermost call, so all others add nothing.
+    """
+    totals: defaultdict[Call, float] = defaultdict(float)
+    for call in reversed(profile.calls):
+        totals[call] += call.own + call.foreign
+        if call.parent is not None:
+            totals[call.parent] += totals[call]
+    above: dict[Call, frozenset[Key]] = {}
+    for call in profile.calls:
+        around = above.get(call.parent, frozenset()) if call.parent is not None else frozenset()
+        above[call] = around if call.key in around else around | {call.key}
+        if not call.hidden:
+            yield call, 0.0 if call.key in around else totals[call]
+
+
+def _name(key: Key) -> str:
+    if isinstance(key, CodeType):
+        return key.co_name
+    return key if isinstance(key, str) else f"{key.__module__}.{key.__qualname__}"
+
+
+def place(key: Key, folder: Path) -> Place:
+    """Return the function's name, file and line; the file is relative to the folder when inside it.
+
+    Files of installed packages and of Python itself start with `site-packages/` and `python/`, so that
+    profiles of two environments can be subtracted.
+    """
+    if isinstance(key, CodeType):
+        return _clean(key.co_qualname)[:NAME_LIMIT], _file(key.co_filename, folder), key.co_firstlineno
+    return _clean(_name(key).removeprefix("builtins."))[:NAME_LIMIT], BUILT_IN, 0
+
+
+def spell(function: str, file: str, line: int) -> str:
+    """Spell a frame of a stack: `Snake.step environment.py:40`, or `math.sqrt (built-in)`."""
+    where = file if file == BUILT_IN else f"{file[-100:]}:{line}"
+    return f"{function[:150]} {where}"
+
+
+def _clean(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+@cache
+def _file(name: str, folder: Path) -> str:
+    path = Path(name)
+    for root, prefix in _roots(folder):
+        if path.is_relative_to(root):
+            return _clean(prefix + path.relative_to(root).as_posix())[-NAME_LIMIT:]
+    return _clean(name)[-NAME_LIMIT:] or "(unknown)"
+
+
+@cache
+def _roots(folder: Path) -> list[tuple[Path, str]]:
+    paths = sysconfig.get_paths()
+    packages = [(Path(paths[kind]), "site-packages/") for kind in ("purelib", "platlib")]
+    standard = [(Path(paths[kind]), "python/") for kind in ("stdlib", "platstdlib")]
+    # An environment may lie inside the folder, and packages inside the standard library's folder.
+    return [*packages, *standard, (folder, "")]

@@ -1,0 +1,153 @@
+"""The document's profile: functions, stacks and tensor operations of one counting, at a bounded size.
+
+Two profiles are subtracted by the names of functions and files: an edit above a function moves its line.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .document import UNATTRIBUTED, Profile
+
+FUNCTION_LIMIT = 200
+OPERATION_LIMIT = 200
+
+Raw = dict[str, Any]
+Counted = Mapping[str, Any]
+
+
+def build(counted: Counted) -> Raw:
+    """Return the document's profile from one counting, bounded: the rest is summed."""
+    kept, rest = _bounded(counted["functions"], FUNCTION_LIMIT, lambda row: math.fsum(row["calls"].values()))
+    operations, other_operations = _bounded(
+        _kinds(counted["operations"] or {}), OPERATION_LIMIT, lambda row: row["count"]
+    )
+    stacks = counted["stacks"]
+    return {
+        "steps": counted["steps"],
+        "functions": [_function(row) for row in sorted(kept, key=_self, reverse=True)],
+        "rest": {
+            "functions": len(rest),
+            "calls": math.fsum(math.fsum(row["calls"].values()) for row in rest),
+            "self": math.fsum(row["self"] for row in rest),
+            **{f"stack_{name}" if name != "stacks" else name: sum_ for name, sum_ in stacks["rest"].items()},
+            "operations": len(other_operations),
+            "operation_count": math.fsum(row["count"] for row in other_operations),
+            "operation_seconds": math.fsum(row["self"] for row in other_operations),
+        },
+        "operations": [
+            {"name": row["name"], "count": row["count"], "seconds": row["self"]}
+            for row in sorted(operations, key=lambda row: (-row["count"], row["name"]))
+        ],
+        "stacks": stacks["rows"],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one function, stack or operation does more per step after than before: calls, own seconds."""
+
+    name: tuple[str, ...]
+    calls: float
+    self_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Two profiles subtracted, each part with the largest difference of own time first."""
+
+    functions: list[Difference]
+    stacks: list[Difference]
+    operations: list[Difference]
+
+
+def subtract(before: Profile, after: Profile) -> Differences:
+    """Return what differs between two profiles; a name is (function, file), the frames, or (operation,).
+
+    What one profile doesn't list counts as nothing there, though it may be in its rest.
+    """
+    return Differences(
+        _subtract(_functions(before), _functions(after)),
+        _subtract(_stacks(before), _stacks(after)),
+        _subtract(_operations(before), _operations(after)),
+    )
+
+
+Sums = dict[tuple[str, ...], tuple[float, float]]
+
+
+def _functions(found: Profile) -> Sums:
+    return _summed(((row.function, row.file), row.calls, row.self_time) for row in found.functions)
+
+
+def _stacks(found: Profile) -> Sums:
+    return _summed(
+        (tuple(re.sub(r":\d+$", "", frame) for frame in row.stack), row.calls, row.self_time)
+        for row in found.stacks
+    )
+
+
+def _operations(found: Profile) -> Sums:
+    seconds = found.operation_seconds
+    return _summed(((name,), count, seconds.get(name, 0.0)) for name, count in found.operations.items())
+
+
+def _summed(rows: Iterable[tuple[tuple[str, ...], float, float]]) -> Sums:
+    sums: defaultdict[tuple[str, ...], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for name, calls, own in rows:
+        sums[name] = sums[name][0] + calls, sums[name][1] + own
+    return dict(sums)
+
+
+def _subtract(before: Sums, after: Sums) -> list[Difference]:
+    nothing = (0.0, 0.0)
+    rows = [
+        Difference(
+            name,
+            after.get(name, nothing)[0] - before.get(name, nothing)[0],
+            after.get(name, nothing)[1] - before.get(name, nothing)[1],
+        )
+        for name in dict.fromkeys((*before, *after))
+    ]
+    differing = [row for row in rows if row.calls or row.self_time]
+    return sorted(differing, key=lambda row: (-abs(row.self_time), -abs(row.calls), row.name))
+
+
+def _bounded(rows: Iterable[Raw], limit: int, number: Callable[[Raw], float]) -> tuple[list[Raw], list[Raw]]:
+    """Return the rows to keep, and all others."""
+    ordered = sorted(rows, key=_self, reverse=True)
+    # All by own time would lose the cheap function that is suddenly called a thousand times.
+    most_called = {id(row) for row in sorted(ordered, key=number, reverse=True)[: limit // 4]}
+    heaviest = [row for row in ordered if id(row) not in most_called][: limit - len(most_called)]
+    kept = most_called | {id(row) for row in heaviest}
+    return [row for row in ordered if id(row) in kept], [row for row in ordered if id(row) not in kept]
+
+
+def _function(row: Mapping[str, Any]) -> Raw:
+    calls: Mapping[str, float] = row["calls"]
+    busiest = max(calls, key=lambda path: calls[path], default=None)
+    total = math.fsum(calls.values())
+    return {
+        **{name: row[name] for name in ("function", "file", "line", "self", "cumulative")},
+        "calls": total,
+        "phase": busiest if total and busiest != UNATTRIBUTED else None,
+    }
+
+
+def _kinds(operations: Mapping[str, Mapping[str, Any]]) -> list[Raw]:
+    """Return the operations of all phases by name."""
+    sums = _summed(
+        ((name,), number, tally["seconds"][name])
+        for tally in operations.values()
+        for name, number in tally["kinds"].items()
+    )
+    return [{"name": name, "count": count, "self": own} for (name,), (count, own) in sorted(sums.items())]
+
+
+def _self(row: Mapping[str, Any]) -> float:
+    return float(row["self"])
