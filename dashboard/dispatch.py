@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 MEASURE = "workers.measure"
 JUDGE = "workers.judge"
+PROVE = "workers.prove"
 RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
 SWEEP = "workers.sweep"

@@ -51,7 +51,7 @@ ROOMS = (
         STANDARD
         | {"celery", "kombu", "psutil", "pynvml", "django.conf", "django.db"}
         | {f"dashboard.{part}" for part in ("runs", "ingest", "dispatch", "regressions", "alerts")}
-        | {"paceline.manifest"},
+        | {"paceline.manifest", "paceline.document"},
     ),
 )
 

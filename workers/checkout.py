@@ -30,8 +30,11 @@ class Checkouts:
     machine: str
     git: Git
 
-    def prepare(self, project: str, repository: str, commit: str) -> Path:
-        """A folder with exactly the files of the commit; CheckoutError says why not."""
+    def prepare(self, project: str, repository: str, commit: str, beside: str = "") -> Path:
+        """A folder with exactly the files of the commit; CheckoutError says why not.
+
+        Folders of another `beside` exist at the same time.
+        """
         if not HASH.fullmatch(commit):
             raise CheckoutError(f"{commit[:80]!r} is not the full hash of a commit.")
         mirror = self.mirror(project, repository)
@@ -40,7 +43,7 @@ class Checkouts:
                 self.bring(mirror, repository, commit)
         except TimeoutError as error:
             raise CheckoutError(f"The mirror of {project} is busy: {error}.") from error
-        folder = self.home / "worktrees" / safe_name(self.machine) / mirror.stem
+        folder = self.home / "worktrees" / safe_name(self.machine) / f"{mirror.stem}{beside}"
         try:
             self.renew(folder, commit)
         except CheckoutError:

@@ -49,6 +49,8 @@ class Measurement:
     time_limit: float
     checkout: Path
     python: Path
+    # Only the timed repetitions: interleaved runs weigh one metric, the rest would only take time.
+    timed_only: bool = False
     # The machine's lock: see processes.Order.
     lock: int | None = None
     limits: processes.Limits = field(default_factory=processes.Limits)
@@ -59,6 +61,7 @@ class Measurement:
         return [
             *(str(self.python), "-P", "-m", "paceline", "run", self.benchmark, *settings),
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
+            *(["--timed-only"] if self.timed_only else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),
             "--watch-stdin",
         ]

@@ -54,7 +54,10 @@ class Carrier:
         self.home: Path = settings.PACELINE_HOME
         self.log = Log()
         self.stop = threading.Event()
-        self.pulse = Pulse(assignment, self.log, self.stop)
+        self.pulse = Pulse(assignment.name, self.heartbeat, self.log, self.stop)
+
+    def heartbeat(self, progress: float | None, text: str, log: str) -> bool:
+        return runs.heartbeat(self.assignment, progress, text, log)
 
     def carry(self) -> None:
         """To done or failed. An exception of ours lets the lease run out: the run is measured again."""

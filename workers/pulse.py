@@ -12,13 +12,15 @@ from typing import Self
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-from dashboard import runs
 from workers.launching import Progress
 from workers.logs import Log
 
 logger = logging.getLogger(__name__)
 
 SECONDS = 2.0
+
+# Renews the lease with a fraction, a few words and new lines of the log; False: it is no longer ours.
+Heartbeat = Callable[[float | None, str, str], bool]
 
 
 class Pulse:
@@ -27,8 +29,9 @@ class Pulse:
     `stop` is set once the run is no longer ours, or once nobody can tell for longer than a lease.
     """
 
-    def __init__(self, assignment: runs.Assignment, log: Log, stop: threading.Event) -> None:
-        self.assignment = assignment
+    def __init__(self, name: str, heartbeat: Heartbeat, log: Log, stop: threading.Event) -> None:
+        self.name = name
+        self.heartbeat = heartbeat
         self.log = log
         self.stop = stop
         # What people read while it goes on; the source of progress comes with the measurement.
@@ -64,7 +67,7 @@ class Pulse:
         self._unsent += self.log.drain()
         text = progress.text if progress else self.activity
         fraction = progress.fraction if progress else None
-        if not runs.heartbeat(self.assignment, fraction, text, self._unsent):
+        if not self.heartbeat(fraction, text, self._unsent):
             self.stop.set()
         self._unsent = ""
         self._confirmed = time.monotonic()
@@ -81,7 +84,7 @@ class Pulse:
         try:
             self.beat()
         except (OperationalError, InterfaceError) as error:
-            logger.warning("No heartbeat of %s: %s", self.assignment.name, error)
+            logger.warning("No heartbeat of %s: %s", self.name, error)
             connection.close()
             if time.monotonic() - self._confirmed > settings.PACELINE_LEASE_SECONDS:
                 self.stop.set()

@@ -15,6 +15,13 @@ PASSING = (OperationalError, InterfaceError, runs.Busy)
 @app.task(name=dispatch.MEASURE)
 def measure(pool: str) -> None:
     """A bell: carry one run of the pool, then ring for the next. Finding none, it rings for nobody."""
+    if runs.confirmation_waits(pool):
+        # Not above: it imports scipy, for which every measuring child would wait seconds.
+        from workers import confirming
+
+        if confirming.confirm_next(pool):
+            dispatch.ring(pool)
+            return
     if measuring.measure_next(pool):
         dispatch.ring(pool)
 
@@ -25,6 +32,13 @@ def judge(run_id: int) -> None:
     from dashboard import regressions
 
     regressions.judge_run(run_id)
+
+
+@app.task(name=dispatch.PROVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+def prove(regression_id: int) -> None:
+    from dashboard import regressions
+
+    regressions.prove(regression_id)
 
 
 @app.task(name=dispatch.RESOLVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
@@ -39,7 +53,10 @@ def deliver(delivery_id: int) -> None:
 
 @app.task(name=dispatch.SWEEP)
 def sweep() -> None:
+    from dashboard import regressions
+
     runs.sweep()
+    regressions.sweep()
     for delivery_id in alerts.due():
         dispatch.send(dispatch.DELIVER, delivery_id)
 

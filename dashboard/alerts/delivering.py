@@ -23,10 +23,14 @@ LONGEST_WAIT = timedelta(hours=6)
 # Twelve attempts then last a little over a day: a receiver may be down for a night.
 LONGER = 3
 MOST_DUE = 200
+SUSPICIOUS = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
 
 
 def announce(regression: Regression, event: str = Delivery.Event.OPENED) -> list[Delivery]:
-    """Tell a project's channels of an event, each once for ever; new deliveries are sent on commit."""
+    """Tell a project's channels of an event, each once for ever; new deliveries are sent on commit.
+
+    What isn't confirmed goes to those channels alone that ask for suspicions.
+    """
     now = regression.change_percent
     return tell(regression, event, [one for one in open_to(regression) if is_worth_telling(now, one)])
 
@@ -54,7 +58,10 @@ def hand_over(regression: Regression, heir: Regression) -> None:
 
 
 def open_to(regression: Regression) -> QuerySet[Channel]:
-    return Channel.objects.filter(project=regression.project_id, enabled=True).order_by("pk")
+    channels = Channel.objects.filter(project=regression.project_id, enabled=True).order_by("pk")
+    if regression.state == Regression.State.CONFIRMED and not regression.proving:
+        return channels
+    return channels.filter(suspicions=True) if regression.state in SUSPICIOUS else channels.none()
 
 
 def tell(regression: Regression, event: str, channels: Iterable[Channel]) -> list[Delivery]:

@@ -1,6 +1,7 @@
 """The tables. One file per subject; docs/schema.md describes them, docs/glossary.md defines their names."""
 
 from dashboard.models.alerts import Channel, Delivery
+from dashboard.models.confirmations import Confirmation, Pair
 from dashboard.models.machines import Heartbeat, Machine, Pool
 from dashboard.models.projects import Case, Commit, Project, Trigger
 from dashboard.models.regressions import Change, Regression
@@ -12,11 +13,13 @@ __all__ = [
     "Change",
     "Channel",
     "Commit",
+    "Confirmation",
     "Delivery",
     "Document",
     "Heartbeat",
     "Machine",
     "Metric",
+    "Pair",
     "Point",
     "Pool",
     "Project",

@@ -20,6 +20,9 @@ class Channel(models.Model):
     address = models.CharField(max_length=500, help_text="An e-mail address, or the URL of a webhook.")
     secret = EncryptedField(blank=True, default="", help_text="Signs a webhook's requests.")
     minimum_percent = models.FloatField(default=0, help_text="Smaller changes are not told here.")
+    suspicions = models.BooleanField(
+        default=False, help_text="Tell what is only suspected too, before it is confirmed."
+    )
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -1,5 +1,23 @@
-"""Points -> changes -> regressions, each with what explains it. See docs/regressions.md."""
+"""Points -> changes -> regressions -> proofs, each with what explains it. See docs/regressions.md."""
 
+from dashboard.regressions.confirmations import ConfirmationAssignment, PairMeasured, add_pair, conclude
+from dashboard.regressions.confirmations import claim as claim_confirmation
+from dashboard.regressions.confirmations import heartbeat as confirmation_lives
+from dashboard.regressions.confirmations import release as release_confirmations
 from dashboard.regressions.judging import Outcome, judge_run, redetect
+from dashboard.regressions.proving import prove, sweep
 
-__all__ = ["Outcome", "judge_run", "redetect"]
+__all__ = [
+    "ConfirmationAssignment",
+    "Outcome",
+    "PairMeasured",
+    "add_pair",
+    "claim_confirmation",
+    "conclude",
+    "confirmation_lives",
+    "judge_run",
+    "prove",
+    "redetect",
+    "release_confirmations",
+    "sweep",
+]

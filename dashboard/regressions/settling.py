@@ -8,17 +8,17 @@ from typing import Any
 from django.utils import timezone
 
 from dashboard import alerts
-from dashboard.models import Change, Project, Regression
+from dashboard.models import Change, Commit, Confirmation, Project, Regression
+from dashboard.regressions import confirmations, proofs
 from dashboard.regressions.grouping import attract, members_of, price_of_improvement
-from dashboard.regressions.ranges import narrowed, span
+from dashboard.regressions.proofs import Proof
+from dashboard.regressions.ranges import Range, narrowed, span
 from dashboard.regressions.relevance import headline, is_exact_counter
 
 # A level is back where it was when no more than this part of the step is left.
 LEFT_OVER = 0.2
 
-# What a confirmation or a person has decided, points don't overrule.
-OPEN_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
-
+State = Regression.State
 
 Settled = tuple[Regression, Change]
 
@@ -51,15 +51,17 @@ def settle(
 ) -> Settled | None:
     """Write what the changes say. The regression that holds them and the change that speaks, if it moved.
 
-    Without a change left that may speak the regression is withdrawn: kept, because it may have been told.
-    Raises Occupied where its place is held by one of those that are `moving`; with `stay` it keeps its place.
+    Without a change left that may speak, and without a proof, the regression is withdrawn: kept, because it
+    may have been told. Raises Occupied where its place is held by one of those that are `moving`; with
+    `stay` it keeps its place.
     """
     members = speaking_of(regression)
     if not members:
-        withdraw(regression)
+        by_proof_alone(regression)
         return None
-    good, bad = narrowed(members)
-    holders = Regression.objects.filter(project=project, first_bad=bad.first_bad)
+    proof = proofs.of(regression, span(members))
+    good, bad = place(members, proof)
+    holders = Regression.objects.filter(project=project, first_bad=bad)
     holder = None if stay else holders.exclude(pk=regression.pk).first()
     if holder:
         theirs = speaking_of(holder)
@@ -67,9 +69,9 @@ def settle(
             raise Occupied
         return merge(project, regression, holder)
     head = headline(members)
-    values = said_by(head, members, regression) | {"recovered_by_id": repaired_by(head), "withdrawn_at": None}
+    values = said_by(head, members, proof) | {"recovered_by_id": repaired_by(head), "withdrawn_at": None}
     if not stay:
-        values |= {"last_good_id": good.last_good_id, "first_bad_id": bad.first_bad_id}
+        values |= {"last_good_id": good.pk, "first_bad_id": bad.pk}
     moved = update(regression, values)
     if moved:
         attract(project, regression, span(members))
@@ -95,17 +97,55 @@ def merge(project: Project, regression: Regression, holder: Regression) -> Settl
     """Two regressions whose first bad commit turned out to be the same one are one."""
     regression.changes.update(regression=holder)
     alerts.hand_over(regression, holder)
+    confirmations.cancel(regression.confirmations.all(), "The regression turned out to be another one.")
+    regression.confirmations.update(regression=holder)
+    Regression.objects.filter(pk=holder.pk).update(proving=holder.proving or regression.proving)
     withdraw(regression)
     return settle(project, holder)
 
 
-def said_by(head: Change, members: Sequence[Change], regression: Regression) -> dict[str, Any]:
-    exact = all(is_exact_counter(one.series) for one in members)
-    state = regression.state
-    if state in OPEN_STATES:
-        state = Regression.State.CONFIRMED if exact else Regression.State.SUSPECTED
+def place(members: Sequence[Change], proof: Proof | None) -> tuple[Commit, Commit]:
+    """The last good and the first bad commit: as a proof bounds them, and within that as the changes do.
+
+    Where the two don't overlap the proof is right: it measured the commits against each other.
+    """
+    good, bad = narrowed(members)
+    ends = good.last_good, bad.first_bad
+    if proof is None or proof.state != State.CONFIRMED:
+        return ends
+    if Range(ends[0].position, ends[1].position).overlap(proof.range) is None:
+        return proof.good, proof.bad
+    return (
+        max(ends[0], proof.good, key=lambda one: one.position),
+        min(ends[1], proof.bad, key=lambda one: one.position),
+    )
+
+
+def said_by(head: Change, members: Sequence[Change], proof: Proof | None) -> dict[str, Any]:
+    """Exact counters are their own proof; noisy metrics are suspected until interleaved runs tell."""
+    if all(is_exact_counter(one.series) for one in members):
+        state: str = State.CONFIRMED
+    else:
+        state = proof.state if proof else State.SUSPECTED
     names = ("series_id", "before", "after", "ratio", "low", "high")
     return {"state": state, **{name: getattr(head, name) for name in names}}
+
+
+def by_proof_alone(regression: Regression) -> None:
+    """What no change speaks for (any more): kept where interleaved runs have confirmed it, else withdrawn."""
+    proof = proofs.of(regression, Range(regression.last_good.position, regression.first_bad.position))
+    waiting = regression.confirmations.filter(
+        state__in=Confirmation.ACTIVE, purpose=Confirmation.Purpose.CONFIRM
+    )
+    if proof is None and not regression.changes.exists() and regression.proving and waiting.exists():
+        return  # The second cause of a range: nobody but a bisection has seen it so far.
+    if proof is None or proof.state != State.CONFIRMED:
+        withdraw(regression)
+        return
+    row = proof.confirmation
+    after = regression.before * row.ratio if row.ratio else regression.after
+    values = {"ratio": row.ratio, "low": row.low, "high": row.high, "after": after, "state": State.CONFIRMED}
+    update(regression, values | {"last_good_id": proof.good.pk, "first_bad_id": proof.bad.pk})
 
 
 def withdraw(regression: Regression) -> None:

@@ -4,6 +4,7 @@ from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unrea
 from dashboard.repositories.history import (
     MOST_COMMITS,
     Facts,
+    between,
     check_revision,
     facts,
     manifests,
@@ -20,6 +21,7 @@ __all__ = [
     "RepositoryBusy",
     "RepositoryError",
     "Unreachable",
+    "between",
     "check_revision",
     "facts",
     "manifests",

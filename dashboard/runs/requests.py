@@ -7,7 +7,7 @@ from django.db import transaction
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch
-from dashboard.models import Case, Commit, Pool, Run, Trigger
+from dashboard.models import Case, Commit, Confirmation, Pool, Run, Trigger
 from dashboard.runs.machines import pool_named
 
 TRIES = 3
@@ -50,6 +50,28 @@ def request_all(
         if runs:
             dispatch.ring(where.name, len(runs))
     return runs
+
+
+def repeat(pattern: Run, commit: Commit, priority: int = 0) -> Run:
+    """Ask for the case of another run at this commit, as that run was measured. Rings on commit."""
+    row = Run(
+        commit=commit,
+        **{
+            name: getattr(pattern, name)
+            for name in ("case", "pool", "version", "quick", "repetitions", "time_limit")
+        },
+        priority=priority,
+    )
+    with transaction.atomic():
+        run = _made([row], pattern.pool, pattern.quick)[0]
+        dispatch.ring(pattern.pool.name)
+    return run
+
+
+def confirmation_waits(pool: str) -> bool:
+    """Does a confirmation wait for a machine of this pool? Asked before what carries it out is imported."""
+    waiting = Confirmation.objects.filter(state=Confirmation.State.REQUESTED, pool__name=pool)
+    return waiting.exists()
 
 
 def _row(

@@ -17,6 +17,7 @@ from paceline.manifest import Benchmark, Manifest, ManifestError
 from dashboard import repositories
 from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.repositories import Facts, Mirror, RepositoryBusy, RepositoryError, Unreachable
+from dashboard.runs.commits import known
 from dashboard.runs.errors import Busy
 from dashboard.runs.requests import request_all
 
@@ -142,7 +143,7 @@ def _carry_out(trigger: Trigger, plan: Plan) -> list[int]:
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
             return []
-        commits = _commits(trigger.project, [facts for facts, _ in plan.wanted])
+        commits = known(trigger.project, [facts for facts, _ in plan.wanted])
         cases = _cases(trigger.project, plan)
         wanted = [
             (commits[facts.hash], cases[benchmark.name, case.key], benchmark)
@@ -155,28 +156,6 @@ def _carry_out(trigger: Trigger, plan: Plan) -> list[int]:
         runs = request_all(wanted, priority=PRIORITY.get(Trigger.Source(trigger.source), 0), trigger=trigger)
         _close(trigger, Trigger.State.RESOLVED, _summary(runs, plan))
     return [run.pk for run in runs]
-
-
-def _commits(project: Project, found: list[Facts]) -> dict[str, Commit]:
-    rows = [
-        Commit(
-            project=project,
-            hash=facts.hash,
-            parents=facts.parents,
-            branch=facts.branch,
-            position=facts.position,
-            subject=facts.subject,
-            author=facts.author[:200],
-            committed_at=facts.committed_at,
-        )
-        for facts in found
-    ]
-    # A commit that was known from another branch may have reached the project's own since.
-    Commit.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["project", "hash"], update_fields=["branch", "position"]
-    )
-    hashes = [facts.hash for facts in found]
-    return {commit.hash: commit for commit in project.commits.filter(hash__in=hashes)}
 
 
 def _check_keys(benchmark: Benchmark, facts: Facts) -> Benchmark:

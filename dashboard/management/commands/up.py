@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connections
 
-from dashboard import runs
+from dashboard import regressions, runs
 from dashboard.management import first_project
 from dashboard.management.base import SiteCommand
 from dashboard.projects import ProjectError
@@ -95,6 +95,7 @@ class Command(SiteCommand):
             self.stdout.write("Measured code runs as root here; an account of its own is safer.")
         # What a stopped or killed site was measuring begins anew now, not after its lease.
         runs.release(settings.PACELINE_MACHINE)
+        regressions.release_confirmations(settings.PACELINE_MACHINE)
         for name in commands(site):
             if name != "web":
                 supervisor.start(program(name, site))

@@ -1,0 +1,105 @@
+"""`weigh`: is a suspected step real? A sequential test on interleaved pairs, to be asked after each pair.
+
+A pair is one repetition of the last good and one of the first bad commit, measured next to each other. Its
+*share* is how far it moved as a part of the step that is suspected: 1 is the whole step, 0 is nothing.
+
+The interval holds at every number of pairs at once, so that looking after each pair costs nothing. It
+inverts the t-test's Bayes factor with a normal prior on the standardised effect and Jeffreys' prior on the
+noise (Gönen et al. 2005), which is an e-process whatever the noise's size (Wang & Ramdas 2024, "Anytime-
+valid t-tests and confidence sequences for Gaussian means with unknown variance"): by Ville's inequality the
+true share is ever left out with a probability of at most `ERROR`. Which of the two commits is measured first
+in a pair alternates, so that under no change a share is as often above 0 as below, also where the noise
+itself is lopsided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+PairVerdict = Literal["confirmed", "refuted", "open"]
+Place = Literal["bad", "good", "between", "open"]
+
+# The probability that the interval ever leaves out the truth.
+ERROR = 0.01
+# The prior's scale, in standard deviations of a pair: steps worth a confirmation stand out of the noise.
+PRIOR = 5.0
+# Of a step that is real, at least this part must be seen; of one that isn't, less.
+HALF = 0.5
+# Where a step lies wholly on one side of a commit, no more than this part is seen on the other.
+NEARLY_NONE, NEARLY_ALL = 0.25, 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """The mean share after so many pairs, and the interval that holds the true one.
+
+    None while too few tell.
+    """
+
+    pairs: int
+    share: float
+    low: float | None
+    high: float | None
+
+
+def weigh(shares: Sequence[float], noise: float = 0.0) -> Weight:
+    """Weigh the shares so far (at least one, finite).
+
+    `noise` is the least standard deviation to believe in.
+    """
+    values = np.asarray(shares, dtype=np.float64)
+    if not len(values) or not np.all(np.isfinite(values)):
+        raise ValueError("shares must be finite, and at least one")
+    middle = float(values.mean())
+    half = half_width(len(values), max(float(values.std(ddof=1)), noise)) if len(values) > 1 else math.inf
+    if not math.isfinite(half):
+        return Weight(len(values), middle, None, None)
+    return Weight(len(values), middle, middle - half, middle + half)
+
+
+def half_width(n: int, deviation: float) -> float:
+    """Half the interval's width for n >= 2 values of this standard deviation.
+
+    Infinite while n is too small.
+    """
+    freedom = n - 1
+    spread = 1 + n * PRIOR**2
+    bound = (math.sqrt(spread) / ERROR) ** (2 / n)
+    if bound >= spread:
+        return math.inf
+    t = math.sqrt(freedom * (bound - 1) / (1 - bound / spread))
+    return t * deviation / math.sqrt(n)
+
+
+def verdict(weight: Weight, least: float) -> PairVerdict:
+    """Is the step real? `least` is the smallest relevant share; a step of less is none.
+
+    Confirmed: surely more than nothing, and relevant. Refuted: surely less than half of what was suspected,
+    and not what the first rule calls real.
+    """
+    if weight.low is None or weight.high is None:
+        return "open"
+    if weight.low > 0 and weight.share >= least:
+        return "confirmed"
+    return "refuted" if weight.high < max(HALF, least) else "open"
+
+
+def place(weight: Weight) -> Place:
+    """A commit between the good and the bad one: does it have the whole step, none of it, or a part?
+
+    A part, surely more than nothing and surely less than all, means causes on both sides of the commit.
+    """
+    if weight.low is None or weight.high is None:
+        return "open"
+    if weight.low > HALF and weight.share >= NEARLY_ALL:
+        return "bad"
+    if weight.high < HALF and weight.share <= NEARLY_NONE:
+        return "good"
+    if weight.low > 0 and weight.high < 1 and NEARLY_NONE < weight.share < NEARLY_ALL:
+        return "between"
+    return "open"

@@ -1,0 +1,47 @@
+"""Which commit of a range to measure next, and what the verdicts so far leave of the range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dashboard.models import Confirmation
+
+Verdict = Confirmation.Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left of a range: the cause lies after `good`, at `bad` or before it.
+
+    `middle` is to be measured next; None where one commit is left, or only commits that can't tell.
+    `second` is a commit that has a part of the step only: another cause lies after it.
+    """
+
+    good: str
+    bad: str
+    middle: str | None
+    second: str | None = None
+
+
+def narrow(good: str, between: Sequence[str], bad: str, verdicts: Mapping[str, str]) -> Left:
+    """Narrow a range by the verdicts on the commits `between`, oldest first, its ends left out.
+
+    A commit that doesn't run, or on which the budget was spent, is left out as `git bisect skip` would: the
+    nearest one is measured instead.
+    """
+    line = [good, *between, bad]
+    low, high, second = 0, len(line) - 1, None
+    for index, commit in enumerate(line[1:-1], start=1):
+        verdict = verdicts.get(commit)
+        if verdict == Verdict.GOOD and index < high:
+            low = index
+        elif verdict in (Verdict.BAD, Verdict.BETWEEN) and index < high:
+            high = index
+    # After the ends are known: a part of the step is seen right up to the commit that adds the rest.
+    for commit in line[1:-1]:
+        if verdicts.get(commit) == Verdict.BETWEEN:
+            second = commit
+    tellable = [index for index in range(low + 1, high) if line[index] not in verdicts]
+    middle = min(tellable, key=lambda index: (abs(2 * index - low - high), index), default=None)
+    return Left(line[low], line[high], None if middle is None else line[middle], second)

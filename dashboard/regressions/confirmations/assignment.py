@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from dashboard.models import Confirmation
+
+
+@dataclass(frozen=True)
+class ConfirmationAssignment:
+    """A claimed confirmation, as its holder needs it. `lease` proves the claim at every later call."""
+
+    confirmation_id: int
+    attempt: int
+    lease: UUID
+    project: str
+    repository: str
+    good: str  # full hashes
+    bad: str
+    benchmark: str
+    params: dict[str, Any]
+    quick: bool
+    manifest: str | None  # None: paceline.toml of each checkout
+    metric: str
+    phase: str | None
+    machine: str
+    pairs: int  # that earlier attempts have measured, disturbed ones included
+    seconds: float  # that they took
+
+    @property
+    def name(self) -> str:
+        """How people name it: `confirmation 12: 0123456789 against abcdef0123`."""
+        return f"confirmation {self.confirmation_id}: {self.good[:10]} against {self.bad[:10]}"
+
+
+@dataclass(frozen=True)
+class PairMeasured:
+    """One repetition of each commit, in the metric's unit; `disturbed`: by other work.
+
+    `seconds` both took.
+    """
+
+    index: int
+    good_first: bool
+    good: float
+    bad: float
+    disturbed: bool
+    seconds: float
+
+
+def of_confirmation(row: Confirmation) -> ConfirmationAssignment:
+    """The assignment of a held confirmation."""
+    project, case = row.good.project, row.series.case
+    assert row.machine is not None, "a held confirmation has a machine"  # noqa: S101 - for the type checker
+    return ConfirmationAssignment(
+        confirmation_id=row.pk,
+        attempt=row.attempt,
+        lease=row.lease,
+        project=project.slug,
+        repository=project.repository,
+        good=row.good.hash,
+        bad=row.bad.hash,
+        benchmark=case.benchmark,
+        params=case.params,
+        quick=row.series.quick,
+        manifest=project.manifest or None,
+        metric=row.series.metric.name,
+        phase=row.series.phase or None,
+        machine=row.machine.name,
+        pairs=row.pairs.count(),
+        seconds=row.seconds,
+    )

@@ -1,0 +1,92 @@
+"""What the pairs of a confirmation say: the shares of the suspected step, their interval, the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from dashboard.detection import EFFECT_FLOORS, pairs
+from dashboard.detection.types import Kind
+from dashboard.models import Confirmation, Pair
+
+Verdict = Confirmation.Verdict
+
+# Fewer pairs convince nobody, however alike they are.
+FEWEST_PAIRS = 3
+MOST_PAIRS = 24
+MOST_SECONDS = 1200.0
+# Two processes that do the same differ by this much at least, as the logarithm of their ratio.
+NOISE = 0.003
+
+OF_PLACE = {"bad": Verdict.BAD, "good": Verdict.GOOD, "between": Verdict.BETWEEN}
+OF_STEP = {"confirmed": Verdict.CONFIRMED, "refuted": Verdict.REFUTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """The ratio bad / good with its interval (None where values have no ratio), and the verdict.
+
+    Empty: go on.
+    """
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Turns values into shares of the suspected step: by logarithms, or plainly where one isn't positive."""
+
+    before: float
+    after: float
+    logarithmic: bool
+
+    @classmethod
+    def of(cls, row: Confirmation, measured: Sequence[Pair]) -> Scale:
+        values = [row.before, row.after, *(value for pair in measured for value in (pair.good, pair.bad))]
+        return cls(row.before, row.after, logarithmic=min(values) > 0)
+
+    @property
+    def step(self) -> float:
+        """The suspected step, signed; as a logarithm where there is one."""
+        return math.log(self.after / self.before) if self.logarithmic else self.after - self.before
+
+    def share(self, pair: Pair) -> float:
+        moved = math.log(pair.bad / pair.good) if self.logarithmic else pair.bad - pair.good
+        return moved / self.step
+
+    def ratio(self, share: float | None) -> float | None:
+        return math.exp(share * self.step) if self.logarithmic and share is not None else None
+
+
+def weigh(row: Confirmation) -> Weighed:
+    """Weigh the undisturbed pairs so far; an empty verdict asks for another pair."""
+    measured = list(row.pairs.all())
+    calm = [pair for pair in measured if not pair.disturbed]
+    spent = len(measured) >= MOST_PAIRS or row.seconds >= MOST_SECONDS
+    if len(calm) < FEWEST_PAIRS:
+        reason = f"only {len(calm)} of {len(measured)} pairs were undisturbed" if spent else ""
+        return Weighed(None, None, None, Verdict.UNDECIDED if spent else "", reason)
+    scale = Scale.of(row, calm)
+    floor = EFFECT_FLOORS[cast(Kind, row.series.metric.kind)].long
+    noise = NOISE if scale.logarithmic else NOISE * abs(row.before)
+    weight = pairs.weigh([scale.share(pair) for pair in calm], noise / abs(scale.step))
+    ends = sorted(end for end in (scale.ratio(weight.low), scale.ratio(weight.high)) if end is not None)
+    low, high = ends if len(ends) == 2 else (None, None)
+    verdict = _verdict(row, weight, math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0)
+    reason = ""
+    if not verdict and spent:
+        verdict = Verdict.UNDECIDED
+        reason = f"after {len(measured)} pairs in {row.seconds:.0f} s the interval still allows both answers"
+    return Weighed(scale.ratio(weight.share), low, high, verdict, reason)
+
+
+def _verdict(row: Confirmation, weight: pairs.Weight, least: float) -> str:
+    if row.purpose == Confirmation.Purpose.BISECT:
+        return OF_PLACE.get(pairs.place(weight), "")
+    return OF_STEP.get(pairs.verdict(weight, least), "")

@@ -1,0 +1,189 @@
+"""One confirmation: two commits side by side on this machine, repetition by repetition."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from paceline import document, manifest
+from paceline.document import Document
+
+from dashboard import regressions, runs
+from dashboard.regressions import ConfirmationAssignment, PairMeasured
+from workers import checkout, launching, machine
+from workers.environments import Environments
+from workers.errors import BadDocumentError, CheckoutError, MeasuringError, Stopped
+from workers.git import Git
+from workers.logs import Log
+from workers.measuring import machine_trouble, patiently
+from workers.processes import Limits
+from workers.pulse import Pulse
+
+logger = logging.getLogger(__name__)
+
+SIDES = ("good", "bad")
+# Warnings about what happened around the code: such a pair is measured, shown and not weighed.
+DISTURBANCES = ("processor_contention", "throttling", "co_tenant", "clock_change", "calibration_drift")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two commits, checked out and with its environment."""
+
+    name: str
+    commit: str
+    folder: Path
+    python: Path
+    time_limit: float
+
+
+def is_disturbed(found: Document) -> bool:
+    return any(doubt.taints and doubt.code in DISTURBANCES for doubt in found.warnings)
+
+
+class SideError(MeasuringError):
+    """A commit that doesn't run: nothing can be weighed with it."""
+
+    kind = "crash"
+
+
+def confirm_next(pool: str) -> bool:
+    """Carry the pool's next confirmation, if there is one and this machine is free. False: nothing done."""
+    name = settings.PACELINE_MACHINE
+    with machine.exclusive(settings.PACELINE_HOME, name) as lock:
+        if lock is None:
+            return False
+        runs.machine_seen(name, pool, machine.fingerprint().as_dict())
+        assignment = regressions.claim_confirmation(pool, name)
+        if assignment is None:
+            return False
+        logger.info("%s is claimed, attempt %s", assignment.name, assignment.attempt)
+        Confirmer(assignment, lock).carry()
+        return True
+
+
+class Confirmer:
+    """Carries one confirmation; `lock` is the file descriptor of the machine's lock."""
+
+    def __init__(self, assignment: ConfirmationAssignment, lock: int) -> None:
+        self.assignment = assignment
+        self.lock = lock
+        self.home: Path = settings.PACELINE_HOME
+        self.log = Log()
+        self.stop = threading.Event()
+        self.pulse = Pulse(assignment.name, self.heartbeat, self.log, self.stop)
+
+    def heartbeat(self, _progress: float | None, text: str, _log: str) -> bool:
+        return regressions.confirmation_lives(self.assignment, text)
+
+    def carry(self) -> None:
+        """To a verdict. An exception of ours lets the lease run out: another worker goes on from here."""
+        try:
+            with self.pulse:
+                sides = {name: self.side(name) for name in SIDES}
+                verdict, index = "", self.assignment.pairs
+                while not verdict:
+                    verdict = self.keep(self.pair(sides, index), sides)
+                    index += 1
+            logger.info("%s: %s", self.assignment.name, verdict)
+        except (Stopped, runs.LeaseLost):
+            logger.info("%s is no longer ours: it was ended here", self.assignment.name)
+        except MeasuringError as error:
+            self.give_up(str(error))
+
+    def keep(self, pair: PairMeasured, sides: dict[str, Side]) -> str:
+        """Store the pair; the verdict, once there is one."""
+        commands = [self.command(sides[name]) for name in SIDES]
+        return patiently(lambda: regressions.add_pair(self.assignment, pair, commands))
+
+    def give_up(self, reason: str) -> None:
+        """What can't be measured can't be weighed; which commit it was, the reason says."""
+        logger.info("%s can't be measured: %s", self.assignment.name, reason)
+        try:
+            patiently(lambda: regressions.conclude(self.assignment, "untestable", reason))
+        except runs.LeaseLost:
+            logger.info("%s had been given up before", self.assignment.name)
+
+    def side(self, name: str) -> Side:
+        """Check one commit out beside the other and have its environment built."""
+        job = self.assignment
+        commit = job.good if name == "good" else job.bad
+        self.pulse.activity = f"preparing {commit[:10]}"
+        with machine_trouble(CheckoutError):
+            checkouts = checkout.Checkouts(self.home, job.machine, Git(self.home, self.stop))
+            folder = checkouts.prepare(job.project, job.repository, commit, beside=f"-{name}")
+            try:
+                described = manifest.parse(checkout.manifest(folder, job.manifest), checkout.MANIFEST)
+            except manifest.ManifestError as error:
+                raise CheckoutError(f"The manifest of {commit[:10]} can't be used: {error}.") from error
+            benchmark = described.benchmarks.get(job.benchmark)
+            if benchmark is None:
+                raise CheckoutError(f"The manifest of {commit[:10]} has no benchmark {job.benchmark}.")
+            checkout.inside(folder, benchmark.script, "The script")
+            names = described.environment.requirements if described.environment else ()
+            python = Environments(self.home, self.log, self.stop).python(folder, names)
+        return Side(name, commit, folder, python, benchmark.time_limit)
+
+    def pair(self, sides: dict[str, Side], index: int) -> PairMeasured:
+        """One repetition of each: good first in even pairs, bad first in odd ones: A B B A and again."""
+        started = time.monotonic()
+        order = SIDES if index % 2 == 0 else SIDES[::-1]
+        found: dict[str, tuple[float, bool]] = {}
+        for name in order:
+            self.pulse.activity = f"pair {index + 1}, {name} commit {sides[name].commit[:10]}"
+            found[name] = self.value(self.measured(sides[name]))
+        return PairMeasured(
+            index=index,
+            good_first=order[0] == "good",
+            good=found["good"][0],
+            bad=found["bad"][0],
+            disturbed=found["good"][1] or found["bad"][1],
+            seconds=time.monotonic() - started,
+        )
+
+    def measured(self, side: Side) -> Document:
+        """One repetition of one commit."""
+        scratches = launching.scratch_folder(self.home, self.assignment.machine)
+        try:
+            with machine_trouble(SideError), scratches as scratch:
+                return document.read(launching.measure(self.measurement(side), scratch, self.log, self.stop))
+        except document.DocumentError as error:
+            raise BadDocumentError(f"{side.commit[:10]}: {error}") from error
+        except MeasuringError as error:
+            raise SideError(f"{side.commit[:10]}: {error}") from error
+
+    def measurement(self, side: Side) -> launching.Measurement:
+        job = self.assignment
+        return launching.Measurement(
+            benchmark=job.benchmark,
+            params=job.params,
+            repetitions=1,
+            quick=job.quick,
+            time_limit=side.time_limit,
+            checkout=side.folder,
+            python=side.python,
+            timed_only=True,
+            lock=self.lock,
+            limits=Limits(data=settings.PACELINE_MEMORY_LIMIT or None),
+        )
+
+    def value(self, found: Document) -> tuple[float, bool]:
+        """The weighed metric's value, and whether other work disturbed it."""
+        job = self.assignment
+        row = found.metric(job.metric, job.phase)
+        if row is None:
+            raise SideError(f"The document has no {job.metric}{f' of {job.phase}' if job.phase else ''}.")
+        return row.value, row.kind in document.TIMED and is_disturbed(found)
+
+    def command(self, side: Side) -> str:
+        """What reproduces one repetition by hand, in a checkout of the commit."""
+        job = self.assignment
+        settings_ = [f"--set={name}={value}" for name, value in job.params.items()]
+        quick = ["--quick"] if job.quick else []
+        words = ["python", "-m", "paceline", "run", job.benchmark, *settings_, *quick, "--repetitions", "1"]
+        return f"git checkout {side.commit[:10]} && {shlex.join([*words, '--timed-only'])}"
