@@ -1,4 +1,7 @@
-"""A whole NVML that no driver stands behind: devices whose readings a test sets, fails or takes away."""
+"""A whole NVML that no driver stands behind: devices whose readings a test sets, fails or takes away.
+
+The names, constants and errors are those of nvidia-ml-py; a test compares them where it is installed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,31 @@ from types import SimpleNamespace
 
 class NVMLError(Exception):
     """What every failing call of NVML raises."""
+
+
+class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818  # NVML's names
+    """The device doesn't know the reading."""
+
+
+class NVMLError_GpuIsLost(NVMLError):  # noqa: N801, N818
+    """The device fell off the bus."""
+
+
+class NVMLError_FunctionNotFound(NVMLError):  # noqa: N801, N818
+    """The driver is older than the package."""
+
+
+class NVMLError_LibraryNotFound(NVMLError):  # noqa: N801, N818
+    """There is no driver."""
+
+
+@dataclass
+class Instance:
+    """One MIG instance of a device."""
+
+    uuid: str
+    used: int = 2**28
+    processes: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -21,27 +49,39 @@ class Device:
     milliwatts: int = 250_000
     temperature: int = 61
     reasons: int = 0
+    uuid: str = "GPU-0000"
     processes: list[int] = field(default_factory=list)
+    instances: list[Instance] = field(default_factory=list)
     unsupported: set[str] = field(default_factory=set)
     lost: bool = False
 
 
 class FakeNvml:
-    """Stands in for the module `pynvml`."""
+    """Stands in for the module `pynvml`. An old driver knows throttle reasons by their old name only."""
 
     NVMLError = NVMLError
+    NVMLError_GpuIsLost = NVMLError_GpuIsLost
+    NVMLError_FunctionNotFound = NVMLError_FunctionNotFound
     NVML_CLOCK_SM = 1
     NVML_CLOCK_MEM = 2
     NVML_TEMPERATURE_GPU = 0
+    NVML_DEVICE_MIG_ENABLE = 1
+    nvmlClocksEventReasonGpuIdle = 0x01  # noqa: N815
+    nvmlClocksEventReasonSwPowerCap = 0x04  # noqa: N815
+    nvmlClocksEventReasonSwThermalSlowdown = 0x20  # noqa: N815
+    nvmlClocksThrottleReasonHwSlowdown = 0x08  # noqa: N815
+    nvmlClocksThrottleReasonHwThermalSlowdown = 0x40  # noqa: N815
+    nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80  # noqa: N815
 
-    def __init__(self, devices: list[Device], *, driver: bool = True) -> None:
+    def __init__(self, devices: list[Device], *, driver: bool = True, old_driver: bool = False) -> None:
         self.devices = devices
         self.driver = driver
+        self.old_driver = old_driver
         self.closed = False
 
-    def nvmlInit(self) -> None:  # noqa: N802  # NVML's names
+    def nvmlInit(self) -> None:  # noqa: N802
         if not self.driver:
-            raise NVMLError("library not found")
+            raise NVMLError_LibraryNotFound("library not found")
 
     def nvmlShutdown(self) -> None:  # noqa: N802
         self.closed = True
@@ -52,14 +92,41 @@ class FakeNvml:
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Device:  # noqa: N802
         return self.devices[index]
 
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Device | Instance:  # noqa: N802
+        parts: list[Device | Instance] = [*self.devices, *(one for d in self.devices for one in d.instances)]
+        found = [part for part in parts if part.uuid == uuid]
+        if not found:
+            raise NVMLError("not found")
+        return found[0]
+
+    def nvmlDeviceGetUUID(self, device: Device) -> str:  # noqa: N802
+        return device.uuid
+
     def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
         return "550.54.15"
 
+    def nvmlDeviceGetMigMode(self, device: Device) -> list[int]:  # noqa: N802
+        return [int(bool(device.instances)), 0]
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, _device: Device) -> int:  # noqa: N802
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, device: Device, index: int) -> Instance:  # noqa: N802
+        if index >= len(device.instances):
+            raise NVMLError("not found")
+        return device.instances[index]
+
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, part: Instance) -> Device:  # noqa: N802
+        return next(device for device in self.devices if part in device.instances)
+
     def nvmlDeviceGetUtilizationRates(self, device: Device) -> SimpleNamespace:  # noqa: N802
+        if device.instances:
+            raise NVMLError_NotSupported("not of a divided device")
         return SimpleNamespace(gpu=self._answer(device, "utilization", device.gpu))
 
-    def nvmlDeviceGetMemoryInfo(self, device: Device) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(used=self._answer(device, "memory", device.used))
+    def nvmlDeviceGetMemoryInfo(self, part: Device | Instance) -> SimpleNamespace:  # noqa: N802
+        used = self._answer(part, "memory", part.used) if isinstance(part, Device) else part.used
+        return SimpleNamespace(used=used)
 
     def nvmlDeviceGetClockInfo(self, device: Device, clock: int) -> int:  # noqa: N802
         return self._answer(device, "clock", device.sm_clock if clock == 1 else device.memory_clock)
@@ -71,13 +138,21 @@ class FakeNvml:
         return self._answer(device, "temperature", device.temperature)
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, device: Device) -> int:  # noqa: N802
+        if self.old_driver:
+            raise NVMLError_FunctionNotFound("no such function")
         return self._answer(device, "reasons", device.reasons)
 
-    def nvmlDeviceGetComputeRunningProcesses(self, device: Device) -> list[SimpleNamespace]:  # noqa: N802
-        self._answer(device, "processes", 0)
-        return [SimpleNamespace(pid=pid) for pid in device.processes]
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, device: Device) -> int:  # noqa: N802
+        return self._answer(device, "reasons", device.reasons)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, part: Device | Instance) -> list[SimpleNamespace]:  # noqa: N802
+        if isinstance(part, Device):
+            self._answer(part, "processes", 0)
+        return [SimpleNamespace(pid=pid) for pid in part.processes]
 
     def _answer(self, device: Device, call: str, value: int) -> int:
-        if device.lost or call in device.unsupported:
-            raise NVMLError(f"{call} can't be read")
+        if device.lost:
+            raise NVMLError_GpuIsLost("fell off the bus")
+        if call in device.unsupported:
+            raise NVMLError_NotSupported(f"{call} can't be read")
         return value

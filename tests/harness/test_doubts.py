@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from paceline import doubts
 from paceline.document import SETUP
-from paceline.watching import tree
+from paceline.manifest import Guard
+from paceline.projection import Job
+from paceline.watching import usage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]
@@ -20,19 +22,24 @@ def raw() -> Raw:
         row.update(throughput=1000.0, seconds=2.0, calibration_before=0.01, calibration_after=0.01)
         row["step_times"]["thinned"]["values"] = [0.001] * 100
         row["waited"] = 0.02
-    quiet["set_aside"] = []
+    quiet.update(set_aside=[], limits=[])
     return quiet
 
 
 def codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     """Return the warnings' codes and whether they taint."""
     sampler = SimpleNamespace(
-        throttling=seen.get("throttling", set()), strangers=seen.get("strangers", set())
+        throttling=seen.get("throttling", set()),
+        tenancy=SimpleNamespace(strangers=seen.get("strangers", set())),
+        lost=seen.get("lost", set()),
     )
     result = {"dropped_phases": seen.get("dropped", 0)}
     timed: Any = [SimpleNamespace(result=result, sampler=sampler)]
-    counted = [{"calls": {"learn": calls}, "operations": None} for calls in seen.get("calls", [1.0, 1.0])]
-    bench: Any = SimpleNamespace(guard={})
+    counted = [
+        {"calls": {"learn": calls}, "operations": None, "counts": {}, "displaced": False}
+        for calls in seen.get("calls", [1.0, 1.0])
+    ]
+    bench: Any = SimpleNamespace(guard=seen.get("guard", {}), job=seen.get("job"))
     return {row["code"]: row["taints"] for row in doubts.find(raw, timed, counted, bench)}
 
 
@@ -116,6 +123,56 @@ def test_a_device_is_doubted_only_where_it_is_used(raw: Raw) -> None:
     assert codes(raw, **seen) == {"throttling": True, "co_tenant": True}
 
 
+def test_a_power_limit_alone_spoils_nothing(raw: Raw) -> None:
+    raw["environment"]["path"] = "cuda"
+    assert codes(raw, throttling={(0, "power cap")}) == {"throttling": False}
+
+
+def test_a_device_that_was_lost(raw: Raw) -> None:
+    raw["environment"]["path"] = "cuda"
+    assert codes(raw, lost={1}) == {"device_lost": True}
+
+
+@pytest.mark.parametrize(("score", "seen"), [(2.0, {"quality_below_guard": True}), (4.0, {})])
+def test_a_quality_below_its_guard(raw: Raw, score: float, seen: dict[str, bool]) -> None:
+    for row in raw["repetitions"]:
+        row["quality"] = {"score": score}
+    assert codes(raw, guard={"score": Guard(3.0, None)}) == seen
+
+
+def test_a_quality_that_was_never_reported(raw: Raw) -> None:
+    assert codes(raw, guard={"score": Guard(3.0, None)}) == {"quality_missing": True}
+
+
+def limit(raw: Raw, metric: str, value: float | None, *, crossed: bool | None) -> dict[str, bool]:
+    row = {"metric": metric, "phase": None, "minimum": 2.0, "maximum": None}
+    raw["limits"] = [{**row, "value": value, "crossed": crossed}]
+    return codes(raw)
+
+
+def test_a_limit_that_is_crossed_or_says_nothing(raw: Raw) -> None:
+    assert limit(raw, "throughput", 1.0, crossed=True) == {"limit_crossed": False}
+    assert limit(raw, "throughput", 3.0, crossed=False) == {}
+    assert limit(raw, "count.drops", None, crossed=None) == {"limit_not_measured": False}
+
+
+def test_a_limit_on_a_device_waits_for_one(raw: Raw) -> None:
+    assert limit(raw, "gpu_utilization", None, crossed=None) == {}
+    raw["environment"]["path"] = "cuda"
+    assert limit(raw, "gpu_utilization", None, crossed=None) == {"limit_not_measured": False}
+
+
+def test_a_sweep_whose_loops_are_too_short(raw: Raw) -> None:
+    raw["scaling"] = {"parameter": "n", "points": [{"seconds": 1e-5}], "exponents": []}
+    assert codes(raw) == {"scaling_too_short": False}
+
+
+def test_a_job_that_nothing_measured(raw: Raw) -> None:
+    assert codes(raw, job=Job(10, "episodes")) == {"job_not_projected": False}
+    raw["job"] = {"seconds": 3}
+    assert codes(raw, job=Job(10, "episodes")) == {}
+
+
 def test_a_clock_that_changes_between_repetitions(raw: Raw) -> None:
     raw["environment"]["path"] = "cuda"
     raw["telemetry"] = [{"channel": "gpu_sm_clock", "mean": clock} for clock in (1700.0, 1200.0)]
@@ -127,14 +184,16 @@ def test_phases_that_were_dropped(raw: Raw) -> None:
 
 
 def test_a_missing_psutil_is_told(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "HAS_PSUTIL", False)
+    monkeypatch.setattr(usage, "HAS_PSUTIL", False)
+    assert codes(raw) == {}
+    monkeypatch.setattr(usage, "HAS_PROC", False)
     assert codes(raw) == {"psutil_missing": False}
 
 
 def test_every_warning_says_what_to_do(raw: Raw) -> None:
     raw["repetitions"][1]["calibration_after"] = 0.03
     found: Any = [SimpleNamespace(result={"dropped_phases": 1, "waited": 0.0}, sampler=None)]
-    counted: Any = [{"calls": {SETUP: 1.0}, "operations": None}]
-    rows = doubts.find(raw, found, counted, SimpleNamespace(guard={}))  # type: ignore[arg-type]
+    counted: Any = [{"calls": {SETUP: 1.0}, "operations": None, "counts": {}, "displaced": False}]
+    rows = doubts.find(raw, found, counted, SimpleNamespace(guard={}, job=None))  # type: ignore[arg-type]
     assert len(rows) == 2
     assert all(row["advice"] and row["message"] for row in rows)

@@ -18,7 +18,7 @@ def repeat(
     """Return how long each repetition that counts waited, and each that was set aside."""
     benchmark = manifest.parse(MANIFEST, "paceline.toml").benchmarks["tiny"]
     request = protocol.Request(benchmark, benchmark.cases[0], Path(), quick=False)
-    devices: nvml.Devices = nvml.probe()
+    devices = nvml.Devices()
     runner = protocol._Runner(request, Path(), devices, perf_counter() + seconds, lambda *_: None)
 
     def timed(_runner: object, index: int) -> protocol.Timed:

@@ -59,7 +59,8 @@ def test_without_torch_nothing_is_said_of_tensors(measured: dict[str, Any]) -> N
 
 def test_telemetry_covers_the_repetition(measured: dict[str, Any]) -> None:
     rows = {row["channel"]: row for row in measured["telemetry"] if row["repetition"] == 0}
-    assert set(rows) == {"cpu_utilization", "memory", "threads"}
+    hosts = {"cpu_utilization", "memory", "memory_pss", "threads", "disk_read", "disk_write"}
+    assert set(rows) == hosts
     assert max(value for value in rows["memory"]["values"] if value is not None) > 2**20
 
 

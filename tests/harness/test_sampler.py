@@ -3,12 +3,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from paceline.watching import nvml, tree
+from paceline.watching import nvml, tree, usage
 from paceline.watching.nvml import Devices
-from paceline.watching.sampler import VALUES_LIMIT, Sampler
-from paceline.watching.tree import Tree
+from paceline.watching.sampler import LABELS_LIMIT, VALUES_LIMIT, Sampler
+from paceline.watching.tree import Reading, Share, Tree
 
 from .fake_nvml import Device, FakeNvml
 
@@ -30,7 +31,7 @@ def clock() -> Clock:
 
 def devices(*found: Device, monkeypatch: pytest.MonkeyPatch) -> Devices:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(list(found)))
-    return nvml.probe()
+    return nvml.probe({})
 
 
 def sampler(clock: Clock, found: Devices | None = None) -> Sampler:
@@ -102,18 +103,70 @@ def test_throttling_and_co_tenants_are_remembered(clock: Clock, monkeypatch: pyt
     device.reasons, device.processes = 0, []
     take(sampled, clock, 0.2)
     assert sampled.throttling == {(0, "temperature")}
-    assert sampled.strangers == {(0, 4_000_000)}
+    assert sampled.tenancy.strangers == {(0, 4_000_000)}
 
 
-def test_no_driver_means_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml([Device()], driver=False))
-    assert nvml.probe().handles == []
+def test_a_lost_device_is_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampled = sampler(clock, devices(Device(lost=True), monkeypatch=monkeypatch))
+    take(sampled, clock, 0.1)
+    assert sampled.lost == {0}
 
 
-def test_the_driver_is_known_and_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = devices(Device(), Device(), monkeypatch=monkeypatch)
-    found.close()
-    assert (found.driver, len(found.handles), found.api.closed) == ("550.54.15", 2, True)
+def test_proportional_memory_has_a_slower_grid(clock: Clock) -> None:
+    sampled = sampler(clock)
+    take(sampled, clock, 0.1, 0.5, 1.0, 1.1, 2.9, 3.0)
+    values = sampled.series["memory_pss", None]
+    assert [value is None for value in values] == [False, False, True, False]
+    row = channel(sampled, "memory_pss")
+    assert row["interval"] == 1.0
+    assert 2**20 < sampled.peak(10.0, "memory_pss") <= sampled.peak(10.0)  # type: ignore[operator]
+
+
+def test_a_costly_reading_is_asked_for_less_often(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def costly(_tree: Tree) -> int:
+        clock.now += 0.02
+        return 7
+
+    sampled = sampler(clock)
+    monkeypatch.setattr(Tree, "proportional", costly)
+    take(sampled, clock, *(tenth / 10 for tenth in range(1, 60)))
+    assert sampled.series["memory_pss", None] == [7, None, None, None, None, 7]
+
+
+def scripted(*shares: dict[str, Share]) -> list[Reading]:
+    """Return readings of a tree; the first tells no processor time."""
+    sums = [
+        (sum(one.cpu for one in row.values()), sum(one.resident for one in row.values())) for row in shares
+    ]
+    return [
+        Reading(cpu if at else None, resident, 1, 0, 0, row)
+        for at, ((cpu, resident), row) in enumerate(zip(sums, shares, strict=True))
+    ]
+
+
+def test_a_service_beside_the_trainer_is_seen_apart(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = {"main": Share(0.08, 100, 1), "service.py": Share(0.04, 30, 2)}
+    readings = iter(scripted(both, both, both, {"main": Share(0.1, 90, 1)}))
+    monkeypatch.setattr(Tree, "read", lambda _tree: next(readings))
+    sampled = sampler(clock)
+    take(sampled, clock, 0.1, 0.2, 0.3, 0.4)
+    main, service = sampled.processes((0.2, 0.4))
+    assert (main["name"], main["count"], main["peak_memory"]) == ("main", 1, 100)
+    assert main["cpu_utilization"] == pytest.approx(260 / 3)
+    assert (service["name"], service["count"], service["peak_memory"]) == ("service.py", 2, 30)
+    # It was gone in the last of the window's three slots: the labels sum to the tree's utilization.
+    assert service["cpu_utilization"] == pytest.approx(80 / 3)
+
+
+def test_too_many_labels_are_summed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {f"worker{at}": Share(0.0, 1, 1) for at in range(80)}
+    readings = iter(scripted(many, many))
+    monkeypatch.setattr(Tree, "read", lambda _tree: next(readings))
+    sampled = sampler(clock)
+    take(sampled, clock, 0.1, 0.2)
+    rows = sampled.processes((0.0, 0.2))
+    assert len(rows) == LABELS_LIMIT
+    assert rows[-1] == {"name": "(others)", "count": 31, "peak_memory": 31, "cpu_utilization": 0.0}
 
 
 def test_a_long_series_is_thinned(clock: Clock) -> None:
@@ -154,14 +207,72 @@ def test_the_tree_counts_its_children(busy: subprocess.Popen[bytes]) -> None:
     assert second.threads == 2
 
 
-def test_proc_and_psutil_agree(busy: subprocess.Popen[bytes]) -> None:
+def test_each_label_of_the_tree_is_told(busy: subprocess.Popen[bytes]) -> None:
+    # A process has its parent's command until it runs its own.
+    while (
+        not (words := [usage.command(pid) for pid in tree.descendants(busy.pid)])
+        or "while" not in words[0][-1]
+    ):
+        time.sleep(0.02)
+    reading = Tree(busy.pid).read()
+    assert reading is not None
+    assert {name: share.count for name, share in reading.shares.items()} == {"main": 1, "python -c": 1}
+    assert sum(share.resident for share in reading.shares.values()) == reading.resident
+
+
+def test_what_was_written_to_disk_is_told(tmp_path: Path) -> None:
+    read = Tree(os.getpid())
+    first = read.read()
+    with (tmp_path / "written").open("wb") as file:
+        file.write(os.urandom(2**20))
+        file.flush()
+        os.fsync(file.fileno())
+    second = read.read()
+    assert first is not None
+    assert second is not None
+    assert first.written is None
+    assert second.written is None or second.written >= 0
+
+
+def test_a_forked_process_is_told_from_its_parent() -> None:
+    fork = "import os, time\nif os.fork() == 0: time.sleep(60)\nos.wait()"
+    with subprocess.Popen([sys.executable, "-c", fork], start_new_session=True) as process:
+        wait_for_child(process.pid)
+        reading = Tree(process.pid).read()
+        tree.end(process.pid)
+    assert reading is not None
+    assert set(reading.shares) == {"main", "main (forked)"}
+
+
+def test_all_ways_to_find_and_read_processes_agree(busy: subprocess.Popen[bytes]) -> None:
     wait_for_child(busy.pid)
-    assert tree._proc_descendants(busy.pid) == tree._psutil_descendants(busy.pid)
-    ours, theirs = tree._proc_usage(os.getpid()), tree._psutil_usage(os.getpid())
+    ways = (usage._proc_descendants, usage._psutil_descendants, usage._children_descendants)
+    assert len({tuple(way(busy.pid)) for way in ways}) == 1
+    ours, theirs = usage._proc_usage(os.getpid()), usage._psutil_usage(os.getpid())
     assert ours is not None
     assert theirs is not None
     assert ours.threads == theirs.threads
     assert ours.resident == pytest.approx(theirs.resident, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["/usr/bin/python3.11", "-u", "-X", "dev", "serve/service.py", "--port", "80"], "service.py"),
+        (["python", "-P", "-m", "queue.server", "x.py"], "queue.server"),
+        (
+            ["python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main()"],
+            "multiprocessing.spawn",
+        ),
+        (["python3"], "python3"),
+        (["/opt/redis-server *:6379"], "redis-server"),
+        (["ray::Worker.run (idle)"], "ray::Worker.run"),
+        (["bad\x1bname"], "badname"),
+        ([], ""),
+    ],
+)
+def test_a_process_is_named_by_its_command(words: list[str], name: str) -> None:
+    assert usage.label(words) == name
 
 
 def test_a_process_that_is_gone_reads_none() -> None:
@@ -173,7 +284,8 @@ def test_a_process_that_is_gone_reads_none() -> None:
 def test_a_process_without_memory_is_gone(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     sampled = sampler(clock)
     take(sampled, clock, 0.1)
-    monkeypatch.setattr(tree, "_USAGE", lambda _pid: tree.Usage(cpu=1.0, resident=0, threads=1))
+    empty = usage.Usage(cpu=1.0, resident=0, threads=1, born=0.0)
+    monkeypatch.setattr(usage, "_proc_usage", lambda _pid: empty)
     take(sampled, clock, 0.2)
     assert Tree(os.getpid()).read() is None
     assert len(sampled.series["memory", None]) == 2
@@ -183,4 +295,4 @@ def test_a_zombie_reads_none() -> None:
     with subprocess.Popen(["true"]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert Tree(process.pid).read() is None
-        assert tree._proc_usage(process.pid) is None
+        assert usage._proc_usage(process.pid) is None

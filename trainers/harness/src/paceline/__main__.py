@@ -28,7 +28,9 @@ def main() -> int:
     try:
         return int(arguments.command(arguments))
     except MeasurementError as failure:
-        if failure.output:
+        if failure.shown:
+            print("---", file=sys.stderr)
+        elif failure.output:
             print(f"--- the last lines of its output\n{failure.output}\n---", file=sys.stderr)
         return _fail(str(failure))
     except (ManifestError, document.DocumentError, compare.ComparisonError, EndedError) as error:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import __version__, counters, doubts, metrics, profile
+from . import __version__, counters, derived, doubts, limits, metrics, profile, scaling
 from .document import FORMAT
 from .statistics import median, median_interval, slope
 from .watching.process import MeasurementError
@@ -18,27 +19,38 @@ Raw = dict[str, Any]
 Samples = dict[tuple[str, str | None], list[float]]
 
 
-def document(
-    request: Request,
-    timed: Sequence[Timed],
-    set_aside: Sequence[Timed],
-    counted: Sequence[Mapping[str, Any]],
-    driver: str | None,
-    created: str,
-) -> Raw:
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """All that a run left: its repetitions, those set aside, the countings and the sweep's points."""
+
+    request: Request
+    timed: Sequence[Timed]
+    set_aside: Sequence[Timed]
+    counted: Sequence[Mapping[str, Any]]
+    points: Sequence[scaling.Point]
+    driver: str | None
+    created: str
+
+
+def document(run: Measurement) -> Raw:
     """Return the document as plain data; raises MeasurementError where the code reported no finite number."""
+    request, timed, counted = run.request, run.timed, run.counted
     _refuse_not_finite(timed)
     repetitions = [_repetition(one) for one in timed]
     phases = _phases(timed)
-    environment = {**timed[0].environment, "driver": driver}
-    values = counters.with_exact(_noisy(_samples(timed, repetitions), request), counted) + counters.values(
-        counted
-    )
+    environment = _environment(run)
+    swept = derived.scaling_of(request.benchmark.scaling, run.points)
+    job = derived.job_of(request.benchmark, repetitions, run.points)
+    values = [
+        *counters.with_exact(_noisy(_samples(timed, repetitions), request), counted),
+        *counters.values(counted),
+        *derived.rows(swept, job),
+    ]
     headlines = set(request.benchmark.headline)
     raw = {
         "format": FORMAT,
         "harness": {"version": __version__},
-        "created": created,
+        "created": run.created,
         "benchmark": {
             "name": request.benchmark.name,
             "version": request.benchmark.version,
@@ -48,12 +60,15 @@ def document(
         "protocol": _protocol(request),
         "environment": environment,
         "repetitions": repetitions,
-        "set_aside": [_disturbed(one) for one in set_aside],
+        "set_aside": [_disturbed(one) for one in run.set_aside],
         "metrics": [{**row, "headline": spelling(row) in headlines} for row in values],
         "phases": phases,
         "telemetry": _telemetry(timed, environment["path"] == "cuda"),
-        "profile": profile.build(counted[0]),
+        "profile": profile.build(counted[0]) if counted else None,
         "warnings": [],
+        "processes": [row for one in timed for row in _processes(one)],
+        "limits": limits.judge(request.benchmark.limits, values),
+        **derived.members(swept, job),
     }
     raw["warnings"] = doubts.find(raw, timed, counted, request.benchmark)
     return raw
@@ -75,7 +90,16 @@ def _protocol(request: Request) -> Raw:
         "quick": request.quick,
         "seed": benchmark.seed,
         "threads": benchmark.threads,
+        "gc": benchmark.gc,
+        "affinity": None if benchmark.affinity is None else list(benchmark.affinity),
+        "variables": dict(benchmark.variables),
     }
+
+
+def _environment(run: Measurement) -> Raw:
+    seen = run.timed[0].environment
+    variables = {**run.request.benchmark.variables, **seen["variables"]}
+    return {**seen, "driver": run.driver, "variables": variables}
 
 
 def _repetition(one: Timed) -> Raw:
@@ -108,6 +132,12 @@ def _repetition(one: Timed) -> Raw:
     }
 
 
+def _processes(one: Timed) -> list[Raw]:
+    window = one.result["window"]
+    rows = one.sampler.processes((window["start"] - one.started, window["end"] - one.started))
+    return [{"repetition": one.index, **row} for row in rows]
+
+
 def _disturbed(one: Timed) -> Raw:
     return {"throughput": one.result["steps"] / one.result["seconds"], "waited": one.waited}
 
@@ -120,7 +150,11 @@ def _samples(timed: Sequence[Timed], repetitions: Sequence[Raw]) -> Samples:
         ("step_time_p99", None): [row["step_time"]["p99"] for row in repetitions],
         ("peak_memory", None): [row["peak_memory"] for row in repetitions],
         ("memory_growth", None): [row["memory_growth"] for row in repetitions],
+        ("peak_memory_pss", None): [_peak_pss(one) for one in timed],
         ("device_memory", None): [(row["device_memory"] or {}).get("allocated") for row in repetitions],
+        ("device_memory_reserved", None): [
+            (row["device_memory"] or {}).get("reserved") for row in repetitions
+        ],
         ("cpu_utilization", None): [_utilization(one, "cpu_utilization") for one in timed],
         ("gpu_utilization", None): [_utilization(one, "gpu_utilization") for one in timed],
     }
@@ -131,12 +165,22 @@ def _samples(timed: Sequence[Timed], repetitions: Sequence[Raw]) -> Samples:
         found = [_phase_sum(one.result["phases"], path) for one in timed]
         samples["phase_time", path] = [total for total, _ in found]
         samples["phase_self_time", path] = [own for _, own in found]
+        samples["phase_device_time", path] = [_device_time(one.result["phases"], path) for one in timed]
     return {place: values for place, values in samples.items() if None not in values}
 
 
 def _phase_sum(rows: Sequence[Mapping[str, Any]], path: str) -> tuple[float, float]:
     found = [row for row in rows if row["path"] == path]
     return math.fsum(row["total"] for row in found), math.fsum(row["self"] for row in found)
+
+
+def _device_time(rows: Sequence[Mapping[str, Any]], path: str) -> float | None:
+    found = [row["device_total"] for row in rows if row["path"] == path and row["device_total"] is not None]
+    return math.fsum(found) if found else None
+
+
+def _peak_pss(one: Timed) -> float | None:
+    return one.sampler.peak(one.result["window"]["end"] - one.started, "memory_pss")
 
 
 def _utilization(one: Timed, name: str) -> float | None:

@@ -13,7 +13,7 @@ from . import counters
 from .manifest import Benchmark, Guard
 from .measured.processor import CONTENTION
 from .statistics import mean, median, slope
-from .watching import tree
+from .watching import nvml, usage
 
 if TYPE_CHECKING:
     from .protocol import Timed
@@ -46,6 +46,8 @@ def find(
         *_devices(raw, timed),
         *_dropped(timed),
         *_without_psutil(),
+        *_limits(raw),
+        *_scaling(raw, benchmark),
     ]
     return sorted(found, key=lambda warning: not warning["taints"])
 
@@ -209,9 +211,19 @@ def _devices(raw: Raw, timed: Sequence[Timed]) -> Iterator[dict[str, Any]]:
             "throttling",
             f"a device held its clock down: {', '.join(reasons)}",
             "check its cooling and power limit",
+            # At full load many devices are at their power limit all the time. Were they only now and then,
+            # the clock would change.
+            taints=reasons != [nvml.POWER_CAP],
+        )
+    lost = sorted({index for one in timed for index in one.sampler.lost})
+    if lost:
+        yield _warning(
+            "device_lost",
+            f"the driver lost device {', '.join(map(str, lost))}, its readings end there",
+            "look for its error in the system's log, and restart the machine",
             taints=True,
         )
-    strangers = sorted({pid for one in timed for _, pid in one.sampler.strangers})
+    strangers = sorted({pid for one in timed for _, pid in one.sampler.tenancy.strangers})
     if strangers:
         yield _warning(
             "co_tenant",
@@ -243,9 +255,48 @@ def _dropped(timed: Sequence[Timed]) -> Iterator[dict[str, Any]]:
 
 
 def _without_psutil() -> Iterator[dict[str, Any]]:
-    if not tree.HAS_PSUTIL:
+    if not (usage.HAS_PROC or usage.HAS_PSUTIL):
         yield _warning(
             "psutil_missing",
-            "psutil isn't installed in the harness's environment, processes are read from /proc alone",
+            "this system has no /proc and the harness's environment no psutil: processes aren't read",
             "install psutil there",
+        )
+
+
+def _limits(raw: Raw) -> Iterator[dict[str, Any]]:
+    on_device = raw["environment"]["path"] == "cuda"
+    for row in raw["limits"]:
+        name = f"{row['metric']}:{row['phase']}" if row["phase"] else row["metric"]
+        if row["crossed"]:
+            below = row["minimum"] is not None and row["value"] < row["minimum"]
+            bound = f"at least {row['minimum']:g}" if below else f"at most {row['maximum']:g}"
+            yield _warning(
+                "limit_crossed",
+                f"{name} is {row['value']:.4g}, its limit is {bound}",
+                "look at what changed; if this is right now, move the limit in the manifest",
+            )
+        elif row["value"] is None and (
+            on_device or not name.startswith(("gpu_", "device_", "phase_device_"))
+        ):
+            yield _warning(
+                "limit_not_measured",
+                f"there is a limit on {name}, which wasn't measured",
+                "check the name of the metric and of its phase, and that the code reports it",
+            )
+
+
+def _scaling(raw: Raw, benchmark: Benchmark) -> Iterator[dict[str, Any]]:
+    names = {row["name"] for row in raw.get("scaling", {}).get("exponents", ())}
+    if "scaling" in raw and "scaling_exponent" not in names:
+        shortest = min(row["seconds"] for row in raw["scaling"]["points"])
+        yield _warning(
+            "scaling_too_short",
+            f"the sweep's shortest loop took {shortest * 1000:.2g} ms, too little to be timed",
+            "sweep over larger values",
+        )
+    if benchmark.job is not None and "job" not in raw:
+        yield _warning(
+            "job_not_projected",
+            f"the full job isn't projected: nothing said how many {benchmark.job.unit} a second are done",
+            f'report them by paceline.count("{benchmark.job.unit}"), or sweep over that parameter',
         )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,19 +12,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import assemble
+from . import assemble, scaling, surroundings
 from .manifest import Benchmark, Case, Scalar
 from .measured.child import Plan
 from .measured.processor import CONTENTION
 from .watching import calibration, nvml
+from .watching.echo import Echo
 from .watching.process import Measured, MeasurementError
 from .watching.sampler import Sampler
 from .watching.tree import Tree
 
 Progress = Callable[[float, str], None]
-
-# Where PyTorch and its libraries look for their number of threads.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +33,7 @@ class Request:
     case: Case
     folder: Path
     quick: bool
+    arguments: tuple[str, ...] | None = None  # passed verbatim, instead of the case's parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +61,26 @@ def measure(request: Request, progress: Progress) -> dict[str, Any]:
     The time limit covers all of it, the counting processes included.
     """
     benchmark = request.benchmark
+    missing = surroundings.missing_processors(benchmark)
+    if missing:
+        raise MeasurementError(
+            f"{benchmark.name} wants processors that this process may not use: {missing}; "
+            "change its affinity in the manifest"
+        )
     deadline = perf_counter() + benchmark.time_limit
-    with tempfile.TemporaryDirectory(prefix="paceline-") as name, _devices() as devices:
+    with tempfile.TemporaryDirectory(prefix="paceline-") as name, _devices(benchmark) as devices:
         runner = _Runner(request, Path(name), devices, deadline, progress)
         timed, set_aside = runner.repeat()
+        points = runner.sweep()
         counted = runner.count()
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return assemble.document(request, timed, set_aside, counted, devices.driver, created)
+        measured = assemble.Measurement(request, timed, set_aside, counted, points, devices.driver, created)
+        return assemble.document(measured)
 
 
 @contextmanager
-def _devices() -> Iterator[nvml.Devices]:
-    devices = nvml.probe()
+def _devices(benchmark: Benchmark) -> Iterator[nvml.Devices]:
+    devices = nvml.probe(surroundings.child_environment(benchmark))
     try:
         yield devices
     finally:
@@ -92,8 +97,10 @@ class _Runner:
         self._devices = devices
         self._deadline = deadline
         self._progress = progress
+        sweep = self._benchmark.scaling
+        self._whole = list(scaling.order(sweep)) if sweep else []
         # The counting processes run side by side and take about as long as one repetition.
-        self._parts = request.benchmark.repetitions + 1
+        self._parts = request.benchmark.repetitions + len(self._whole) + 1
 
     def repeat(self) -> tuple[list[Timed], list[Timed]]:
         """Measure the repetitions; those that other work disturbed are measured again, as often once more.
@@ -113,21 +120,23 @@ class _Runner:
         """Are too few undisturbed, and is there time left for one more before the counting?"""
         calm = sum(one.waited <= CONTENTION for one in timed)
         longest = max(one.took for one in timed)
-        return calm < self._benchmark.repetitions and perf_counter() + 3 * longest < self._deadline
+        left = (3 + len(self._whole)) * longest
+        return calm < self._benchmark.repetitions and perf_counter() + left < self._deadline
 
     def time(self, index: int) -> Timed:
         """Measure one repetition in a fresh process."""
         before, started = calibration.measure(), perf_counter()
         wanted = self._benchmark.repetitions
         text = f"repetition {index + 1} of {wanted}" if index < wanted else "a disturbed repetition again"
-        with self._start("timing", f"repetition-{index}") as process:
+        with self._start(self._plan("timing"), f"repetition-{index}") as process:
             sampler = Sampler(Tree(process.pid), self._devices, process.started)
-            while not process.wait(sampler.until_next()):
-                sampler.sample()
-                self._watch(process)
-                self._tell(min(index, wanted - 1) + process.fraction(), text)
-            left = process.outcome()
-            self._show_output(process)
+            with self._echo(process) as echo:
+                while not process.wait(sampler.until_next()):
+                    sampler.sample()
+                    echo.forward()
+                    self._watch(process)
+                    self._tell(min(index, wanted - 1) + process.fraction(), text)
+                left = process.outcome()
         after = calibration.measure()
         return Timed(
             index=index,
@@ -140,11 +149,31 @@ class _Runner:
             sampler=sampler,
         )
 
+    def sweep(self) -> list[scaling.Point]:
+        """Run the whole loop once for each value and repetition of the sweep, one after the other."""
+        sweep = self._benchmark.scaling
+        return [self._run_whole(sweep, at, *place) for at, place in enumerate(self._whole)] if sweep else []
+
+    def _run_whole(self, sweep: scaling.Sweep, at: int, value: float, repetition: int) -> scaling.Point:
+        params = {**self._request.case.params, **sweep.params, sweep.parameter: value}
+        text = f"{sweep.parameter} {value}, {at + 1} of {len(self._whole)} for scaling"
+        plan = replace(self._plan("whole"), arguments=arguments(params), warmup_steps=0, steps=1)
+        with self._start(plan, f"whole-{at}") as process, self._echo(process) as echo:
+            while not process.wait(0.1):
+                echo.forward()
+                self._watch(process)
+                self._tell(self._benchmark.repetitions + at, text)
+            try:
+                left = process.outcome()
+            except MeasurementError as error:
+                raise MeasurementError(f"with {sweep.parameter} {value}, {error}", error.output) from error
+        return scaling.point(value, repetition, left["result"])
+
     def count(self) -> list[Mapping[str, Any]]:
         """Count in processes of their own; they run side by side, since nothing is timed there."""
         with ExitStack() as running:
             processes = [
-                running.enter_context(self._start("counting", f"counting-{index}"))
+                running.enter_context(self._start(self._plan("counting"), f"counting-{index}"))
                 for index in range(self._benchmark.countings)
             ]
             for process in processes:
@@ -153,17 +182,22 @@ class _Runner:
                     self._tell(self._parts - 1 + process.fraction(), "counting")
             return [process.outcome()["result"] for process in processes]
 
-    def _start(self, kind: str, name: str) -> Measured:
+    def _start(self, plan: Plan, name: str) -> Measured:
         folder = self._folder / name
         folder.mkdir()
-        return Measured(self._plan(kind), folder, child_environment(self._benchmark))
+        process = Measured(plan, folder, surroundings.child_environment(self._benchmark))
+        surroundings.pin(process.pid, self._benchmark)
+        return process
+
+    def _echo(self, process: Measured) -> Echo:
+        return Echo(Path(process.plan.result).with_name("output"), sys.stderr)
 
     def _plan(self, kind: str) -> Plan:
         benchmark, timing = self._benchmark, kind == "timing"
         return Plan(
             kind=kind,
             script=benchmark.script,
-            arguments=arguments(self._request.case.params),
+            arguments=_arguments(self._request),
             folder=str(self._request.folder),
             warmup_steps=benchmark.warmup_steps if timing else benchmark.counting_warmup_steps,
             steps=benchmark.steps if timing else benchmark.counting_steps,
@@ -188,14 +222,13 @@ class _Runner:
     def _tell(self, done: float, text: str) -> None:
         self._progress(round(done / self._parts, 3), text)
 
-    def _show_output(self, process: Measured) -> None:
-        output = process.tail()
-        if output:
-            print(output, file=sys.stderr, flush=True)
-
 
 def _index(one: Timed) -> int:
     return one.index
+
+
+def _arguments(request: Request) -> list[str]:
+    return arguments(request.case.params) if request.arguments is None else list(request.arguments)
 
 
 def arguments(params: Mapping[str, Scalar]) -> list[str]:
@@ -208,23 +241,3 @@ def arguments(params: Mapping[str, Scalar]) -> list[str]:
         else:
             words += [f"--{option}", str(value)]
     return words
-
-
-def child_environment(benchmark: Benchmark) -> dict[str, str]:
-    """Return the measured process's environment; all that the protocol fixes is fixed here."""
-    inherited = os.environ.get("PYTHONPATH", "")
-    return {
-        **os.environ,
-        **{name: str(benchmark.threads) for name in THREAD_VARIABLES},
-        "PYTHONHASHSEED": str(benchmark.seed),
-        "PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), inherited])),
-        "PYTHONUNBUFFERED": "1",
-        "PACELINE_SEED": str(benchmark.seed),
-    }
-
-
-def _package_root() -> str:
-    """Return the folder to import this package from; empty where the measured process will anyway."""
-    # Not resolved: a link to the package alone must not become the folder that the package really lies in.
-    root = str(Path(__file__).absolute().parent.parent)
-    return "" if root == sysconfig.get_path("purelib") else root

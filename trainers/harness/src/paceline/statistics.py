@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 CONFIDENCE = 0.95
@@ -65,6 +66,50 @@ def slope(points: Sequence[tuple[float, float]]) -> tuple[float, float, float] |
     low = slopes[max(0, math.floor(middle - half))]
     high = slopes[min(len(slopes) - 1, math.ceil(middle + half))]
     return quantile(slopes, 0.5), low, high
+
+
+# Student's t for a two-sided 95 % interval, by degrees of freedom from 1 on.
+_STUDENT = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622, 2.2281),
+    *(2.201, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.093, 2.086),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A straight line through points by least squares, with what its intervals need."""
+
+    slope: float
+    intercept: float
+    spread: float  # the residuals' standard deviation
+    points: int
+    middle: float  # mean of x
+    width: float  # sum of the squared deviations of x
+
+    def slope_interval(self) -> tuple[float, float]:
+        """Return the bounds that hold the slope with 95 % confidence."""
+        half = self._student() * self.spread / math.sqrt(self.width)
+        return self.slope - half, self.slope + half
+
+    def predict(self, x: float) -> tuple[float, float, float]:
+        """Return y at x, and the bounds that hold one further point there with 95 % confidence."""
+        y = self.intercept + self.slope * x
+        far = 1 + 1 / self.points + (x - self.middle) ** 2 / self.width
+        half = self._student() * self.spread * math.sqrt(far)
+        return y, y - half, y + half
+
+    def _student(self) -> float:
+        return _STUDENT[min(self.points - 2, len(_STUDENT)) - 1]
+
+
+def line(points: Sequence[tuple[float, float]]) -> Line:
+    """Fit a line through (x, y) points; there must be three of them at least, of different x."""
+    middle, height = mean([x for x, _ in points]), mean([y for _, y in points])
+    width = math.fsum((x - middle) ** 2 for x, _ in points)
+    slope = math.fsum((x - middle) * (y - height) for x, y in points) / width
+    intercept = height - slope * middle
+    squares = math.fsum((y - intercept - slope * x) ** 2 for x, y in points)
+    return Line(slope, intercept, math.sqrt(squares / (len(points) - 2)), len(points), middle, width)
 
 
 def histogram(values: Sequence[float]) -> dict[str, Any]:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sysconfig
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .fields import Fields
+
+if TYPE_CHECKING:
+    from .manifest import Benchmark
 
 # What Python's garbage collector does in the measured window: as it always does; nothing; or its ordinary
 # work, but never again on what was there before the window.
@@ -20,6 +27,7 @@ SET_BY = {
     **dict.fromkeys(THREAD_VARIABLES, "threads"),
     "PYTHONHASHSEED": "seed",
     "PACELINE_SEED": "seed",
+    "PACELINE_GC": "gc",
 }
 NEVER = ("PYTHONPATH", "PYTHONUNBUFFERED")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -46,3 +54,39 @@ def _variable(fields: Fields, name: str) -> str:
     if len(text) > 2000 or "\0" in text:
         raise fields.error(name, "must have at most 2000 characters and no null")
     return text
+
+
+def child_environment(benchmark: Benchmark) -> dict[str, str]:
+    """Return the measured process's environment; all that the protocol fixes is fixed here."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    return {
+        # NVML counts devices in the order of their addresses, and so must the code that is measured.
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        **os.environ,
+        **benchmark.variables,
+        **{name: str(benchmark.threads) for name in THREAD_VARIABLES},
+        "PYTHONHASHSEED": str(benchmark.seed),
+        "PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), inherited])),
+        "PYTHONUNBUFFERED": "1",
+        "PACELINE_SEED": str(benchmark.seed),
+        "PACELINE_GC": benchmark.gc,
+    }
+
+
+def missing_processors(benchmark: Benchmark) -> list[int]:
+    """Return the processors that the manifest asks for and this process may not use."""
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+    return sorted(set(benchmark.affinity or ()) - usable)
+
+
+def pin(pid: int, benchmark: Benchmark) -> None:
+    """Keep a process, which has just been started, and all that it will start on the chosen processors."""
+    if benchmark.affinity is not None:
+        os.sched_setaffinity(pid, benchmark.affinity)
+
+
+def _package_root() -> str:
+    """Return the folder to import this package from; empty where the measured process will anyway."""
+    # Not resolved: a link to the package alone must not become the folder that the package really lies in.
+    root = str(Path(__file__).absolute().parent.parent)
+    return "" if root == sysconfig.get_path("purelib") else root

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, TypeVar
 
-from . import device
+from . import collector, device
 from .marks import Marks, Node, StepLoop, ThreadState
 
 REPORT_EVERY = 50
@@ -65,6 +65,7 @@ class _WholeLoop(StepLoop):
 
     def begin(self) -> None:
         if self._start is None:
+            collector.prepare()
             device.synchronize()
             for node in self._whole.nodes(self._whole.main):
                 node.base = node.closed = node.total

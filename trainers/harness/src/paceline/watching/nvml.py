@@ -2,115 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-THROTTLE_REASONS = {
-    0x04: "power cap",
-    0x08: "hardware slowdown",
-    0x20: "temperature",
-    0x40: "temperature (hardware)",
-    0x80: "power brake",
+# By the ends of NVML's names, which begin with one of the prefixes below: the second before driver 535.
+POWER_CAP = "power cap"
+REASONS = {
+    "SwPowerCap": POWER_CAP,
+    "HwSlowdown": "hardware slowdown",
+    "SyncBoost": "sync boost",
+    "SwThermalSlowdown": "temperature",
+    "HwThermalSlowdown": "temperature (hardware)",
+    "HwPowerBrakeSlowdown": "power brake",
 }
+_REASON_PREFIXES = ("nvmlClocksEventReason", "nvmlClocksThrottleReason")
+_REASON_CALLS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device by NVML's index. `part` is its MIG instance, or the device itself where it isn't divided."""
+
+    index: int
+    handle: Any
+    part: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One kind of reading: its unit, and how a device handle gives it."""
+    """One kind of reading: its unit, and how NVML gives it for a device."""
 
     name: str
     unit: str
-    read: Callable[[Any, Any], float]
+    read: Callable[[Any, Device], float]
 
 
+# A MIG instance has memory and processes of its own; its clocks, power and temperature are the device's.
 CHANNELS = (
-    Channel("gpu_utilization", "%", lambda api, handle: api.nvmlDeviceGetUtilizationRates(handle).gpu),
-    Channel("gpu_memory", "bytes", lambda api, handle: api.nvmlDeviceGetMemoryInfo(handle).used),
-    Channel("gpu_sm_clock", "MHz", lambda api, handle: api.nvmlDeviceGetClockInfo(handle, api.NVML_CLOCK_SM)),
+    Channel("gpu_utilization", "%", lambda api, one: api.nvmlDeviceGetUtilizationRates(one.handle).gpu),
+    Channel("gpu_memory", "bytes", lambda api, one: api.nvmlDeviceGetMemoryInfo(one.part).used),
     Channel(
-        "gpu_memory_clock", "MHz", lambda api, handle: api.nvmlDeviceGetClockInfo(handle, api.NVML_CLOCK_MEM)
+        "gpu_sm_clock", "MHz", lambda api, one: api.nvmlDeviceGetClockInfo(one.handle, api.NVML_CLOCK_SM)
     ),
-    Channel("gpu_power", "W", lambda api, handle: api.nvmlDeviceGetPowerUsage(handle) / 1000),
+    Channel(
+        "gpu_memory_clock", "MHz", lambda api, one: api.nvmlDeviceGetClockInfo(one.handle, api.NVML_CLOCK_MEM)
+    ),
+    Channel("gpu_power", "W", lambda api, one: api.nvmlDeviceGetPowerUsage(one.handle) / 1000),
     Channel(
         "gpu_temperature",
         "°C",
-        lambda api, handle: api.nvmlDeviceGetTemperature(handle, api.NVML_TEMPERATURE_GPU),
+        lambda api, one: api.nvmlDeviceGetTemperature(one.handle, api.NVML_TEMPERATURE_GPU),
     ),
 )
 
 
 @dataclass(slots=True)
+class Tenancy:
+    """Who else computes on the devices, as far as NVML's process ids can be told apart.
+
+    In a container NVML may speak of the host's process ids. Only where it named one of the measured
+    processes are its ids ours, and only then is anybody called a stranger.
+    """
+
+    others: set[tuple[int, int]] = field(default_factory=set)
+    ours_seen: bool = False
+
+    @property
+    def strangers(self) -> set[tuple[int, int]]:
+        """Return (device, process id) of the computing processes that surely aren't ours."""
+        return self.others if self.ours_seen else set()
+
+
+@dataclass(slots=True)
 class Devices:
-    """All devices of the machine; empty without a driver."""
+    """The devices that the measured process may use; none without a driver."""
 
     api: Any = None
-    handles: list[Any] = field(default_factory=list)
+    found: list[Device] = field(default_factory=list)
     driver: str | None = None
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
 
-    def read(self) -> list[dict[str, float | None]]:
-        """Return every channel's reading, per device."""
+    def read(self) -> list[tuple[int, dict[str, float | None]]]:
+        """Return every channel's reading, per device; None where it doesn't know one, or is lost."""
         return [
-            {channel.name: self._try(channel.read, handle) for channel in CHANNELS} for handle in self.handles
+            (one.index, {channel.name: self._try(one, channel.read) for channel in CHANNELS})
+            for one in self.found
         ]
 
     def throttling(self) -> set[tuple[int, str]]:
         """Return (device, reason) for every reason for which a clock is held down right now."""
-        found = set()
-        for index, handle in enumerate(self.handles):
-            bits = int(self._try(_throttle_bits, handle) or 0)
-            found |= {(index, reason) for bit, reason in THROTTLE_REASONS.items() if bits & bit}
-        return found
+        seen = set()
+        for one in self.found:
+            bits = int(self._try(one, self._throttle_bits) or 0)
+            seen |= {(one.index, reason) for bit, reason in self.reasons.items() if bits & bit}
+        return seen
 
-    def strangers(self, ours: set[int]) -> set[tuple[int, int]]:
-        """Return (device, process id) for the computing processes that aren't ours."""
-        found = set()
-        for index, handle in enumerate(self.handles):
+    def watch_tenants(self, tenancy: Tenancy, ours: set[int]) -> None:
+        """Note who computes on the devices right now."""
+        for one in self.found:
             try:
-                processes = self.api.nvmlDeviceGetComputeRunningProcesses(handle)
+                pids = {process.pid for process in self.api.nvmlDeviceGetComputeRunningProcesses(one.part)}
             except self.api.NVMLError:
                 continue
-            found |= {(index, process.pid) for process in processes if process.pid not in ours}
-        return found
+            tenancy.ours_seen = tenancy.ours_seen or bool(pids & ours)
+            tenancy.others |= {(one.index, pid) for pid in pids - ours}
 
     def close(self) -> None:
         """Let go of the driver."""
         if self.api is not None:
-            self.api.nvmlShutdown()
+            with contextlib.suppress(self.api.NVMLError):
+                self.api.nvmlShutdown()
 
-    def _try(self, read: Callable[[Any, Any], float], handle: Any) -> float | None:
+    def _try(self, one: Device, read: Callable[[Any, Device], float]) -> float | None:
         try:
-            return float(read(self.api, handle))
-        except self.api.NVMLError:
+            return float(read(self.api, one))
+        except self.api.NVMLError as error:
+            if isinstance(error, self.api.NVMLError_GpuIsLost):
+                self.lost.add(one.index)
             return None
 
+    def _throttle_bits(self, api: Any, one: Device) -> float:
+        # A new package knows the new name also where the driver doesn't.
+        for name in _REASON_CALLS:
+            with contextlib.suppress(AttributeError, api.NVMLError_FunctionNotFound):
+                return float(getattr(api, name)(one.handle))
+        return 0.0
 
-def probe() -> Devices:
-    """Find the machine's devices; without pynvml or a driver there are none."""
+
+def probe(environment: Mapping[str, str]) -> Devices:
+    """Find the devices that a process with this environment may use; none without pynvml or a driver."""
     try:
         import pynvml
     except ImportError:
         return Devices()
-    return _probe(pynvml)
+    return _probe(pynvml, environment)
 
 
-def _probe(api: ModuleType) -> Devices:
+def _probe(api: ModuleType, environment: Mapping[str, str]) -> Devices:
     try:
         api.nvmlInit()
     except api.NVMLError:
         return Devices()
+    devices = Devices(api, reasons=_reasons(api))
     try:
-        handles = [api.nvmlDeviceGetHandleByIndex(index) for index in range(api.nvmlDeviceGetCount())]
         driver = api.nvmlSystemGetDriverVersion()
+        devices.driver = driver.decode() if isinstance(driver, bytes) else str(driver)
+        devices.found = _visible(api, environment)
     except api.NVMLError:
-        return Devices(api)
-    return Devices(api, handles, driver.decode() if isinstance(driver, bytes) else str(driver))
+        devices.found = []
+    return devices
 
 
-def _throttle_bits(api: Any, handle: Any) -> float:
-    # Renamed in the driver 535; older packages know the old name only.
-    for name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
-        if hasattr(api, name):
-            return float(getattr(api, name)(handle))
-    return 0.0
+def _reasons(api: ModuleType) -> dict[int, str]:
+    """Return the reasons by their bit, whichever of its two names the package has."""
+    named = [(prefix + end, reason) for prefix in _REASON_PREFIXES for end, reason in REASONS.items()]
+    return {getattr(api, name): reason for name, reason in named if hasattr(api, name)}
+
+
+def _visible(api: Any, environment: Mapping[str, str]) -> list[Device]:
+    """Return the devices that CUDA_VISIBLE_DEVICES leaves, all where it says nothing.
+
+    CUDA counts devices as NVML does where CUDA_DEVICE_ORDER is PCI_BUS_ID, which the protocol sets; in
+    another order a number names no device that could be told, and all of them are watched.
+    """
+    every = [api.nvmlDeviceGetHandleByIndex(index) for index in range(api.nvmlDeviceGetCount())]
+    wished = environment.get("CUDA_VISIBLE_DEVICES")
+    same_order = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len(every) == 1
+    words = [word.strip() for word in wished.split(",")] if wished is not None else None
+    if words is None or (not same_order and any(word.isdigit() for word in words)):
+        return [_whole(api, index, handle) for index, handle in enumerate(every)]
+    return list(_chosen(api, every, words))
+
+
+def _chosen(api: Any, every: Sequence[Any], words: Sequence[str]) -> Iterator[Device]:
+    """Yield the named devices; like CUDA, stop at the first name that is none."""
+    identities = [_text(api.nvmlDeviceGetUUID(handle)) for handle in every]
+    for word in words:
+        if word.isdigit() and int(word) < len(every):
+            yield _whole(api, int(word), every[int(word)])
+        elif word.startswith("MIG-"):
+            part = api.nvmlDeviceGetHandleByUUID(word)
+            parent = _text(api.nvmlDeviceGetUUID(api.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part)))
+            index = identities.index(parent)
+            yield Device(index, every[index], part)
+        else:
+            named = [
+                at for at, one in enumerate(identities) if word.startswith("GPU-") and one.startswith(word)
+            ]
+            if len(named) != 1:
+                return
+            yield _whole(api, named[0], every[named[0]])
+
+
+def _whole(api: Any, index: int, handle: Any) -> Device:
+    """Return a device; of one that is divided, CUDA takes the first instance that it sees."""
+    try:
+        divided = api.nvmlDeviceGetMigMode(handle)[0] == api.NVML_DEVICE_MIG_ENABLE
+    except api.NVMLError:
+        divided = False
+    for at in range(api.nvmlDeviceGetMaxMigDeviceCount(handle) if divided else 0):
+        with contextlib.suppress(api.NVMLError):
+            return Device(index, handle, api.nvmlDeviceGetMigDeviceHandleByIndex(handle, at))
+    return Device(index, handle, handle)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -36,6 +36,7 @@ class MeasurementError(Exception):
     def __init__(self, sentence: str, output: str = "") -> None:
         super().__init__(sentence)
         self.output = output
+        self.shown = False  # all of it has been passed on already, to its last line
 
 
 class TooFewStepsError(MeasurementError):

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
 from ..statistics import mean
 from . import nvml
-from .tree import Tree
+from .tree import Reading, Share, Tree
 
 INTERVAL = 0.1
+# What is costly to read, or changes slowly, has a grid of its own.
+SLOW_INTERVAL = 1.0
+# At most this share of the time goes into costly readings: a process with much memory is asked less often.
+SLOW_SHARE = 0.005
 VALUES_LIMIT = 6_000
+LABELS_LIMIT = 50
+OTHERS = "(others)"
 # Below this share of its range a processor or a device counts as idle.
 IDLE_PERCENT = 5.0
 
-HOST_UNITS = {"cpu_utilization": "%", "memory": "bytes", "threads": "1"}
+HOST_UNITS = {
+    "cpu_utilization": "%",
+    "memory": "bytes",
+    "memory_pss": "bytes",
+    "threads": "1",
+    "disk_read": "bytes/s",
+    "disk_write": "bytes/s",
+}
+SLOW = frozenset({"memory_pss"})
 DEVICE_UNITS = {channel.name: channel.unit for channel in nvml.CHANNELS}
 
 Series = list[float | None]
@@ -40,10 +54,14 @@ class Sampler:
         self._started = started
         self._interval = interval
         self._clock = clock
-        self._before = started
+        self._before = self._slow_before = started
+        self._slow_due = 0.0
         self.series: dict[tuple[str, int | None], Series] = {}
+        self._shares: dict[str, tuple[Series, Series]] = {}
+        self._counts: dict[str, int] = {}
         self.throttling: set[tuple[int, str]] = set()
-        self.strangers: set[tuple[int, int]] = set()
+        self.tenancy = nvml.Tenancy()
+        self.lost: set[int] = set()
 
     def until_next(self) -> float:
         """Return the seconds until the next slot of the grid is due."""
@@ -57,38 +75,92 @@ class Sampler:
         reading = self._tree.read()
         elapsed, self._before = now - self._before, now
         if reading is not None:
-            busy = None if reading.cpu is None or elapsed <= 0 else 100 * reading.cpu / elapsed
-            self._put(slot, "cpu_utilization", None, busy)
-            self._put(slot, "memory", None, reading.resident)
-            self._put(slot, "threads", None, reading.threads)
-        for index, readings in enumerate(self._devices.read()):
+            self._put_host(slot, reading, elapsed)
+        for index, readings in self._devices.read():
             for name, value in readings.items():
                 self._put(slot, name, index, value)
         self.throttling |= self._devices.throttling()
-        self.strangers |= self._devices.strangers(self._tree.pids())
+        self.lost |= self._devices.lost
+        if now - self._started >= self._slow_due:
+            self._sample_slowly(now)
 
     def channels(self, window: tuple[float, float]) -> list[dict[str, Any]]:
         """Return the document's telemetry; mean, peak and idle share are those of the window."""
         return [self._channel(name, index, values, window) for (name, index), values in self.series.items()]
 
-    def peak(self, end: float) -> float | None:
-        """Return the tree's largest resident memory until `end` seconds after the start."""
-        values = self.series.get(("memory", None), [])[: int(end / self._interval) + 1]
+    def processes(self, window: tuple[float, float]) -> list[dict[str, Any]]:
+        """Return the document's processes: peak bytes until the window's end, mean % of a core in it."""
+        first, last = self._slots("memory", window)
+        total = self.series.get(("cpu_utilization", None), [])[first:last]
+        readings = sum(value is not None for value in total)
+        rows = []
+        for name, (busy, resident) in self._shares.items():
+            seen = [value for value in resident[:last] if value is not None]
+            # Where the process wasn't there it used nothing: the labels' means sum to the tree's.
+            used = sum(value for value in busy[first:last] if value is not None)
+            rows.append(
+                {
+                    "name": name,
+                    "count": self._counts[name],
+                    "peak_memory": max(seen, default=None),
+                    "cpu_utilization": used / readings if readings else None,
+                }
+            )
+        return [row for row in rows if row["peak_memory"] is not None]
+
+    def peak(self, end: float, name: str = "memory") -> float | None:
+        """Return the largest reading of a channel of the tree until `end` seconds after the start."""
+        values = self.series.get((name, None), [])[: int(end / self._grid(name)) + 1]
         return max((value for value in values if value is not None), default=None)
 
+    def _put_host(self, slot: int, reading: Reading, elapsed: float) -> None:
+        seconds = elapsed if elapsed > 0 else None
+        self._put(slot, "cpu_utilization", None, _rate(reading.cpu, seconds, 100))
+        self._put(slot, "memory", None, reading.resident)
+        self._put(slot, "threads", None, reading.threads)
+        self._put(slot, "disk_read", None, _rate(reading.read, seconds))
+        self._put(slot, "disk_write", None, _rate(reading.written, seconds))
+        for name, share in self._bounded(reading.shares).items():
+            busy, resident = self._shares.setdefault(name, ([], []))
+            self._counts[name] = max(share.count, self._counts.get(name, 0))
+            _fill(busy, slot, None if reading.cpu is None else _rate(share.cpu, seconds, 100))
+            _fill(resident, slot, share.resident)
+
+    def _bounded(self, shares: Mapping[str, Share]) -> dict[str, Share]:
+        """Return the shares by label; once there are too many labels, new ones are summed."""
+        found: dict[str, Share] = {}
+        for name, share in shares.items():
+            known = name in self._shares or len({*self._shares, *found}) < LABELS_LIMIT - 1
+            found.setdefault(name if known else OTHERS, Share()).add(share)
+        return found
+
+    def _sample_slowly(self, now: float) -> None:
+        slot = round((now - self._started) / SLOW_INTERVAL)
+        before = self._clock()
+        self._put(slot, "memory_pss", None, self._tree.proportional())
+        self._devices.watch_tenants(self.tenancy, self._tree.pids())
+        cost = self._clock() - before
+        due = max((slot + 1) * SLOW_INTERVAL, now - self._started + cost / SLOW_SHARE)
+        # On the grid again, so that the nearest slot is always the one that was meant.
+        self._slow_due = -(-due // SLOW_INTERVAL) * SLOW_INTERVAL
+
     def _put(self, slot: int, name: str, device: int | None, value: float | None) -> None:
-        values = self.series.setdefault((name, device), [])
-        if slot >= len(values):
-            values.extend([None] * (slot - len(values)))
-            values.append(value)
+        _fill(self.series.setdefault((name, device), []), slot, value)
+
+    def _grid(self, name: str) -> float:
+        return SLOW_INTERVAL if name in SLOW else self._interval
+
+    def _slots(self, name: str, window: tuple[float, float]) -> tuple[int, int]:
+        first, last = (round(moment / self._grid(name)) for moment in window)
+        return first, last + 1
 
     def _channel(
         self, name: str, index: int | None, values: Series, window: tuple[float, float]
     ) -> dict[str, Any]:
-        first, last = (round(moment / self._interval) for moment in window)
+        first, last = self._slots(name, window)
         # On a fixed grid every reading stands for the same time: their mean is the time-weighted one.
-        inside = [value for value in values[first : last + 1] if value is not None]
-        kept, interval = _thinned(values, self._interval)
+        inside = [value for value in values[first:last] if value is not None]
+        kept, interval = _thinned(values, self._grid(name))
         utilization = name in ("cpu_utilization", "gpu_utilization")
         idle = sum(value < IDLE_PERCENT for value in inside)
         return {
@@ -102,6 +174,17 @@ class Sampler:
             "peak": max(inside, default=None),
             "idle_share": idle / len(inside) if inside and utilization else None,
         }
+
+
+def _rate(amount: float | None, seconds: float | None, factor: float = 1) -> float | None:
+    return None if amount is None or seconds is None else factor * amount / seconds
+
+
+def _fill(values: Series, slot: int, value: float | None) -> None:
+    """Put a value into its slot, unless a sample that came late has filled it."""
+    if slot >= len(values):
+        values.extend([None] * (slot - len(values)))
+        values.append(value)
 
 
 def _thinned(values: Series, interval: float) -> tuple[Series, float]:

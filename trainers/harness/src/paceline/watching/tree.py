@@ -1,40 +1,52 @@
-"""A process with its descendants: processor time, resident memory, threads; and how to end them all."""
+"""A process with its descendants: what all of them use, what each kind of them uses; and how to end them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-try:
-    import psutil
-except ImportError:
-    psutil = None  # type: ignore[assignment]
+from . import usage
+from .usage import Usage, descendants, near_descendants
 
-HAS_PSUTIL = psutil is not None
-# Walking the process table costs a millisecond, reading a known process 50 us.
+__all__ = ["MAIN", "Reading", "Share", "Tree", "descendants", "end"]
+
+MAIN = "main"
+FORKED = "main (forked)"
+# Finding the processes costs more than reading those that are known.
 WALK_EVERY = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """One process: processor seconds since its start, resident bytes, threads."""
+@dataclass(slots=True)
+class Share:
+    """What the processes of one label use: processor seconds since the previous reading, resident bytes."""
 
-    cpu: float
-    resident: int
-    threads: int
+    cpu: float = 0.0
+    resident: int = 0
+    count: int = 0
+
+    def add(self, other: Share) -> None:
+        """Take another share's processes in."""
+        self.cpu += other.cpu
+        self.resident += other.resident
+        self.count += other.count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
-    """The whole tree; `cpu` are seconds since the previous reading, None at the first."""
+    """The whole tree. What is told since the previous reading is None at the first one.
 
-    cpu: float | None
-    resident: int
-    threads: int
+    `cpu` are processor seconds, `read` and `written` bytes from and to disks, `resident` bytes.
+    """
+
+    cpu: float | None = 0.0
+    resident: int = 0
+    threads: int = 0
+    read: int | None = 0
+    written: int | None = 0
+    shares: dict[str, Share] = field(default_factory=dict)
 
 
 class Tree:
@@ -42,27 +54,59 @@ class Tree:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._pids: list[int] = [pid]
-        self._used: dict[int, float] = {}
+        self._labels: dict[int, str] = {pid: MAIN}
+        self._before: dict[tuple[int, float], Usage] = {}
         self._readings = 0
 
     def read(self) -> Reading | None:
         """Return the tree's reading, or None where the process is gone or can't be read."""
         if self._readings % WALK_EVERY == 0:
-            self._pids = [self.pid, *descendants(self.pid)]
-        found = {pid: usage for pid in self._pids if (usage := _usage(pid)) is not None}
+            self._walk()
+        found = {pid: used for pid in self._labels if (used := usage.usage(pid)) is not None}
         if self.pid not in found:
             return None
         first = not self._readings
         self._readings += 1
-        cpu = sum(usage.cpu - self._used.get(pid, 0.0) for pid, usage in found.items())
-        self._used.update({pid: usage.cpu for pid, usage in found.items()})
-        resident = sum(usage.resident for usage in found.values())
-        return Reading(None if first else cpu, resident, sum(usage.threads for usage in found.values()))
+        reading = self._sum(found)
+        if first:
+            reading.cpu = reading.read = reading.written = None
+        return reading
+
+    def proportional(self) -> int | None:
+        """Return the tree's proportional memory in bytes, or None where the kernel can't say."""
+        found = [usage.proportional(pid) for pid in self._labels]
+        return sum(one for one in found if one is not None) if found[0] is not None else None
 
     def pids(self) -> set[int]:
         """Return the processes of the latest walk."""
-        return set(self._pids)
+        return set(self._labels)
+
+    def _walk(self) -> None:
+        main = usage.command(self.pid)
+        self._labels = {self.pid: MAIN}
+        for pid in near_descendants(self.pid):
+            words = usage.command(pid)
+            if words:
+                # What was forked and runs nothing else has its parent's command.
+                self._labels[pid] = FORKED if words == main else usage.label(words)
+
+    def _sum(self, found: Mapping[int, Usage]) -> Reading:
+        reading = Reading()
+        for pid, used in found.items():
+            before = self._before.get((pid, used.born), Usage(0.0, 0, 0, used.born, 0, 0))
+            self._before[pid, used.born] = used
+            share = Share(used.cpu - before.cpu, used.resident, 1)
+            reading.shares.setdefault(self._labels[pid], Share()).add(share)
+            reading.threads += used.threads
+            reading.read = _added(reading.read, used.read, before.read)
+            reading.written = _added(reading.written, used.written, before.written)
+        reading.cpu = sum(share.cpu for share in reading.shares.values())
+        reading.resident = sum(share.resident for share in reading.shares.values())
+        return reading
+
+
+def _added(total: int | None, now: int | None, before: int | None) -> int | None:
+    return None if total is None or now is None or before is None else total + now - before
 
 
 def end(pid: int) -> None:
@@ -72,69 +116,3 @@ def end(pid: int) -> None:
             os.kill(found, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the process ids below a process; empty where it is gone or the system can't say."""
-    return _DESCENDANTS(pid)
-
-
-def _psutil_descendants(pid: int) -> list[int]:
-    try:
-        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
-    except psutil.Error:
-        return []
-
-
-def _proc_descendants(pid: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        fields = _stat(int(entry.name))
-        if fields:
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
-
-
-def _usage(pid: int) -> Usage | None:
-    usage = _USAGE(pid)
-    # A process gives its memory back a moment before it counts as a zombie.
-    return usage if usage and usage.resident else None
-
-
-def _psutil_usage(pid: int) -> Usage | None:
-    try:
-        process = psutil.Process(pid)
-        with process.oneshot():
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return None
-            times = process.cpu_times()
-            return Usage(times.user + times.system, process.memory_info().rss, process.num_threads())
-    except psutil.Error:
-        return None
-
-
-def _proc_usage(pid: int) -> Usage | None:
-    fields = _stat(pid)
-    if not fields or fields[0] == "Z":
-        return None
-    ticks = os.sysconf("SC_CLK_TCK")
-    resident = int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
-    return Usage((int(fields[11]) + int(fields[12])) / ticks, resident, int(fields[17]))
-
-
-def _stat(pid: int) -> list[str]:
-    """Return /proc/PID/stat from the state on; the command before it may hold spaces and brackets."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-_DESCENDANTS: Callable[[int], list[int]] = _psutil_descendants if HAS_PSUTIL else _proc_descendants
-_USAGE: Callable[[int], Usage | None] = _psutil_usage if HAS_PSUTIL else _proc_usage

@@ -1,0 +1,54 @@
+import io
+from pathlib import Path
+
+import pytest
+from paceline.watching import echo
+from paceline.watching.echo import Echo
+from paceline.watching.process import MeasurementError
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    path = tmp_path / "output"
+    path.write_bytes(b"")
+    return path
+
+
+def add(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def test_lines_are_passed_on_when_they_are_whole(output: Path) -> None:
+    to = io.StringIO()
+    with Echo(output, to) as follower:
+        add(output, b"one\ntw")
+        follower.forward()
+        assert to.getvalue() == "one\n"
+        add(output, b"o\nthree")
+        follower.forward()
+        assert to.getvalue() == "one\ntwo\n"
+    assert to.getvalue() == "one\ntwo\nthree\n"
+
+
+def test_what_is_no_text_is_replaced(output: Path) -> None:
+    to = io.StringIO()
+    with Echo(output, to):
+        add(output, "ü".encode() + b"\xff\n")
+    assert to.getvalue() == "ü\N{REPLACEMENT CHARACTER}\n"
+
+
+def test_a_flood_is_cut(output: Path) -> None:
+    to = io.StringIO()
+    with Echo(output, to):
+        add(output, b"x" * 50 + b"\n" * echo.LIMIT * 2)
+    assert to.getvalue().endswith("(it wrote more, which is not shown)\n")
+    assert len(to.getvalue()) < echo.LIMIT + echo.CHUNK + 100
+
+
+@pytest.mark.parametrize(("size", "shown"), [(10, True), (echo.LIMIT + 1, False)])
+def test_an_error_knows_whether_its_output_was_shown(output: Path, size: int, shown: bool) -> None:
+    add(output, b"x" * size)
+    with pytest.raises(MeasurementError) as caught, Echo(output, io.StringIO()):
+        raise MeasurementError("it broke", "tail")
+    assert (caught.value.shown, caught.value.output) == (shown, "tail")

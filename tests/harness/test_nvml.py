@@ -1,0 +1,119 @@
+import sys
+from collections.abc import Callable
+
+import pynvml
+import pytest
+from paceline.watching import nvml
+from paceline.watching.nvml import Devices, Tenancy
+
+from .fake_nvml import Device, FakeNvml, Instance
+
+Probe = Callable[..., Devices]
+PCI = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> Probe:
+    """Probe a fake NVML with these devices, as a process with this environment."""
+
+    def found(*devices: Device, old_driver: bool = False, driver: bool = True, **variables: str) -> Devices:
+        fake = FakeNvml(list(devices), driver=driver, old_driver=old_driver)
+        monkeypatch.setitem(sys.modules, "pynvml", fake)
+        return nvml.probe({**PCI, **variables})
+
+    return found
+
+
+def test_the_fake_has_only_what_the_real_package_has() -> None:
+    names = {name for name in dir(FakeNvml) if name.startswith(("nvml", "NVML"))}
+    assert [name for name in names if not hasattr(pynvml, name)] == []
+    constants = [name for name in names if isinstance(getattr(FakeNvml, name), int)]
+    assert {name: getattr(pynvml, name) for name in constants} == {
+        name: getattr(FakeNvml, name) for name in constants
+    }
+
+
+def test_the_real_package_knows_every_reason() -> None:
+    assert set(nvml._reasons(pynvml).values()) == set(nvml.REASONS.values())
+
+
+def test_no_driver_means_no_devices(probe: Probe) -> None:
+    assert probe(Device(), driver=False).found == []
+
+
+def test_the_driver_is_known_and_let_go(probe: Probe) -> None:
+    found = probe(Device(), Device())
+    found.close()
+    assert (found.driver, len(found.found), found.api.closed) == ("550.54.15", 2, True)
+
+
+def test_a_device_is_read(probe: Probe) -> None:
+    ((index, readings),) = probe(Device(milliwatts=301_500)).read()
+    assert (index, readings["gpu_power"], readings["gpu_memory"]) == (0, 301.5, 2**30)
+
+
+def test_an_unsupported_reading_is_none_and_not_zero(probe: Probe) -> None:
+    found = probe(Device(unsupported={"power"}))
+    ((_, readings),) = found.read()
+    assert (readings["gpu_power"], readings["gpu_temperature"]) == (None, 61)
+    assert found.lost == set()
+
+
+def test_a_lost_device_is_told_apart_and_the_others_go_on(probe: Probe) -> None:
+    found = probe(Device(lost=True), Device(gpu=7))
+    (_, first), (_, second) = found.read()
+    assert (set(first.values()), second["gpu_utilization"]) == ({None}, 7)
+    assert found.lost == {0}
+    assert found.throttling() == set()
+
+
+@pytest.mark.parametrize("old_driver", [False, True])
+def test_throttling_is_told_by_any_driver(probe: Probe, old_driver: bool) -> None:
+    found = probe(Device(reasons=0x04 | 0x40 | 0x01), old_driver=old_driver)
+    assert found.throttling() == {(0, "power cap"), (0, "temperature (hardware)")}
+
+
+@pytest.mark.parametrize(
+    ("visible", "indices"),
+    [("1", [1]), ("1,0", [1, 0]), ("", []), ("-1", []), ("0,9,1", [0]), ("GPU-b", [1]), ("GPU-", [])],
+)
+def test_only_visible_devices_count(probe: Probe, visible: str, indices: list[int]) -> None:
+    found = probe(Device(uuid="GPU-aa"), Device(uuid="GPU-bb"), CUDA_VISIBLE_DEVICES=visible)
+    assert [one.index for one in found.found] == indices
+
+
+def test_in_another_order_a_number_names_no_device(probe: Probe) -> None:
+    found = probe(Device(), Device(), CUDA_VISIBLE_DEVICES="1", CUDA_DEVICE_ORDER="FASTEST_FIRST")
+    assert [one.index for one in found.found] == [0, 1]
+
+
+def test_a_part_of_a_divided_device_has_its_own_memory(probe: Probe) -> None:
+    parts = [Instance("MIG-a", used=1), Instance("MIG-b", used=2)]
+    found = probe(Device(uuid="GPU-x"), Device(uuid="GPU-y", instances=parts), CUDA_VISIBLE_DEVICES="MIG-b")
+    ((index, readings),) = found.read()
+    assert (index, readings["gpu_memory"], readings["gpu_utilization"]) == (1, 2, None)
+    assert readings["gpu_sm_clock"] == 1700
+
+
+def test_of_a_divided_device_the_first_part_is_taken(probe: Probe) -> None:
+    ((_, readings),) = probe(Device(instances=[Instance("MIG-a", used=5)])).read()
+    assert readings["gpu_memory"] == 5
+
+
+def tenants(found: Devices, ours: set[int]) -> set[tuple[int, int]]:
+    tenancy = Tenancy()
+    found.watch_tenants(tenancy, ours)
+    return tenancy.strangers
+
+
+def test_a_co_tenant_is_seen_beside_us(probe: Probe) -> None:
+    assert tenants(probe(Device(processes=[7, 8])), {7}) == {(0, 8)}
+    assert tenants(probe(Device(processes=[7])), {7}) == set()
+
+
+def test_ids_of_another_namespace_accuse_nobody(probe: Probe) -> None:
+    assert tenants(probe(Device(processes=[40_001, 40_002])), {7}) == set()
+
+
+def test_a_device_that_hides_its_processes_accuses_nobody(probe: Probe) -> None:
+    assert tenants(probe(Device(processes=[7, 8], unsupported={"processes"})), {7}) == set()

@@ -1,0 +1,20 @@
+"""Python's garbage collector in the measured window, as the manifest's `gc` wants it."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+
+def prepare() -> None:
+    """Start a window with nothing to collect: the same state in every repetition.
+
+    By default the collector then works as it always does. Disabled, it doesn't run until the process ends;
+    frozen, it never again looks at what is there now.
+    """
+    gc.collect()
+    wish = os.environ.get("PACELINE_GC")
+    if wish == "disabled":
+        gc.disable()
+    elif wish == "frozen":
+        gc.freeze()

@@ -1,0 +1,191 @@
+"""What the system says of one process: processor time, memory, threads, disk, children, command.
+
+Linux says it in /proc, a few microseconds a file; elsewhere psutil does, where it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+try:
+    import psutil
+except ImportError:
+    psutil = None  # type: ignore[assignment]
+
+HAS_PSUTIL = psutil is not None
+HAS_PROC = os.path.exists(f"/proc/{os.getpid()}/stat")  # noqa: PTH110  # a Path costs more than the call
+HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # noqa: PTH110
+_TICK = os.sysconf("SC_CLK_TCK") if HAS_PROC else 100
+_PAGE = os.sysconf("SC_PAGE_SIZE") if HAS_PROC else 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One process: processor seconds since its start, resident bytes, threads, bytes from and to disks.
+
+    `born` tells it from a later process of the same id. What the system doesn't say of disks is None.
+    """
+
+    cpu: float
+    resident: int
+    threads: int
+    born: float
+    read: int | None = None
+    written: int | None = None
+
+
+def usage(pid: int) -> Usage | None:
+    """Return what a process uses, or None where it is gone, a zombie, or can't be read."""
+    found = _proc_usage(pid) if HAS_PROC else _psutil_usage(pid) if HAS_PSUTIL else None
+    # A process gives its memory back a moment before it counts as a zombie.
+    return found if found and found.resident else None
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the process ids below a process; empty where it is gone or the system can't say."""
+    return _proc_descendants(pid) if HAS_PROC else _psutil_descendants(pid)
+
+
+def near_descendants(pid: int) -> list[int]:
+    """Return the same at a cost that doesn't grow with the machine; one that just starts may be missing."""
+    return _children_descendants(pid) if HAS_CHILDREN else descendants(pid)
+
+
+def proportional(pid: int) -> int | None:
+    """Return resident bytes, shared pages divided by who shares them; None where the kernel can't say.
+
+    It walks the process's page tables, about 2 ms for a training process: don't ask often.
+    """
+    found = re.search(rb"^Pss:\s+(\d+) kB", _contents(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else None
+
+
+def command(pid: int) -> list[str]:
+    """Return the words that a process was started with; none where it is gone or the system can't say."""
+    if HAS_PROC:
+        words = _contents(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
+        return [word for word in words if word]
+    try:
+        return psutil.Process(pid).cmdline() if HAS_PSUTIL else []
+    except psutil.Error:
+        return []
+
+
+def label(words: Sequence[str]) -> str:
+    """Name a command line: the module or script that Python runs, else the program.
+
+    >>> label(["/usr/bin/python3", "-u", "serve/service.py", "--port", "80"]), label(["/bin/redis-server"])
+    ('service.py', 'redis-server')
+    """
+    if not words:
+        return ""
+    # A process that renamed itself has one long word: `ray::Worker.run (idle)`.
+    program = words[0].split()[0].rpartition("/")[2] if words[0].split() else ""
+    name = _of_python(words[1:]) or program if program.startswith("python") else program
+    return "".join(letter for letter in name if letter.isprintable())[:100]
+
+
+def _of_python(words: Sequence[str]) -> str:
+    arguments = iter(words)
+    for word in arguments:
+        if word == "-m":
+            return next(arguments, "")
+        if word == "-c":
+            # What multiprocessing starts has no other name.
+            code = re.match(r"from (multiprocessing\.\w+) import", next(arguments, ""))
+            return code.group(1) if code else "python -c"
+        if word in ("-X", "-W"):
+            next(arguments, "")
+        elif not word.startswith("-"):
+            return word.rpartition("/")[2]
+    return ""
+
+
+def _proc_usage(pid: int) -> Usage | None:
+    # The command before the last bracket may hold spaces and brackets itself.
+    fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if not fields or fields[0] in b"ZX":
+        return None
+    disks = dict(line.split(b": ") for line in _contents(f"/proc/{pid}/io").splitlines())
+    return Usage(
+        cpu=(int(fields[11]) + int(fields[12])) / _TICK,
+        resident=int(fields[21]) * _PAGE,
+        threads=int(fields[17]),
+        born=float(fields[19]),
+        read=int(disks[b"read_bytes"]) if disks else None,
+        written=int(disks[b"write_bytes"]) if disks else None,
+    )
+
+
+def _psutil_usage(pid: int) -> Usage | None:
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return None
+            times, resident = process.cpu_times(), process.memory_info().rss
+            return Usage(times.user + times.system, resident, process.num_threads(), process.create_time())
+    except psutil.Error:
+        return None
+
+
+def _children_descendants(pid: int) -> list[int]:
+    """Ask each thread for its children: no other process of the machine is looked at."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        below = [int(child) for task in _tasks(waiting.pop()) for child in _contents(task).split()]
+        found += below
+        waiting += below
+    return found
+
+
+def _tasks(pid: int) -> Iterator[str]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return
+    yield from (f"/proc/{pid}/task/{thread}/children" for thread in threads)
+
+
+def _proc_descendants(pid: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        fields = _contents(f"/proc/{entry.name}/stat").rpartition(b")")[2].split()
+        if fields:
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _psutil_descendants(pid: int) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)] if HAS_PSUTIL else []
+    except psutil.Error:
+        return []
+
+
+def _contents(path: str) -> bytes:
+    """Return a file's bytes, none where it can't be read; a process may end between any two lines."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        parts = []
+        while part := os.read(file, 65_536):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
