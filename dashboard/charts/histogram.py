@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts import theme, units
+from dashboard.charts import axes, theme, units
 
 HEIGHT = 240
 # p50 stands to the left of its line and the others to the right: near marks don't write over each other.
@@ -37,7 +37,7 @@ def step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, f
     drawn = theme.figure(
         [bars],
         HEIGHT,
-        xaxis={"title": {"text": f"{scaled.unit} per step"}, "type": "log", **_ticks(bounds)},
+        xaxis={"title": {"text": f"{scaled.unit} per step"}, **axes.decades(bounds[0], bounds[-1])},
         yaxis={"title": {"text": "steps"}, "fixedrange": True, "rangemode": "tozero"},
         margin={"l": 8, "r": 12, "t": 24, "b": 8},
     )
@@ -55,16 +55,6 @@ def _used(counts: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray
     if edges[0] <= 0:
         edges[0] = edges[1] / 2
     return counts, edges
-
-
-def _ticks(bounds: np.ndarray) -> dict[str, object]:
-    """1, 2 and 5 of each decade: plotly's own labels of a short logarithmic axis are hard to read."""
-    low, high = np.floor(np.log10(bounds[0])), np.ceil(np.log10(bounds[-1]))
-    places = [digit * 10.0**power for power in np.arange(low, high + 1) for digit in (1, 2, 5)]
-    inside = [place for place in places if bounds[0] <= place <= bounds[-1]]
-    if len(inside) < 2:
-        inside = [float(bounds[0]), float(bounds[-1])]
-    return {"tickvals": inside, "ticktext": [units.number(place, 2) for place in inside], "showgrid": False}
 
 
 def _mark(drawn: go.Figure, name: str, place: float, side: str) -> None:

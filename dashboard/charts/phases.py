@@ -59,6 +59,11 @@ def blocks(phases: Sequence[Phase]) -> list[Block]:
     return laid
 
 
+def hues(phases: Sequence[Phase]) -> dict[str, int]:
+    """The place of each path's colour among the hues, as the flame chart has it; -1 is grey."""
+    return {block.phase.path: block.hue for block in blocks(phases)}
+
+
 def _tree(phases: Sequence[Phase]) -> list[_Node]:
     nodes = {phase.path: _Node(phase) for phase in phases}
     roots: list[_Node] = []

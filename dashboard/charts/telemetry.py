@@ -1,4 +1,5 @@
-"""What the sampler read during one repetition: memory above, utilization below, the window shaded."""
+"""What the sampler read during one repetition: memory, utilization and disk below each other, the measured
+window shaded."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ import plotly.graph_objects as go
 
 from dashboard.charts import theme, units
 
-ROW_HEIGHT = 190
+ROW_HEIGHT = 180
 # Which channels share a drawing, by their unit, in the order of the drawings.
-BYTES, PERCENT = "bytes", "%"
+DRAWN = ("bytes", "%", "bytes/s")
+WORDS = {"cpu": "CPU", "gpu": "GPU", "pss": "PSS", "sm": "SM"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,41 +30,44 @@ class Channel:
 
     @property
     def label(self) -> str:
-        words = self.name.replace("_", " ").replace("cpu", "CPU").replace("gpu", "GPU")
+        words = " ".join(WORDS.get(word, word) for word in self.name.split("_"))
         return words if self.device is None else f"{words} {self.device}"
 
 
 def telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> go.Figure | None:
-    """None where no channel is memory or utilization; those of other units stay in the table."""
-    rows = [[channel for channel in channels if channel.unit == unit] for unit in (BYTES, PERCENT)]
+    """None where no channel is memory, utilization or disk; those of other units stay in the table."""
+    rows = [[channel for channel in channels if channel.unit == unit] for unit in DRAWN]
     rows = [row for row in rows if row]
     if not rows:
         return None
+    scales = [units.scale(row[0].unit, max(_largest(channel) for channel in row)) for row in rows]
     traces = [
-        _line(channel, number, order) for number, row in enumerate(rows) for order, channel in enumerate(row)
+        _line(channel, number, order, scales[number])
+        for number, row in enumerate(rows)
+        for order, channel in enumerate(row)
     ]
     drawn = theme.figure(traces, ROW_HEIGHT * len(rows) + 70, showlegend=True, hovermode="x unified")
-    for number, row in enumerate(rows):
-        _axes(drawn, row, number, len(rows))
+    for number in range(len(rows)):
+        _axes(drawn, scales[number].unit, number, len(rows))
     if window:
         _shade(drawn, window)
     return drawn
 
 
-def _line(channel: Channel, row: int, order: int) -> go.Scatter:
+def _line(channel: Channel, row: int, order: int, scaled: units.Scale) -> go.Scatter:
     readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
     times = channel.start + channel.interval * np.arange(len(readings))
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
     return go.Scatter(
         x=times.astype(np.float32),
-        y=(readings / _size(channel)).astype(np.float32),
+        y=(readings / scaled.size).astype(np.float32),
         name=channel.label,
         mode="lines",
         line={"width": 1.6, "color": hue, "dash": ("solid", "dash", "dot")[order % 3]},
         xaxis="x",
         yaxis=_axis("y", row),
         connectgaps=False,
-        hovertemplate="%{y:.4~g} " + units.scale(channel.unit, _largest(channel)).unit,
+        hovertemplate="%{y:.4~g} " + scaled.unit,
     )
 
 
@@ -70,16 +75,10 @@ def _largest(channel: Channel) -> float:
     return max((value for value in channel.values if value is not None), default=0.0)
 
 
-def _size(channel: Channel) -> float:
-    # All memory in one size, so that channels of one drawing can share its axis.
-    return 1e6 if channel.unit == BYTES else 1.0
-
-
-def _axes(drawn: go.Figure, row: list[Channel], number: int, rows: int) -> None:
+def _axes(drawn: go.Figure, unit: str, number: int, rows: int) -> None:
     gap = 0.12 if rows > 1 else 0.0
     height = (1 - gap * (rows - 1)) / rows
     top = 1 - number * (height + gap)
-    unit = "MB" if row[0].unit == BYTES else "%"
     drawn.update_layout(
         {
             _axis("yaxis", number): {

@@ -8,7 +8,9 @@ MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
 DIGITS = 3
 
-_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+# A size serves from itself on; minutes and hours a little later, since `74.2 s` reads better than `1.24 min`.
+_SECONDS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_LATER = {"min": 120.0, "h": 7200.0}
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 _COUNTS = ((1e9, "G"), (1e6, "M"), (1.0, ""))
 _SECOND_NAMES = {"s", "seconds"}
@@ -41,7 +43,7 @@ def _fitting(sizes: tuple[tuple[float, str], ...], largest: float) -> tuple[floa
     reach = abs(largest)
     if reach == 0:
         return next((size, name) for size, name in sizes if size == 1.0)
-    return next(((size, name) for size, name in sizes if reach >= size), sizes[-1])
+    return next(((size, name) for size, name in sizes if reach >= _LATER.get(name, size)), sizes[-1])
 
 
 def number(value: float, digits: int = DIGITS) -> str:
@@ -60,6 +62,12 @@ def number(value: float, digits: int = DIGITS) -> str:
     else:
         text = f"{size:.{digits - 1}g}"
     return MINUS + text if value < 0 and text != "0" else text
+
+
+def fixed(value: float, decimals: int) -> str:
+    """So many decimals whatever the size, for numbers that stand below each other: `1.90`, `1.00`."""
+    text = f"{abs(value):,.{decimals}f}"
+    return MINUS + text if value < 0 and float(text.replace(",", "")) else text
 
 
 def quantity(value: float | None, unit: str) -> str:

@@ -13,6 +13,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import runs as states
 from dashboard.models import Run, RunLog
+from dashboard.pages import run_metrics, run_profile, run_scaling
 from dashboard.pages import run_parts as parts
 from dashboard.pages.paging import whole_number
 from dashboard.querysets import runs as read
@@ -20,6 +21,8 @@ from dashboard.querysets import series
 
 # Whoever may request runs may cancel them.
 PERMISSION = "dashboard.add_trigger"
+# The warning whose sentence the page's own table of limits says better.
+SAID_BY_LIMITS = "limit_crossed"
 
 
 @require_safe
@@ -33,16 +36,44 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _measured(request: HttpRequest, found: Run, document: parts.Json) -> dict[str, Any]:
+    points = list(series.of_run(found.pk))
+    measured = run_metrics.metric_parts(document, points, series.before(found, points))
+    links = measured["exponent_series"]
     return {
+        **measured,
         **parts.phase_parts(document),
         **parts.repetition_parts(found, document, whole_number(request, "repetition", 0, 10_000)),
-        **parts.metric_parts(document, list(series.of_run(found.pk))),
-        **parts.profile_parts(document),
+        **parts.process_parts(document),
+        **run_scaling.scaling_parts(document, links),
+        **run_scaling.job_parts(document),
+        **run_scaling.limit_parts(document, links),
+        **run_profile.profile_parts(document),
+        **_frames(request, document),
         **parts.environment_parts(document),
-        "warnings": document.get("warnings") or [],
+        "warnings": [row for row in document.get("warnings") or [] if row["code"] != SAID_BY_LIMITS],
         "protocol": document.get("protocol") or {},
         "harness": document.get("harness") or {},
     }
+
+
+def _frames(request: HttpRequest, document: parts.Json) -> dict[str, Any]:
+    number = whole_number(request, "frame", 0, 10_000_000)
+    query = request.GET.copy()
+    query.pop("frame", None)
+    link = f"?{query.urlencode()}&frame=" if query else "?frame="
+    by_calls = request.GET.get("width") == "calls"
+    return {"frame_link": link, **run_profile.frame_parts(document, number, by_calls)}
+
+
+@require_safe
+def run_frames(request: HttpRequest, pk: int) -> HttpResponse:
+    """The drawing of a profile's stacks alone, below another frame; the address becomes the page's."""
+    found = get_object_or_404(Run, pk=pk)
+    document = read.document(found)
+    context = {"run": found, "zoomed": True, **(_frames(request, document) if document else {})}
+    answer = render(request, "fragments/run_frames.html", context)
+    answer["HX-Push-Url"] = f"{found.get_absolute_url()}?{request.GET.urlencode()}"
+    return answer
 
 
 @require_safe

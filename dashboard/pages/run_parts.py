@@ -4,35 +4,37 @@ or by the machine it ran on: it is shown, never trusted."""
 from __future__ import annotations
 
 import shlex
+from statistics import median
 from typing import Any
 
 from dashboard.charts import histogram, phases, telemetry, theme
-from dashboard.models import Point, Run, Telemetry
+from dashboard.models import Run, Telemetry
 from dashboard.pages import words
 from dashboard.querysets import runs as read
 
-MOST_FUNCTIONS = 30
-MOST_OPERATIONS = 30
-# In the metrics table: what is said elsewhere on the page, phase by phase, is left out.
-WHOLE = None
+MAIN = "main"
 
 Json = dict[str, Any]
 
 
 def phase_of(row: Json) -> phases.Phase:
-    return phases.Phase(
-        row["path"], row["total"], row["self"], row["share"] or 0.0, row.get("thread") or "main"
-    )
+    return phases.Phase(row["path"], row["total"], row["self"], row["share"] or 0.0, _thread(row))
+
+
+def _thread(row: Json) -> str:
+    return row.get("thread") or MAIN
 
 
 def phase_parts(document: Json) -> Json:
-    """The flame chart of the main thread, and the rows of all threads by their total time."""
+    """The flame chart and rows of the main thread, whose phases sum to the step, and those of the others."""
     rows = sorted(document.get("phases") or [], key=lambda row: -row["total"])
-    main = [phase_of(row) for row in rows if (row.get("thread") or "main") == "main"]
+    main = [row for row in rows if _thread(row) == MAIN]
+    others = [row for row in rows if _thread(row) != MAIN]
     return {
-        "phase_rows": rows,
-        "flame": theme.dump(phases.flame(main)) if main else "",
-        "threads": len({row.get("thread") for row in rows}) > 1,
+        "phase_rows": [row for row in main if row["path"] != phases.UNATTRIBUTED],
+        "unattributed": next((row for row in main if row["path"] == phases.UNATTRIBUTED), None),
+        "flame": theme.dump(phases.flame([phase_of(row) for row in main])) if main else "",
+        "other_threads": sorted(others, key=_thread),
         "device_times": any(row.get("device_total") is not None for row in rows),
     }
 
@@ -71,56 +73,27 @@ def _histogram(repetition: Json) -> str:
     return theme.dump(histogram.step_times(counted["edges"], counted["counts"], marks))
 
 
-def metric_parts(document: Json, points: list[Point]) -> Json:
-    """The metrics of the whole step, headlines first, each with its series; counters apart, with theirs."""
-    links = {(point.series.metric.name, point.series.phase): point.series_id for point in points}
-    rows: list[Json] = [
-        {
-            **metric,
-            "label": words.metric_name(metric["name"], metric["phase"] or ""),
-            "series": links.get((metric["name"], metric["phase"] or "")),
-        }
-        for metric in document.get("metrics") or []
-    ]
-    whole = [row for row in rows if row["phase"] is WHOLE]
+def process_parts(document: Json) -> Json:
+    """The processes of the measured tree by label: medians over the repetitions, the largest first."""
+    found = document.get("processes") or []
+    labels = {row["name"] for row in found}
+    rows = [_process(name, [row for row in found if row["name"] == name]) for name in labels]
+    largest = max((row["peak_memory"] or 0.0 for row in rows), default=0.0)
+    for row in rows:
+        row["of_largest"] = (row["peak_memory"] or 0.0) / largest if largest else 0.0
+    return {"processes": sorted(rows, key=lambda row: (-(row["peak_memory"] or 0.0), row["name"]))}
+
+
+def _process(name: str, rows: list[Json]) -> Json:
+    def middle(member: str) -> float | None:
+        values = [row[member] for row in rows if row[member] is not None]
+        return median(values) if values else None
+
     return {
-        "metrics": sorted(
-            (row for row in whole if row["kind"] != "counter"),
-            key=lambda row: (not row.get("headline"), words.metric_place(row["name"])),
-        ),
-        "counters": [row for row in whole if row["kind"] == "counter"],
-        "phase_counters": _by_phase(rows),
-        "phase_memory": sorted(
-            (row for row in rows if row["name"] == "phase_memory"), key=lambda row: -row["value"]
-        ),
-        "phase_series": {
-            phase: series for (name, phase), series in links.items() if name == "phase_self_time"
-        },
-    }
-
-
-def _by_phase(rows: list[Json]) -> Json:
-    """Counters of phases as a table: a column per counter that is not zero everywhere."""
-    found = [row for row in rows if row["phase"] is not WHOLE and row["kind"] == "counter"]
-    names = sorted({row["name"] for row in found if row["value"]})
-    values = {(row["phase"], row["name"]): row for row in found}
-    paths = sorted({row["phase"] for row in found})
-    return {
-        "columns": [words.metric_name(name) for name in names],
-        "rows": [(path, [values.get((path, name)) for name in names]) for path in paths],
-    }
-
-
-def profile_parts(document: Json) -> Json:
-    profile = document.get("profile") or {}
-    functions = sorted(profile.get("functions") or [], key=lambda row: -row["self"])
-    operations = sorted(profile.get("operations") or [], key=lambda row: -row["count"])
-    return {
-        "functions": functions[:MOST_FUNCTIONS],
-        "more_functions": max(0, len(functions) - MOST_FUNCTIONS),
-        "rest": profile.get("rest"),
-        "operations": operations[:MOST_OPERATIONS],
-        "profile_steps": profile.get("steps"),
+        "name": name,
+        "count": max(row["count"] for row in rows),
+        "peak_memory": middle("peak_memory"),
+        "cpu_utilization": middle("cpu_utilization"),
     }
 
 

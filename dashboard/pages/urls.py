@@ -13,6 +13,7 @@ urlpatterns = [
     path("series/<int:pk>/", series.series, name="series"),
     path("runs/<int:pk>/", run.run, name="run"),
     path("runs/<int:pk>/status/", run.run_status, name="run-status"),
+    path("runs/<int:pk>/frames/", run.run_frames, name="run-frames"),
     path("runs/<int:pk>/log/", run.run_log, name="run-log"),
     path("runs/<int:pk>/cancel/", run.cancel, name="run-cancel"),
     path("regressions/", regressions.regressions, name="regressions"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
+from paceline.metrics import describe
+
 from dashboard.alerts.sentences import behaviour
 from dashboard.charts import units
 from dashboard.models import Change, Delivery, Project, Regression, Run, Series, Trigger
@@ -19,8 +21,17 @@ _NAMES = {
     "cpu_utilization": "CPU utilization",
     "gpu_utilization": "GPU utilization",
     "host_device_copies": "Host-device copies",
+    "peak_memory_pss": "Peak memory, shared pages once",
+    "scaling_exponent_step_time": "Scaling exponent of the time per step",
+    "scaling_exponent_steps": "Scaling exponent of the number of steps",
+    "gc": "Garbage collection",
 }
-_IN_PHASE = {"phase_time": "Time", "phase_self_time": "Own time", "phase_memory": "Memory growth"}
+_IN_PHASE = {
+    "phase_time": "Time",
+    "phase_self_time": "Own time",
+    "phase_device_time": "Device time",
+    "phase_memory": "Memory growth",
+}
 
 
 def metric_name(metric: str, phase: str = "") -> str:
@@ -44,6 +55,27 @@ def metric_place(metric: str, phase: str = "") -> tuple[int, str, str]:
     """Sorts metrics as people ask for them: how fast, how large, the rest by name."""
     known = metric in METRIC_ORDER and not phase
     return METRIC_ORDER.index(metric) if known else len(METRIC_ORDER), metric, phase
+
+
+def unit_of(metric: str) -> str:
+    known = describe(metric)
+    return known.unit if known else "1"
+
+
+def meaning(metric: str) -> str:
+    """What the metric is, in a sentence; empty for a name that the table doesn't have."""
+    known = describe(metric)
+    return known.description if known else ""
+
+
+def bound(minimum: float | None, maximum: float | None, unit: str) -> str:
+    """`at least 80 %`, `at most 10 ms`, or both: how a limit is said everywhere."""
+    said = [
+        f"at {word} {units.quantity(value, unit)}"
+        for word, value in (("least", minimum), ("most", maximum))
+        if value is not None
+    ]
+    return " and ".join(said)
 
 
 def series_name(series: Series) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from django.db.models import F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from dashboard.models import Case, Change, Point, Project, Series, SeriesLatest
+from dashboard.models import Case, Change, Metric, Point, Project, Run, Series, SeriesLatest
 
 # What a project's line on the overview shows of each case.
 GLANCE_METRIC = "throughput"
@@ -79,3 +80,34 @@ def glances(projects: Iterable[Project]) -> QuerySet[SeriesLatest]:
 def of_run(run: int) -> QuerySet[Point]:
     """The points that a run left, with their series: what its metrics table links to."""
     return Point.objects.filter(run=run).select_related("series__metric")
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The run before another one of the same case, and what it counted: value by series."""
+
+    run: Run
+    values: dict[int, float]
+
+
+def before(run: Run, points: list[Point]) -> Before | None:
+    """What the same case measured at the commit before `run`'s on its branch; None where nothing did.
+
+    Found through one series of the run, whose points are read by position: no history is walked.
+    """
+    if not points:
+        return None
+    known = next((point for point in points if point.series.metric.name == GLANCE_METRIC), points[0])
+    found = (
+        Point.objects.filter(
+            series=known.series_id, position__lt=known.position, run__commit__branch=run.commit.branch
+        )
+        .select_related("run__commit")
+        .only("series", "position", "run__commit__hash", "run__commit__subject")
+        .order_by("-position", "-run_id")
+        .first()
+    )
+    if found is None:
+        return None
+    counted = Point.objects.filter(run=found.run_id, series__metric__kind=Metric.Kind.COUNTER)
+    return Before(found.run, dict(counted.values_list("series_id", "value")))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 from dashboard.models import Case
@@ -39,6 +41,14 @@ COUNTERS = {
 REPETITIONS = 5
 # Of the steps, as multiples of the step time.
 SPREAD = {"mean": 1.05, "p50": 1.0, "p90": 1.3, "p99": 1.9}
+
+
+COMPLETE = Path(__file__).parent.parent / "golden" / "paceline.document-1-complete.json"
+
+
+def complete(**changes: Any) -> dict[str, Any]:
+    """A document that has every part that a document may have; `changes` replace its members."""
+    return {**json.loads(COMPLETE.read_bytes()), **changes}
 
 
 def document_of(case: Case, step_time: float, noise: random.Random) -> dict[str, Any]:

@@ -1,0 +1,83 @@
+"""A run's profile: where the time of a step goes, function by function and as stacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.charts import frames, phases
+
+MOST_FUNCTIONS = 30
+MOST_OPERATIONS = 30
+MOST_COSTS = 20
+# Of the frames above the shown one; the whole is always named.
+MOST_ABOVE = 3
+
+Json = dict[str, Any]
+
+
+def profile_parts(document: Json) -> Json:
+    profile = document.get("profile") or {}
+    functions = sorted(profile.get("functions") or [], key=lambda row: -row["self"])
+    operations = sorted(
+        profile.get("operations") or [], key=lambda row: (-(row.get("seconds") or 0.0), -row["count"])
+    )
+    for row in operations:
+        seconds = row.setdefault("seconds", None)
+        row["each"] = seconds / row["count"] if seconds is not None and row["count"] else None
+    return {
+        "functions": functions[:MOST_FUNCTIONS],
+        "more_functions": max(0, len(functions) - MOST_FUNCTIONS),
+        "rest": profile.get("rest"),
+        "operations": operations[:MOST_OPERATIONS],
+        "more_operations": max(0, len(operations) - MOST_OPERATIONS),
+        "operation_times": any(row["seconds"] is not None for row in operations),
+        "profile_steps": profile.get("steps"),
+    }
+
+
+def frame_parts(document: Json, number: int, by_calls: bool) -> Json:
+    """The icicle of the profile's stacks below frame `number`; empty where the document has no stacks."""
+    stacks = (document.get("profile") or {}).get("stacks") or []
+    if not stacks:
+        return {}
+    hues = _hues(document)
+    whole = frames.tree(
+        frames.Stack(row["stack"], row["self"], row["calls"], _hue(row["phase"], hues)) for row in stacks
+    )
+    by_calls = by_calls or not whole.total
+    shown = frames.find(whole, number)
+    drawn = frames.icicle(shown, whole, by_calls)
+    way = shown.way()
+    found = {block.frame.hue for block in drawn.blocks}
+    return {
+        "icicle": drawn,
+        "frame": shown,
+        "whole": whole,
+        "above": way[:1] + way[1:][-MOST_ABOVE:],
+        "above_cut": len(way) > MOST_ABOVE + 1,
+        "by_calls": by_calls,
+        "costs": frames.costs(shown)[:MOST_COSTS],
+        "frame_hues": sorted(
+            (hue, path)
+            for path, hue in hues.items()
+            if hue >= 0 and hue in found and path == _outermost(path, hues)
+        ),
+    }
+
+
+def _hues(document: Json) -> dict[str, int]:
+    rows = [row for row in document.get("phases") or [] if (row.get("thread") or "main") == "main"]
+    return phases.hues(
+        [phases.Phase(row["path"], row["total"], row["self"], row["share"] or 0.0) for row in rows]
+    )
+
+
+def _hue(path: str | None, hues: dict[str, int]) -> int:
+    parts = (path or "").split("/")
+    ways = ("/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
+    return next((hues[way] for way in ways if way in hues), frames.GREY)
+
+
+def _outermost(path: str, hues: dict[str, int]) -> str:
+    parts = path.split("/")
+    return next(way for depth in range(1, len(parts) + 1) if (way := "/".join(parts[:depth])) in hues)

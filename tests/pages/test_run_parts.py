@@ -1,0 +1,158 @@
+"""What a run's page shows of a document that holds everything, and of one that is older."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard.models import Run
+from tests.pages import builders
+from tests.pages.documents import complete
+from tests.pages.test_series import figure
+
+pytestmark = pytest.mark.django_db
+
+STACKS = [
+    {"stack": ["train.py:1 <module>", "learn agent.py:90"], "phase": "learn", "calls": 2.0, "self": 3e-4},
+    {"stack": ["train.py:1 <module>", "act agent.py:41"], "phase": "rollout", "calls": 1.0, "self": 1e-4},
+]
+
+
+def measured(**changes: Any) -> Run:
+    found = builders.project()
+    return builders.measured(
+        builders.commits(found, 1)[0], builders.case(found), 0.001, body=complete(**changes)
+    )
+
+
+def page(client: Client, run: Run, query: str = "") -> str:
+    answer = client.get(f"/runs/{run.pk}/{query}")
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def with_stacks() -> dict[str, Any]:
+    return {**complete()["profile"], "stacks": STACKS}
+
+
+def test_a_crossed_limit_is_told_in_words_once(client: Client) -> None:
+    shown = page(client, measured())
+    assert "1 limit crossed" in shown
+    assert "Step time was 1.33 ms</strong>, and must be at most 666 µs" in shown
+    for state in ("crossed", "kept", "not measured"):
+        assert f'-measured">{state}<' in shown or f'limit-{state}">{state}<' in shown
+    assert "Step_time is over its limit" not in shown
+
+
+def test_the_full_job_is_projected_with_its_interval(client: Client) -> None:
+    shown = page(client, measured())
+    assert "50,000 episodes" in shown
+    assert "7.40 h" in shown
+    assert "[7, 7.83] h" in shown
+    assert "projected from the fit of its scaling" in shown
+
+
+def test_scaling_is_a_straight_line_beside_proportion(client: Client) -> None:
+    run = measured()
+    drawn = figure(client, f"/runs/{run.pk}/", "scaling")
+    assert drawn["layout"]["xaxis"]["type"] == drawn["layout"]["yaxis"]["type"] == "log"
+    assert {"in proportion", "fit: 1.90", "measured", "learn"} <= {trace["name"] for trace in drawn["data"]}
+    assert "level" in {trace["name"] for trace in figure(client, f"/runs/{run.pk}/", "scaling-step")["data"]}
+
+
+def test_exponents_say_what_they_mean_and_link_to_their_series(client: Client) -> None:
+    run = measured()
+    series = builders.headline(run.case, "scaling_exponent")
+    shown = page(client, run)
+    assert f'<a href="/series/{series.pk}/">Whole loop</a>' in shown
+    assert "[1.88, 1.92]" in shown
+    assert "3.73 \N{MULTIPLICATION SIGN}" in shown
+    assert "faster than in proportion" in shown
+
+
+def test_a_service_beside_the_trainer_is_seen_apart(client: Client) -> None:
+    shown = page(client, measured())
+    assert "<code>service.py</code>" in shown
+    assert "60 MB" in shown
+    assert "98 % of a core" in shown
+
+
+def test_counters_stand_beside_those_of_the_run_before(client: Client) -> None:
+    found = builders.project()
+    line, case = builders.commits(found, 2), builders.case(found)
+    first = builders.measured(line[0], case, 0.001, body=complete())
+    body = complete()
+    for row in body["metrics"]:
+        row["value"] *= 1.25 if row["name"] == "function_calls" else 1
+    shown = page(client, builders.measured(line[1], case, 0.001, body=body))
+    assert f'beside <a href="/runs/{first.pk}/">run {first.pk}</a>' in shown
+    assert "more: +25 %" in shown
+    assert "no earlier run" in page(client, first)
+
+
+def test_another_branch_is_no_run_before(client: Client) -> None:
+    found = builders.project()
+    line, case = builders.commits(found, 2), builders.case(found)
+    line[0].branch = "try"
+    line[0].save()
+    builders.measured(line[0], case, 0.001, body=complete())
+    assert "no earlier run" in page(client, builders.measured(line[1], case, 0.001, body=complete()))
+
+
+def test_tensor_operations_have_times_where_they_were_measured(client: Client) -> None:
+    operations = [{"name": "aten::mm", "count": 4.0, "seconds": 2e-5}, {"name": "aten::add", "count": 9.0}]
+    shown = page(client, measured(profile={**complete()["profile"], "operations": operations}))
+    assert '<code>aten::mm</code></td><td class="num" data-label="Per step">4 ' in shown
+    assert 'data-label="Each">5.00 µs' in shown
+
+
+def test_tensor_operations_without_times_have_no_such_column(client: Client) -> None:
+    operations = page(client, measured()).partition("Tensor operations</h3>")[2]
+    assert 'data-label="Per step"' in operations
+    assert "Time per step" not in operations
+
+
+def test_threads_beside_the_main_one_are_told_apart(client: Client) -> None:
+    phases = complete()["phases"]
+    aside = {**copy.deepcopy(phases[0]), "path": "prefetch", "thread": "loader-1"}
+    run = measured(phases=[*phases, aside])
+    main, _, other = page(client, run).partition("Other threads</h3>")
+    assert "prefetch" in other
+    assert "<code>prefetch</code>" not in main
+    (bars,) = figure(client, f"/runs/{run.pk}/", "flame")["data"]
+    assert not any("prefetch" in text for text in bars["text"])
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(7.7e-5, True), (None, False)])
+def test_device_times_stand_beside_the_hosts(client: Client, seconds: float | None, shown: bool) -> None:
+    phases = complete()["phases"]
+    phases[0]["device_total"] = seconds
+    assert ('data-label="On the device">77 µs' in page(client, measured(phases=phases))) == shown
+
+
+def test_stacks_are_an_icicle_whose_frames_lead_into_themselves(client: Client) -> None:
+    run = measured(profile=with_stacks())
+    shown = page(client, run)
+    assert 'width="75.0%"' in shown
+    assert 'href="?frame=2#frames"' in shown
+    inside = page(client, run, "?frame=2")
+    assert "Functions in this part" in inside
+    assert "act agent.py:41" not in inside.partition('class="icicle"')[2].partition("</svg> <p")[0]
+
+
+def test_frames_alone_are_a_part_of_the_page(client: Client) -> None:
+    run = measured(profile=with_stacks())
+    answer = client.get(f"/runs/{run.pk}/frames/?width=calls&frame=2")
+    assert "<html" not in answer.content.decode()
+    assert answer["HX-Push-Url"] == f"/runs/{run.pk}/?width=calls&frame=2"
+
+
+@pytest.mark.parametrize("missing", ["processes", "scaling", "limits", "job"])
+def test_an_older_document_lacks_the_additions(client: Client, missing: str) -> None:
+    body = complete()
+    del body[missing]
+    found = builders.project()
+    page(client, builders.measured(builders.commits(found, 1)[0], builders.case(found), 0.001, body=body))
