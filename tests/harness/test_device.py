@@ -1,5 +1,6 @@
 """The CUDA side against a fake of torch's events; what only a device can show is not claimed here."""
 
+import contextlib
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,8 @@ class Cuda:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.waits = 0
+        self.waits = self.made = self.device = 0
+        self.capturing = False
 
     def is_available(self) -> bool:
         return True
@@ -22,7 +24,12 @@ class Cuda:
     def is_initialized(self) -> bool:
         return True
 
+    def is_current_stream_capturing(self) -> bool:
+        return self.capturing
+
     def synchronize(self) -> None:
+        if self.capturing:
+            raise RuntimeError("operation not permitted when stream is capturing")
         self.waits += 1
 
     def max_memory_allocated(self) -> int:
@@ -31,21 +38,37 @@ class Cuda:
     def max_memory_reserved(self) -> int:
         return 2000
 
-    def Event(self, enable_timing: bool) -> Any:  # noqa: N802  # torch's name
-        assert enable_timing
-        return Event(self)
+    def Event(self, enable_timing: bool = False) -> Any:  # noqa: N802  # torch's name
+        self.made += 1
+        return Event(self, enable_timing)
 
 
 class Event:
-    def __init__(self, cuda: Cuda) -> None:
+    """Belongs to the device of its first record; times are read once the device was waited for."""
+
+    def __init__(self, cuda: Cuda, timing: bool) -> None:
         self.cuda = cuda
-        self.at = 0.0
+        self.timing = timing
+        self.at: float | None = None
+        self.device = -1
+        self.waits = 0
+        self.captured = False
 
     def record(self) -> None:
+        if self.device not in (-1, self.cuda.device):
+            raise RuntimeError("Event device does not match recording stream's device")
         self.cuda.now += 1.0
-        self.at = self.cuda.now
+        self.at, self.device, self.waits = self.cuda.now, self.cuda.device, self.cuda.waits
+        self.captured = self.cuda.capturing
 
     def elapsed_time(self, end: "Event") -> float:
+        """Return milliseconds."""
+        if not (self.timing and end.timing) or self.at is None or end.at is None:
+            raise ValueError("both events must be recorded, with timing")
+        if self.captured or end.captured or self.device != end.device:
+            raise RuntimeError("invalid resource handle")
+        if self.cuda.waits in (self.waits, end.waits):
+            raise RuntimeError("device not ready")
         return end.at - self.at
 
 
@@ -66,11 +89,14 @@ def loop(steps: int) -> tuple[Timing, list[int]]:
     return found, waits
 
 
+def device_times(found: Timing) -> dict[str, float | None]:
+    return {row["path"]: row["device_total"] for row in found.result()["phases"]}
+
+
 def test_phases_have_device_time_per_step(cuda: Cuda) -> None:
     found, _ = loop(5)
-    rows = {row["path"]: row["device_total"] for row in found.result()["phases"]}
     # Each step records four events, a millisecond apart.
-    assert rows == {
+    assert device_times(found) == {
         "learn": pytest.approx(0.003),
         "learn/backward": pytest.approx(0.001),
         "(unattributed)": None,
@@ -84,10 +110,81 @@ def test_no_step_waits_for_the_device(cuda: Cuda) -> None:
     assert cuda.waits == 2
 
 
+def test_events_are_made_before_the_window(cuda: Cuda) -> None:
+    found = Timing(2, 50, lambda _: None)
+    made = []
+    for _ in found.steps(range(10**6)):
+        with found.phase("learn"), found.phase("backward"):
+            pass
+        made.append(cuda.made)
+    assert set(made[2:]) == {4 * 50}
+
+
 def test_long_windows_record_a_bounded_number_of_events(cuda: Cuda) -> None:
     found, _ = loop(1000)
     assert found.device._sampled == device.SAMPLED_STEPS
-    assert len(found.device._pairs["learn"]) == device.SAMPLED_STEPS
+    assert cuda.made == 4 * device.SAMPLED_STEPS
+
+
+def test_a_flood_of_phases_stays_bounded(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "EVENTS_LIMIT", 20)
+    monkeypatch.setattr(device, "EVENTS_PER_STEP", 10)
+    found = Timing(1, 20, lambda _: None)
+    for number in found.steps(range(100)):
+        for _ in range(100 if number == 4 else 3):
+            with found.phase("learn"):
+                pass
+    # Whole steps were kept up to the limit, the one of the flood was not.
+    assert (found.device._sampled, device_times(found)["learn"]) == (4, pytest.approx(0.003))
+
+
+def test_nothing_is_recorded_while_a_graph_is_captured(cuda: Cuda) -> None:
+    found = Timing(0, 4, lambda _: None)
+    for number in found.steps(range(9)):
+        cuda.capturing = number == 1
+        with found.phase("capture"):
+            pass
+        with found.phase("begun before"):
+            cuda.capturing = number == 2
+        cuda.capturing = False
+    times = device_times(found)
+    assert times["capture"] == pytest.approx(0.003 / 4)
+    assert times["begun before"] == pytest.approx(0.002 / 4)
+
+
+def test_a_change_of_device_breaks_nothing(cuda: Cuda) -> None:
+    found = Timing(1, 4, lambda _: None)
+    for _ in found.steps(range(9)):
+        with found.phase("other"):
+            cuda.device = 1
+        with found.phase("first"):
+            cuda.device = 0
+        with found.phase("learn"):
+            pass
+    assert device_times(found)["learn"] == pytest.approx(0.001)
+
+
+def test_a_device_that_is_used_from_the_second_step_on_is_timed(
+    cuda: Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "is_initialized", lambda: False)
+    found = Timing(3, 4, lambda _: None)
+    for number in found.steps(range(9)):
+        with found.phase("learn"):
+            if number == 1:
+                monkeypatch.setattr(cuda, "is_initialized", lambda: True)
+    assert device_times(found)["learn"] == pytest.approx(0.001)
+
+
+def test_a_phase_that_is_open_where_the_window_ends_is_left_out(cuda: Cuda) -> None:
+    found = Timing(1, 3, lambda _: None)
+    with contextlib.ExitStack() as later:
+        for number in found.steps(range(9)):
+            with found.phase("learn"):
+                pass
+            if number == 3:
+                later.enter_context(found.phase("late"))
+    assert "late" not in device_times(found)
 
 
 def test_device_memory_is_reported(cuda: Cuda) -> None:

@@ -7,6 +7,7 @@ for batch in paceline.steps(loader):
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 __version__ = "0.1.0"
-__all__ = ["count", "gauge", "phase", "quality", "steps"]
+__all__ = ["count", "gauge", "lap", "phase", "quality", "steps"]
 
 _Item = TypeVar("_Item")
 
@@ -43,6 +44,17 @@ def phase(name: str) -> AbstractContextManager[None]:
     if _recorder is None:
         return _nothing
     return _recorder.phase(name)
+
+
+def lap(name: str) -> None:
+    """Mark the end of a span: what ran since the last lap mark belongs to phase `name`.
+
+    The first lap of a step begins with the step, the first one inside a phase with that phase, and a phase
+    between two laps is part of neither. It costs a third of a phase, for steps of 100 microseconds; only
+    the thread that takes the steps makes laps, and only inside its loop.
+    """
+    if _recorder is not None:
+        _recorder.lap(name)
 
 
 def steps(iterable: Iterable[_Item]) -> Iterable[_Item]:
@@ -74,5 +86,19 @@ def activate(recorder: Recorder) -> None:
     """Let a recorder take the marks from now on. For the measured process, before the script runs."""
     global _recorder
     _recorder = recorder
-    # Spares every phase the test above and one call.
-    globals()["phase"] = recorder.phase
+    # Spares every mark the test above and one call.
+    globals().update(phase=recorder.phase, lap=recorder.lap)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget)
+
+
+_marks_of_nothing = {"phase": phase, "lap": lap}
+
+
+def _forget() -> None:
+    """Measure nothing in a process that the measured one forked."""
+    global _recorder
+    if _recorder is not None:
+        _recorder.forget()
+        _recorder = None
+        globals().update(_marks_of_nothing)

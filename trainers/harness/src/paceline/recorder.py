@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
@@ -12,7 +12,11 @@ _Item = TypeVar("_Item")
 class Recorder(Protocol):
     """Takes the marks of the measured code; see the functions of the package for their meaning."""
 
-    def phase(self, name: str) -> AbstractContextManager[None]: ...
+    @property
+    def phase(self) -> Callable[[str], AbstractContextManager[None]]: ...
+
+    @property
+    def lap(self) -> Callable[[str], None]: ...
 
     def steps(self, iterable: Iterable[_Item]) -> Iterable[_Item]: ...
 
@@ -21,3 +25,5 @@ class Recorder(Protocol):
     def gauge(self, name: str, value: float) -> None: ...
 
     def quality(self, name: str, value: float) -> None: ...
+
+    def forget(self) -> None: ...

@@ -6,16 +6,16 @@ after it. All arrays are made before the window, so that measuring adds nothing 
 
 from __future__ import annotations
 
-import gc
 import math
 from array import array
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, TypeVar
 
 from .. import statistics
 from ..document import UNATTRIBUTED
-from . import device, memory, processor
+from . import collector, device, memory, processor
 from .marks import Marks, Node, StepLoop, ThreadState
 
 SERIES_LIMIT = 20_000
@@ -44,22 +44,57 @@ class Timing(Marks[TimedNode]):
     def __init__(self, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
         super().__init__(TimedNode)
         self._series_length = min(steps, SERIES_LIMIT)
-        self.loop = _TimedLoop(self, warmup_steps, steps, report)
         self.device = device.Events()
+        self.loop = _TimedLoop(self, warmup_steps, steps, report)
 
     def steps(self, iterable: Iterable[_Item]) -> Iterable[_Item]:
         """Iterate until the window is complete."""
         return self.loop.iterate(iterable)
 
     def use_device(self) -> None:
-        """Time phases on the device too, from the next phase on, if the code uses one."""
+        """Time the main thread's phases on the device too, if the code uses one by now."""
         if self.device.start(self.loop.steps):
-            self._node_class = device.timed(TimedNode, self.device)
+            for node in self.nodes(self.main):
+                if node not in self.main.open_nodes():
+                    self._bind(node)
 
     def prepare(self, node: TimedNode) -> None:
         """Give a node of the main thread room for its series; only that thread is cut at step borders."""
-        if node.state is self.main and not node.series:
-            node.series = array("d", bytes(8 * self._series_length))
+        if node.state is self.main:
+            if not node.series:
+                node.series = array("d", bytes(8 * self._series_length))
+            if self.device.every:
+                device.watch(node, self.device)
+
+    def _lap_mark(self) -> Callable[[str], None]:
+        # A lap is only noted, and billed when its phase or its step ends. Atomic, and the note of no one in
+        # the threads that don't take the steps: looking that up costs a third of asking for the thread.
+        self.laps: list[Any] = []
+        self._note: ContextVar[Callable[[Any], object]] = ContextVar("paceline.laps", default=len)
+        note = self._note
+
+        def lap(name: str) -> None:
+            note.get()((name, perf_counter()))
+
+        return lap
+
+    def take_laps(self, taken: bool) -> None:
+        """Take this thread's lap marks from now on, or no longer."""
+        self._note.set(self.laps.extend if taken else len)
+
+    def flush(self) -> None:
+        """Bill the laps that were noted since the last border of a phase or step."""
+        state, laps = self.main, self.laps
+        if not laps:
+            return
+        # Phases that took no account of laps yet may lie between the first ones: they stay unattributed.
+        billed = state.laps or not state.nodes
+        if not state.laps:
+            self.allow_laps(state)
+        if billed:
+            for name, ended in zip(laps[::2], laps[1::2], strict=True):
+                self.bill_lap(state.node, name, ended)
+        laps.clear()
 
     def result(self) -> dict[str, Any]:
         """Return the repetition as plain data; call it once the window is complete."""
@@ -108,21 +143,47 @@ class _TimedLoop(StepLoop):
         self._warmup_sums = array("d", bytes(8 * (warmup_steps // self._warmup_every + 1)))
         self.waited = self._waited_before = 0.0
         self._resident = memory.ResidentMemory()
+        self._laps = marks.laps
+        self._main = marks.main
+        self._root = marks.main.root
         self._start = 0.0
-        self._end: Callable[[], bool] = self._end_warmup_step
+        self._end: Callable[[float], bool] = self._end_warmup_step
 
     def begin(self) -> None:
+        self._main, self._root = self._timing.main, self._timing.main.root
+        now = perf_counter()
+        self._cut(now, now)
         if not self.first_step:
-            self.first_step = perf_counter()
+            self.first_step = now
             self._timing.use_device()
-            for node in self._timing.nodes(self._timing.main):
+            for node in self._timing.nodes(self._main):
                 self._timing.prepare(node)
             if self.warmup_steps == 0:
                 self._open()
-        self._start = perf_counter()
+        self._timing.take_laps(not self.complete)
+        self._start = self._root.lapped = perf_counter()
+        self._cut(now, self._start)
 
     def end_step(self) -> bool:
-        return self._end()
+        now = perf_counter()
+        if self._laps:
+            self._timing.flush()
+        is_open = self._main.node is not self._root
+        if is_open:
+            self._cut(now, now)
+        complete = self._end(now)
+        self._start = self._root.lapped = perf_counter()
+        if is_open:
+            self._cut(now, self._start)
+        return complete
+
+    def end(self) -> None:
+        self._timing.take_laps(False)
+
+    def _cut(self, ended: float, begins: float) -> None:
+        """Bill the open phases to the step that ended, and let them go on in the next one."""
+        for node in self._main.open_nodes():
+            node.cut(ended, begins)
 
     @property
     def taken(self) -> int:
@@ -135,8 +196,8 @@ class _TimedLoop(StepLoop):
         values = [total / self._warmup_every for total in self._warmup_sums[:kept]]
         return {"every": self._warmup_every, "values": values} if values else None
 
-    def _end_warmup_step(self) -> bool:
-        took = perf_counter() - self._start
+    def _end_warmup_step(self, now: float) -> bool:
+        took = now - self._start
         self._warmup_sums[self.done // self._warmup_every] += took
         self.warmup_seconds += took
         self.done += 1
@@ -144,12 +205,12 @@ class _TimedLoop(StepLoop):
             self._report(self.done)
         if self.done == self.warmup_steps:
             self._open()
-        self._start = perf_counter()
         return False
 
     def _open(self) -> None:
         self._end = self._end_window_step
         self.done = 0
+        self._timing.use_device()
         for state in self._timing.states.values():
             for node in self._timing.nodes(state):
                 node.base_total = node.mark = node.total
@@ -158,15 +219,14 @@ class _TimedLoop(StepLoop):
             self.window_counts = dict(self._timing.counts)
             self.window_gauges = _means(self._timing.gauges)
             self._timing.gauges.clear()
-        # The same collector state in every repetition; during the window it runs as it always does.
-        gc.collect()
+        self._timing.device.prepare(len(self._main.nodes))
+        collector.prepare()
         device.synchronize()
         self._timing.device.next_step(0)
         self._waited_before = processor.waited()
         self.opened = perf_counter()
 
-    def _end_window_step(self) -> bool:
-        now = perf_counter()
+    def _end_window_step(self, now: float) -> bool:
         done = self.done
         self.times[done] = now - self._start
         if done % self._stride == 0:
@@ -183,7 +243,6 @@ class _TimedLoop(StepLoop):
         if done == self.steps:
             self._close(now)
             return True
-        self._start = perf_counter()
         return False
 
     def _keep_phases(self, at: int) -> None:
@@ -200,6 +259,8 @@ class _TimedLoop(StepLoop):
         self.waited = processor.waited() - self._waited_before
         self.seconds = math.fsum(self.times) + waited
         self.complete = True
+        self._timing.take_laps(False)
+        self._timing.device.resolve()
         self.peak_memory = memory.peak()
         self.device_memory = device.memory()
         with self._timing._lock:
