@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.trainers.conftest import ROOT, import_script
+
+SNAKE = ROOT / "trainers" / "snake_vectorized"
+MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["snake_vectorized"]
+SMALL = [
+    "--total-steps",
+    "12",
+    "--environments",
+    "16",
+    "--updates",
+    "2",
+    "--batch-size",
+    "16",
+    "--device",
+    "cpu",
+]
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def train() -> ModuleType:
+    return import_script(SNAKE, "train")
+
+
+@pytest.fixture(scope="module")
+def flood() -> ModuleType:
+    return import_script(SNAKE, "flood")
+
+
+@pytest.fixture(scope="module")
+def memories() -> ModuleType:
+    return import_script(SNAKE, "memory")
+
+
+def trained(train: ModuleType, *arguments: str) -> Any:
+    args = train.parse([*SMALL, *arguments])
+    torch.manual_seed(args.seed)
+    return train.train(args, CPU)
+
+
+def learned(train: ModuleType, *arguments: str) -> str:
+    return str(train.fingerprint(trained(train, *arguments).agent))
+
+
+def boards(flood: ModuleType) -> Iterator[Any]:
+    """Snakes of all lengths, in positions that random moves lead to."""
+    chance, games = np.random.default_rng(3), flood.Snakes(24, 3)
+    for _ in range(60):
+        views = np.zeros((24, 11), dtype=np.float32)
+        games.view(views)
+        games.step((views[:, :3] + chance.random((24, 3)) / 2).argmin(axis=1))
+        # Food in front of the heads lets them grow.
+        games.food = np.where(
+            games.boards[games.rows, games.ahead()[:, 0]] == 0, games.ahead()[:, 0], games.food
+        )
+        yield games
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--floodfill", "off"], "there is no argument --floodfill, did you mean --flood-fill?"),
+        (
+            ["--variant", "fast"],
+            "--variant is 'fast', must be one of baseline, optimized, beyond, superlinear",
+        ),
+        (["--push", "all"], "--push is 'all', must be one of item, rows, batch"),
+        (["--flood-fill", "bfs"], "--flood-fill is 'bfs', must be one of off, search, cached, masks"),
+        (["--environments", "0"], "--environments is 0, must be from 1 to 100000"),
+        (["--batch-size", "64", "--capacity", "32"], "--batch-size is 64, more than the --capacity of 32"),
+        (["--capacity", "64"], "--environments is 256, more than the --capacity of 64"),
+        (["--learning-rate", "nan"], "--learning-rate is nan, must be from 0 to 1"),
+        (["--variant", "beyond", "--acting", "each"], "--acting is each, which is only for --network torch"),
+    ],
+)
+def test_a_wrong_argument_gets_one_sentence(
+    train: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        train.parse(["--device", "cpu", *arguments])
+    assert raised.value.code == 2
+    assert capsys.readouterr().err == f"train.py: {sentence}\n"
+
+
+def test_the_variants_set_the_same_toggles(train: ModuleType) -> None:
+    toggles = {name: set(values) for name, values in train.VARIANTS.items()}
+    assert set(toggles) == {"baseline", "optimized", "beyond", "superlinear"}
+    assert all(names == toggles["baseline"] for names in toggles.values())
+
+
+def test_every_argument_has_a_line_of_documentation(train: ModuleType) -> None:
+    assert all(len(spec.metadata["help"]) > 10 for spec in dataclasses.fields(train.Args))
+
+
+@pytest.mark.parametrize("variant", ["baseline", "optimized", "beyond", "superlinear"])
+def test_the_same_seed_learns_the_same_parameters(train: ModuleType, variant: str) -> None:
+    first, second, other = (learned(train, "--variant", variant, "--seed", seed) for seed in "112")
+    assert first == second != other
+
+
+@pytest.mark.parametrize(
+    "toggle",
+    [
+        "--push rows",
+        "--push batch",
+        "--memory list",
+        "--memory ring",
+        "--flood-fill cached",
+        "--flood-fill masks",
+        "--log-every 0",
+        "--log-every 7",
+        "--whole-mean",
+    ],
+)
+def test_a_toggle_of_speed_alone_changes_no_bit(train: ModuleType, toggle: str) -> None:
+    # So small a memory is overwritten again and again.
+    same = ["--variant", "baseline", "--capacity", "40"]
+    assert learned(train, *same, *toggle.split()) == learned(train, *same)
+
+
+def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
+    training = trained(train)
+    views = torch.rand(16, training.features)
+    each = train.Agent(dataclasses.replace(training.args, acting="each"), training.features, CPU)
+    each.network = training.agent.network
+    assert each.best(views).tolist() == training.agent.best(views).tolist()
+
+
+def test_the_network_in_numpy_takes_the_step_that_torch_takes(train: ModuleType) -> None:
+    args = train.parse(SMALL)
+    chance = np.random.default_rng(1)
+    batch = (
+        chance.random((16, 14), dtype=np.float32),
+        chance.integers(3, size=16),
+        chance.random(16, dtype=np.float32),
+        chance.random((16, 14), dtype=np.float32),
+        (chance.random(16) < 0.3).astype(np.float32),
+    )
+    torch.manual_seed(1)
+    through_torch = train.Agent(args, 14, CPU)
+    torch.manual_seed(1)
+    in_numpy = train.WrittenOut(args, 14)
+    losses = [[float(agent.learn(batch)()) for _ in range(5)] for agent in (through_torch, in_numpy)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    for one, other in zip(through_torch.parameters(), in_numpy.parameters(), strict=True):
+        assert np.allclose(one, other, atol=1e-5)
+
+
+def test_the_fills_agree_on_every_board(flood: ModuleType) -> None:
+    fills = [kind() for kind in flood.FILLS.values()]
+    longest = 0
+    for games in boards(flood):
+        expected, *others = (fill.spaces(games) for fill in fills)
+        assert all(np.array_equal(expected, other) for other in others)
+        longest = max(longest, int(games.score.max()))
+    assert longest >= 10
+    assert fills[0].fills > 2 * fills[1].fills
+
+
+def test_the_memories_hold_the_same_transitions(memories: ModuleType) -> None:
+    kept = [
+        memories.memory(kind, 10, memories.Drawing(0, by_numpy=False), 2)
+        for kind in ("deque", "list", "ring")
+    ]
+    for start in range(0, 28, 4):
+        numbers = np.arange(start, start + 4)
+        views = np.repeat(numbers[:, None], 2, axis=1).astype(np.float32)
+        for memory in kept:
+            memory.push_batch(views, numbers, views[:, 0], views, numbers % 2 == 0)
+    batches = [memory.sample(10) for memory in kept]
+    assert sorted(batches[0][1]) == list(range(18, 28))
+    assert all(np.array_equal(a, b) for batch in batches[1:] for a, b in zip(batches[0], batch, strict=True))
+
+
+def test_the_loop_ends_after_its_episodes(train: ModuleType) -> None:
+    training = trained(train, "--episodes", "20", "--warm-steps", "5")
+    assert 20 <= training.metrics.episodes < 20 + 16
+
+
+def test_without_a_learning_rate_the_guard_fails(train: ModuleType) -> None:
+    assert learned(train, "--learning-rate", "0") == learned(train, "--updates", "0")
+    assert train.score(trained(train, "--learning-rate", "0")) < MANIFEST["guard"]["score"]["minimum"] / 2
+
+
+def test_what_learns_passes_the_guard(train: ModuleType) -> None:
+    args = train.parse(
+        ["--variant", "beyond", "--total-steps", "90", "--device", "cpu", "--score-games", "32"]
+    )
+    assert train.score(train.train(args, CPU)) > MANIFEST["guard"]["score"]["minimum"]
+
+
+def test_the_script_says_its_path_score_and_parameters() -> None:
+    script = [sys.executable, str(SNAKE / "train.py"), *SMALL, "--log-every", "0"]
+    said = subprocess.run(script, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert re.fullmatch(
+        r"path: cpu, 1 thread, variant optimized, network in torch\n"
+        r"score: \S+ foods per game\nparameters: [0-9a-f]{64}\n",
+        said,
+    )
+
+
+def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
+    readme = (SNAKE / "README.md").read_text()
+    toggles = [
+        one.name for one in dataclasses.fields(train.Args) if one.metadata["help"].startswith("toggle: ")
+    ]
+    missing = [name for name in toggles if f"`--{name.replace('_', '-')}`" not in readme]
+    assert (len(toggles), missing) == (17, [])
+    assert f"at least {MANIFEST['guard']['score']['minimum']:.0f} foods" in readme

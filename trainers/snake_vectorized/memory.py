@@ -1,0 +1,157 @@
+"""The replay memory, as rows of Python objects or as arrays: the same transitions in the same order."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from environment import Floats, Integers
+
+Transition = tuple[Any, int, float, Any, bool]
+"""View, action, reward, next view, whether the episode ended."""
+
+Batch = tuple[Floats, Integers, Floats, Floats, Floats]
+"""The same as arrays with a row for each transition; views are transitions x features."""
+
+
+class Drawing:
+    """Draws positions, 0 the oldest: distinct ones by random.sample, or any by numpy, which is faster."""
+
+    def __init__(self, seed: int, by_numpy: bool) -> None:
+        self._chance = random.Random(seed)
+        self._random = np.random.default_rng(seed) if by_numpy else None
+
+    def positions(self, entries: int, size: int) -> Sequence[int] | Integers:
+        """Return `size` positions of `entries`."""
+        if self._random is not None:
+            return self._random.integers(entries, size=size)
+        return self._chance.sample(range(entries), size)
+
+    def rows(self, rows: Sequence[Transition], size: int) -> list[Transition]:
+        """Return `size` of these rows."""
+        if self._random is not None:
+            return [rows[at] for at in self.positions(len(rows), size)]
+        return self._chance.sample(rows, size)
+
+
+class Rows:
+    """Transitions one by one, the oldest forgotten first."""
+
+    def __init__(self, capacity: int, drawing: Drawing) -> None:
+        self._rows: deque[Transition] = deque(maxlen=capacity)
+        self._drawing = drawing
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def push(self, *transition: Any) -> None:
+        """Keep one transition."""
+        self._rows.append(transition)
+
+    def push_batch(self, *arrays: Any) -> None:
+        """Keep one transition for each row of the arrays."""
+        self._rows.extend(zip(*arrays, strict=True))
+
+    def sample(self, size: int) -> Batch:
+        """Return a random batch. A deque walks from its nearer end to each of the rows."""
+        return _stacked(self._drawing.rows(self._rows, size))
+
+
+class Listed(Rows):
+    """The same in a list, which finds each row at once: a full one is overwritten from its beginning."""
+
+    def __init__(self, capacity: int, drawing: Drawing) -> None:
+        super().__init__(capacity, drawing)
+        self._list: list[Transition] = []
+        self._capacity = capacity
+        self._oldest = 0
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def push(self, *transition: Any) -> None:
+        """Keep one transition."""
+        if len(self._list) < self._capacity:
+            self._list.append(transition)
+            return
+        self._list[self._oldest] = transition
+        self._oldest = (self._oldest + 1) % self._capacity
+
+    def push_batch(self, *arrays: Any) -> None:
+        """Keep one transition for each row of the arrays."""
+        for transition in zip(*arrays, strict=True):
+            self.push(*transition)
+
+    def sample(self, size: int) -> Batch:
+        """Return a random batch."""
+        entries = len(self._list)
+        positions = self._drawing.positions(entries, size)
+        return _stacked([self._list[(self._oldest + at) % entries] for at in positions])
+
+
+def _stacked(transitions: Sequence[Transition]) -> Batch:
+    views, actions, rewards, following, ended = zip(*transitions, strict=True)
+    return (
+        np.array(views, dtype=np.float32),
+        np.array(actions, dtype=np.int64),
+        np.array(rewards, dtype=np.float32),
+        np.array(following, dtype=np.float32),
+        np.array(ended, dtype=np.float32),
+    )
+
+
+class Ring:
+    """Transitions in arrays of a fixed size: a push is a copy of a block, a sample one gathering."""
+
+    def __init__(self, capacity: int, drawing: Drawing, features: int) -> None:
+        self._drawing = drawing
+        self._capacity = capacity
+        self._next = self._entries = 0
+        self._arrays: Batch = (
+            np.zeros((capacity, features), dtype=np.float32),
+            np.zeros(capacity, dtype=np.int64),
+            np.zeros(capacity, dtype=np.float32),
+            np.zeros((capacity, features), dtype=np.float32),
+            np.zeros(capacity, dtype=np.float32),
+        )
+
+    def __len__(self) -> int:
+        return self._entries
+
+    def push(self, *transition: Any) -> None:
+        """Keep one transition."""
+        for array, value in zip(self._arrays, transition, strict=True):
+            array[self._next] = value
+        self._advance(1)
+
+    def push_batch(self, *arrays: Any) -> None:
+        """Keep one transition for each row of the arrays."""
+        size = len(arrays[0])
+        room = self._capacity - self._next
+        for array, rows in zip(self._arrays, arrays, strict=True):
+            array[self._next : self._next + size] = rows[:room]
+            if size > room:
+                array[: size - room] = rows[room:]
+        self._advance(size)
+
+    def sample(self, size: int) -> Batch:
+        """Return a random batch."""
+        at = np.asarray(self._drawing.positions(self._entries, size))
+        if self._entries == self._capacity:
+            at = (at + self._next) % self._capacity
+        views, actions, rewards, following, ended = self._arrays
+        return views[at], actions[at], rewards[at], following[at], ended[at]
+
+    def _advance(self, size: int) -> None:
+        self._next = (self._next + size) % self._capacity
+        self._entries = min(self._capacity, self._entries + size)
+
+
+def memory(kind: str, capacity: int, drawing: Drawing, features: int) -> Rows | Ring:
+    """Return the memory of this kind: deque, list or ring."""
+    if kind == "ring":
+        return Ring(capacity, drawing, features)
+    return (Listed if kind == "list" else Rows)(capacity, drawing)
