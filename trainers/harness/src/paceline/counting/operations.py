@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -37,6 +37,8 @@ INDEXING = frozenset({"aten::index", "aten::index_put_", "aten::index_put"})
 MASKS = (torch.bool, torch.uint8)
 # torch.tensor() and its like fill a tensor behind the dispatcher and then show it under this name.
 LIFT = "aten::lift_fresh"
+# Views that don't say so.
+UNSAFE_VIEWS = frozenset({"aten::_unsafe_view"})
 
 
 class Tally:
@@ -68,7 +70,7 @@ class Tallies:
 class _Kind:
     """What is known of an operation before it runs."""
 
-    __slots__ = ("copies", "func", "indexes", "is_composite", "lifts", "makes", "name", "reads", "waits")
+    __slots__ = ("copies", "func", "is_composite", "lifts", "makes", "name", "reads", "trusted", "waits")
 
     def __init__(self, func: Any) -> None:
         schema = getattr(func, "_schema", None)
@@ -76,13 +78,13 @@ class _Kind:
         self.func = func
         self.name = str(schema.name if schema is not None else func.name())[:200]
         self.copies = self.name in COPIES
-        self.waits = self.name in WAITING
+        self.waits = self.name in WAITING or self.name in INDEXING
         self.reads = self.name == SCALAR_READ
-        self.indexes = self.name in INDEXING
         self.lifts = self.name == LIFT
+        # PyTorch's own operations say truly which results are new; others are compared with their arguments.
+        self.trusted = self.name.startswith("aten::")
         returns = schema.returns if schema is not None else ()
-        # What only writes into its arguments makes nothing new.
-        self.makes = any(one.alias_info is None or not one.alias_info.is_write for one in returns)
+        self.makes = self.name not in UNSAFE_VIEWS and any(one.alias_info is None for one in returns)
         self.is_composite = schema is not None and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
         )
@@ -142,16 +144,18 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untype
         row[0] += 1
         if kind.copies:
             _count_copies(tally, args, keywords, result)
-        elif kind.waits or kind.indexes:
+        elif kind.waits:
             _count_waiting(tally, kind, args)
         if kind.makes:
-            _count_new(tally, kind, args, keywords, result)
+            _count_new(tally, result, () if kind.trusted else (*args, *keywords.values()))
+        elif kind.lifts:
+            _count_lifted(tally, result)
         return result
 
 
 def _count_copies(tally: Tally, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
     asynchronous = bool(kwargs.get("non_blocking", False) or (len(args) > 2 and args[2] is True))
-    tensors = [list(_tensors(one)) for one in args]
+    tensors = [_tensors(one) for one in args]
     if len(tensors) > 1 and tensors[1]:
         pairs = zip(tensors[1], tensors[0], strict=False)
     else:
@@ -172,7 +176,7 @@ def _count_waiting(tally: Tally, kind: _Kind, args: Sequence[Any]) -> None:
     if kind.reads:
         tally.scalar_reads += 1
     if args and isinstance(args[0], torch.Tensor) and args[0].device.type != "cpu":
-        tally.synchronisations += kind.waits or _waits_for_mask(args)
+        tally.synchronisations += kind.name not in INDEXING or _waits_for_mask(args)
 
 
 def _waits_for_mask(args: Sequence[Any]) -> bool:
@@ -181,34 +185,23 @@ def _waits_for_mask(args: Sequence[Any]) -> bool:
     return masked and not (len(args) > 2 and isinstance(args[2], torch.Tensor) and args[2].numel() == 1)
 
 
-def _count_new(
-    tally: Tally, kind: _Kind, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
-) -> None:
-    """Count the storages of the result that none of the arguments has."""
-    new = {}
+def _count_new(tally: Tally, result: Any, given: Sequence[Any]) -> None:
+    """Count the memory of the results that none of what was given has."""
+    seen = {storage._cdata for one in given for tensor in _tensors(one) if (storage := _storage(tensor))}
     for tensor in _tensors(result):
         storage = _storage(tensor)
-        if storage is not None and storage.nbytes():
-            new[storage._cdata] = storage
-    if not new:
-        return
-    if kind.lifts:
-        _count_lifted(tally, result, *new.values())
-        return
-    for one in (*args, *kwargs.values()):
-        for tensor in _tensors(one):
-            storage = _storage(tensor)
-            if storage is not None:
-                new.pop(storage._cdata, None)
-    tally.tensors += len(new)
-    tally.allocated_bytes += sum(storage.nbytes() for storage in new.values())
+        if storage is not None and storage._cdata not in seen and (size := storage.nbytes()):
+            seen.add(storage._cdata)
+            tally.tensors += 1
+            tally.allocated_bytes += size
 
 
-def _count_lifted(tally: Tally, tensor: Any, storage: Any) -> None:
+def _count_lifted(tally: Tally, tensor: Any) -> None:
+    storage = _storage(tensor)
     # Memory that belongs to somebody else, such as an array of NumPy, can't be resized.
-    if storage.resizable():
+    if storage is not None and storage.resizable() and (size := storage.nbytes()):
         tally.tensors += 1
-        tally.allocated_bytes += storage.nbytes()
+        tally.allocated_bytes += size
         if tensor.device.type != "cpu":
             # It was filled on the host and copied behind the dispatcher.
             tally.copies += 1
@@ -216,13 +209,10 @@ def _count_lifted(tally: Tally, tensor: Any, storage: Any) -> None:
             tally.synchronisations += 1
 
 
-def _tensors(value: Any) -> Iterator[Any]:
+def _tensors(value: Any) -> Sequence[Any]:
     if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for one in value:
-            if isinstance(one, torch.Tensor):
-                yield one
+        return (value,)
+    return [one for one in value if isinstance(one, torch.Tensor)] if isinstance(value, list | tuple) else ()
 
 
 def _storage(tensor: Any) -> Any:
