@@ -65,3 +65,8 @@ def bounds(confirmed: Confirmation, rows: Iterable[Confirmation]) -> tuple[Commi
         elif row.verdict in (Verdict.BAD, Verdict.BETWEEN):
             bad = middle
     return good, bad
+
+
+def is_second(regression: Regression) -> bool:
+    """Is it the second cause of a range, which nobody but a bisection has seen so far?"""
+    return Confirmation.objects.filter(bad=regression.last_good_id, verdict=Verdict.BETWEEN).exists()

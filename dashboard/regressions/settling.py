@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from dashboard import alerts
-from dashboard.models import Change, Commit, Confirmation, Project, Regression
+from dashboard.models import Change, Commit, Project, Regression
 from dashboard.regressions import confirmations, proofs
 from dashboard.regressions.grouping import attract, members_of, price_of_improvement
 from dashboard.regressions.proofs import Proof
@@ -134,11 +134,8 @@ def said_by(head: Change, members: Sequence[Change], proof: Proof | None) -> dic
 def by_proof_alone(regression: Regression) -> None:
     """What no change speaks for (any more): kept where interleaved runs have confirmed it, else withdrawn."""
     proof = proofs.of(regression, Range(regression.last_good.position, regression.first_bad.position))
-    waiting = regression.confirmations.filter(
-        state__in=Confirmation.ACTIVE, purpose=Confirmation.Purpose.CONFIRM
-    )
-    if proof is None and not regression.changes.exists() and regression.proving and waiting.exists():
-        return  # The second cause of a range: nobody but a bisection has seen it so far.
+    if proof is None and regression.proving and proofs.is_second(regression):
+        return
     if proof is None or proof.state != State.CONFIRMED:
         withdraw(regression)
         return

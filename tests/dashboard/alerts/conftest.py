@@ -35,6 +35,7 @@ def regression(project: Project) -> Regression:
         first_bad=bad,
         last_good=good,
         series=factories.series(run, "step_time"),
+        state=Regression.State.CONFIRMED,
         before=0.010,
         after=0.0138,
         ratio=1.38,

@@ -164,7 +164,7 @@ def test_a_new_driver_elsewhere_excuses_nothing(line: list[Commit], of: Case) ->
 
 
 def test_one_cause_is_told_once(project: Project, line: list[Commit], of: Case) -> None:
-    Channel.objects.create(project=project, kind="email", address="a@example.org")
+    Channel.objects.create(project=project, kind="email", address="a@example.org", suspicions=True)
     judge(
         line,
         of,

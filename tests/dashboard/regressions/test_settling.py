@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
-from dashboard.models import Change, Commit, Project, Regression
+from dashboard.models import Change, Commit, Confirmation, Project, Regression
 from dashboard.regressions.settling import settle, settle_all
 from tests.dashboard import factories
 
@@ -83,11 +84,53 @@ def test_without_changes_it_is_withdrawn_and_kept(project: Project, line: list[C
     assert (made.withdrawn_at is None, made.first_bad) == (False, line[5])
 
 
-@pytest.mark.parametrize("state", ["refuted", "undecided"])
-def test_what_was_decided_stays(project: Project, line: list[Commit], state: str) -> None:
-    made = regression(line, 5, "step_time", 6)
-    made.state = state
-    made.save()
+def weighed(made: Regression, verdict: str, good: Commit, bad: Commit, purpose: str = "confirm") -> None:
+    Confirmation.objects.create(
+        regression=made,
+        purpose=purpose,
+        good=good,
+        bad=bad,
+        series=made.series,
+        pool=made.series.pool,
+        before=made.before,
+        after=made.after,
+        state="done",
+        verdict=verdict,
+        finished_at=timezone.now(),
+    )
+
+
+@pytest.mark.parametrize("state", ["confirmed", "refuted", "undecided"])
+def test_the_verdict_on_its_range_is_its_state(project: Project, line: list[Commit], state: str) -> None:
+    made = regression(line, 6, "step_time", 6)
+    weighed(made, state, line[5], line[6])
     settle(project, made)
     made.refresh_from_db()
     assert (made.state, made.first_bad) == (state, line[6])
+
+
+def test_what_was_refuted_in_one_range_may_be_true_of_another(project: Project, line: list[Commit]) -> None:
+    made = regression(line, 5, "step_time", 7)
+    weighed(made, "refuted", line[4], line[5])
+    settle(project, made)
+    made.refresh_from_db()
+    assert (made.state, made.first_bad) == ("suspected", line[7])
+
+
+def test_a_bisection_says_where_it_is(project: Project, line: list[Commit]) -> None:
+    made = regression(line, 6, "step_time", 6)
+    weighed(made, "confirmed", line[3], line[8])
+    for commit, verdict in ((line[5], "good"), (line[7], "bad"), (line[6], "good")):
+        weighed(made, verdict, line[3], commit, "bisect")
+    settle(project, made)
+    made.refresh_from_db()
+    assert (made.last_good, made.first_bad) == (line[6], line[7])
+
+
+def test_what_was_confirmed_stays_without_its_change(project: Project, line: list[Commit]) -> None:
+    made = regression(line, 6, "step_time", 6)
+    weighed(made, "confirmed", line[5], line[6])
+    made.changes.all().delete()
+    settle(project, made)
+    made.refresh_from_db()
+    assert (made.withdrawn_at, made.state) == (None, "confirmed")

@@ -17,7 +17,11 @@ def of(project: Project) -> Case:
 
 def channel(project: Project, minimum: float = 0) -> Channel:
     return Channel.objects.create(
-        project=project, kind="email", address=f"{minimum}@example.org", minimum_percent=minimum
+        project=project,
+        kind="email",
+        address=f"{minimum}@example.org",
+        minimum_percent=minimum,
+        suspicions=True,
     )
 
 
