@@ -76,7 +76,7 @@ def test_threads_are_kept_apart() -> None:
         thread.start()
         thread.join()
     assert paths(found) == {"learn": 1}
-    collector = next(state for state in found.states.values() if state.name == "collector")
+    collector = next(state for state in found.states if state.name == "collector")
     assert [node.path for node in collector.nodes] == ["collect"]
 
 

@@ -204,7 +204,7 @@ class Marks(Generic[NodeType]):
         self.node_count = 0
         self.dropped_phases = 0
         self.forked = False
-        self.states: dict[tuple[int, str], ThreadState] = {}
+        self.states: list[ThreadState] = []
         self._current: dict[int, ThreadState] = {}
         self.counts: defaultdict[str, float] = defaultdict(float)
         self.gauges: dict[str, tuple[float, int]] = {}
@@ -257,10 +257,12 @@ class Marks(Generic[NodeType]):
         state.laps = True
         now, open_nodes = perf_counter(), state.open_nodes()
         for node in self.nodes(state):
+            before = node.total
             if node in open_nodes:
                 node.cut(now, now)
             self._bind(node)
-            node.start = node.lapped = now
+            # The first lap inside an open phase begins with it as well.
+            node.start, node.lapped = now, now - (node.total - before)
 
     def flush(self) -> None:
         """Bill the laps that were only noted so far."""
@@ -305,14 +307,17 @@ class Marks(Generic[NodeType]):
         return state
 
     def _add_thread(self, name: str) -> ThreadState:
-        ident, thread = get_ident(), current_thread()
-        state = self.states.get((ident, name)) or ThreadState(name, thread)
-        state.thread = thread
-        if not hasattr(state, "root"):
-            state.root = self._make("", None, state)
-        state.node = state.root
+        thread = current_thread()
         with self._lock:
-            self._current[ident] = self.states[ident, name] = state
+            ended = (one for one in self.states if one.name == name and not one.thread.is_alive())
+            state = next((one for one in ended if one is not self.main), None)
+            # A thread per step must not fill the table: it goes on where one of its name has ended.
+            if state is None:
+                state = ThreadState(name, thread)
+                state.root = self._make("", None, state)
+                self.states.append(state)
+            state.thread, state.node = thread, state.root
+            self._current[get_ident()] = state
         return state
 
     def _add_node(self, name: str, state: ThreadState) -> AbstractContextManager[None]:

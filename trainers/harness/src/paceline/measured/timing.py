@@ -211,7 +211,7 @@ class _TimedLoop(StepLoop):
         self._end = self._end_window_step
         self.done = 0
         self._timing.use_device()
-        for state in self._timing.states.values():
+        for state in list(self._timing.states):
             for node in self._timing.nodes(state):
                 node.base_total = node.mark = node.total
                 node.base_count = node.count
@@ -271,7 +271,7 @@ class _TimedLoop(StepLoop):
         # Totals are frozen here: what follows the loop (an evaluation) has phases too.
         self.totals = {
             id(node): (node.total - node.base_total, node.count - node.base_count)
-            for state in self._timing.states.values()
+            for state in list(self._timing.states)
             for node in self._timing.nodes(state)
         }
 
@@ -287,7 +287,7 @@ def _step_times(times: array[float]) -> dict[str, Any]:
 def _phases(timing: Timing, loop: _TimedLoop) -> list[dict[str, Any]]:
     """Return one row per path and thread name; threads of one name, as in a pool, are summed."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for state in timing.states.values():
+    for state in list(timing.states):
         for node in timing.nodes(state):
             if loop.totals.get(id(node), (0.0, 0))[1]:
                 row = _phase(node, timing, loop)
