@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
+from . import profile
 from .document import Document, Value
-from .show import amount, columns
-from .statistics import ratio_interval
+from .statistics import ratio_interval, shift_interval
+from .units import amount, columns
+
+MOST_DIFFERING = 10
+MUCH_OF_ALL = 0.25
+
+
+# Of the widest interval that the samples give: two against two reach 67 %, three against three 90 %.
+LEAST_CONFIDENCE = 0.8
 
 
 class ComparisonError(Exception):
@@ -23,29 +33,77 @@ def table(before: Document, after: Document) -> str:
                 [name, amount(value.value, value.unit), amount(other.value, other.unit), ratio(value, other)]
             )
     notes = _notes(before, after)
-    return "\n".join([*notes, columns([["metric", "before", "after", "after / before"], *rows])])
+    metrics = "\n".join([*notes, columns([["metric", "before", "after", "after / before"], *rows])])
+    return "\n\n".join([metrics, *_profiles(before, after)])
+
+
+def _profiles(before: Document, after: Document) -> list[str]:
+    """Return tables of the functions and of the tensor operations that differ most, both ways."""
+    if before.profile is None or after.profile is None:
+        return []
+    found = profile.subtract(before.profile, after.profile)
+    parts = (("function", found.functions), ("tensor operation", found.operations))
+    return [_differing(title, rows) for title, rows in parts if _notable(rows)]
+
+
+def _notable(found: list[profile.Difference]) -> list[profile.Difference]:
+    """Return what is called otherwise; the times of a profile are noise, unless they differ by much."""
+    much = MUCH_OF_ALL * math.fsum(abs(row.self_time) for row in found)
+    ordered = sorted(found, key=lambda row: (not row.calls, -abs(row.self_time)))
+    return [row for row in ordered if row.calls or abs(row.self_time) > much][:MOST_DIFFERING]
+
+
+def _differing(title: str, found: list[profile.Difference]) -> str:
+    rows = [["  ".join(row.name), f"{row.calls:+.4g}", _signed(row.self_time)] for row in _notable(found)]
+    return columns([[title, "calls/step", "self/step"], *rows])
+
+
+def _signed(value: float, unit: str = "s") -> str:
+    return f"{'-' if value < 0 else '+'}{amount(abs(value), unit)}"
 
 
 def ratio(before: Value, after: Value) -> str:
-    """Return `1.38 [1.35, 1.41] worse`, or `~` where the samples show no difference.
+    """Return `1.38 [1.35, 1.41] worse`, `~` where the samples show no difference, `?` where they are too few.
 
     An exact counter differs or not; everything else differs if the interval of its ratio leaves out 1.
     """
     if before.exact and after.exact:
         return "~" if before.value == after.value else _change(before, after)
-    samples = before.samples + after.samples
-    if min(samples) <= 0 or min(len(before.samples), len(after.samples)) < 2:
-        return "~" if before.value == after.value else "?"
-    middle, low, high, confidence = ratio_interval(before.samples, after.samples)
-    if low <= 1 <= high:
+    if before.kind == "counter" and set(before.samples) == set(after.samples):
         return "~"
-    worse = (middle > 1) == (before.better == "lower")
-    return f"{middle:.3f} [{low:.3f}, {high:.3f}] {'worse' if worse else 'better'} ({confidence:.0%})"
+    if before.unit == "1" and before.kind == "time":
+        return _exponents(before, after)
+    if min(before.samples + after.samples) <= 0:
+        # What can be 0 or below, such as the growth of memory, has differences, no ratios.
+        middle, low, high, confidence = shift_interval(before.samples, after.samples)
+        change, bounds = (_signed(middle, before.unit), [_signed(end, before.unit) for end in (low, high)])
+        text, none = f"{change} [{', '.join(bounds)}]", 0.0
+    else:
+        middle, low, high, confidence = ratio_interval(before.samples, after.samples)
+        text, none = f"{middle:.3f} [{low:.3f}, {high:.3f}]", 1.0
+    if confidence < LEAST_CONFIDENCE:
+        return "?"
+    if low <= none <= high:
+        return "~"
+    return f"{text} {_verdict(middle > none, before)} ({confidence:.0%})"
+
+
+def _exponents(before: Value, after: Value) -> str:
+    """Return the difference of two exponents; their intervals come from the fits, not from the samples."""
+    bounds = (before.low, before.high, after.low, after.high)
+    if None in bounds:
+        return "?"
+    if max(before.low or 0, after.low or 0) <= min(before.high or 0, after.high or 0):
+        return "~"
+    return f"{after.value - before.value:+.2f} {_verdict(after.value > before.value, before)}"
+
+
+def _verdict(rose: bool, value: Value) -> str:
+    return "worse" if rose == (value.better == "lower") else "better"
 
 
 def _change(before: Value, after: Value) -> str:
-    worse = (after.value > before.value) == (before.better == "lower")
-    verdict = "worse" if worse else "better"
+    verdict = _verdict(after.value > before.value, before)
     return f"{after.value / before.value:.4f} {verdict} (exact)" if before.value else f"{verdict} (exact)"
 
 

@@ -48,7 +48,8 @@ def inexact(counted: Sequence[Counted]) -> list[str]:
         for name in {name for one in counted for name in one["counts"]}
         if len(counted) > 1 and not _repeats(name, counted)
     }
-    return sorted(differing | reported | _displaced(counted))
+    disturbed = _displaced(counted) & {name for name, _ in places}
+    return sorted(differing | reported | disturbed)
 
 
 def with_exact(rows: Sequence[Raw], counted: Sequence[Counted]) -> list[Raw]:

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .document import Document, Value
+from .findings import counters, job, limits, processes, scaling
+from .units import amount, columns, interval, plural
 
 BAR = 30
 NAME_WIDTH = 72
-_PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def table(found: Document) -> str:
-    """Return the document as text: headline metrics, phases, hottest functions, warnings."""
-    identity = found.benchmark
-    title = f"{identity.name} version {identity.version}  {identity.case}".rstrip()
-    parts = [title, _metrics(found), _phases(found), _functions(found), _warnings(found)]
+    """Return the document as text: how it was measured, its metrics, what explains them, and its warnings."""
+    parts = (
+        _title(found),
+        _metrics(found),
+        job(found),
+        limits(found),
+        _phases(found),
+        counters(found),
+        scaling(found),
+        processes(found),
+        _functions(found),
+        _warnings(found),
+    )
     return "\n\n".join(part for part in parts if part)
 
 
-def amount(value: float, unit: str) -> str:
-    """Return a value for people: `1.52 ms`, `312.4 MiB`, `620.1 calls/step`."""
-    if unit == "s":
-        scale, prefix = next((pair for pair in _PREFIXES if abs(value) >= pair[0]), _PREFIXES[-1])
-        return f"{value / scale:.3g} {prefix}"
-    if unit.startswith("bytes"):
-        return f"{value / 2**20:.1f} MiB{unit.removeprefix('bytes')}"
-    return f"{value:.4g} {unit}" if unit != "1" else f"{value:.4g}"
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as aligned columns; the first is flush left, the others flush right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+def _title(found: Document) -> str:
+    identity, protocol, environment = found.benchmark, found.protocol, found.environment
+    lines = [f"{identity.name} version {identity.version}  {identity.case}".rstrip()]
+    aside = f", {len(found.set_aside)} more set aside" if found.set_aside else ""
+    lines.append(
+        f"{plural(len(found.repetitions), 'repetition')} of {plural(protocol['steps'], 'step')} after "
+        f"{protocol['warmup_steps']:,}{aside}{', quick' if protocol['quick'] else ''}"
+    )
+    torch = f", torch {environment['torch']}" if environment["torch"] else ""
+    lines.append(f"{found.created}, harness {found.harness_version}, Python {environment['python']}{torch}")
     return "\n".join(lines)
 
 
@@ -45,10 +46,12 @@ def _metrics(found: Document) -> str:
 
 
 def _metric(value: Value) -> list[str]:
-    interval = ""
-    if value.low is not None and value.high is not None:
-        interval = f"[{amount(value.low, value.unit)}, {amount(value.high, value.unit)}]"
-    return [value.name, amount(value.value, value.unit), interval, "exact" if value.exact else ""]
+    return [
+        value.name,
+        amount(value.value, value.unit),
+        interval(value.low, value.high, value.unit),
+        "exact" if value.exact else "",
+    ]
 
 
 def _phases(found: Document) -> str:
@@ -56,19 +59,21 @@ def _phases(found: Document) -> str:
         [
             row.path if row.thread == "main" else f"{row.path} [{row.thread}]",
             amount(row.total, "s"),
+            "" if row.device_total is None else amount(row.device_total, "s"),
             f"{row.share:.0%}",
             ("#" * round(BAR * min(row.share, 1.0))).ljust(BAR),
         ]
         for row in sorted(found.phases, key=lambda row: (row.thread != "main", row.path))
     ]
-    return columns([["phase", "per step", "share", ""], *rows])
+    on_device = any(row[2] for row in rows)
+    return columns([["phase", "per step", "on device" if on_device else "", "share", ""], *rows])
 
 
 def _functions(found: Document) -> str:
     if found.profile is None:
         return ""
     rows = [
-        [_short(f"{row.function}  {row.file}:{row.line}"), f"{row.calls:.4g}", amount(row.self_time, "s")]
+        [_short(f"{row.function}  {row.file}:{row.line}"), amount(row.calls, "1"), amount(row.self_time, "s")]
         for row in found.profile.functions[:10]
     ]
     return columns([["function", "calls/step", "self/step"], *rows])

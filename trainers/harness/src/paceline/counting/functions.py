@@ -13,6 +13,8 @@ from ..measured.marks import Node, ThreadState
 
 # Frames of the harness and of what runs the script; what they call into the program counts all the same.
 OURS = (f"{Path(__file__).parent.parent}{os.sep}", "<frozen runpy>")
+# Wrappers of the program's built-in functions call them from here.
+PASSING = f"{OURS[0]}auto{os.sep}passing.py"
 # Distinct stacks kept in one process; calls on stacks that come later are counted by function only.
 STACK_LIMIT = 20_000
 
@@ -127,7 +129,12 @@ class ThreadProfile:
     def _add(self, place: int | str, key: Key, phase: Node, now: float) -> Call:
         """Make the call that the innermost open one makes for the first time."""
         caller = self._stack[-1]
-        hidden = key.co_filename.startswith(OURS) if isinstance(key, CodeType) else caller.hidden
+        if isinstance(key, CodeType):
+            hidden = key.co_filename.startswith(OURS)
+        else:
+            hidden = caller.hidden and not (
+                isinstance(caller.key, CodeType) and caller.key.co_filename == PASSING
+            )
         if caller.flat or self._switch.room <= 0:
             return self._add_flat(place, Call(key, phase, None, hidden=hidden), now)
         call = caller.inside(phase)[place] = Call(key, phase, caller, hidden=hidden)

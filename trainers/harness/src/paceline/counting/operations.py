@@ -70,13 +70,26 @@ class Tallies:
 class _Kind:
     """What is known of an operation before it runs."""
 
-    __slots__ = ("copies", "func", "is_composite", "lifts", "makes", "name", "reads", "trusted", "waits")
+    __slots__ = (
+        "copies",
+        "func",
+        "is_aside",
+        "is_composite",
+        "lifts",
+        "makes",
+        "name",
+        "reads",
+        "trusted",
+        "waits",
+    )
 
     def __init__(self, func: Any) -> None:
         schema = getattr(func, "_schema", None)
         # Kept, so that its identity stays its own.
         self.func = func
         self.name = str(schema.name if schema is not None else func.name())[:200]
+        # The profiler's marks are operations without tensors.
+        self.is_aside = self.name.startswith("profiler::")
         self.copies = self.name in COPIES
         self.waits = self.name in WAITING or self.name in INDEXING
         self.reads = self.name == SCALAR_READ
@@ -127,11 +140,11 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untype
     ) -> Any:
         """Run one operation and count it."""
         keywords = kwargs or {}
-        if not self._switch.on:
-            return func(*args, **keywords)
         kind = self._kinds.get(id(func))
         if kind is None:
             kind = self._kinds[id(func)] = _Kind(func)
+        if kind.is_aside or not self._switch.on:
+            return func(*args, **keywords)
         if kind.is_composite and torch.is_inference_mode_enabled():
             # Inference mode hides what it is made of; taken apart it counts as it does elsewhere.
             with self:

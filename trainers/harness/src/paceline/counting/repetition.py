@@ -9,6 +9,7 @@ start of the process on.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections import defaultdict
@@ -97,6 +98,7 @@ class Counting(Marks[CountedNode]):
         self.loop = _CountedLoop(self, warmup_steps, steps, report)
         # A hook that stands from the start reaches every thread that the code will start.
         threading.setprofile(self._first_event)
+        os.register_at_fork(after_in_child=self._forked)
 
     def steps(self, iterable: Iterable[_Item]) -> Iterable[_Item]:
         """Iterate until both windows are complete."""
@@ -114,6 +116,14 @@ class Counting(Marks[CountedNode]):
     def _first_event(self, _frame: FrameType, _event: str, _arg: Any) -> None:
         sys.setprofile(None)
         sys.setprofile(self.calls.callback())
+
+    def _forked(self) -> None:
+        # A process of the program's own isn't counted, and should not pay for it.
+        self.calls.switch.on = False
+        sys.setprofile(None)
+        threading.setprofile(None)
+        if self.operations.switch is not None:
+            self.operations.switch.on = False
 
     def result(self, folder: Path) -> dict[str, Any]:
         """Return the counters as plain data, per step; call it once both windows are complete."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sysconfig
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -18,6 +19,7 @@ NAME_LIMIT = 200
 # Bounds of what one document carries; see the harness's README.
 STACK_LIMIT = 600
 DEPTH_LIMIT = 64
+TEXT_LIMIT = 400_000
 
 Place = tuple[str, str, int]
 Row = dict[str, Any]
@@ -27,18 +29,24 @@ RESUMED = "torch_dynamo_resume_in_"
 
 def functions(profiles: Iterable[ThreadProfile], folder: Path, steps: int) -> list[Row]:
     """Return one row per function: calls by phase, own and cumulative seconds, all per step."""
-    rows: dict[Place, Row] = {}
+    numbers: defaultdict[Place, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    times: defaultdict[Place, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for profile in profiles:
         for call, whole in _wholes(profile):
-            row = rows.setdefault(place(call.key, folder), _row())
-            row["calls"][call.phase.path or UNATTRIBUTED] += call.calls / steps
-            row["self"] += call.own / steps
-            row["cumulative"] += whole / steps
-    return [{"function": name, "file": file, "line": line, **row} for (name, file, line), row in rows.items()]
-
-
-def _row() -> Row:
-    return {"calls": defaultdict(float), "self": 0.0, "cumulative": 0.0}
+            at = place(call.key, folder)
+            numbers[at][call.phase.path or UNATTRIBUTED] += call.calls
+            times[at] = times[at][0] + call.own, times[at][1] + whole
+    return [
+        {
+            "function": at[0],
+            "file": at[1],
+            "line": at[2],
+            "calls": {path: number / steps for path, number in found.items()},
+            "self": times[at][0] / steps,
+            "cumulative": times[at][1] / steps,
+        }
+        for at, found in numbers.items()
+    ]
 
 
 def calls(profiles: Iterable[ThreadProfile], steps: int) -> dict[str, float]:
@@ -53,45 +61,51 @@ def graph_breaks(profiles: Iterable[ThreadProfile], steps: int) -> dict[str, flo
     )
 
 
-def stacks(profiles: Sequence[ThreadProfile], folder: Path, steps: int) -> dict[str, Any]:
+def stacks(profiles: Iterable[ThreadProfile], folder: Path, steps: int) -> dict[str, Any]:
     """Return the heaviest stacks as `rows`, outermost frame first, and the sums of all others as `rest`."""
-    found: defaultdict[tuple[tuple[Place, ...], str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    rest = {"stacks": 0, "calls": 0.0, "self": 0.0}
+    found, others = _stacks(profiles, folder)
+    ordered = sorted(found.items(), key=lambda pair: (-pair[1][1], pair[0]))
+    rows: list[Row] = []
+    size = 0
+    for (stack, path), (number, own) in ordered:
+        frames = [spell(*one) for one in stack]
+        size += sum(map(len, frames))
+        if len(rows) < STACK_LIMIT and size <= TEXT_LIMIT:
+            row = {"stack": frames, "phase": path or None, "calls": number / steps, "self": own / steps}
+            rows.append(row)
+        else:
+            others.append((number, own))
+    rest = {
+        "stacks": len(others),
+        "calls": sum(number for number, _ in others) / steps,
+        "self": math.fsum(own for _, own in others) / steps,
+    }
+    return {"rows": rows, "rest": rest}
+
+
+Sums = tuple[int, float]
+Stacks = dict[tuple[tuple[Place, ...], str], Sums]
+
+
+def _stacks(profiles: Iterable[ThreadProfile], folder: Path) -> tuple[Stacks, list[Sums]]:
+    """Return calls and own seconds by stack and phase, and those of calls that no stack is shown for."""
+    found: Stacks = {}
+    others: list[Sums] = []
     for profile in profiles:
-        places: dict[Call, tuple[Place, ...]] = {}
+        around: dict[Call | None, tuple[Place, ...]] = {}
         for call in profile.calls:
-            around = places.get(call.parent, ()) if call.parent is not None else ()
-            stack = around if call.hidden else (*around, place(call.key, folder))
-            places[call] = stack
+            stack = around.get(call.parent, ())
+            if not call.hidden:
+                stack = (*stack, place(call.key, folder))
+            around[call] = stack
             if call.hidden or not (call.calls or call.own):
                 continue
             if call.flat or len(stack) > DEPTH_LIMIT:
-                _add_to(rest, call.calls, call.own)
+                others.append((call.calls, call.own))
             else:
-                sums = found[stack, call.phase.path]
-                sums[0] += call.calls
-                sums[1] += call.own
-    ordered = sorted(found.items(), key=lambda pair: (-pair[1][1], pair[0]))
-    for _, (number, own) in ordered[STACK_LIMIT:]:
-        _add_to(rest, number, own)
-    return {
-        "rows": [
-            {
-                "stack": [spell(*one) for one in stack],
-                "phase": path or None,
-                "calls": number / steps,
-                "self": own / steps,
-            }
-            for (stack, path), (number, own) in ordered[:STACK_LIMIT]
-        ],
-        "rest": {"stacks": rest["stacks"], "calls": rest["calls"] / steps, "self": rest["self"] / steps},
-    }
-
-
-def _add_to(rest: dict[str, float], number: float, own: float) -> None:
-    rest["stacks"] += 1
-    rest["calls"] += number
-    rest["self"] += own
+                number, own = found.get((stack, call.phase.path), (0, 0.0))
+                found[stack, call.phase.path] = number + call.calls, own + call.own
+    return found, others
 
 
 def _by_phase(found: Iterable[Call], steps: int) -> dict[str, float]:
