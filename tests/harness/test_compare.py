@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import compare, document, show
-from paceline.document import Document
+from paceline import compare, document, metrics, show, units
+from paceline.document import Document, Value
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]
@@ -59,6 +59,40 @@ def test_another_environment_is_noted() -> None:
     assert "note: torch differs" in compare.table(changed(), document.read(json.dumps(raw)))
 
 
+def sampled(name: str, *values: float, low: float | None = None, high: float | None = None) -> Value:
+    """Return a metric with these samples."""
+    known = metrics.METRICS[name]
+    middle = sorted(values)[len(values) // 2]
+    return Value(
+        name, known.unit, known.better, known.kind, None, False, False, middle, low, high, list(values)
+    )
+
+
+@pytest.mark.parametrize(("before", "after"), [([1.0], [1.0]), ([1.0], [2.0]), ([1.0, 1.1], [2.0, 2.1])])
+def test_too_few_samples_are_a_question_mark(before: list[float], after: list[float]) -> None:
+    assert compare.ratio(sampled("step_time", *before), sampled("step_time", *after)) == "?"
+
+
+def test_a_counter_that_was_counted_once_may_still_be_the_same() -> None:
+    assert compare.ratio(sampled("function_calls", 7), sampled("function_calls", 7)) == "~"
+    assert compare.ratio(sampled("function_calls", 7), sampled("function_calls", 8)) == "?"
+
+
+def test_what_may_be_negative_has_differences() -> None:
+    before = sampled("memory_growth", -1e3, 0, 1e3)
+    assert compare.ratio(before, before) == "~"
+    leak = sampled("memory_growth", 1e6, 1.001e6, 0.999e6)
+    assert (
+        compare.ratio(before, leak) == "+1 MB/1000 steps [+998 kB/1000 steps, +1 MB/1000 steps] worse (90%)"
+    )
+
+
+def test_exponents_differ_where_their_intervals_do() -> None:
+    before = sampled("scaling_exponent", 1.0, low=0.9, high=1.1)
+    assert compare.ratio(before, sampled("scaling_exponent", 1.1, low=1.05, high=1.2)) == "~"
+    assert compare.ratio(before, sampled("scaling_exponent", 1.9, low=1.8, high=2.0)) == "+0.90 worse"
+
+
 def test_show_has_metrics_phases_functions_and_warnings() -> None:
     text = show.table(changed())
     assert "net version 1  batch=64" in text
@@ -73,11 +107,37 @@ def test_show_has_metrics_phases_functions_and_warnings() -> None:
     [
         (0.00152, "s", "1.52 ms"),
         (3e-7, "s", "300 ns"),
-        (0.0, "s", "0 ns"),
-        (2**20 * 312.44, "bytes", "312.4 MiB"),
-        (620.12, "calls/step", "620.1 calls/step"),
+        (0.0, "s", "0 s"),
+        (327_610_000.0, "bytes", "328 MB"),
+        (1_234_567.0, "bytes/1000 steps", "1.23 MB/1000 steps"),
+        (620.12, "calls/step", "620 calls/step"),
         (7.5, "1", "7.5"),
+        (8412.0, "steps/s", "8,412 steps/s"),
+        (-0.0021, "s", "-2.1 ms"),
     ],
 )
 def test_amounts_for_people(value: float, unit: str, text: str) -> None:
-    assert show.amount(value, unit) == text
+    assert units.amount(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(26_640, "7.4 h"), (300_000, "3.47 d"), (90, "1.5 min"), (45, "45 s"), (0.2, "200 ms")],
+)
+def test_long_times_for_people(seconds: float, text: str) -> None:
+    assert units.duration(seconds) == text
+
+
+def test_one_is_no_plural() -> None:
+    assert (units.plural(1, "repetition"), units.plural(2, "repetition")) == ("1 repetition", "2 repetitions")
+
+
+def test_show_has_all_that_a_document_may_have() -> None:
+    text = show.table(document.read((GOLDEN.parent / "paceline.document-1-complete.json").read_bytes()))
+    assert "50,000 " in text
+    assert line(text, "projected_time")
+    assert line(text, "scaling_exponent")
+    assert "crossed" in text
+    assert "not measured" in text
+    assert line(text, "main")
+    assert "3 repetitions of" in text

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from .conftest import LOOP, Project
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 
 FAILING = {
     "tiny.py crashed with exit status 1": "print('before')\nraise ValueError('broken')",
@@ -59,7 +62,12 @@ WRONG = {
     ("run", "tiny", "--manifest", "none.toml"): "none.toml: can't be read",
     ("run", "tiny", "--document", "none/out.json"): "none/out.json: there is no folder none",
     ("show", "none.json"): "none.json: No such file or directory",
-    ("show", "paceline.toml"): "document: is not valid JSON",
+    ("show", "paceline.toml"): "paceline.toml: is not valid JSON",
+    ("compare", "none.json", "tiny.py"): "none.json: No such file or directory",
+    ("run",): "the following arguments are required: name; see paceline run --help",
+    ("run", "tiny", "--fast"): "unrecognized arguments: --fast; see paceline --help",
+    ("run", "tiny", "--repetitions", "two"): "argument --repetitions: invalid int value: 'two'; see",
+    ("lsit",): "invalid choice: 'lsit'",
 }
 
 
@@ -69,6 +77,31 @@ def test_a_wrong_argument_is_one_sentence(project: Project, arguments: tuple[str
     assert ended.returncode == 1
     assert WRONG[arguments] in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_documents_that_cannot_be_compared_are_named(project: Project) -> None:
+    for name, version in (("a.json", 1), ("b.json", 2)):
+        raw = json.loads(GOLDEN.read_text())
+        raw["benchmark"]["version"] = version
+        (project.folder / name).write_text(json.dumps(raw))
+    ended = project.call("compare", "a.json", "b.json")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(
+        "paceline: a.json and b.json: the documents differ in their benchmark's version"
+    )
+
+
+def test_a_broken_document_is_named_with_its_path(project: Project) -> None:
+    raw = json.loads(GOLDEN.read_text())
+    raw["metrics"][0]["value"] = "fast"
+    (project.folder / "a.json").write_text(json.dumps(raw))
+    ended = project.call("show", "a.json")
+    assert ended.stderr == "paceline: a.json: metrics[0].value: must be a finite number\n"
+
+
+def test_processors_that_are_not_there_are_named(project: Project) -> None:
+    project.write(LOOP, affinity=[4095])
+    assert "tiny wants processors that this process may not use: [4095]" in project.call("run", "tiny").stderr
 
 
 def test_a_missing_script_is_named(project: Project) -> None:

@@ -141,7 +141,8 @@ def test_quick_sweeps_once_or_not_at_all() -> None:
     quick = sweep().quickened().scaling
     assert quick is not None
     assert (quick.values, quick.repetitions) == ((128, 256, 512, 1024), 1)
-    assert sweep(COMPLETE.replace("scaling = true", "")).quickened().scaling is None
+    without = sweep(COMPLETE.replace("scaling = true", "")).quickened()
+    assert (without.scaling, without.job) == (None, None)
 
 
 WRONG_SWEEPS = {
@@ -186,6 +187,16 @@ def test_a_wrong_addition_is_named(sentence: str) -> None:
     with pytest.raises(ManifestError) as caught:
         sweep(COMPLETE.replace(old, new, 1))
     assert f"paceline.toml: benchmarks.sweep.{sentence}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("metric", "table"), [("scaling_exponent_steps", "scaling"), ("projected_time", "job")]
+)
+def test_a_limit_on_what_is_never_measured_is_refused(metric: str, table: str) -> None:
+    head = '[benchmarks.a]\nversion = 1\nscript = "a.py"\nsteps = 5\n'
+    text = f"{head}limits = {{ {metric} = {{ maximum = 2 }} }}"
+    with pytest.raises(ManifestError, match=f"benchmarks.a.limits.{metric}: needs the table {table}"):
+        manifest.parse(text, "m")
 
 
 @pytest.mark.parametrize("sentence", WRONG)

@@ -11,9 +11,9 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
-from . import __version__, compare, document, manifest, protocol, script, show
+from . import __version__, compare, document, listing, manifest, protocol, script, show
 from .fields import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
@@ -44,13 +44,20 @@ def _fail(sentence: str) -> int:
     return 1
 
 
+class _Parser(argparse.ArgumentParser):
+    """Ends with one sentence and status 1, as every other wrong argument does."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_fail(f"{message}; see {self.prog} --help"))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="paceline", description="Measures training code.")
+    parser = _Parser(prog="paceline", description="Measures training code.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    listing = commands.add_parser("list", help="list the manifest's benchmarks and cases")
-    listing.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
-    listing.set_defaults(command=_list)
+    lists = commands.add_parser("list", help="list the manifest's benchmarks and cases")
+    lists.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
+    lists.set_defaults(command=_list)
     _add_run(commands.add_parser("run", help="measure a case and write its document"))
     unmodified = commands.add_parser("script", help="measure any PyTorch script, without a change to it")
     script.add_arguments(unmodified)
@@ -90,21 +97,29 @@ def _add_run(run: argparse.ArgumentParser) -> None:
 def _list(arguments: argparse.Namespace) -> int:
     found = manifest.load(arguments.manifest or manifest.find(Path.cwd()))
     for benchmark in found.benchmarks.values():
-        print(f"{benchmark.name}  version {benchmark.version}, {benchmark.script}, {benchmark.steps} steps")
-        for case in benchmark.cases:
-            print(f"  {case.key}" if case.key else "  (no parameters)")
+        print(listing.describe(benchmark))
     return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    print(show.table(document.read(arguments.document.read_bytes())))
+    print(show.table(_read(arguments.document)))
     return 0
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    before, after = (document.read(path.read_bytes()) for path in (arguments.before, arguments.after))
-    print(compare.table(before, after))
+    before, after = _read(arguments.before), _read(arguments.after)
+    try:
+        print(compare.table(before, after))
+    except compare.ComparisonError as error:
+        return _fail(f"{arguments.before} and {arguments.after}: {error}")
     return 0
+
+
+def _read(path: Path) -> document.Document:
+    try:
+        return document.read(path.read_bytes())
+    except document.DocumentError as error:
+        raise document.DocumentError(f"{path}: {error.path}".rstrip(": "), error.sentence) from error
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -143,7 +158,7 @@ def _request(arguments: argparse.Namespace) -> protocol.Request:
         case = replace(case, params={**case.params, **(benchmark.quick.params or {})})
         benchmark = benchmark.quickened()
     if arguments.timed_only:
-        benchmark = replace(benchmark, countings=0, scaling=None)
+        benchmark = replace(benchmark.without_sweep(), countings=0)
     if arguments.repetitions is not None:
         if not 1 <= arguments.repetitions <= 100:
             raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")

@@ -9,6 +9,8 @@ from typing import Any
 from . import metrics
 from .fields import Fields
 
+SWEPT = "scaling_exponent"  # and what begins with it: what a sweep measures
+PROJECTED = "projected_time"
 REPORTED = ("count", "gauge", "quality")
 
 

@@ -110,8 +110,10 @@ class Benchmark:
         steps = self.steps if quick.steps is None else quick.steps
         warmup = self.warmup_steps if quick.warmup_steps is None else quick.warmup_steps
         counting_warmup = quick.counting_warmup_steps
+        # The same values, since the exponent depends on their range, but each of them once.
+        swept = replace(self, scaling=replace(self.scaling, repetitions=1)) if self.scaling else self
         return replace(
-            self,
+            swept if quick.scaling else self.without_sweep(),
             steps=steps,
             warmup_steps=warmup,
             counting_steps=quick.counting_steps or min(self.counting_steps, steps),
@@ -121,9 +123,17 @@ class Benchmark:
             countings=1,
             repetitions=quick.repetitions or min(self.repetitions, 2),
             guard={},
-            # The same values, since the exponent depends on their range, but each of them once.
-            scaling=replace(self.scaling, repetitions=1) if self.scaling and quick.scaling else None,
         )
+
+    def without_sweep(self) -> Benchmark:
+        """Return the benchmark without its sweep, and without what only the sweep can tell."""
+        if self.scaling is None:
+            return self
+        job = None if self.job is not None and self.job.unit == self.scaling.parameter else self.job
+        kept = tuple(bound for bound in self.limits if not bound.metric.startswith(limits.SWEPT))
+        if job is None:
+            kept = tuple(bound for bound in kept if bound.metric != limits.PROJECTED)
+        return replace(self, scaling=None, job=job, limits=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +241,11 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
         variables=surroundings.variables(fields.table("variables")),
     )
     fields.finish()
+    for bound in benchmark.limits:
+        if bound.metric.startswith(limits.SWEPT) and benchmark.scaling is None:
+            raise fields.error(f"limits.{bound.name}", "needs the table scaling")
+        if bound.metric == limits.PROJECTED and benchmark.job is None:
+            raise fields.error(f"limits.{bound.name}", "needs the table job")
     return benchmark
 
 

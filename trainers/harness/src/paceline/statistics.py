@@ -145,14 +145,23 @@ def ratio_interval(before: Sequence[float], after: Sequence[float]) -> tuple[flo
     The estimate is the median of all pairwise ratios (Hodges and Lehmann); the interval counts pairs by
     the exact distribution of the Mann-Whitney statistic, and is the whole range where samples are few.
     """
-    ratios = sorted(b / a for a in before for b in after)
-    ways = _mann_whitney(len(before), len(after))
+    return _pairs_interval([b / a for a in before for b in after], len(before), len(after))
+
+
+def shift_interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return the same for the difference after - before, of values that may be 0 or below."""
+    return _pairs_interval([b - a for a in before for b in after], len(before), len(after))
+
+
+def _pairs_interval(pairs: Sequence[float], n: int, m: int) -> tuple[float, float, float, float]:
+    ordered = sorted(pairs)
+    ways = _mann_whitney(n, m)
     total = sum(ways)
     outside, cut = 2 * ways[0] / total, 0
-    while cut + 1 < len(ratios) // 2 and outside + 2 * ways[cut + 1] / total <= 1 - CONFIDENCE:
+    while cut + 1 < len(ordered) // 2 and outside + 2 * ways[cut + 1] / total <= 1 - CONFIDENCE:
         cut += 1
         outside += 2 * ways[cut] / total
-    return quantile(ratios, 0.5), ratios[cut], ratios[-1 - cut], max(0.0, 1 - outside)
+    return quantile(ordered, 0.5), ordered[cut], ordered[-1 - cut], max(0.0, 1 - outside)
 
 
 def _mann_whitney(n: int, m: int) -> list[int]:

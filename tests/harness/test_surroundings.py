@@ -1,0 +1,75 @@
+import json
+
+import pytest
+from paceline import listing, manifest, surroundings
+
+from .conftest import LOOP, Project, Value
+
+SEEN = """
+import gc, json, os
+names = ("FOLDER", "OMP_NUM_THREADS", "PYTHONHASHSEED", "PACELINE_SEED", "CUDA_DEVICE_ORDER")
+seen = {name: os.environ.get(name) for name in names}
+open("seen.json", "w").write(json.dumps({**seen, "processors": sorted(os.sched_getaffinity(0))}))
+"""
+CYCLES = """
+class Cycle: pass
+for cycle in range(100):
+    first, second = Cycle(), Cycle()
+    first.other, second.other = second, first
+paceline.quality("frozen", gc.get_freeze_count())
+paceline.quality("enabled", gc.isenabled())
+"""
+
+
+def test_all_that_the_protocol_fixes_reaches_the_code_and_the_document(project: Project) -> None:
+    project.write(f"{SEEN}{LOOP}", seed=7, threads=2, affinity=[0], variables={"FOLDER": "data"})
+    raw = project.measure("--quick")
+    seen = json.loads((project.folder / "seen.json").read_text())
+    assert seen == {
+        "FOLDER": "data",
+        "OMP_NUM_THREADS": "2",
+        "PYTHONHASHSEED": "7",
+        "PACELINE_SEED": "7",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "processors": [0],
+    }
+    assert (raw["protocol"]["affinity"], raw["protocol"]["variables"]) == ([0], {"FOLDER": "data"})
+    assert (raw["protocol"]["seed"], raw["protocol"]["threads"], raw["protocol"]["gc"]) == (7, 2, "default")
+    assert raw["environment"]["affinity"] == [0]
+    assert raw["environment"]["variables"]["FOLDER"] == "data"
+
+
+@pytest.mark.parametrize(
+    ("wish", "frozen", "enabled"), [("default", 0, 1), ("disabled", 0, 0), ("frozen", 1, 1)]
+)
+def test_the_collector_works_as_it_is_told(
+    project: Project, value: Value, wish: str, frozen: int, enabled: int
+) -> None:
+    project.write(f"import gc\n{LOOP}{CYCLES}", gc=wish)
+    raw = project.measure("--quick")
+    assert (value(raw, "quality.frozen")["value"] > 0) == frozen
+    assert value(raw, "quality.enabled")["value"] == enabled
+
+
+def test_what_the_protocol_sets_can_not_be_set_otherwise() -> None:
+    bench = manifest.parse('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5', "m").benchmarks["a"]
+    fixed = {*surroundings.SET_BY, *surroundings.NEVER}
+    assert fixed <= set(surroundings.child_environment(bench))
+
+
+def test_a_benchmark_is_listed_with_all_that_is_measured_of_it(project: Project) -> None:
+    project.write(
+        LOOP,
+        scaling={"parameter": "n", "values": [4, 2, 1]},
+        job={"unit": "n", "amount": 50_000},
+        limits={"step_time": {"maximum": 0.5}},
+        repetitions=1,
+    )
+    text = listing.describe(manifest.load(project.folder / "paceline.toml").benchmarks["tiny"])
+    assert text.splitlines() == [
+        "tiny  version 1, tiny.py, 1 repetition of 100 steps",
+        "  (no parameters)",
+        "  scaling: n 1, 2, 4",
+        "  job: 50,000 n",
+        "  limit: step_time up to 0.5",
+    ]

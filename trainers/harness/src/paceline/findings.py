@@ -1,0 +1,98 @@
+"""The parts of a shown document beside metrics and phases; each is empty where there is nothing to show."""
+
+from __future__ import annotations
+
+from .document import Document, Limit, Process, Value
+from .metrics import describe
+from .statistics import median
+from .units import amount, columns, duration, number, plural
+
+
+def job(found: Document) -> str:
+    """Return `50,000 episodes: 7.4 h [7 h, 7.8 h], by the scaling fit`."""
+    full = found.job
+    if full is None:
+        return ""
+    bounds = (
+        "" if full.low is None or full.high is None else f" [{duration(full.low)}, {duration(full.high)}]"
+    )
+    source = "scaling fit" if full.source == "scaling" else "measured rate"
+    return f"{number(full.amount)} {full.unit}: {duration(full.seconds)}{bounds}, by the {source}"
+
+
+def limits(found: Document) -> str:
+    """Return one line per limit: what was measured, what is allowed, and whether it was crossed."""
+    if not found.limits:
+        return ""
+    return columns([["limit", "measured", "allowed", ""], *(_limit(row) for row in found.limits)])
+
+
+def _limit(row: Limit) -> list[str]:
+    known = describe(row.metric)
+    unit = known.unit if known else "1"
+    name = f"{row.metric}:{row.phase}" if row.phase else row.metric
+    least = "" if row.minimum is None else f"from {amount(row.minimum, unit)}"
+    most = "" if row.maximum is None else f"up to {amount(row.maximum, unit)}"
+    measured = "not measured" if row.value is None else amount(row.value, unit)
+    verdict = {True: "crossed", False: "kept", None: ""}[row.crossed]
+    return [name, measured, f"{least} {most}".strip(), verdict]
+
+
+def counters(found: Document) -> str:
+    """Return the counters by phase, those that aren't 0 anywhere."""
+    rows = [row for row in found.metrics if row.kind == "counter" and row.phase is not None and row.value]
+    names = list(dict.fromkeys(row.name for row in rows))
+    values = {(row.phase, row.name): row for row in rows}
+    body = [
+        [path, *(_cell(values.get((path, name))) for name in names)]
+        for path in dict.fromkeys(row.phase for row in rows)
+        if path is not None
+    ]
+    return columns([["per step", *names], *body]) if body else ""
+
+
+def _cell(row: Value | None) -> str:
+    if row is None:
+        return ""
+    return amount(row.value, "bytes" if row.unit.startswith("bytes") else "1")
+
+
+def processes(found: Document) -> str:
+    """Return each label's memory and processor time, over all repetitions; nothing for a single process."""
+    names = dict.fromkeys(row.name for row in found.processes)
+    if len(names) < 2:
+        return ""
+    rows = [_process(name, [row for row in found.processes if row.name == name]) for name in names]
+    return columns([["process", "number", "peak memory", "CPU"], *rows])
+
+
+def _process(name: str, rows: list[Process]) -> list[str]:
+    peaks = [row.peak_memory for row in rows if row.peak_memory is not None]
+    busy = [row.cpu_utilization for row in rows if row.cpu_utilization is not None]
+    return [
+        name,
+        str(max(row.count for row in rows)),
+        amount(median(peaks), "bytes") if peaks else "?",
+        f"{number(median(busy))} %" if busy else "?",
+    ]
+
+
+def scaling(found: Document) -> str:
+    """Return the exponents, and the loop's time at each value."""
+    swept = found.scaling
+    if swept is None:
+        return ""
+    rows = [
+        [
+            f"{row.name}:{row.phase}" if row.phase else row.name,
+            f"{row.value:.2f}",
+            f"[{row.low:.2f}, {row.high:.2f}]",
+        ]
+        for row in swept.exponents
+    ]
+    best: dict[float, float] = {}
+    for point in swept.points:
+        best[point.value] = min(point.seconds, best.get(point.value, point.seconds))
+    times = ", ".join(f"{number(value)}: {duration(best[value])}" for value in sorted(best))
+    title = f"over {swept.parameter}, {plural(len(swept.points), 'point')}"
+    return columns([[title, "exponent", "interval"], *rows]) + f"\n{swept.parameter} {times}"

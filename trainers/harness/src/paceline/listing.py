@@ -1,0 +1,23 @@
+"""A benchmark of the manifest in a few lines."""
+
+from __future__ import annotations
+
+from .manifest import Benchmark
+from .units import number, plural
+
+
+def describe(benchmark: Benchmark) -> str:
+    """Return a benchmark's name and size, its cases, and what else is measured or watched of it."""
+    size = f"{plural(benchmark.repetitions, 'repetition')} of {plural(benchmark.steps, 'step')}"
+    lines = [f"{benchmark.name}  version {benchmark.version}, {benchmark.script}, {size}"]
+    lines += [f"  {case.key or '(no parameters)'}" for case in benchmark.cases]
+    if benchmark.scaling is not None:
+        values = ", ".join(number(value) for value in benchmark.scaling.values)
+        lines.append(f"  scaling: {benchmark.scaling.parameter} {values}")
+    if benchmark.job is not None:
+        lines.append(f"  job: {number(benchmark.job.amount)} {benchmark.job.unit}")
+    for bound in benchmark.limits:
+        least = "" if bound.minimum is None else f" from {number(bound.minimum)}"
+        most = "" if bound.maximum is None else f" up to {number(bound.maximum)}"
+        lines.append(f"  limit: {bound.name}{least}{most}")
+    return "\n".join(lines)
