@@ -7,9 +7,12 @@ imported for the script's sake. The phases' names are fixed:
     backward        Tensor.backward, torch.autograd.backward, torch.autograd.grad
     optimizer       step of any torch optimizer
     zero_grad       zero_grad of any optimizer or module
+    clip_gradients  clip_grad_norm_ and clip_grad_value_
     data_loading    starting a DataLoader's iterator and waiting for its next item
     env_step        the outermost step of a gymnasium (or gym) environment or vector environment
     env_reset       the outermost reset of one
+    distribution    making, sampling and asking a torch.distributions.Distribution
+    logging         writing to a torch.utils.tensorboard.SummaryWriter
     host_to_device  copies of tensors to an accelerator
     device_to_host  copies of tensors and reads of single values from one, the waiting included
     compile         torch.compile at work
@@ -22,15 +25,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-import paceline
-
 from . import environments, imports, pace
 from .pace import Ended, Pace
 
 __all__ = ["Ended", "Pace", "install"]
-
-# What a phase is while nothing measures; the package is imported before a recorder is activated.
-_unmeasured_phase = paceline.phase
 
 
 def install(recorder: pace.Paced, leave: Callable[[], None]) -> Pace:
@@ -51,12 +49,7 @@ def install(recorder: pace.Paced, leave: Callable[[], None]) -> Pace:
             "gym.vector": environments.patch_vector,
         }
     )
-    # A forked child, such as a worker of a DataLoader, takes no steps and times nothing.
-    os.register_at_fork(after_in_child=_stop)
+    if hasattr(os, "register_at_fork"):
+        # A forked child, such as a worker of a vector environment, takes none of this process's steps.
+        os.register_at_fork(after_in_child=pace.stop)
     return paced
-
-
-def _stop() -> None:
-    pace.stop()
-    paceline._recorder = None
-    vars(paceline)["phase"] = _unmeasured_phase

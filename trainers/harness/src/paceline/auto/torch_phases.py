@@ -1,4 +1,4 @@
-"""Phases of PyTorch: forward, backward, optimizer, zero_grad, data loading, compilation."""
+"""Phases of PyTorch: from forward and backward to what its libraries around a step do."""
 
 from __future__ import annotations
 
@@ -7,13 +7,29 @@ from types import ModuleType
 from typing import Any
 
 from . import compilation, copies, imports, pace
-from .wrapping import Function, every_class, outermost, stepping
+from .wrapping import Function, every_class, never, outermost, stepping
 
 FORWARD = "forward"
 BACKWARD = "backward"
 OPTIMIZER = "optimizer"
 ZERO_GRAD = "zero_grad"
+CLIP_GRADIENTS = "clip_gradients"
 DATA_LOADING = "data_loading"
+DISTRIBUTION = "distribution"
+LOGGING = "logging"
+
+CLIPPERS = ("clip_grad_norm_", "clip_grad_value_")
+# What a policy asks of its distribution; making one also checks its parameters.
+ASKED = ("__init__", "sample", "rsample", "log_prob", "entropy", "cdf", "icdf")
+WRITER_METHODS = (
+    "add_scalar",
+    "add_scalars",
+    "add_histogram",
+    "add_image",
+    "add_images",
+    "add_text",
+    "flush",
+)
 
 
 def patch(torch: Any) -> None:
@@ -23,8 +39,15 @@ def patch(torch: Any) -> None:
     _patch_backward(torch, is_traced)
     _patch_optimizers(torch, is_traced)
     _patch_loaders(torch, is_traced)
+    _patch_distributions(torch, is_traced)
     copies.patch(torch, is_traced)
-    imports.watch({"torch._dynamo.utils": _unhide_modules, "torch._dynamo.callback": compilation.patch})
+    imports.watch(
+        {
+            "torch._dynamo.utils": _unhide_modules,
+            "torch._dynamo.callback": compilation.patch,
+            "torch.utils.tensorboard.writer": _patch_writer,
+        }
+    )
 
 
 def _patch_modules(torch: Any, is_traced: Any) -> None:
@@ -57,9 +80,27 @@ def _patch_optimizers(torch: Any, is_traced: Any) -> None:
 
     every_class(torch.optim.Optimizer, "step", step)
     every_class(torch.optim.Optimizer, "zero_grad", zero_grad)
+    for name in CLIPPERS:
+        clip = outermost(CLIP_GRADIENTS, getattr(torch.nn.utils, name), is_traced)
+        setattr(torch.nn.utils, name, clip)
+        setattr(torch.nn.utils.clip_grad, name, clip)
 
 
 def _patch_loaders(torch: Any, is_traced: Any) -> None:
     every_class(torch.utils.data.DataLoader, "__iter__", lambda f: outermost(DATA_LOADING, f, is_traced))
     iterator = torch.utils.data.dataloader._BaseDataLoaderIter
     every_class(iterator, "__next__", lambda f: outermost(DATA_LOADING, f, is_traced))
+
+
+def _patch_distributions(torch: Any, is_traced: Any) -> None:
+    for method in ASKED:
+        family = torch.distributions.Distribution
+        every_class(family, method, lambda f: outermost(DISTRIBUTION, f, is_traced))
+    divergence = outermost(DISTRIBUTION, torch.distributions.kl_divergence, is_traced)
+    torch.distributions.kl_divergence = torch.distributions.kl.kl_divergence = divergence
+
+
+def _patch_writer(tensorboard: Any) -> None:
+    writer = tensorboard.SummaryWriter
+    for name in WRITER_METHODS:
+        setattr(writer, name, outermost(LOGGING, getattr(writer, name), never))

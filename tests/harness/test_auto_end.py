@@ -1,0 +1,97 @@
+"""How an unmodified script is ended when its window is complete, also one that doesn't want to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.strangers import PLAY, TRAIN, counts, run, write_gymnasium
+
+
+def test_finally_blocks_run(tmp_path: Path) -> None:
+    run(tmp_path, TRAIN + "\ntry:\n    main(10**6)\nfinally:\n    open('tidied', 'w')\n")
+    assert (tmp_path / "tidied").exists()
+
+
+def test_a_script_that_fails_while_it_tidies_up_was_measured(tmp_path: Path) -> None:
+    left = run(tmp_path, TRAIN + "\ntry:\n    main(10**6)\nfinally:\n    best + 1\n")
+    assert left["ended"]
+
+
+@pytest.mark.parametrize("kind", ["BaseException", "SystemExit"])
+def test_a_script_that_swallows_the_end_is_ended(tmp_path: Path, kind: str) -> None:
+    loop = f"""
+while True:
+    try:
+        main(10**6)
+    except {kind}:
+        print("and again")
+"""
+    left = run(tmp_path, TRAIN + loop)
+    assert left["ended"]
+
+
+def test_threads_and_workers_do_not_hang_the_end(tmp_path: Path) -> None:
+    threads = """
+import threading
+if __name__ == "__main__":
+    threading.Thread(target=threading.Event().wait).start()
+    main(10**6)
+"""
+    script = TRAIN.replace("batch_size=16", "batch_size=16, num_workers=1")
+    left = run(tmp_path, script + threads)
+    assert "data_loading" in set(counts(left))
+
+
+def test_steps_in_another_thread_end_the_main_one(tmp_path: Path) -> None:
+    threads = """
+import threading
+worker = threading.Thread(target=main, args=(10**6,), daemon=True)
+worker.start()
+worker.join()
+"""
+    left = run(tmp_path, TRAIN + threads)
+    assert "forward" in set(counts(left))
+
+
+def test_forked_environments_take_no_steps(tmp_path: Path) -> None:
+    write_gymnasium(tmp_path)
+    loop = """
+import multiprocessing, torch
+def play():
+    env = Walk()
+    for _ in range(500):
+        env.step(1)
+weight = torch.zeros(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for number in range(10**6):
+    if number % 10 == 0:
+        child = multiprocessing.get_context("fork").Process(target=play)
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+    weight.sum().backward()
+    optimizer.step()
+"""
+    left = run(tmp_path, PLAY + loop)
+    assert set(counts(left)) == {"backward", "optimizer"}
+
+
+def test_a_loop_of_the_scripts_own_wins(tmp_path: Path) -> None:
+    loop = """
+import paceline
+model = nn.Linear(8, 8)
+optimizer = torch.optim.Adam(model.parameters())
+for _ in paceline.steps(range(10**6)):
+    with paceline.phase("learn"):
+        for _ in range(3):
+            model(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+paceline.quality("score", 1.0)
+"""
+    left = run(tmp_path, TRAIN + loop)
+    found = counts(left)
+    assert (found["learn"], found["learn/optimizer"]) == (1, 3)
+    assert left["result"]["quality"] == {"score": 1.0}
+    assert not left["ended"]

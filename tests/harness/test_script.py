@@ -1,0 +1,135 @@
+"""`python -m paceline script`: a stranger's script, measured without a change to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.conftest import Project, Value
+from tests.harness.strangers import PLAY, TRAIN, write_gymnasium
+
+ONCE = ("--quick", "--repetitions", "1", "--document", "out.json")
+
+
+def measure(folder: Path, script: str, *arguments: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    (folder / "train.py").write_text(script)
+    ended = Project(folder).call("script", *ONCE, *options, "train.py", *arguments)
+    assert ended.returncode == 0, ended.stderr
+    raw: dict[str, Any] = json.loads((folder / "out.json").read_text())
+    return raw
+
+
+def paths(raw: dict[str, Any]) -> set[str]:
+    return {row["path"] for row in raw["phases"] if row["thread"] == "main"} - {"(unattributed)"}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    ending = "\nif __name__ == '__main__':\n    main(10**6)\n"
+    return measure(tmp_path_factory.mktemp("trained"), TRAIN + ending, options=("--steps", "60"))
+
+
+def test_automatic_phases_of_a_training_script(trained: dict[str, Any]) -> None:
+    wanted = {"forward", "backward", "optimizer", "zero_grad", "clip_gradients", "data_loading"}
+    assert paths(trained) == wanted
+    counts = {row["path"]: row["count"] for row in trained["phases"]}
+    assert counts["forward"] == counts["optimizer"] == counts["backward"] == 1
+
+
+def test_the_steps_are_those_that_were_asked_for(trained: dict[str, Any]) -> None:
+    protocol = trained["protocol"]
+    assert (protocol["warmup_steps"], protocol["steps"], protocol["counting_steps"]) == (12, 48, 24)
+    assert trained["benchmark"]["name"] == "train"
+    assert trained["benchmark"]["params"] == {}
+
+
+def test_wrappers_are_not_counted_as_calls(trained: dict[str, Any]) -> None:
+    functions = trained["profile"]["functions"]
+    assert not [row for row in functions if "paceline" in row["file"]]
+    called = {row["function"]: row["calls"] for row in functions}
+    assert called["Linear.forward"] == 2
+    assert called["Module._call_impl"] == 4
+
+
+def test_an_environment_sets_the_pace(tmp_path: Path, value: Value) -> None:
+    write_gymnasium(tmp_path)
+    loop = """
+import torch
+train, test = Limit(Limit(Walk())), Walk()
+weight = torch.zeros(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+train.reset(seed=1)
+for number in range(10**6):
+    if train.step(1)[2]:
+        train.reset()
+    if number % 4 == 0:
+        weight.sum().backward()
+        optimizer.step()
+    if number % 10 == 0:
+        test.reset()
+        test.step(1), test.step(1)
+"""
+    raw = measure(tmp_path, PLAY + loop, options=("--steps", "100"))
+    counts = {row["path"]: row["count"] for row in raw["phases"] if row["thread"] == "main"}
+    assert counts["optimizer"] == 0.25
+    assert counts["env_step"] == pytest.approx(1.2)
+    assert {"env_reset", "backward"} < set(counts)
+
+
+def test_a_script_that_ends_early_is_measured_as_it_is(tmp_path: Path) -> None:
+    raw = measure(tmp_path, TRAIN + "\nmain(31)\n")
+    # Two epochs have 40 ends of an optimizer's step, and 39 steps lie between them.
+    assert raw["protocol"]["warmup_steps"] + raw["protocol"]["steps"] == 39
+
+
+def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\nprint(torch.ones(3).sum())\n")
+    ended = Project(tmp_path).call("script", *ONCE, "train.py")
+    assert ended.returncode == 1
+    assert "took no step" in ended.stderr
+    assert "environment" in ended.stderr
+    assert "optimizer" in ended.stderr
+
+
+def test_a_failing_script_shows_its_last_lines(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\nraise RuntimeError('no data')\n")
+    ended = Project(tmp_path).call("script", *ONCE, "train.py")
+    assert ended.returncode == 1
+    assert "RuntimeError: no data" in ended.stderr
+    assert "paceline: train.py crashed with exit status 1" in ended.stderr
+    assert "runpy" not in ended.stderr
+
+
+def test_a_script_sees_what_python_would_show_it(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("NAME = 'helper'\n")
+    check = """
+import os, sys, helper
+with open("seen", "w") as file:
+    print(sys.argv, os.path.basename(__file__), __name__, os.getcwd() == os.path.dirname(__file__), file=file)
+"""
+    raw = measure(tmp_path, check + TRAIN + "\nmain(9)\n", "--lr=0.1", "--steps", "3,4")
+    seen = (tmp_path / "seen").read_text().strip()
+    assert seen == "['train.py', '--lr=0.1', '--steps', '3,4'] train.py __main__ True"
+    assert raw["benchmark"]["case"] == "arguments=--lr 0.1 --steps 3;4"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--steps", "1"), "--steps is 1, must be between 2 and 1000000"),
+        (("--steps", "9", "--warmup-steps", "9"), "--warmup-steps is 9, must be between 0 and 8"),
+        (("--repetitions", "0"), "--repetitions is 0, must be between 1 and 100"),
+    ],
+)
+def test_wrong_numbers_are_refused(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    ended = Project(tmp_path).call("script", *options, "train.py")
+    assert (ended.returncode, ended.stderr.strip()) == (1, f"paceline: {sentence}")
+
+
+def test_a_missing_script_is_named(tmp_path: Path) -> None:
+    ended = Project(tmp_path).call("script", "trian.py")
+    assert ended.stderr.strip() == "paceline: script: there is no file trian.py"
