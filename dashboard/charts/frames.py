@@ -84,7 +84,7 @@ class Block:
     @property
     def label(self) -> str:
         """The function without its file, which the title has."""
-        return self.frame.name.partition(" ")[0]
+        return self.frame.name.rpartition(" ")[0] or self.frame.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def _largest(channel: Channel) -> float:
 
 
 def _axes(drawn: go.Figure, unit: str, number: int, rows: int) -> None:
-    gap = 0.12 if rows > 1 else 0.0
+    gap = (0.0, 0.12, 0.09)[rows - 1]
     height = (1 - gap * (rows - 1)) / rows
     top = 1 - number * (height + gap)
     drawn.update_layout(

@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts import theme, units
+from dashboard.charts import bounds, theme, units
+from dashboard.charts.bounds import TrendLimit
 
 HEIGHT = 400
 MOST_LABELS = 8
@@ -59,6 +60,7 @@ def trend(
     level: float | None = None,
     *,
     markers: Sequence[TrendMarker] = (),
+    limits: Sequence[TrendLimit] = (),
     height: int = HEIGHT,
 ) -> go.Figure:
     """Draw at least one point, oldest first; `level` is the level where no change was found."""
@@ -71,13 +73,15 @@ def trend(
         _levels(points, changes, level, scaled.size),
         _values(points, x, y, unit),
     ]
+    shown = _range(points, scaled.size, limits)
     drawn = theme.figure(
         traces,
         height,
         margin={"l": 8, "r": 30, "t": 12, "b": 8},
         xaxis={**_ticks(points), "range": _reach(x), "title": {"text": "commit"}, "showgrid": False},
-        yaxis={"title": {"text": scaled.unit}, "range": _range(points, scaled.size)},
+        yaxis={"title": {"text": scaled.unit}, "range": shown},
     )
+    bounds.draw(drawn, limits, unit, scaled.size, _reach(x)[1], shown)
     for change in changes:
         if points[0].position <= change.position <= points[-1].position:
             drawn.add_annotation(**_arrow(change, points, scaled.size))
@@ -234,7 +238,7 @@ def _reach(x: np.ndarray) -> list[float]:
     return [float(x[0]) - room, float(x[-1]) + room]
 
 
-def _range(points: Sequence[TrendPoint], size: float) -> list[float]:
+def _range(points: Sequence[TrendPoint], size: float, limits: Sequence[TrendLimit]) -> list[float]:
     """Room for the arrows; a flat series is drawn flat, not as mountains of noise."""
     values = [value / size for point in points for value in (point.value, *point.samples)]
     low, high = min(values), max(values)
@@ -242,6 +246,7 @@ def _range(points: Sequence[TrendPoint], size: float) -> list[float]:
     if high - low < least:
         middle = (high + low) / 2
         low, high = middle - least / 2, middle + least / 2
+    low, high = bounds.reach(low, high, limits, size)
     room = ROOM * (high - low)
     # Zero is a floor for what can't be negative.
     return [low - room if low < 0 else max(0.0, low - room), high + room]

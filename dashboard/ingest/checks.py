@@ -25,7 +25,7 @@ def read(data: bytes, assignment: Assignment) -> Document:
         found = document.read(data)
     except DocumentError as error:
         raise BadDocument(str(error)) from error
-    for path, problem in [*_mismatches(found, assignment), *_too_long(found)]:
+    for path, problem in [*_mismatches(found, assignment), *_too_long(found), *_twice(found)]:
         raise BadDocument(f"{path}: {problem}")
     return found
 
@@ -58,6 +58,15 @@ def _too_long(found: Document) -> Iterator[tuple[str, str]]:
         if key in seen:
             yield f"telemetry[{index}]", f"{row.channel} of repetition {row.repetition} stands twice"
         seen.add(key)
+
+
+def _twice(found: Document) -> Iterator[tuple[str, str]]:
+    """A limit stands beside its metric's point: there can be only one."""
+    seen = set()
+    for index, limit in enumerate(found.limits):
+        if (limit.metric, limit.phase) in seen:
+            yield f"limits[{index}]", f"{limit.metric} of phase {limit.phase} stands twice"
+        seen.add((limit.metric, limit.phase))
 
 
 def _longer(path: str, text: str, model: type[models.Model], name: str) -> Iterator[tuple[str, str]]:

@@ -11,8 +11,8 @@ RECENT = 30
 # Made again from the newest points, so that runs may come in any order; the index on (series, position) is
 # read backwards, RECENT entries per series, however long its history is.
 RENEW = """
-INSERT INTO dashboard_serieslatest AS kept (series_id, run_id, position, value, recent, updated_at)
-SELECT touched.id, newest.runs[1], newest.positions[1], newest.values[1], newest.recent, now()
+INSERT INTO dashboard_serieslatest AS kept (series_id, run_id, position, value, recent, limit_id, updated_at)
+SELECT touched.id, newest.runs[1], newest.positions[1], newest.values[1], newest.recent, bound.id, now()
 FROM unnest(%(series)s::bigint[]) AS touched (id)
 CROSS JOIN LATERAL (
     SELECT array_agg(run_id ORDER BY position DESC, run_id DESC) AS runs,
@@ -29,10 +29,11 @@ CROSS JOIN LATERAL (
         LIMIT %(recent)s
     ) AS last
 ) AS newest
+LEFT JOIN dashboard_limit bound ON bound.series_id = touched.id AND bound.run_id = newest.runs[1]
 WHERE newest.runs IS NOT NULL
 ON CONFLICT (series_id) DO UPDATE
 SET run_id = EXCLUDED.run_id, position = EXCLUDED.position, value = EXCLUDED.value,
-    recent = EXCLUDED.recent, updated_at = EXCLUDED.updated_at
+    recent = EXCLUDED.recent, limit_id = EXCLUDED.limit_id, updated_at = EXCLUDED.updated_at
 """
 
 

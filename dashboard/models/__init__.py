@@ -2,6 +2,7 @@
 
 from dashboard.models.alerts import Channel, Delivery
 from dashboard.models.confirmations import Confirmation, Pair
+from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, Machine, Pool
 from dashboard.models.projects import Case, Commit, Project, Trigger
 from dashboard.models.regressions import Change, Regression
@@ -17,6 +18,7 @@ __all__ = [
     "Delivery",
     "Document",
     "Heartbeat",
+    "Limit",
     "Machine",
     "Metric",
     "Pair",

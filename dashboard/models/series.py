@@ -103,10 +103,23 @@ class SeriesLatest(models.Model):
     # The newest values (oldest first, 30 at most): a sparkline without a read of points.
     recent = ArrayField(models.FloatField(), default=list, blank=True)
     level = models.FloatField(null=True, blank=True, help_text="The current level, once judged.")
+    limit = models.ForeignKey(
+        "dashboard.Limit",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        help_text="How the newest run stood to its limit.",
+    )
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
         verbose_name_plural = "latest states of series"
+        # Few series have a limit: what stands crossed is found without a look at the others.
+        indexes = [
+            models.Index(fields=["limit"], condition=models.Q(limit__isnull=False), name="latest_limited")
+        ]
 
     def __str__(self) -> str:
         return f"latest of series {self.pk}"

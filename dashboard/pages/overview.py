@@ -13,7 +13,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard.models import Project, Run, SeriesLatest
 from dashboard.pages.paging import page_of, whole_number
-from dashboard.querysets import projects, regressions, runs, series
+from dashboard.querysets import limits, projects, regressions, runs, series
 
 MOST_REGRESSIONS = 8
 MOST_RUNS = 6
@@ -41,6 +41,7 @@ def _needs() -> dict[str, Any]:
     now = timezone.now()
     found: dict[str, list[Any]] = {
         "regressions": list(regressions.open_ones()[: MOST_REGRESSIONS + 1]),
+        "limits": list(limits.untold()[: MOST_REGRESSIONS + 1]),
         "failures": list(runs.failed_lately(now)[: MOST_RUNS + 1]),
         "machines": list(projects.silent_machines(now)[:MOST_RUNS]),
         "parts": list(projects.silent_parts(now)),
@@ -49,9 +50,11 @@ def _needs() -> dict[str, Any]:
     quiet = not any(found.values())
     more = {
         "more_regressions": len(found["regressions"]) > MOST_REGRESSIONS,
+        "more_limits": len(found["limits"]) > MOST_REGRESSIONS,
         "more_failures": len(found["failures"]) > MOST_RUNS,
     }
     found["regressions"] = found["regressions"][:MOST_REGRESSIONS]
+    found["limits"] = found["limits"][:MOST_REGRESSIONS]
     found["failures"] = found["failures"][:MOST_RUNS]
     return {**found, **more, "quiet": quiet}
 

@@ -29,6 +29,11 @@ class Count:
     before: float | None
 
     @property
+    def size(self) -> str:
+        """The unit of what is counted; its column's head says that it is per step, its label of what."""
+        return "bytes" if self.unit.startswith("bytes") else "1"
+
+    @property
     def moved(self) -> bool:
         return self.before is not None and self.before != self.value
 

@@ -10,10 +10,12 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from dashboard.charts import theme
+from dashboard.charts.bounds import TrendLimit
 from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, trend
-from dashboard.models import Change, Point, Regression, Series
+from dashboard.models import Change, Limit, Point, Regression, Series
 from dashboard.pages import words
 from dashboard.pages.paging import whole_number
+from dashboard.querysets import limits
 from dashboard.querysets import series as read
 
 SHOWN, MOST_SHOWN = 200, 1000
@@ -36,6 +38,7 @@ def series(request: HttpRequest, pk: int) -> HttpResponse:
     until = whole_number(request, "until", 0, 2**31 - 1) if "until" in request.GET else None
     points = read.newest_points(found, show, until)
     changes = read.changes(found, points[0].position, points[-1].position) if points else []
+    bounds = limits.in_range(found, points[0].position, points[-1].position) if points else []
     neighbours = sorted(
         read.siblings(found), key=lambda other: words.metric_place(other.metric.name, other.phase)
     )
@@ -43,9 +46,13 @@ def series(request: HttpRequest, pk: int) -> HttpResponse:
         "series": found,
         "name": words.series_name(found),
         "project": found.case.project,
-        "figure": theme.dump(drawing(found, points, changes)) if points else "",
+        "meaning": words.meaning(found.metric.name),
+        "figure": theme.dump(drawing(found, points, changes, bounds)) if points else "",
         "points": points[::-1],
         "changes": changes[::-1],
+        "limit": bounds[-1] if bounds else None,
+        "bound": words.bound(bounds[-1].minimum, bounds[-1].maximum, found.metric.unit) if bounds else "",
+        "crossed": {bound.run_id for bound in bounds if bound.crossed},
         "markers": machine_changes(points)[::-1],
         "headlines": [other for other in neighbours if other.headline],
         "others": [other for other in neighbours if not other.headline],
@@ -57,7 +64,9 @@ def series(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "series.html", context)
 
 
-def drawing(found: Series, points: list[Point], changes: list[Change], height: int = 400) -> Any:
+def drawing(
+    found: Series, points: list[Point], changes: list[Change], bounds: list[Limit], height: int = 400
+) -> Any:
     """The trend of these points, at least one, oldest first."""
     latest = getattr(found, "latest", None)
     return trend(
@@ -66,6 +75,7 @@ def drawing(found: Series, points: list[Point], changes: list[Change], height: i
         found.metric.unit,
         latest.level if latest else None,
         markers=[TrendMarker(found["point"].position, found["text"]) for found in machine_changes(points)],
+        limits=[TrendLimit(bound.position, bound.minimum, bound.maximum) for bound in bounds],
         height=height,
     )
 
@@ -77,7 +87,8 @@ def drawing_around(regression: Regression) -> str:
     if not points:
         return ""
     changes = read.changes(found, points[0].position, points[-1].position)
-    return theme.dump(drawing(found, points, changes, height=320))
+    bounds = limits.in_range(found, points[0].position, points[-1].position)
+    return theme.dump(drawing(found, points, changes, bounds, height=320))
 
 
 def machine_changes(points: list[Point]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from paceline.metrics import describe
 
 from dashboard.alerts.sentences import behaviour
 from dashboard.charts import units
-from dashboard.models import Change, Delivery, Project, Regression, Run, Series, Trigger
+from dashboard.models import Change, Delivery, Project, Regression, Run, Series, SeriesLatest, Trigger
 
 _NAMES = {
     "os": "Operating system",
@@ -76,6 +76,12 @@ def bound(minimum: float | None, maximum: float | None, unit: str) -> str:
         if value is not None
     ]
     return " and ".join(said)
+
+
+def bound_of(latest: SeriesLatest) -> str:
+    """The limit of a series that has one, as its newest run found it."""
+    limit = latest.limit
+    return bound(limit.minimum, limit.maximum, latest.series.metric.unit) if limit else ""
 
 
 def series_name(series: Series) -> str:

@@ -16,6 +16,7 @@ from dashboard.models import (
     Commit,
     Delivery,
     Document,
+    Limit,
     Machine,
     Metric,
     Point,
@@ -183,6 +184,15 @@ SUSPECT = {
     "function": "push", "file": "trainers/snake_dqn/replay.py", "line": 31, "phase": "learn/push",
     "calls_before": 1, "calls_after": 256, "self_before": 2.1e-5, "self_after": 3.9e-4, "changed": True,
 }  # fmt: skip
+
+
+def limit(series: Series, run: Run, maximum: float, **fields: Any) -> Limit:
+    """How a run stood to an upper bound on a series that it has a point in."""
+    value = Point.objects.get(series=series, run=run).value
+    said = {"maximum": maximum, "value": value, "crossed": value > maximum} | fields
+    found = Limit.objects.create(series=series, run=run, position=run.commit.position, **said)
+    SeriesLatest.objects.filter(series=series, run=run).update(limit=found)
+    return found
 
 
 def delivery(of: Regression, state: str = Delivery.State.DELIVERED, **channel: Any) -> Delivery:

@@ -18,21 +18,21 @@ Assert = Callable[[int], Any]
 
 # For who is not signed in; a session adds two.
 PAGES = {
-    "/": 10,
+    "/": 11,
     "/work/?seen={shown}": 1,
-    "/projects/snake/": 14,
+    "/projects/snake/": 15,
     "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 5,
     "/projects/snake/commits/": 4,
     "/projects/snake/triggers/": 3,
-    "/series/{series}/": 4,
+    "/series/{series}/": 5,
     "/runs/{run}/": 7,
     "/runs/{run}/frames/": 2,
     "/runs/{active}/": 2,
     "/runs/{active}/status/": 2,
     "/runs/{run}/log/": 1,
     "/regressions/": 3,
-    "/regressions/{regression}/": 8,
+    "/regressions/{regression}/": 9,
     "/deliveries/": 2,
     "/sign-in/": 0,
 }

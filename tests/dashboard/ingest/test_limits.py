@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard import ingest
+from dashboard.ingest import BadDocument
+from dashboard.models import Limit, Point, Run, Series, SeriesLatest
+from dashboard.querysets import limits
+from dashboard.runs import Assignment
+from tests.dashboard.documents import data
+
+pytestmark = pytest.mark.django_db
+Measure = Callable[..., Run]
+GOLDEN = Path(__file__).parents[2] / "golden"
+THROTTLED = {"code": "throttled", "message": "It throttled.", "advice": "Cool it.", "taints": True}
+
+
+def bound(crossed: bool | None, metric: str = "throughput", **changes: Any) -> dict[str, Any]:
+    value = None if crossed is None else 100.0
+    row = {"metric": metric, "phase": None, "minimum": 80.0, "maximum": None, "value": value}
+    return {**row, "crossed": crossed, **changes}
+
+
+def test_a_limit_stands_beside_its_point(measure: Measure) -> None:
+    run = measure(3, limits=[bound(True), bound(None, "gpu_utilization")])
+    (found,) = Limit.objects.all()
+    assert (found.run, found.position, found.minimum, found.value, found.crossed) == (run, 3, 80, 100, True)
+    assert found.series.metric.name == "throughput"
+    assert SeriesLatest.objects.get(series=found.series).limit == found
+
+
+def test_what_stands_crossed_is_what_the_newest_run_says(measure: Measure) -> None:
+    measure(5, limits=[bound(True)])
+    assert [latest.position for latest in limits.standing()] == [5]
+    measure(3, limits=[bound(False)])
+    assert limits.standing().count() == 1
+    measure(7, limits=[bound(False)])
+    assert limits.standing().count() == 0
+    measure(9, limits=[bound(True)], warnings=[THROTTLED])
+    assert limits.standing().count() == 0
+
+
+def test_a_limit_that_the_manifest_drops_is_forgotten(measure: Measure) -> None:
+    measure(5, limits=[bound(True)])
+    measure(6)
+    assert limits.standing().count() == 0
+
+
+def test_a_crossing_begins_once(measure: Measure) -> None:
+    kept = measure(3, limits=[bound(False)])
+    tainted = measure(4, limits=[bound(True)], warnings=[THROTTLED])
+    crossing = measure(5, limits=[bound(True)])
+    still = measure(6, limits=[bound(True)])
+    assert [limits.begun_by(run) for run in (kept, tainted, still)] == [[], [], []]
+    (begun,) = limits.begun_by(crossing)
+    assert begun.limit.run == crossing
+    assert begun.kept is not None
+    assert begun.kept.run == kept
+
+
+def test_one_that_was_always_crossed_begins_with_the_first_run(measure: Measure) -> None:
+    (begun,) = limits.begun_by(measure(3, limits=[bound(True)]))
+    assert begun.kept is None
+
+
+def test_two_limits_on_one_metric_are_refused(assignment: Assignment) -> None:
+    with pytest.raises(BadDocument, match=r"limits\[1\]: throughput of phase None stands twice"):
+        ingest.store(assignment, data(limits=[bound(True), bound(False)]))
+    assert not Point.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["paceline.document-1.json", "paceline.document-1-complete.json"])
+def test_every_golden_document_is_stored_whole(assignment: Assignment, name: str) -> None:
+    body = json.loads((GOLDEN / name).read_bytes())
+    benchmark = body["benchmark"]
+    asked = {"benchmark": benchmark["name"], "version": benchmark["version"], "case_key": benchmark["case"]}
+    ingest.store(replace(assignment, quick=body["protocol"]["quick"], **asked), json.dumps(body).encode())
+    assert Point.objects.count() == len(body["metrics"])
+    judged = [row for row in body.get("limits", ()) if row["crossed"] is not None]
+    assert Limit.objects.count() == len(judged)
+    exponents = Series.objects.filter(metric__name="scaling_exponent")
+    assert exponents.count() == sum(row["name"] == "scaling_exponent" for row in body["metrics"])
