@@ -119,7 +119,16 @@ def test_proportional_memory_has_a_slower_grid(clock: Clock) -> None:
     assert [value is None for value in values] == [False, False, True, False]
     row = channel(sampled, "memory_pss")
     assert row["interval"] == 1.0
-    assert 2**20 < sampled.peak(10.0, "memory_pss") <= sampled.peak(10.0)  # type: ignore[operator]
+    assert 2**20 < sampled.proportional_peak((0, 10)) <= sampled.peak(10)  # type: ignore[operator]
+    assert sampled.proportional_peak((0.2, 0.9)) is None
+
+
+def test_proportional_memory_is_read_late_in_the_window(clock: Clock) -> None:
+    sampled = sampler(clock)
+    for moment in (0.1, 0.2, 0.3, 0.4):
+        clock.now = 100.0 + moment
+        sampled.sample(late=moment > 0.25)
+    assert [round(at, 1) for at, _ in sampled._proportional] == [0.1, 0.3]
 
 
 def test_a_costly_reading_is_asked_for_less_often(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,8 +138,8 @@ def test_a_costly_reading_is_asked_for_less_often(clock: Clock, monkeypatch: pyt
 
     sampled = sampler(clock)
     monkeypatch.setattr(Tree, "proportional", costly)
-    take(sampled, clock, *(tenth / 10 for tenth in range(1, 60)))
-    assert sampled.series["memory_pss", None] == [7, None, None, None, None, 7]
+    take(sampled, clock, *(tenth / 10 for tenth in range(1, 120)))
+    assert sampled.series["memory_pss", None] == [7, *[None] * 8, 7]
 
 
 def scripted(*shares: dict[str, Share]) -> list[Reading]:

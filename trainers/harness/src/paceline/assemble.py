@@ -180,7 +180,8 @@ def _device_time(rows: Sequence[Mapping[str, Any]], path: str) -> float | None:
 
 
 def _peak_pss(one: Timed) -> float | None:
-    return one.sampler.peak(one.result["window"]["end"] - one.started, "memory_pss")
+    window = one.result["window"]
+    return one.sampler.proportional_peak((window["start"] - one.started, window["end"] - one.started))
 
 
 def _utilization(one: Timed, name: str) -> float | None:

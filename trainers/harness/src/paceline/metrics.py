@@ -65,7 +65,7 @@ _TABLE = (
         "bytes",
         "lower",
         "memory",
-        "Largest proportional memory of the tree until the window's end: shared pages count once.",
+        "Largest proportional memory of the tree that was read in the window: shared pages count once.",
     ),
     Metric(
         "memory_growth",

@@ -99,6 +99,9 @@ class _Runner:
         self._progress = progress
         sweep = self._benchmark.scaling
         self._whole = list(scaling.order(sweep)) if sweep else []
+        # From the middle of the window on, as the fractions of a repetition go.
+        steps, warmup = self._benchmark.steps, self._benchmark.warmup_steps
+        self._late = 0.2 + 0.8 * (warmup + steps / 2) / (warmup + steps)
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._whole) + 1
 
@@ -132,10 +135,11 @@ class _Runner:
             sampler = Sampler(Tree(process.pid), self._devices, process.started)
             with self._echo(process) as echo:
                 while not process.wait(sampler.until_next()):
-                    sampler.sample()
+                    fraction = process.fraction()
+                    sampler.sample(late=fraction > self._late)
                     echo.forward()
                     self._watch(process)
-                    self._tell(min(index, wanted - 1) + process.fraction(), text)
+                    self._tell(min(index, wanted - 1) + fraction, text)
                 left = process.outcome()
         after = calibration.measure()
         return Timed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sysconfig
@@ -82,7 +83,9 @@ def missing_processors(benchmark: Benchmark) -> list[int]:
 def pin(pid: int, benchmark: Benchmark) -> None:
     """Keep a process, which has just been started, and all that it will start on the chosen processors."""
     if benchmark.affinity is not None:
-        os.sched_setaffinity(pid, benchmark.affinity)
+        # One that has ended already is told by its exit status.
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(pid, benchmark.affinity)
 
 
 def _package_root() -> str:

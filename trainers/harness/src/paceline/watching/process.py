@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -75,6 +76,7 @@ class Measured:
                 start_new_session=True,
             )
         self.pid = self._process.pid
+        self._end = _end_of(self.pid)
 
     def __enter__(self) -> Measured:
         return self
@@ -86,9 +88,17 @@ class Measured:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
+        if self._end is not None:
+            os.close(self._end)
+            self._end = None
 
     def wait(self, seconds: float) -> bool:
         """Wait at most that long; return whether the process has ended."""
+        if self._end is not None:
+            poll = select.poll()
+            poll.register(self._end, select.POLLIN)
+            poll.poll(max(0.0, seconds) * 1000)
+            return self._process.poll() is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=max(0.0, seconds))
         return self._process.returncode is not None
@@ -135,6 +145,17 @@ class Measured:
             sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
             raise TooFewStepsError(sentence, self.tail(), taken)
         return left
+
+
+def _end_of(pid: int) -> int | None:
+    """Return a descriptor that can be read once the process ends; None where the system has none.
+
+    Python's own wait with a time limit wakes up again and again, beside the process that is measured.
+    """
+    try:
+        return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except OSError:
+        return None
 
 
 def _ending(status: int) -> str:

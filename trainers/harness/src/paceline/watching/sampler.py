@@ -14,7 +14,7 @@ INTERVAL = 0.1
 # What is costly to read, or changes slowly, has a grid of its own.
 SLOW_INTERVAL = 1.0
 # At most this share of the time goes into costly readings: a process with much memory is asked less often.
-SLOW_SHARE = 0.005
+SLOW_SHARE = 0.0025
 VALUES_LIMIT = 6_000
 LABELS_LIMIT = 50
 OTHERS = "(others)"
@@ -54,8 +54,10 @@ class Sampler:
         self._started = started
         self._interval = interval
         self._clock = clock
-        self._before = self._slow_before = started
+        self._before = started
         self._slow_due = 0.0
+        self._proportional: list[tuple[float, int]] = []
+        self._late = False
         self.series: dict[tuple[str, int | None], Series] = {}
         self._shares: dict[str, tuple[Series, Series]] = {}
         self._counts: dict[str, int] = {}
@@ -68,9 +70,15 @@ class Sampler:
         since = self._clock() - self._started
         return self._interval - since % self._interval
 
-    def sample(self) -> None:
-        """Read everything once, into the slot that is nearest to now."""
+    def sample(self, *, late: bool = False) -> None:
+        """Read everything once, into the slot that is nearest to now.
+
+        What is costly to read is read once more when the window is first called late, so that every
+        repetition has it.
+        """
         now = self._clock()
+        first_late = late and not self._late
+        self._late = late
         slot = round((now - self._started) / self._interval)
         reading = self._tree.read()
         elapsed, self._before = now - self._before, now
@@ -81,7 +89,7 @@ class Sampler:
                 self._put(slot, name, index, value)
         self.throttling |= self._devices.throttling()
         self.lost |= self._devices.lost
-        if now - self._started >= self._slow_due:
+        if first_late or now - self._started >= self._slow_due:
             self._sample_slowly(now)
 
     def channels(self, window: tuple[float, float]) -> list[dict[str, Any]]:
@@ -108,10 +116,14 @@ class Sampler:
             )
         return [row for row in rows if row["peak_memory"] is not None]
 
-    def peak(self, end: float, name: str = "memory") -> float | None:
-        """Return the largest reading of a channel of the tree until `end` seconds after the start."""
-        values = self.series.get((name, None), [])[: int(end / self._grid(name)) + 1]
+    def peak(self, end: float) -> float | None:
+        """Return the tree's largest resident memory until `end` seconds after the start."""
+        values = self.series.get(("memory", None), [])[: int(end / self._interval) + 1]
         return max((value for value in values if value is not None), default=None)
+
+    def proportional_peak(self, window: tuple[float, float]) -> float | None:
+        """Return the tree's largest proportional memory that was read within the window."""
+        return max((size for at, size in self._proportional if window[0] <= at <= window[1]), default=None)
 
     def _put_host(self, slot: int, reading: Reading, elapsed: float) -> None:
         seconds = elapsed if elapsed > 0 else None
@@ -137,7 +149,10 @@ class Sampler:
     def _sample_slowly(self, now: float) -> None:
         slot = round((now - self._started) / SLOW_INTERVAL)
         before = self._clock()
-        self._put(slot, "memory_pss", None, self._tree.proportional())
+        proportional = self._tree.proportional()
+        self._put(slot, "memory_pss", None, proportional)
+        if proportional is not None:
+            self._proportional.append((now - self._started, proportional))
         self._devices.watch_tenants(self.tenancy, self._tree.pids())
         cost = self._clock() - before
         due = max((slot + 1) * SLOW_INTERVAL, now - self._started + cost / SLOW_SHARE)
