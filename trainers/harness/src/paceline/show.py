@@ -22,6 +22,7 @@ def table(found: Document) -> str:
         scaling(found),
         processes(found),
         _functions(found),
+        _operations(found),
         _warnings(found),
     )
     return "\n\n".join(part for part in parts if part)
@@ -77,6 +78,20 @@ def _functions(found: Document) -> str:
         for row in found.profile.functions[:10]
     ]
     return columns([["function", "calls/step", "self/step"], *rows])
+
+
+def _operations(found: Document) -> str:
+    if found.profile is None or not found.profile.operations:
+        return ""
+    seconds = found.profile.operation_seconds
+    ordered = sorted(
+        found.profile.operations.items(), key=lambda pair: (-seconds.get(pair[0], 0.0), -pair[1])
+    )
+    rows = [
+        [_short(name), f"{number:.4g}", amount(seconds[name], "s") if name in seconds else ""]
+        for name, number in ordered[:10]
+    ]
+    return columns([["tensor operation", "per step", "self/step"], *rows])
 
 
 def _short(text: str) -> str:
