@@ -1,0 +1,218 @@
+"""The parts of automatic phases, in this process: wrappers, import hook, copies, pace."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import paceline
+import pytest
+import torch
+from paceline.auto import copies, imports, pace, wrapping
+from paceline.measured.timing import Timing
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Timing:
+    made = Timing(0, 10, print)
+    monkeypatch.setattr(paceline, "phase", made.phase)
+    return made
+
+
+def counts(recorder: Timing) -> dict[str, int]:
+    return {node.path: node.count for node in recorder.nodes(recorder.main)}
+
+
+class TestWrapping:
+    def test_only_the_outermost_call_is_a_phase(self, recorder: Timing) -> None:
+        def descend(depth: int) -> int:
+            return depth and wrapped(depth - 1)
+
+        wrapped = wrapping.outermost("falls", descend, wrapping.never)
+        assert (wrapped(5), wrapped(2)) == (0, 0)
+        assert counts(recorder) == {"falls": 2}
+
+    def test_an_exception_closes_the_phase(self, recorder: Timing) -> None:
+        wrapped = wrapping.outermost("fails", lambda: 1 // 0, wrapping.never)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                wrapped()
+        assert counts(recorder) == {"fails": 2}
+        assert recorder.main.node is recorder.main.root
+
+    def test_traced_calls_pass_through(self, recorder: Timing) -> None:
+        wrapped = wrapping.outermost("traced", lambda: 3, lambda: True)
+        assert wrapped() == 3
+        assert counts(recorder) == {}
+
+    def test_classes_that_come_later_are_wrapped(self, recorder: Timing) -> None:
+        class Base:
+            def go(self) -> str:
+                return "base"
+
+        wrapping.every_class(Base, "go", lambda f: wrapping.outermost("go", f, wrapping.never))
+
+        class Later(Base):
+            def go(self) -> str:
+                return f"later, {super().go()}"
+
+        assert (Later().go(), Base().go()) == ("later, base", "base")
+        assert counts(recorder) == {"go": 2}
+
+    def test_a_family_keeps_its_own_subclass_hook(self) -> None:
+        class Base:
+            names: ClassVar[list[str]] = []
+
+            def __init_subclass__(cls, *, name: str, **kwargs: Any) -> None:
+                super().__init_subclass__(**kwargs)
+                cls.names.append(name)
+
+        wrapping.every_class(Base, "go", lambda f: f)
+
+        class Later(Base, name="later"): ...
+
+        assert Later.names == ["later"]
+
+
+class TestImports:
+    @pytest.fixture(autouse=True)
+    def _clean(self) -> Iterator[None]:
+        before = list(sys.meta_path)
+        yield
+        sys.meta_path[:] = before
+        sys.modules.pop("stranger", None)
+
+    def test_the_action_follows_the_import(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "stranger.py").write_text("value = 7\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        seen: list[int] = []
+        imports.watch({"stranger": lambda module: seen.append(module.value)})
+        assert seen == []
+        import stranger  # type: ignore[import-not-found]
+
+        assert seen == [7]
+        assert "exec_module" not in vars(stranger.__spec__.loader)
+
+    def test_what_was_imported_before_is_acted_upon_at_once(self) -> None:
+        seen: list[str] = []
+        imports.watch({"json": lambda module: seen.append(module.__name__)})
+        assert seen == ["json"]
+
+    def test_a_module_that_is_missing_stays_missing(self) -> None:
+        imports.watch({"stranger": print})
+        with pytest.raises(ModuleNotFoundError):
+            __import__("stranger")
+
+
+class TestCopies:
+    @pytest.fixture
+    def patched(self, recorder: Timing) -> Iterator[Timing]:
+        before = {name: getattr(torch.Tensor, name) for name in (*copies.READS, "cpu", "cuda", "to", "copy_")}
+        makers = {name: getattr(torch, name) for name in copies.MAKERS}
+        copies.patch_tensor(torch, wrapping.never)
+        yield recorder
+        for name, method in before.items():
+            setattr(torch.Tensor, name, method)
+        for name, maker in makers.items():
+            setattr(torch, name, maker)
+
+    def test_the_host_alone_copies_nothing(self, patched: Timing) -> None:
+        numbers = torch.tensor([1.0, 2.0]).to(torch.float64).cpu()
+        assert numbers.sum().item() == float(numbers.sum()) == 3
+        assert (numbers.tolist(), numbers.numpy().shape) == ([1, 2], (2,))
+        assert counts(patched) == {}
+
+    def test_copies_to_a_device(self, patched: Timing) -> None:
+        # The meta device holds no data, yet is another device than the host.
+        host = torch.ones(3)
+        for target in ("meta", torch.device("meta"), torch.ones(1, device="meta")):
+            assert host.to(target).device.type == "meta"
+        host.to(device="meta"), torch.tensor([1.0], device="meta"), torch.as_tensor(host, device="meta")
+        torch.ones(3, device="meta").copy_(host)
+        assert counts(patched) == {"host_to_device": 7}
+
+    def test_reads_from_a_device(self, patched: Timing) -> None:
+        device = torch.ones(3, device="meta")
+        for read in (device.cpu, device[0].item, device.tolist, lambda: device.to("cpu")):
+            with pytest.raises((NotImplementedError, RuntimeError)):
+                read()
+        assert counts(patched) == {"device_to_host": 4}
+
+    @pytest.mark.usefixtures("patched")
+    def test_scripted_functions_still_compile(self) -> None:
+        def make(number: float) -> torch.Tensor:
+            return torch.tensor(number).to(torch.float64)
+
+        assert torch.jit.script(make)(2.0).item() == 2
+
+
+class Loop:
+    """A loop that notes what the pace does to it."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.called = False
+        self.begun = self.steps = 0
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    def end_step(self) -> bool:
+        self.steps += 1
+        return self.steps >= self.length
+
+
+class Owner: ...
+
+
+class TestPace:
+    def make(self, length: int = 100) -> tuple[pace.Pace, Loop]:
+        loop = Loop(length)
+        recorder = SimpleNamespace(loop=loop, take_steps_here=lambda: None, steps=lambda items: items)
+        return pace.Pace(recorder, lambda: None), loop
+
+    def test_who_comes_first_sets_the_pace(self) -> None:
+        paced, loop = self.make()
+        first, second = Owner(), Owner()
+        for owner in (first, second, second, first, second, first):
+            paced.boundary(pace.ENVIRONMENT, owner)
+        paced.boundary(pace.OPTIMIZER, Owner())
+        assert (loop.begun, loop.steps, loop.called) == (1, 2, True)
+
+    def test_an_environment_takes_over_before_the_first_step(self) -> None:
+        paced, loop = self.make()
+        optimizer, environment = Owner(), Owner()
+        for _ in range(3):
+            paced.boundary(pace.OPTIMIZER, optimizer)
+            paced.boundary(pace.ENVIRONMENT, environment)
+        assert (loop.begun, loop.steps) == (1, 3)
+
+    def test_a_successor_takes_over_from_what_is_gone(self) -> None:
+        paced, loop = self.make()
+        first = Owner()
+        paced.boundary(pace.ENVIRONMENT, first)
+        del first
+        second = Owner()
+        for _ in range(2):
+            paced.boundary(pace.ENVIRONMENT, second)
+        assert (loop.begun, loop.steps) == (1, 2)
+
+    def test_the_end_is_raised_and_raised_again(self) -> None:
+        paced, loop = self.make(1)
+        owner = Owner()
+        paced.boundary(pace.OPTIMIZER, owner)
+        for _ in range(2):
+            with pytest.raises(pace.Ended):
+                paced.boundary(pace.OPTIMIZER, owner)
+        assert (loop.steps, paced.ended) == (1, True)
+
+
+def test_wrappers_hold_nothing_that_cannot_be_pickled() -> None:
+    wrapped = wrapping.stepping("env_step", pace.ENVIRONMENT, len, wrapping.never)
+    held = [cell.cell_contents for cell in wrapped.__closure__ or ()]
+    # A script's classes may travel to other processes by value, and what a wrapper holds with them.
+    assert all(pickle.dumps(each) for each in held)
