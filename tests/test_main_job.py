@@ -105,6 +105,7 @@ def test_a_commit_that_slows_training_is_told(
 
     until(lambda: Run.objects.filter(judged_at__isnull=False).count() == len(commits), 200)
     assert Document.objects.count() == len(commits)
+    until(lambda: Regression.objects.filter(withdrawn_at=None, state="confirmed", proving=False).exists(), 90)
     regression = Regression.objects.get(withdrawn_at=None)
     assert (regression.first_bad.hash, regression.phase) == (commits[2], "sample")
     assert regression.suspects[0]["function"] in ("sample", "find")

@@ -26,6 +26,8 @@ Place = Literal["bad", "good", "between", "open"]
 
 # The probability that the interval ever leaves out the truth.
 ERROR = 0.01
+# Below this many pairs the interval is infinite, whatever they say.
+FEWEST_TO_WEIGH = 4
 # The prior's scale, in standard deviations of a pair: steps worth a confirmation stand out of the noise.
 PRIOR = 5.0
 # Of a step that is real, at least this part must be seen; of one that isn't, less.

@@ -91,7 +91,8 @@ def advance(project: Project, regression: Regression) -> None:
     elif regression.state == State.CONFIRMED and narrow(project, regression):
         return
     else:
-        Regression.objects.filter(pk=regression.pk).update(proving=False)
+        regression.proving = False
+        regression.save(update_fields=["proving", "updated_at"])
         alerts.announce(regression)
 
 

@@ -57,8 +57,7 @@ def settle(
     """
     members = speaking_of(regression)
     if not members:
-        by_proof_alone(regression)
-        return None
+        return by_proof_alone(project, regression)
     proof = proofs.of(regression, span(members))
     good, bad = place(members, proof)
     holders = Regression.objects.filter(project=project, first_bad=bad)
@@ -131,18 +130,22 @@ def said_by(head: Change, members: Sequence[Change], proof: Proof | None) -> dic
     return {"state": state, **{name: getattr(head, name) for name in names}}
 
 
-def by_proof_alone(regression: Regression) -> None:
+def by_proof_alone(project: Project, regression: Regression) -> Settled | None:
     """What no change speaks for (any more): kept where interleaved runs have confirmed it, else withdrawn."""
     proof = proofs.of(regression, Range(regression.last_good.position, regression.first_bad.position))
     if proof is None and regression.proving and proofs.is_second(regression):
-        return
+        return None
     if proof is None or proof.state != State.CONFIRMED:
         withdraw(regression)
-        return
+        return None
+    holder = Regression.objects.filter(project=project, first_bad=proof.bad).exclude(pk=regression.pk).first()
+    if holder:
+        return merge(project, regression, holder)
     row = proof.confirmation
     after = regression.before * row.ratio if row.ratio else regression.after
     values = {"ratio": row.ratio, "low": row.low, "high": row.high, "after": after, "state": State.CONFIRMED}
     update(regression, values | {"last_good_id": proof.good.pk, "first_bad_id": proof.bad.pk})
+    return None
 
 
 def withdraw(regression: Regression) -> None:

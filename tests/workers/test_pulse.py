@@ -22,9 +22,14 @@ def claimed(run: Run) -> runs.Assignment:
     return assignment
 
 
+def beating(run: Run, log: Log, stop: threading.Event) -> Pulse:
+    assignment = claimed(run)
+    return Pulse(assignment.name, lambda *said: runs.heartbeat(assignment, *said), log, stop)
+
+
 def test_a_beat_shows_progress_and_log(requested: Requested) -> None:
     run, log = requested(), Log()
-    pulse = Pulse(claimed(run), log, threading.Event())
+    pulse = beating(run, log, threading.Event())
     pulse.progress = lambda: Progress(0.25, "repetition 1 of 4")
     log.write(b"hello\n")
     pulse.beat()
@@ -34,7 +39,7 @@ def test_a_beat_shows_progress_and_log(requested: Requested) -> None:
 
 def test_a_run_that_is_no_longer_ours_is_stopped(requested: Requested) -> None:
     run, stop = requested(), threading.Event()
-    pulse = Pulse(claimed(run), Log(), stop)
+    pulse = beating(run, Log(), stop)
     runs.cancel(run.pk, by="Ada")
     pulse.beat()
     assert stop.is_set()
@@ -48,7 +53,7 @@ def test_while_the_database_is_away_nothing_of_the_log_is_lost(
     requested: Requested, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, log, stop = requested(), Log(), threading.Event()
-    pulse = Pulse(claimed(run), log, stop)
+    pulse = beating(run, log, stop)
     log.write(b"hello\n")
     with monkeypatch.context() as patch:
         patch.setattr(runs, "heartbeat", away)
@@ -64,7 +69,7 @@ def test_after_a_lease_without_a_beat_the_run_is_given_up(
 ) -> None:
     run, stop = requested(), threading.Event()
     settings.PACELINE_LEASE_SECONDS = 0.2
-    pulse = Pulse(claimed(run), Log(), stop)
+    pulse = beating(run, Log(), stop)
     monkeypatch.setattr(runs, "heartbeat", away)
     with pulse:
         until(stop.is_set)

@@ -13,8 +13,6 @@ from dashboard.models import Confirmation, Pair
 
 Verdict = Confirmation.Verdict
 
-# Fewer pairs convince nobody, however alike they are.
-FEWEST_PAIRS = 3
 MOST_PAIRS = 24
 MOST_SECONDS = 1200.0
 # Two processes that do the same differ by this much at least, as the logarithm of their ratio.
@@ -69,7 +67,7 @@ def weigh(row: Confirmation) -> Weighed:
     measured = list(row.pairs.all())
     calm = [pair for pair in measured if not pair.disturbed]
     spent = len(measured) >= MOST_PAIRS or row.seconds >= MOST_SECONDS
-    if len(calm) < FEWEST_PAIRS:
+    if len(calm) < pairs.FEWEST_TO_WEIGH:
         reason = f"only {len(calm)} of {len(measured)} pairs were undisturbed" if spent else ""
         return Weighed(None, None, None, Verdict.UNDECIDED if spent else "", reason)
     scale = Scale.of(row, calm)

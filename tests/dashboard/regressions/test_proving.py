@@ -1,0 +1,143 @@
+"""From a suspicion to one commit, with real commits and measured values that a test makes up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dashboard import repositories, runs
+from dashboard.models import Channel, Commit, Confirmation, Delivery, Project, Regression, Run
+from dashboard.regressions import confirmations, judge_run, prove
+from dashboard.regressions.confirmations import PairMeasured
+from tests.dashboard import factories
+from tests.dashboard.conftest import Repository
+
+Truth = Callable[[Commit], float]
+EVEN = (1.0, 1.004, 0.996, 1.002, 0.998)
+
+
+@pytest.fixture
+def line(tracked: Project, repository: Repository) -> list[Commit]:
+    """Fifteen commits of a real repository."""
+    for number in range(13):
+        repository.commit(f"Change number {number}", notes_txt=str(number))
+    mirror = repositories.mirror_of(tracked)
+    mirror.fetch()
+    hashes = repositories.select(mirror, {"last": 15})
+    rows = runs.known(tracked, repositories.facts(mirror, hashes))
+    Channel.objects.create(project=tracked, kind="email", address="a@example.org")
+    return [rows[one] for one in hashes]
+
+
+def measure(commits: list[Commit], truth: Truth) -> None:
+    """Measure and judge some commits."""
+    of = commits[0].project.cases.first() or factories.case(commits[0].project)
+    for commit in commits:
+        noise = factories.wobble(commit.position)
+        judge_run(factories.measured(commit, of, {"step_time": truth(commit) * noise}).pk)
+
+
+def carry(truth: Truth) -> None:
+    """Play the worker until nothing is left to measure."""
+    for _ in range(40):
+        if held := confirmations.claim("default", "bench-1"):
+            good, bad = (truth(Commit.objects.get(hash=one)) for one in (held.good, held.bad))
+            for index in range(30):
+                pair = PairMeasured(index, index % 2 == 0, good, bad * EVEN[index % 5], False, 6.0)
+                if confirmations.add_pair(held, pair):
+                    break
+            for key in Confirmation.objects.filter(applied_at=None).values_list("regression", flat=True):
+                prove(key)
+        elif waiting := Run.objects.filter(state=Run.State.REQUESTED).first():
+            commit = waiting.commit
+            waiting.delete()
+            measure([commit], truth)
+        else:
+            return
+    raise AssertionError("it doesn't end")
+
+
+def since(line: list[Commit], *steps: tuple[int, float]) -> Truth:
+    places = {line[index].position: factor for index, factor in steps}
+
+    def truth(commit: Commit) -> float:
+        value = 0.010
+        for position, factor in places.items():
+            value *= factor if commit.position >= position else 1.0
+        return value
+
+    return truth
+
+
+def test_a_step_between_neighbours_is_confirmed_and_told(line: list[Commit]) -> None:
+    truth = since(line, (8, 1.4))
+    measure(line, truth)
+    assert not Delivery.objects.exists()
+    carry(truth)
+    found = Regression.objects.get()
+    assert (found.state, found.first_bad, found.proving) == ("confirmed", line[8], False)
+    assert Delivery.objects.get().regression == found
+
+
+@pytest.mark.parametrize("culprit", [7, 8])
+def test_unmeasured_commits_are_bisected(line: list[Commit], culprit: int) -> None:
+    truth = since(line, (culprit, 1.4))
+    measure(line[::2], truth)
+    carry(truth)
+    found = Regression.objects.get(withdrawn_at=None)
+    assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[culprit - 1], line[culprit])
+    assert Run.objects.filter(commit__in=[line[culprit - 1], line[culprit]], state="done").count() == 2
+
+
+def test_noise_is_refuted_and_told_to_nobody(line: list[Commit]) -> None:
+    measure(line, since(line, (8, 1.4)))
+    carry(since(line))
+    found = Regression.objects.get()
+    assert (found.state, found.proving) == ("refuted", False)
+    # Once where it was suspected, and once with a measured commit more on both sides.
+    assert Confirmation.objects.filter(verdict="refuted").count() == 2
+    assert not Delivery.objects.exists()
+
+
+def test_a_step_beside_the_suspected_place_is_found(line: list[Commit]) -> None:
+    measure(line, since(line, (8, 1.4)))
+    carry(since(line, (9, 1.4)))
+    found = Regression.objects.get(withdrawn_at=None)
+    assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[8], line[9])
+
+
+def test_two_causes_in_one_range_are_two_regressions(line: list[Commit]) -> None:
+    truth = since(line, (7, 1.3), (9, 1.3))
+    measure([*line[:7], *line[10:]], truth)
+    carry(truth)
+    found = Regression.objects.filter(withdrawn_at=None, state="confirmed").order_by("first_bad__position")
+    assert [one.first_bad for one in found] == [line[7], line[9]]
+
+
+def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
+    truth = since(line, (8, 1.4))
+    measure([*line[:6], *line[10:]], truth)
+    while held := confirmations.claim("default", "bench-1"):
+        bad = Commit.objects.get(hash=held.bad)
+        if bad == line[7]:
+            confirmations.conclude(held, "untestable", "It doesn't start.")
+        for index in range(0 if bad == line[7] else 30):
+            value = truth(bad) * EVEN[index % 5]
+            if confirmations.add_pair(held, PairMeasured(index, True, 0.010, value, False, 6.0)):
+                break
+        prove(Regression.objects.get(withdrawn_at=None).pk)
+    found = Regression.objects.get(withdrawn_at=None)
+    assert (found.last_good, found.first_bad) == (line[6], line[8])
+
+
+def test_a_suspicion_that_vanishes_is_no_longer_measured(line: list[Commit]) -> None:
+    measure(line, since(line, (8, 1.4)))
+    Regression.objects.get().changes.all().delete()
+    held = confirmations.claim("default", "bench-1")
+    assert held is not None
+    found = Regression.objects.get()
+    found.withdrawn_at = found.opened_at
+    found.save()
+    prove(found.pk)
+    assert not confirmations.heartbeat(held)

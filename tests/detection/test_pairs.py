@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dashboard.detection import pairs
+from dashboard.detection.pairs import FEWEST_TO_WEIGH, place, verdict, weigh
+
+STEP = [0.9, 1.1, 1.0, 0.95, 1.05]
+NOTHING = [0.05, -0.04, 0.02, -0.03, 0.01]
+HALF = [0.5, 0.52, 0.48, 0.51, 0.49]
+
+
+def decided(values: np.ndarray, least: float = 0.1) -> str:
+    """The verdict of a confirmation that looks after each pair, as the site does."""
+    for count in range(3, len(values) + 1):
+        found = verdict(weigh(list(values[:count])), least)
+        if found != "open":
+            return found
+    return "open"
+
+
+def test_a_step_is_confirmed_and_nothing_is_refuted() -> None:
+    assert verdict(weigh(STEP), 0.1) == "confirmed"
+    assert verdict(weigh(NOTHING), 0.1) == "refuted"
+
+
+def test_a_step_too_small_to_matter_is_refuted() -> None:
+    assert verdict(weigh([0.1, 0.11, 0.09, 0.1, 0.1]), least=0.3) == "refuted"
+
+
+def test_few_pairs_tell_nothing() -> None:
+    weight = weigh([1.0])
+    assert (weight.low, weight.high, verdict(weight, 0.1)) == (None, None, "open")
+    assert verdict(weigh([1.0, 1.0 + 1e-9]), 0.1) == "open"
+
+
+@pytest.mark.parametrize(("values", "wanted"), [(STEP, "bad"), (NOTHING, "good"), (HALF, "between")])
+def test_a_commit_in_the_middle_has_all_none_or_a_part(values: list[float], wanted: str) -> None:
+    assert place(weigh(values)) == wanted
+
+
+def test_the_interval_narrows_with_pairs_and_widens_with_noise() -> None:
+    widths = [pairs.half_width(n, 1.0) for n in range(FEWEST_TO_WEIGH, 40)]
+    assert widths == sorted(widths, reverse=True)
+    assert pairs.half_width(10, 2.0) == pytest.approx(2 * pairs.half_width(10, 1.0))
+    assert math.isinf(pairs.half_width(FEWEST_TO_WEIGH - 1, 1.0))
+
+
+def test_identical_pairs_are_believed_only_as_far_as_the_least_noise() -> None:
+    weight = weigh([1.0] * 5, noise=0.5)
+    assert weight.low is not None
+    assert weight.low < 1 < (weight.high or 0)
+
+
+@pytest.mark.parametrize("bad", [[], [math.nan], [math.inf, 1.0]])
+def test_shares_must_be_finite(bad: list[float]) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        weigh(bad)
+
+
+@pytest.mark.parametrize("degrees", [2.5, 4, 1000])
+def test_looking_after_each_pair_confirms_nothing_that_is_not_there(degrees: float) -> None:
+    rng = np.random.default_rng(5)
+    noise = rng.standard_t(degrees, (400, 24)) * 0.3
+    wrong = sum(decided(row) == "confirmed" for row in noise)
+    # The interval's error is one in a hundred on both sides together; 4 + 3 standard errors of 400 draws.
+    assert wrong <= 10
+
+
+def test_a_true_step_is_rarely_refuted() -> None:
+    rng = np.random.default_rng(6)
+    steps = 1 + rng.standard_t(4, (400, 24)) * 0.3
+    found = [decided(row) for row in steps]
+    assert found.count("confirmed") > 390
+    assert found.count("refuted") <= 4

@@ -1,0 +1,80 @@
+"""One confirmation carried out on real commits, with a real repository, database and harness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paceline import metrics
+
+from dashboard.models import Commit, Confirmation, Metric, Regression, Run, Series
+from tests.workers import repositories
+from tests.workers.conftest import Requested
+from workers import confirming, tasks
+
+LOOP = """
+import paceline
+
+for _ in paceline.steps(range(10**9)):
+    with paceline.phase("learn"):
+        sum(range({size}))
+"""
+
+
+@pytest.fixture
+def suspected(home: Path, requested: Requested) -> Confirmation:
+    """The second commit takes three times as long as the first."""
+    run = requested({"train.py": LOOP.format(size=20_000)})
+    source = Path(run.commit.project.repository)
+    bad = commit(run, repositories.commit(source, {"train.py": LOOP.format(size=60_000)}))
+    Run.objects.update(state="done")
+    known = metrics.METRICS["step_time"]
+    metric = Metric.objects.create(name=known.name, unit=known.unit, better=known.better, kind=known.kind)
+    series = Series.objects.create(case=run.case, version=1, pool=run.pool, metric=metric, headline=True)
+    sides: dict[str, Any] = {"series": series, "before": 0.0002, "after": 0.0006}
+    found = Regression.objects.create(
+        project=run.commit.project, first_bad=bad, last_good=run.commit, proving=True, **sides
+    )
+    return Confirmation.objects.create(
+        regression=found, purpose="confirm", good=run.commit, bad=bad, pool=run.pool, **sides
+    )
+
+
+def commit(run: Run, sha: str) -> Commit:
+    row = run.commit
+    return row.project.commits.create(
+        hash=sha, branch="main", position=row.position + 1, committed_at=row.committed_at
+    )
+
+
+def test_interleaved_repetitions_decide(suspected: Confirmation) -> None:
+    assert confirming.confirm_next("default")
+    suspected.refresh_from_db()
+    assert (suspected.state, suspected.verdict) == ("done", "confirmed")
+    assert (suspected.ratio or 0) > 1.5
+    assert list(suspected.pairs.values_list("good_first", flat=True)[:4]) == [True, False, True, False]
+    assert suspected.commands[0].startswith(f"git checkout {suspected.good.short} && python -m paceline run")
+
+
+def test_a_bell_carries_a_confirmation_before_history(
+    suspected: Confirmation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(confirming, "confirm_next", lambda pool: called.append(pool) or True)
+    tasks.measure("default")
+    assert called == ["default"]
+
+
+def test_a_commit_that_does_not_run_is_named(suspected: Confirmation) -> None:
+    source = Path(suspected.bad.project.repository)
+    broken = repositories.commit(source, {"train.py": "raise RuntimeError('no such snake')"})
+    Commit.objects.filter(pk=suspected.bad_id).update(hash=broken)
+    assert confirming.confirm_next("default")
+    suspected.refresh_from_db()
+    assert (suspected.verdict, suspected.state) == ("untestable", "done")
+    assert suspected.reason.startswith(f"{broken[:10]}: train.py crashed with exit status 1")
+
+
+def test_a_bell_without_a_confirmation_does_nothing(home: Path, transactional_db: None) -> None:
+    assert not confirming.confirm_next("default")
