@@ -19,16 +19,16 @@ class ChannelError(Exception):
 
 
 def add_channel(
-    project: Project, kind: str, address: str, minimum_percent: float = 0.0
+    project: Project, kind: str, address: str, minimum_percent: float = 0.0, *, suspicions: bool = False
 ) -> tuple[Channel, bool]:
-    """The channel, and whether it is new; one that exists takes the new minimum and is turned on.
+    """The channel, and whether it is new; one that exists takes what is given and is turned on.
 
     A new webhook has a secret of its own. Raises ChannelError.
     """
     if not (math.isfinite(minimum_percent) and minimum_percent >= 0):
         raise ChannelError(f"minimum-percent must be 0 or more, not {minimum_percent:g}.")
     CHECKS[Channel.Kind(kind)](address)
-    values = {"minimum_percent": minimum_percent, "enabled": True}
+    values = {"minimum_percent": minimum_percent, "suspicions": suspicions, "enabled": True}
     secret = secrets.token_urlsafe(32) if kind == Channel.Kind.WEBHOOK else ""
     return Channel.objects.update_or_create(
         project=project,

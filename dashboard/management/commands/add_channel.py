@@ -28,16 +28,24 @@ class Command(SiteCommand):
             metavar="P",
             help="tell only changes of P percent and more (default: 0, all)",
         )
+        parser.add_argument(
+            "--suspicions",
+            action="store_true",
+            help="tell what is only suspected too, before interleaved runs have confirmed it",
+        )
 
     def perform(self, **options: Any) -> None:
         project = project_named(options["slug"])
         kind = Channel.Kind.EMAIL if options["email"] else Channel.Kind.WEBHOOK
         address = options["email"] or options["webhook"]
         try:
-            channel, new = add_channel(project, kind, address, options["minimum_percent"])
+            channel, new = add_channel(
+                project, kind, address, options["minimum_percent"], suspicions=options["suspicions"]
+            )
         except ChannelError as error:
             raise CommandError(str(error)) from error
         least = f" of {channel.minimum_percent:g} % and more" if channel.minimum_percent else ""
-        self.stdout.write(f"Regressions of {project}{least} are told to {address}.")
+        what = "Regressions and suspicions" if channel.suspicions else "Confirmed regressions"
+        self.stdout.write(f"{what} of {project}{least} are told to {address}.")
         if new and channel.secret:
             self.stdout.write(f"Its requests are signed with this secret, shown only now: {channel.secret}")

@@ -15,7 +15,7 @@ from dashboard.management.base import SiteCommand
 from dashboard.management.commands.trigger import progress
 from dashboard.management.demonstration import Built, DemonstrationError
 from dashboard.management.progress import Bar
-from dashboard.models import Project, Run
+from dashboard.models import Confirmation, Project, Regression, Run
 from dashboard.projects import ProjectError, add_project
 from dashboard.triggers import TriggerError
 
@@ -23,6 +23,8 @@ LOOK_SECONDS = 0.5
 MOST_SEED = 2**32 - 1
 # A run that is stored is judged within seconds; the sweep sends what was lost on the way again.
 JUDGEMENT_SECONDS = 180.0
+# Each takes a minute or two, a few of them in turn; on a busy machine several times as long.
+PROOF_SECONDS = 3600.0
 
 
 class Command(SiteCommand):
@@ -113,6 +115,7 @@ def wait_for(ids: list[int]) -> None:
                 break
             time.sleep(LOOK_SECONDS)
         wait_for_judgement(ids, bar)
+        wait_for_proofs(ids, bar)
 
 
 def wait_for_judgement(ids: list[int], bar: Bar) -> None:
@@ -125,6 +128,26 @@ def wait_for_judgement(ids: list[int], bar: Bar) -> None:
         if time.monotonic() > deadline:
             raise CommandError(
                 f"{left} runs are measured but weren't judged: look into the service worker's log."
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def wait_for_proofs(ids: list[int], bar: Bar) -> None:
+    """Until no regression of the runs' project waits for interleaved runs any more."""
+    project = Project.objects.filter(commits__runs__in=ids[:1]).first()
+    deadline = time.monotonic() + PROOF_SECONDS
+    while True:
+        waiting = Regression.objects.filter(project=project, proving=True, withdrawn_at=None)
+        active = Confirmation.objects.filter(regression__in=waiting, state__in=Confirmation.ACTIVE).first()
+        if not waiting.exists():
+            bar.show(1, "every suspicion is decided")
+            return
+        what = f"{active}: {active.activity or active.state}" if active else "measuring what explains them"
+        bar.show(1, f"{waiting.count()} regressions are still to be proved; {what}")
+        if time.monotonic() > deadline:
+            raise CommandError(
+                f"{waiting.count()} regressions weren't proved in time: look into the queue page, and the "
+                "worker's log."
             )
         time.sleep(LOOK_SECONDS)
 
