@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import counters
+from . import counters, warmup
 from .manifest import Benchmark, Guard
 from .measured.processor import CONTENTION
-from .statistics import mean, median, slope
+from .statistics import mean, median
 from .watching import nvml, usage
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 UNSTABLE, VERY_UNSTABLE = 0.15, 0.25
 DRIFT, HEAVY_DRIFT = 0.15, 1.0
-WARMUP_BLOCKS = 10
 WARMUP_EXCESS = 0.15
 FEW_STEPS = 30
 SHORT_WINDOW = 0.5
@@ -105,7 +104,11 @@ def _contention(raw: Raw) -> Iterator[dict[str, Any]]:
 
 
 def _warmup(repetitions: Sequence[Raw]) -> Iterator[dict[str, Any]]:
-    excesses = [excess for row in repetitions if (excess := warmup_excess(row)) is not None]
+    excesses = [
+        excess
+        for row in repetitions
+        if (excess := warmup.excess(row["step_times"]["thinned"]["values"])) is not None
+    ]
     if not excesses:
         return
     slower, faster = min(excesses) > WARMUP_EXCESS, max(excesses) < -WARMUP_EXCESS
@@ -117,24 +120,6 @@ def _warmup(repetitions: Sequence[Raw]) -> Iterator[dict[str, Any]]:
             "raise warmup_steps",
             taints=True,
         )
-
-
-def warmup_excess(repetition: Raw) -> float | None:
-    """Return by how much the window's first tenth differs from where the rest's line would begin.
-
-    The rest's own trend is taken out first: steps that grow slower all along are the code's doing, and no
-    reason to keep the run out of judgement. None where there are too few values.
-    """
-    values = repetition["step_times"]["thinned"]["values"]
-    size = len(values) // WARMUP_BLOCKS
-    if size < 2:
-        return None
-    blocks = [median(values[at * size : (at + 1) * size]) for at in range(WARMUP_BLOCKS)]
-    trend = slope([(float(at), block) for at, block in enumerate(blocks) if at])
-    if trend is None:
-        return None
-    expected = median([block - trend[0] * at for at, block in enumerate(blocks) if at])
-    return blocks[0] / expected - 1 if expected > 0 else None
 
 
 def _too_few(repetitions: Sequence[Raw]) -> Iterator[dict[str, Any]]:
