@@ -112,6 +112,13 @@ def test_memory_pressure(raw: Raw) -> None:
     assert codes(raw) == {"memory_pressure": True}
 
 
+def test_memory_pressure_on_the_device(raw: Raw) -> None:
+    raw["environment"]["gpus"] = [{"name": "H", "memory_bytes": 1000}]
+    for row in raw["repetitions"]:
+        row["device_memory"] = {"allocated": 500, "reserved": 950}
+    assert codes(raw) == {"memory_pressure": True}
+
+
 def test_countings_that_differ(raw: Raw) -> None:
     assert codes(raw, calls=[1.0, 2.0]) == {"counters_inexact": False}
 

@@ -148,6 +148,15 @@ def _pressure(raw: Raw) -> Iterator[dict[str, Any]]:
             "measure it on a machine with more memory",
             taints=True,
         )
+    held = [row["device_memory"]["reserved"] for row in raw["repetitions"] if row["device_memory"]]
+    sizes = [gpu["memory_bytes"] for gpu in raw["environment"]["gpus"] if gpu["memory_bytes"]]
+    if held and sizes and max(held) > MEMORY_PRESSURE * max(sizes):
+        yield _warning(
+            "memory_pressure",
+            f"PyTorch held {max(held) / max(sizes):.0%} of the device's memory",
+            "measure it on a device with more memory, or with smaller batches",
+            taints=True,
+        )
 
 
 def _inexact(counted: Sequence[Raw]) -> Iterator[dict[str, Any]]:
