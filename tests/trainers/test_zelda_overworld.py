@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+from tests.trainers.conftest import ROOT, import_script
+
+ZELDA = ROOT / "trainers" / "zelda_overworld"
+CPU = torch.device("cpu")
+MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["zelda_overworld"]
+
+NEUTRAL = [
+    "--stack",
+    "--is-loaded",
+    "--equipment",
+    "--full-location",
+    "--information",
+    "--map-location",
+    "--categorical",
+    "--gae",
+    "--lazy",
+    "--direct",
+]
+
+
+class Trained(NamedTuple):
+    parameters: str
+    states: int
+    learner: Any
+    environments: list[Any]
+
+
+@pytest.fixture(scope="module")
+def zelda() -> ModuleType:
+    return import_script(ZELDA, "train")
+
+
+@pytest.fixture(scope="module")
+def emulator() -> ModuleType:
+    return import_script(ZELDA, "emulator")
+
+
+@pytest.fixture
+def console(emulator: ModuleType) -> Iterator[Any]:
+    console = emulator.Emulator(direct=True)
+    yield console
+    console.close()
+
+
+def trained(zelda: ModuleType, *arguments: str) -> Trained:
+    args = zelda.parse(["--variant", "baseline", "--total-steps", "64", "--rollout", "32", *arguments])
+    torch.manual_seed(args.seed)
+    sources = zelda.sources(args)
+    environments = [zelda.Environment(source, args, args.seed + at) for at, source in enumerate(sources)]
+    learner = zelda.train(args, CPU, environments)
+    for source in sources:
+        source.close()
+    return Trained(learner.fingerprint(), environments[0].states, learner, environments)
+
+
+@pytest.fixture(scope="module")
+def baseline(zelda: ModuleType) -> Trained:
+    return trained(zelda)
+
+
+# --- assembler and cartridge --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def assembler() -> ModuleType:
+    return import_script(ZELDA, "assembler")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("LDA #<$1234+1", "a935"),
+        ("STA $12,x", "9512"),
+        ("STA $0112,x", "9d1201"),
+        ("LDA ($10),y", "b110"),
+        ("here: JMP here", "4c00c0"),
+        ("here: BNE here", "d0fe"),
+        ("LSR", "4a"),
+        (".byte 1, %11, 'A'", "010341"),
+        (".word $C123", "23c1"),
+        ("near = $10\n  INC near ; a comment", "e610"),
+    ],
+)
+def test_a_line_becomes_its_code(assembler: ModuleType, line: str, code: str) -> None:
+    assert assembler.assemble(f".org $C000\n{line}")[0].hex() == code
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("LDQ #1", "there is no instruction LDQ"),
+        ("INX $10", "INX has no addressing mode abs"),
+        ("LDA nowhere", "nowhere"),
+        (".org $C000\nhere: .org $C100\nBNE here", "the branch reaches over -258 bytes"),
+    ],
+)
+def test_a_wrong_line_is_refused_with_its_number(assembler: ModuleType, line: str, why: str) -> None:
+    with pytest.raises(assembler.AssemblyError, match=rf"^line \d+, .*{why}"):
+        assembler.assemble(line)
+
+
+def test_the_cartridge_has_the_size_that_its_header_says() -> None:
+    content = import_script(ZELDA, "cartridge").cartridge()
+    assert content[:6] == b"NES\x1a\x01\x01"
+    assert len(content) == 16 + content[4] * 16384 + content[5] * 8192
+
+
+# --- the emulator and the model of the game -----------------------------------------------------------------
+
+
+def test_a_game_begins_behind_title_and_menu(console: Any) -> None:
+    info = console.reset(0).info
+    assert (info["mode"], info["location"], info["health"], info["thing"]) == (2, 0x11, 8, 6)
+
+
+def test_the_player_walks_two_pixels_a_frame(console: Any) -> None:
+    before = console.reset(0).info["player_y"]
+    console.begin(0)
+    assert before - console.finish().info["player_y"] == 14
+
+
+def test_the_next_room_is_built_and_known(zelda: ModuleType, console: Any) -> None:
+    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment.reset()
+    for _ in range(20):
+        environment.begin(0)
+        environment.finish()
+    places = [(room.location.location, room.is_loaded) for room in environment.rooms.values()]
+    assert places == [(0x11, True), (0x01, True)]
+
+
+def test_a_room_that_is_being_built_is_not_loaded(zelda: ModuleType, console: Any) -> None:
+    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment.reset()
+    loaded = []
+    for _ in range(12):
+        environment.begin(0)
+        environment.finish()
+        loaded.append((environment.game.is_playing, environment.objective is not None))
+    assert (False, False) in loaded
+    assert all(playing == objective for playing, objective in loaded)
+
+
+def test_the_way_of_the_objective_leads_to_the_thing(zelda: ModuleType, console: Any) -> None:
+    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment.reset()
+    rewards: dict[str, float] = {}
+    for _ in range(60):
+        ways = environment.objective.ways(environment.game) if environment.objective else []
+        environment.begin(ways[0].value if ways else 1)
+        environment.finish()
+        rewards |= environment.rewards
+    assert environment.found >= 1
+    assert rewards["lens"] == 1.0
+    assert "nearer" in rewards
+
+
+def test_standing_among_enemies_costs_health_and_then_the_game(zelda: ModuleType, console: Any) -> None:
+    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment.reset()
+    ended, reasons = False, set()
+    while not ended:
+        environment.begin(7)
+        _, _, ended = environment.finish()
+        reasons |= set(environment.rewards)
+    assert environment.game.player.health < 8
+    assert reasons >= {"health lost", "blow into the air"}
+
+
+def test_an_emulator_in_another_process_reads_the_same(emulator: ModuleType, console: Any) -> None:
+    remote = emulator.Remote(direct=False)
+    digests = []
+    for source in (console, remote):
+        readings = [source.reset(7)]
+        for action in range(8):
+            source.begin(action)
+            readings.append(source.finish())
+        seen = b"".join(part.tobytes() for reading in readings for part in (reading.memory, reading.picture))
+        digests.append((hashlib.sha256(seen).hexdigest(), readings[-1].info))
+    remote.close()
+    assert digests[0] == digests[1]
+
+
+def test_a_state_of_the_game_can_not_be_changed(zelda: ModuleType, console: Any) -> None:
+    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment.reset()
+    with pytest.raises(AttributeError, match="a state of the game can't be changed: level"):
+        environment.game.level = 3
+
+
+# --- training -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("toggle", NEUTRAL)
+def test_a_neutral_toggle_changes_no_bit(zelda: ModuleType, baseline: Trained, toggle: str) -> None:
+    switched = trained(zelda, toggle)
+    assert (switched.states, switched.parameters) == (baseline.states, baseline.parameters)
+
+
+def test_gray_by_other_weights_differs_in_the_last_bits(zelda: ModuleType, baseline: Trained) -> None:
+    observation, other = import_script(ZELDA, "observation"), trained(zelda, "--image")
+    frames = torch.randint(256, (3, 3, 112, 120)).float()
+    assert other.parameters != baseline.parameters
+    assert torch.allclose(observation.image_in_two(frames), observation.image_in_three(frames), atol=1e-6)
+
+
+def test_a_rolling_stack_is_the_same_as_one_made_anew(zelda: ModuleType) -> None:
+    anew, rolling = (trained(zelda, "--image", *more) for more in ([], ["--rolling"]))
+    assert (rolling.states, rolling.parameters) == (anew.states, anew.parameters)
+
+
+def test_one_worker_plays_as_no_worker(zelda: ModuleType, baseline: Trained) -> None:
+    assert trained(zelda, "--workers", "1").parameters == baseline.parameters
+
+
+def test_beyond_ends_in_the_same_parameters_twice(zelda: ModuleType, baseline: Trained) -> None:
+    first, second = (trained(zelda, "--variant", "beyond") for _ in range(2))
+    assert first.parameters == second.parameters != baseline.parameters
+    assert len(first.environments) == 2
+
+
+def test_what_fails_in_the_learning_thread_ends_the_training(zelda: ModuleType) -> None:
+    class Broken:
+        def learn(self, rollout: int) -> float:
+            return 1 / rollout
+
+    aside = zelda.Aside(Broken(), overlap=True)
+    aside.learn(0)
+    with pytest.raises(ZeroDivisionError):
+        aside.wait()
+
+
+def test_batched_advantages_are_those_of_the_loop(zelda: ModuleType) -> None:
+    rollout = zelda.Rollout(32, 4, 56, 60, CPU)
+    rollout.rewards, rollout.values = torch.randn(32), torch.randn(36)
+    rollout.ends[[3, 10, 31]] = 1.0
+    ppo = import_script(ZELDA, "ppo")
+    loop, batched = (how(rollout, 0.9, 0.8) for how in (ppo.advantages_in_a_loop, ppo.advantages_batched))
+    assert torch.equal(loop, batched)
+    assert loop[31] == rollout.rewards[31] - rollout.values[31]
+
+
+def test_without_a_learning_rate_nothing_is_learned(zelda: ModuleType, baseline: Trained) -> None:
+    still, untrained = trained(zelda, "--learning-rate", "0"), trained(zelda, "--total-steps", "1")
+    assert still.parameters == untrained.parameters != baseline.parameters
+
+
+def test_an_untrained_player_stays_below_the_guard(zelda: ModuleType) -> None:
+    args = zelda.parse(["--direct", "--score-games", "1"])
+    learner = zelda.Learner(args, 112, 120, CPU)
+    (source,) = zelda.sources(args)
+    found = zelda.score(learner, zelda.Environment(source, args, 0), args)
+    source.close()
+    assert found < MANIFEST["guard"]["score"]["minimum"]
+
+
+# --- arguments and words ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--is-load"], "there is no argument --is-load, did you mean --is-loaded?"),
+        (["--variant", "fast"], "--variant is 'fast', must be one of baseline, optimized, beyond"),
+        (["--workers", "-1"], "--workers is -1, must be from 0 to 64"),
+        (["--workers", "3"], "--rollout is 128, must be a multiple of --workers, 3"),
+        (["--epochs", "many"], "argument --epochs: invalid int value: 'many'"),
+        (["--learning-rate", "nan"], "--learning-rate is nan, must be from 0 to 1"),
+        (["--device", "gpu"], "--device is 'gpu', must be cpu, cuda or auto"),
+    ],
+)
+def test_a_wrong_argument_gets_one_sentence(
+    zelda: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        zelda.parse(arguments)
+    assert raised.value.code == 2
+    assert capsys.readouterr().err == f"train.py: {sentence}\n"
+
+
+def test_a_machine_without_the_emulator_says_what_it_can_not_run(tmp_path: Path) -> None:
+    (tmp_path / "stable_retro.py").write_text("raise ImportError('not here')")
+    command = [sys.executable, str(ZELDA / "train.py"), "--workers", "0"]
+    path = f"{tmp_path}:{ROOT / 'trainers/harness/src'}"
+    ended = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": path})
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "train.py: zelda_overworld can't run here, since its emulator, stable-retro, is missing: not here\n"
+    )
+
+
+def test_the_script_says_its_path_score_states_and_parameters() -> None:
+    more = ["--total-steps", "8", "--device", "cpu", "--score-games", "1", "--game-steps", "5"]
+    command = [sys.executable, str(ZELDA / "train.py"), *more]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert re.fullmatch(
+        r"path: cpu, 1 thread, variant optimized\nscore: \S+ things found per game\n"
+        r"states: [0-9a-f]{8}\nparameters: [0-9a-f]{64}\n",
+        said,
+    )
+
+
+def test_the_variants_set_the_same_toggles(zelda: ModuleType) -> None:
+    assert {frozenset(toggles) for toggles in zelda.VARIANTS.values()} == {
+        frozenset(zelda.VARIANTS["baseline"])
+    }
+    assert zelda.parse(["--variant", "baseline", "--lazy"]).lazy is True
+
+
+def test_every_argument_has_a_line_of_documentation(zelda: ModuleType) -> None:
+    assert all(len(spec.metadata["help"]) > 10 for spec in dataclasses.fields(zelda.Args))
+
+
+def test_every_toggle_is_in_the_readme(zelda: ModuleType) -> None:
+    readme = (ZELDA / "README.md").read_text()
+    toggles = [
+        spec for spec in dataclasses.fields(zelda.Args) if spec.metadata["help"].startswith("toggle: ")
+    ]
+    missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
+    assert (len(toggles), missing) == (19, [])

@@ -1,0 +1,155 @@
+"""The arguments of train.py, one by one, and what the variants make of them."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NoReturn
+
+import torch
+
+
+def option(default: Any, text: str, least: float = 0, most: float = math.inf) -> Any:
+    """A field of Args with its line of documentation and, for a number, its bounds."""
+    return field(default=default, metadata={"help": text, "least": least, "most": most})
+
+
+@dataclass(frozen=True)
+class Args:
+    """The arguments. None means: what the variant says."""
+
+    variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
+    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
+    total_steps: int = option(3_584, "decisions in training, those of all environments together", least=1)
+
+    stack: bool | None = option(None, "toggle: stack pictures as one array, not as a tensor each")
+    is_loaded: bool | None = option(None, "toggle: look at a room's tiles once, not whenever it is asked")
+    equipment: bool | None = option(None, "toggle: check the equipment in one loop, not in twenty calls")
+    full_location: bool | None = option(
+        None, "toggle: make a state's location once, not whenever it is asked"
+    )
+    image: bool | None = option(None, "toggle: gray by weights that are normalized before")
+    information: bool | None = option(None, "toggle: write the facts into one tensor, not three")
+    map_location: bool | None = option(None, "toggle: locations with slots and a kept hash, without a check")
+    categorical: bool | None = option(None, "toggle: a minimal categorical distribution")
+    gae: bool | None = option(None, "toggle: advantages from batched operations, not number by number")
+    lazy: bool | None = option(None, "toggle: lazy attributes in place of functools.cached_property")
+    direct: bool | None = option(None, "toggle: step the emulator itself, look at every seventh frame only")
+    rolling: bool | None = option(None, "toggle: turn each picture to gray once, not for three stacks")
+    workers: int | None = option(
+        None, "toggle: emulators in processes of their own; 0: one, in this", most=64
+    )
+    overlap: bool | None = option(None, "toggle: learn in a thread while the next rollout is played")
+    small: bool | None = option(None, "toggle: pictures of 56 x 60, not 112 x 120; changes what is learned")
+    channels_last: bool | None = option(None, "toggle: convolutions with the channels innermost")
+    bf16: bool | None = option(None, "toggle: the network computes in bfloat16; changes what is learned")
+    device: str = option("auto", "toggle: cpu, cuda, or auto for cuda where there is one")
+    threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
+
+    rollout: int = option(128, "decisions between two updates, those of all environments together", least=2)
+    epochs: int = option(3, "times that each decision is learned", least=1)
+    minibatch: int = option(32, "decisions in one step of the optimizer", least=2)
+    learning_rate: float = option(2e-3, "learning rate of Adam", most=1)
+    discount: float = option(0.8, "what a reward is worth one decision later", most=1)
+    smoothing: float = option(0.8, "lambda of the advantage estimates", most=1)
+    clip: float = option(0.2, "how far the policy may move before the gradient ends", most=1)
+    entropy: float = option(0.01, "weight of the policy's entropy", most=1)
+    game_steps: int = option(300, "decisions after which a game ends", least=1)
+    score_games: int = option(3, "games played after training to measure the score", least=1)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "baseline": {
+        "stack": False,
+        "is_loaded": False,
+        "equipment": False,
+        "full_location": False,
+        "image": False,
+        "information": False,
+        "map_location": False,
+        "categorical": False,
+        "gae": False,
+        "lazy": False,
+        "direct": False,
+        "rolling": False,
+        "workers": 0,
+        "overlap": False,
+        "small": False,
+        "channels_last": False,
+        "bf16": False,
+    },
+}
+VARIANTS["optimized"] = VARIANTS["baseline"] | dict.fromkeys(
+    ("stack", "is_loaded", "equipment", "full_location", "image", "information", "map_location"), True
+)
+VARIANTS["beyond"] = VARIANTS["optimized"] | {
+    "categorical": True,
+    "gae": True,
+    "lazy": True,
+    "direct": True,
+    "rolling": True,
+    "workers": 2,
+    "overlap": True,
+    "small": True,
+}
+
+
+def refuse(sentence: str) -> NoReturn:
+    """End with the status of a wrong argument."""
+    print(f"train.py: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
+class Parser(argparse.ArgumentParser):
+    """One sentence for a wrong argument, in place of the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        refuse(message)
+
+
+def parse(arguments: Sequence[str]) -> Args:
+    """Read and check the arguments, and fill in the variant's; exits with status 2 and one sentence."""
+    parser = Parser(
+        description=sys.modules["__main__"].__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for spec in fields(Args):
+        flag, default, text = "--" + spec.name.replace("_", "-"), spec.default, spec.metadata["help"]
+        if "bool" in str(spec.type):
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
+            continue
+        kind = next(kind for kind in (int, float, str) if kind.__name__ in str(spec.type))
+        parser.add_argument(flag, type=kind, default=default, metavar=kind.__name__.upper(), help=text)
+    known, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        near = difflib.get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)
+        refuse(f"there is no argument {unknown[0]}{f', did you mean {near[0]}?' if near else ''}")
+    return complete(Args(**vars(known)))
+
+
+def complete(args: Args) -> Args:
+    """Check the values and return the arguments with the variant's in place of every None."""
+    if args.variant not in VARIANTS:
+        refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
+    if args.seed is None:
+        args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
+    chosen = {name: value for name, value in VARIANTS[args.variant].items() if getattr(args, name) is None}
+    args = replace(args, **chosen)
+    for spec in fields(Args):
+        value, least, most = getattr(args, spec.name), spec.metadata["least"], spec.metadata["most"]
+        if isinstance(value, int | float) and not least <= value <= most:
+            bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+            refuse(f"--{spec.name.replace('_', '-')} is {value}, must be {bounds}")
+    if args.rollout % (args.workers or 1):
+        refuse(f"--rollout is {args.rollout}, must be a multiple of --workers, {args.workers}")
+    if args.device not in ("cpu", "cuda", "auto"):
+        refuse(f"--device is {args.device!r}, must be cpu, cuda or auto")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        refuse("--device is cuda, but torch finds no CUDA device here")
+    return args

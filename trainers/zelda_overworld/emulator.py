@@ -1,0 +1,315 @@
+"""The emulator: fceumm through stable-retro, in this process or in one of its own.
+
+`Emulator` runs it here. `Remote` starts this file as a script, sends it one byte per decision and reads back
+memory and picture, so that several emulators run at once: a process can hold only one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, NamedTuple, Protocol
+
+import numpy as np
+from cartridge import cartridge, program
+from numpy.typing import NDArray
+
+FRAMES = 7
+"""Frames of the emulator in one decision."""
+
+PICTURE = (112, 120, 3)
+"""Rows, columns and colours of the picture: every second pixel of the screen."""
+
+MEMORY = 2048
+"""Bytes of the console's memory."""
+
+BUTTONS = ("B", "", "SELECT", "START", "UP", "DOWN", "LEFT", "RIGHT", "A")
+
+DIRECTIONS = ("UP", "DOWN", "LEFT", "RIGHT")
+
+ACTIONS = 8
+"""Walk up, down, left, right; turn there and draw the sword."""
+
+EQUIPMENT = (
+    "torch",
+    "rope",
+    "boots",
+    "raft",
+    "ladder",
+    "lens",
+    "whistle",
+    "flute",
+    "lamp",
+    "map",
+    "compass",
+    "ring",
+    "gloves",
+    "shield",
+    "bow",
+    "quiver",
+    "cloak",
+    "amulet",
+    "hammer",
+    "staff",
+)
+
+SYMBOLS = {
+    "frame": "frame",
+    "mode": "mode",
+    "location": "location",
+    "in_cave": "incave",
+    "level": "level",
+    "player_x": "px",
+    "player_y": "py",
+    "facing": "facing",
+    "health": "hp",
+    "full_health": "maxhp",
+    "hurt": "hurt",
+    "sword": "sword",
+    "gems": "gems",
+    "kills": "kills",
+    "bombs": "bombs",
+    "keys": "keys",
+    "alive": "alive",
+    "thing": "itemtype",
+    "thing_x": "itemx",
+    "thing_y": "itemy",
+}
+"""Names of the readings, and what the program calls them."""
+
+Memory = NDArray[np.uint8]
+Picture = NDArray[np.uint8]
+
+
+class Reading(NamedTuple):
+    """What one decision left behind: memory of MEMORY bytes, a picture of PICTURE, values by their names."""
+
+    memory: Memory
+    picture: Picture
+    info: dict[str, int]
+
+
+class Source(Protocol):
+    """Where readings come from. `begin` starts a decision, `finish` waits for what it leaves behind."""
+
+    def reset(self, wait: int) -> Reading: ...
+
+    def begin(self, action: int) -> None: ...
+
+    def finish(self) -> Reading: ...
+
+    def close(self) -> None: ...
+
+
+class MissingEmulatorError(RuntimeError):
+    """One sentence: which package is missing, and what can't be run without it."""
+
+
+def addresses() -> dict[str, int]:
+    """The address of every value in `info`."""
+    _, symbols = program()
+    found = {name: symbols[symbol] for name, symbol in SYMBOLS.items()}
+    return found | {name: symbols["equipment"] + at for at, name in enumerate(EQUIPMENT)}
+
+
+def tiles_at() -> int:
+    """The address of the room's tiles."""
+    return program()[1]["tiles"]
+
+
+def mask(*buttons: str) -> NDArray[np.uint8]:
+    """Buttons as the emulator takes them."""
+    return np.array([button in buttons for button in BUTTONS], dtype=np.uint8)
+
+
+def presses(action: int) -> list[NDArray[np.uint8]]:
+    """What is pressed in each frame of a decision: walk on, or turn and draw the sword."""
+    way = mask(DIRECTIONS[action % 4])
+    return [way] * FRAMES if action < 4 else [way, mask("A")] + [mask()] * (FRAMES - 2)
+
+
+PRESSES = [presses(action) for action in range(ACTIONS)]
+
+
+def install(folder: Path) -> None:
+    """Write the game with the descriptions that stable-retro wants into a folder."""
+    game = folder / "Overworld-Nes-v0"
+    game.mkdir()
+    content = cartridge()
+    (game / "rom.nes").write_bytes(content)
+    # The checksum leaves the file's header out.
+    (game / "rom.sha").write_text(hashlib.sha1(content[16:], usedforsecurity=False).hexdigest())
+    values = {name: {"address": address, "type": "|u1"} for name, address in addresses().items()}
+    (game / "data.json").write_text(json.dumps({"info": values}))
+    over = {"variables": {"mode": {"op": "equal", "reference": 4}}}
+    reward = {"variables": {"gems": {"reward": 1.0}, "keys": {"reward": 1.0}}}
+    (game / "scenario.json").write_text(json.dumps({"done": over, "reward": reward}))
+    (game / "metadata.json").write_text("{}")
+
+
+class Emulator:
+    """The emulator in this process; a process can hold only one at a time.
+
+    Without `direct` it is stepped as a Gymnasium environment, which looks at the screen and computes a reward
+    after every frame; with it only the seventh frame is looked at.
+    """
+
+    def __init__(self, direct: bool) -> None:
+        try:
+            import stable_retro as retro
+        except ImportError as error:
+            raise MissingEmulatorError(
+                f"zelda_overworld can't run here, since its emulator, stable-retro, is missing: {error}"
+            ) from error
+        self.direct = direct
+        self.names = list(addresses())
+        self.places = np.array(list(addresses().values()))
+        with tempfile.TemporaryDirectory() as folder:
+            install(Path(folder))
+            retro.data.add_custom_integration(folder)
+            self.environment = retro.make(
+                "Overworld-Nes-v0",
+                state=retro.State.NONE,
+                inttype=retro.data.Integrations.CUSTOM_ONLY,
+                render_mode="rgb_array",
+            )
+        self.core = self.environment.em
+        self.environment.initial_state = self._start()
+        self.action = 0
+
+    def _start(self) -> bytes:
+        """Walk through title and menu; return the console's state once the first room stands."""
+        self.environment.reset()
+        for buttons, frames in (
+            (mask(), 20),
+            (mask("START"), 2),
+            (mask(), 4),
+            (mask("START"), 2),
+            (mask(), 20),
+        ):
+            self.core.set_button_mask(buttons, 0)
+            for _ in range(frames):
+                self.core.step()
+        return bytes(self.core.get_state())
+
+    def reset(self, wait: int) -> Reading:
+        """Start a game and let `wait` frames pass, by which games differ."""
+        self.environment.reset()
+        self.core.set_button_mask(mask(), 0)
+        for _ in range(wait):
+            self.core.step()
+        self.environment.data.update_ram()
+        return self._read(self._values(self.memory()))
+
+    def begin(self, action: int) -> None:
+        self.action = action
+
+    def finish(self) -> Reading:
+        """Run the frames of the decision."""
+        if self.direct:
+            return self._run()
+        info: dict[str, int] = {}
+        for pressed in PRESSES[self.action]:
+            _, _, _, _, info = self.environment.step(pressed)
+        return self._read(info)
+
+    def _run(self) -> Reading:
+        last = None
+        for pressed in PRESSES[self.action]:
+            if pressed is not last:
+                self.core.set_button_mask(pressed, 0)
+                last = pressed
+            self.core.step()
+        self.environment.data.update_ram()
+        return self._read(self._values(self.memory()))
+
+    def _read(self, info: dict[str, int]) -> Reading:
+        return Reading(self.memory(), np.ascontiguousarray(self.core.get_screen()[::2, ::2]), info)
+
+    def _values(self, memory: Memory) -> dict[str, int]:
+        return dict(zip(self.names, memory[self.places].tolist(), strict=True))
+
+    def memory(self) -> Memory:
+        """A copy of the console's memory."""
+        blocks = self.environment.data.memory.blocks
+        return np.frombuffer(blocks[0] + blocks[1024], dtype=np.uint8)
+
+    def close(self) -> None:
+        """Release the emulator, so that this process may hold another."""
+        self.environment.close()
+        del self.core
+
+
+class Remote:
+    """An emulator in a process of its own. It ends when its standard input does."""
+
+    def __init__(self, direct: bool) -> None:
+        command = [sys.executable, str(Path(__file__)), *(["--direct"] if direct else [])]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.names = list(addresses())
+        self.places = np.array(list(addresses().values()))
+        self.asks = self._pipe(self.process.stdin)
+        self.answers = self._pipe(self.process.stdout)
+
+    def _pipe(self, pipe: IO[bytes] | None) -> IO[bytes]:
+        assert pipe is not None  # noqa: S101 (both were asked for above)
+        return pipe
+
+    def reset(self, wait: int) -> Reading:
+        self.asks.write(bytes([ACTIONS + wait]))
+        return self.finish()
+
+    def begin(self, action: int) -> None:
+        self.asks.write(bytes([action]))
+
+    def finish(self) -> Reading:
+        """Wait for the answer; raises MissingEmulatorError where the process has ended."""
+        content = bytearray(MEMORY + PICTURE[0] * PICTURE[1] * PICTURE[2])
+        view, filled = memoryview(content), 0
+        while filled < len(content):
+            count = self.answers.readinto(view[filled:])  # type: ignore[attr-defined]
+            if not count:
+                raise MissingEmulatorError(
+                    "zelda_overworld's emulator process has ended: see its message above"
+                )
+            filled += count
+        memory = np.frombuffer(content, dtype=np.uint8, count=MEMORY)
+        picture = np.frombuffer(content, dtype=np.uint8, offset=MEMORY).reshape(PICTURE)
+        return Reading(memory, picture, dict(zip(self.names, memory[self.places].tolist(), strict=True)))
+
+    def close(self) -> None:
+        self.asks.close()
+        self.answers.close()
+        self.process.wait()
+
+
+def serve(asks: IO[bytes], answers: IO[bytes], direct: bool) -> None:
+    """Answer decisions, and beyond them requests for a new game, until there are no more."""
+    emulator = Emulator(direct)
+    while request := asks.read(1):
+        if request[0] >= ACTIONS:
+            reading = emulator.reset(request[0] - ACTIONS)
+        else:
+            emulator.begin(request[0])
+            reading = emulator.finish()
+        answers.write(reading.memory.tobytes() + reading.picture.tobytes())
+        answers.flush()
+
+
+def main() -> None:
+    """The process of a Remote: the standard output is the channel, so nothing else may print there."""
+    answers = sys.stdout.buffer
+    with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        try:
+            serve(sys.stdin.buffer, answers, "--direct" in sys.argv)
+        except MissingEmulatorError as error:
+            sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

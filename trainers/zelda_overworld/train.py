@@ -1,0 +1,148 @@
+"""PPO learns a small adventure on a game console. Read this file first.
+
+The console is emulated (emulator.py) and runs a program of our own (program/); its memory is read into a model
+of the game (world.py, model.py), which critics judge (critics.py). environment.py puts these together; ppo.py
+learns. There are three variants: `baseline`, `optimized`, which is what the engineers of such a loop made of
+it, and `beyond`. Each of their optimizations is one argument (arguments.py), so that any of them can be switched alone:
+`python train.py --variant optimized --no-full-location`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import paceline
+import torch
+from arguments import Args, parse
+from emulator import PICTURE, Emulator, MissingEmulatorError, Remote, Source
+from environment import Environment, Observation
+from ppo import Learner, Rollout
+
+
+def prepare(args: Args) -> torch.device:
+    """Set torch up as the arguments say; return the device and print which path was taken."""
+    threads = args.threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(threads)
+    torch.manual_seed(args.seed)
+    on_cuda = args.device != "cpu" and torch.cuda.is_available()
+    name = torch.cuda.get_device_name() if on_cuda else f"{threads} thread{'s' if threads > 1 else ''}"
+    workers = f", {args.workers} emulator process{'es' if args.workers > 1 else ''}" if args.workers else ""
+    print(f"path: {'cuda' if on_cuda else 'cpu'}, {name}, variant {args.variant}{workers}")
+    return torch.device("cuda" if on_cuda else "cpu")
+
+
+class Aside:
+    """Runs the learner's work: here and now, or in a thread beside the next rollout."""
+
+    def __init__(self, learner: Learner, overlap: bool) -> None:
+        self.learner = learner
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix="learner") if overlap else None
+        self.work: Future[None] | None = None
+
+    def learn(self, rollout: Rollout) -> None:
+        """Learn from a rollout. With overlap wait for the one before, and act with what that has taught."""
+        if self.pool is None:
+            self._learn(rollout)
+            return
+        self.wait()
+        self.work = self.pool.submit(self._learn, rollout)
+
+    def _learn(self, rollout: Rollout) -> None:
+        with paceline.phase("ppo"):
+            self.learner.learn(rollout)
+
+    def wait(self) -> None:
+        """Wait for the thread's work, if there is any; raises what it raised."""
+        if self.work is None:
+            return
+        with paceline.phase("wait"):
+            self.work.result()
+        self.work = None
+        self.learner.publish()
+
+
+def sources(args: Args) -> list[Source]:
+    """The emulators: one in this process, or one for each worker."""
+    direct = bool(args.direct)
+    return [Remote(direct) for _ in range(args.workers)] if args.workers else [Emulator(direct)]
+
+
+def size_of_picture(args: Args) -> tuple[int, int]:
+    """Rows and columns of what the network sees."""
+    shrink = 2 if args.small else 1
+    return PICTURE[0] // shrink, PICTURE[1] // shrink
+
+
+def train(args: Args, device: torch.device, environments: list[Environment]) -> Learner:
+    """The training loop. One step is one decision of one environment; they take turns."""
+    learner = Learner(args, *size_of_picture(args), device)
+    if args.overlap:
+        learner.separate(*size_of_picture(args))
+    aside = Aside(learner, bool(args.overlap))
+    count = len(environments)
+    # Two, so that one can be filled while the other is learned from.
+    rollouts = [Rollout(args.rollout, count, *size_of_picture(args), device) for _ in range(2)]
+    observations: list[Observation] = [environment.reset() for environment in environments]
+    for step in paceline.steps(range(args.total_steps)):
+        at = step % args.rollout
+        rollout = rollouts[step // args.rollout % 2]
+        turn = step % count
+        if turn == 0:
+            with paceline.phase("policy"):
+                images, facts = learner.see(observations)
+                choice = learner.choose(images, facts)
+                rollout.put(at, images, facts, choice)
+            for environment, action in zip(environments, choice.actions.tolist(), strict=True):
+                environment.begin(action)
+        observation, reward, ended = environments[turn].finish()
+        rollout.judge(at, reward, ended)
+        observations[turn] = environments[turn].reset() if ended else observation
+        if at == args.rollout - 1:
+            learner.finish(rollout, *learner.see(observations))
+            aside.learn(rollout)
+    aside.wait()
+    return learner
+
+
+def score(learner: Learner, environment: Environment, args: Args) -> float:
+    """Things found per game, over games that training never saw, with actions drawn from the policy."""
+    torch.manual_seed(1_000_000)
+    found = 0
+    for _ in range(args.score_games):
+        observation, ended = environment.reset(), False
+        while not ended:
+            choice = learner.choose(*learner.see([observation]))
+            environment.begin(int(choice.actions[0]))
+            observation, _, ended = environment.finish()
+        found += environment.found
+    return found / args.score_games
+
+
+def main() -> None:
+    """Train, then say how well it learned."""
+    args = parse(sys.argv[1:])
+    device = prepare(args)
+    try:
+        emulators = sources(args)
+    except MissingEmulatorError as error:
+        sys.exit(f"train.py: {error}")
+    environments = [
+        Environment(source, args, int(args.seed or 0) + at) for at, source in enumerate(emulators)
+    ]
+    learner = train(args, device, environments)
+    states = np.bitwise_xor.reduce([environment.states for environment in environments])
+    quality = score(learner, environments[0], args)
+    paceline.quality("score", quality)
+    print(f"score: {quality:.2f} things found per game")
+    print(f"states: {states:08x}")
+    print(f"parameters: {learner.fingerprint()}")
+    for emulator in emulators:
+        emulator.close()
+
+
+if __name__ == "__main__":
+    main()
