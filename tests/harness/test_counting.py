@@ -147,8 +147,91 @@ def test_tensor_operations_are_counted_by_phase(project: Project, value: Value) 
     assert value(raw, "host_device_copies")["value"] == 0.0
     assert value(raw, "tensor_operations")["exact"]
     assert value(raw, "tensor_operations", "backward")["value"] > 2
-    kinds = {row["name"]: row["count"] for row in raw["profile"]["operations"]}
-    assert kinds["aten::addmm"] == 1.0
+    assert value(raw, "optimizer_steps", "optimizer")["value"] == 1.0
+    assert value(raw, "tensors_allocated", "forward")["value"] == 3.0
+    assert value(raw, "allocated_bytes", "forward")["value"] == 4 * (2 * 4 + 2 * 4 + 1)
+    assert value(raw, "recompilations")["value"] == value(raw, "graph_breaks")["value"] == 0.0
+    kinds = {row["name"]: row for row in raw["profile"]["operations"]}
+    assert kinds["aten::addmm"]["count"] == 1.0
+    assert 0 < kinds["aten::addmm"]["seconds"] < 0.01
     assert raw["environment"]["torch"]
     # The dispatch mode's own calls must not count: optimizer and module code alone need fewer.
     assert value(raw, "function_calls")["value"] < 300
+
+
+THREADED = """
+import queue, threading, paceline, torch
+asked, answered = queue.Queue(), queue.Queue()
+def double(number):
+    return (2 * torch.ones(number)).sum().item()
+def answer():
+    while True:
+        answered.put(double(asked.get()))
+threading.Thread(target=answer, daemon=True).start()
+for number in paceline.steps(range(10**6)):
+    asked.put(3)
+    answered.get()
+    brief = threading.Thread(target=double, args=(2,))
+    brief.start()
+    brief.join()
+    paceline.count("asked")
+    paceline.count("unlike", id(asked) % 997)
+"""
+
+
+def test_every_thread_is_counted_and_so_is_what_the_code_counts(project: Project, value: Value) -> None:
+    project.write(THREADED, steps=20, repetitions=2)
+    raw = project.measure()
+    functions = {row["function"]: row["calls"] for row in raw["profile"]["functions"]}
+    assert functions["double"] == 2.0
+    assert value(raw, "scalar_reads")["value"] == 2.0
+    assert value(raw, "allocated_bytes")["value"] == 2 * 4 * (3 + 2 + 1)
+    asked, unlike = value(raw, "count.asked"), value(raw, "count.unlike")
+    assert (asked["value"], asked["exact"], unlike["exact"]) == (1.0, True, False)
+    warnings = {row["code"]: row["message"] for row in raw["warnings"]}
+    assert "count.unlike" in warnings["counters_inexact"]
+
+
+COMPILED = """
+import paceline, torch
+@torch.compile(backend="eager")
+def double(values):
+    values = values * 2
+    print("", end="")
+    return values + 1
+@torch.compile(backend="eager", dynamic=False)
+def grow(values):
+    return values.sin()
+for number in paceline.steps(range(10**6)):
+    with paceline.phase("double"):
+        double(torch.ones(2))
+    with paceline.phase("grow"):
+        grow(torch.ones(1 + (number >= 15)))
+"""
+
+
+def test_graph_breaks_and_recompilations_are_counted_by_phase(project: Project, value: Value) -> None:
+    project.write(COMPILED, steps=20, repetitions=1)
+    raw = project.measure()
+    assert value(raw, "graph_breaks", "double")["value"] == value(raw, "graph_breaks")["value"] == 1.0
+    assert value(raw, "recompilations", "grow")["value"] == value(raw, "recompilations")["value"] == 1 / 20
+    # Compiled code runs compiled while its operations are counted.
+    assert value(raw, "tensor_operations", "double")["value"] == 3.0
+
+
+DISPLACING = """
+import sys, paceline
+for number in paceline.steps(range(10**6)):
+    len("abc")
+    if number == 30:
+        sys.setprofile(lambda *_: None)
+"""
+
+
+def test_a_profile_of_the_codes_own_makes_calls_inexact(project: Project, value: Value) -> None:
+    project.write(DISPLACING, steps=50, repetitions=1)
+    raw = project.measure()
+    calls = value(raw, "function_calls")
+    assert not calls["exact"]
+    assert 1.0 <= calls["value"] < 1.1
+    assert "function_calls" in next(r["message"] for r in raw["warnings"] if r["code"] == "counters_inexact")

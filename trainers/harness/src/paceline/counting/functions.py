@@ -113,6 +113,12 @@ class ThreadProfile:
         # The time from here to the next event is the program's; what lies between is ours.
         self._last = perf_counter()
 
+    def restart(self) -> None:
+        """Forget the open calls, after events were missed; the next event tells where the thread stands."""
+        self._stack = [self._root]
+        self._left = None
+        self._last = perf_counter()
+
     def _land(self, frame: FrameType | None, now: float) -> Call:
         """Stand in a frame that was entered before the window began; that is no call."""
         frames = []

@@ -115,7 +115,7 @@ class Counting(Marks[CountedNode]):
 
     def _first_event(self, _frame: FrameType, _event: str, _arg: Any) -> None:
         sys.setprofile(None)
-        sys.setprofile(self.calls.callback())
+        sys.setprofile(self.calls.profile().callback)
 
     def _forked(self) -> None:
         # A process of the program's own isn't counted, and should not pay for it.
@@ -195,17 +195,19 @@ class _CallWindow:
         self.profiles: list[functions.ThreadProfile] = []
         self.displaced = False
         self.counts: dict[str, float] = {}
+        self._main: functions.ThreadProfile | None = None
         self._callback: functions.Callback | None = None
 
-    def callback(self) -> functions.Callback:
-        """Return a profile callback for the calling thread, which must have none yet."""
+    def profile(self) -> functions.ThreadProfile:
+        """Return a profile for the calling thread, which must have none yet."""
         profile = functions.ThreadProfile(self._counting.here(), self.switch)
         self.profiles.append(profile)
-        return profile.callback
+        return profile
 
     def open(self) -> None:
         gc.collect()
-        self._callback = self.callback()
+        self._main = self.profile()
+        self._callback = self._main.callback
         compilation.leave_alone(functions.CODES)
         self.counts = dict(self._counting.counts)
         self._counting.meter.compilations.begin()
@@ -214,8 +216,9 @@ class _CallWindow:
 
     def keep(self) -> None:
         """Take the profile back where the program set one of its own, or ran out of room for a call."""
-        if sys.getprofile() is not self._callback:
+        if self._main is not None and sys.getprofile() is not self._callback:
             self.displaced = True
+            self._main.restart()
             sys.setprofile(self._callback)
 
     def close(self) -> None:
