@@ -21,11 +21,16 @@ def steps_not_slopes(starts: list[int], values: Floats, noise: Floats, cap: floa
     kept = []
     for (a, b), (_, c) in pairwise(segments(starts, len(values))):
         near = slice(max(a, b - WINDOW), min(c, b + WINDOW))
-        sides = (slice(near.start, b), slice(b, near.stop))
-        two_levels = sum(bounded_fit(values[side], noise[side], cap, slope=False) for side in sides)
-        if bounded_fit(values[near], noise[near], cap, slope=True) > two_levels:
+        if is_step(values[near], noise[near], b - near.start, cap):
             kept.append(b)
     return kept
+
+
+def is_step(values: Floats, noise: Floats, at: int, cap: float) -> bool:
+    """Do two levels, the second from `at` on, fit values (n,) of this noise (n,) better than a line?"""
+    sides = (slice(0, at), slice(at, None))
+    two_levels = sum(bounded_fit(values[side], noise[side], cap, slope=False) for side in sides)
+    return bounded_fit(values, noise, cap, slope=True) > two_levels
 
 
 def bounded_fit(values: Floats, noise: Floats, cap: float, slope: bool) -> float:

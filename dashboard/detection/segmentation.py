@@ -8,6 +8,7 @@ for functional pruning: the costs of all levels are one vector, and a new point 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 # Beyond the cap the loss still rises a little: a point far from both levels belongs to the nearer one.
 TIE_SLOPE = 0.02
@@ -23,6 +23,7 @@ TIE_REACH = 50.0
 GRID_STEP = 0.2  # of the noise: at most 0.01 of a squared residual is lost by rounding a level
 MOST_CELLS = 1000
 BLOCK = 256  # points
+NEIGHBOURS = np.arange(-2.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,81 @@ class Loss:
         return np.minimum(z * z, self.cap) + tie
 
 
-def candidate_levels(values: Floats, spacing: float) -> Floats:
-    """The grid cells that hold a point or lie next to one that does, ascending.
+@dataclass(slots=True)
+class Grid:
+    """Candidate levels: the multiples of a spacing around an origin that hold a point or lie next to one."""
 
-    At most a few per point, and in all: a level needs several points, so the fullest cells are enough.
+    origin: float
+    spacing: float
+    cells: Floats
+
+    @classmethod
+    def over(cls, values: Floats, spacing: float) -> Grid:
+        """At most a few cells per point, and in all: a level needs several points, so full ones suffice."""
+        origin = float(np.median(values))
+        cells, members = np.unique(np.round((values - origin) / spacing), return_counts=True)
+        if len(cells) > MOST_CELLS:
+            cells = cells[np.argsort(-members, kind="stable")[:MOST_CELLS]]
+        return cls(origin, spacing, np.unique(np.concatenate([cells + k for k in NEIGHBOURS])))
+
+    def levels(self, cells: Floats) -> Floats:
+        """The levels in the middle of cells (m,)."""
+        return np.asarray(self.origin + cells * self.spacing, dtype=np.float64)
+
+    def around(self, value: float) -> list[float]:
+        """The cells that a value asks for."""
+        cell = float(np.round((value - self.origin) / self.spacing))
+        return [cell + float(k) for k in NEIGHBOURS]
+
+
+class Segmentation:
+    """The cheapest fit of every prefix of a history, kept so that a further point is one step more.
+
+    No level starts before the index `first`.
     """
-    origin = float(np.median(values))
-    cells, members = np.unique(np.round((values - origin) / spacing), return_counts=True)
-    if len(cells) > MOST_CELLS:
-        cells = cells[np.argsort(-members, kind="stable")[:MOST_CELLS]]
-    around = np.unique(np.concatenate([cells + k for k in range(-2, 3)]))
-    return np.asarray(origin + around * spacing, dtype=np.float64)
+
+    def __init__(self, grid: Grid, loss: Loss, first: int) -> None:
+        self.grid, self.loss, self.first = grid, loss, first
+        self.levels = grid.levels(grid.cells)
+        self.cost = np.zeros(len(self.levels))
+        self.start = np.zeros(len(self.levels), dtype=np.int64)
+        self.best = 0.0
+        self.known: set[float] = set()  # the grid's cells, once a point came that wasn't there at first
+        self.previous = array("q")  # start of the last segment of the best fit up to each point
+
+    def extend(self, values: Floats, noise: Floats) -> None:
+        """Points (k,) that follow, with their noise (k,), all of them near levels of the grid."""
+        penalty = self.loss.penalty
+        for losses in losses_to(self.levels, values, noise, self.loss):
+            t = len(self.previous)
+            if t >= self.first:
+                fresh = self.cost > self.best + penalty
+                np.copyto(self.cost, self.best + penalty, where=fresh)
+                np.copyto(self.start, t, where=fresh)
+            self.cost += losses
+            cheapest = int(self.cost.argmin())
+            self.best = float(self.cost[cheapest])
+            self.previous.append(int(self.start[cheapest]))
+
+    def add(self, value: float, noise: float) -> None:
+        """One more point, wherever it lies: a level that no point was near can't have started before it."""
+        self.known = self.known or set(self.grid.cells.tolist())
+        missing = [cell for cell in self.grid.around(value) if cell not in self.known]
+        if missing:
+            self.known.update(missing)
+            self.levels = np.concatenate([self.levels, self.grid.levels(np.array(missing))])
+            self.cost = np.concatenate([self.cost, np.full(len(missing), self.best + self.loss.penalty)])
+            self.start = np.concatenate([self.start, np.full(len(missing), len(self.previous))])
+        self.extend(np.array([value]), np.array([noise]))
+
+    def starts(self) -> list[int]:
+        """The indices at which new levels start, ascending, without 0."""
+        found: list[int] = []
+        t = self.previous[-1] if self.previous else 0
+        while t > 0:
+            found.append(t)
+            t = self.previous[t - 1]
+        return found[::-1]
 
 
 def segment(values: Floats, noise: Floats, loss: Loss, first: int = 1) -> list[int]:
@@ -58,20 +123,9 @@ def segment(values: Floats, noise: Floats, loss: Loss, first: int = 1) -> list[i
     """
     if len(values) < 2:
         return []
-    levels = candidate_levels(values, GRID_STEP * float(np.median(noise)))
-    cost = np.zeros(len(levels))
-    start = np.zeros(len(levels), dtype=np.int64)
-    best = 0.0
-    previous = np.zeros(len(values), dtype=np.int64)  # start of the last segment of the best fit up to t
-    for t, losses in enumerate(losses_to(levels, values, noise, loss)):
-        if t >= first:
-            fresh = cost > best + loss.penalty
-            np.copyto(cost, best + loss.penalty, where=fresh)
-            np.copyto(start, t, where=fresh)
-        cost += losses
-        cheapest = int(cost.argmin())
-        best, previous[t] = float(cost[cheapest]), start[cheapest]
-    return backtrack(previous)
+    fit = Segmentation(Grid.over(values, GRID_STEP * float(np.median(noise))), loss, first)
+    fit.extend(values, noise)
+    return fit.starts()
 
 
 def losses_to(levels: Floats, values: Floats, noise: Floats, loss: Loss) -> Iterator[Floats]:
@@ -79,13 +133,3 @@ def losses_to(levels: Floats, values: Floats, noise: Floats, loss: Loss) -> Iter
     for t in range(0, len(values), BLOCK):
         block = slice(t, t + BLOCK)
         yield from loss.of((values[block, None] - levels) / noise[block, None])
-
-
-def backtrack(previous: Integers) -> list[int]:
-    """Segment starts, ascending, without 0, from the start of the last segment of each prefix."""
-    starts: list[int] = []
-    t = int(previous[-1])
-    while t > 0:
-        starts.append(t)
-        t = int(previous[t - 1])
-    return starts[::-1]

@@ -1,0 +1,36 @@
+"""How much evidence makes a change point: the two rules that `detect` and `suspect` follow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dashboard.detection.segmentation import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How much evidence makes a change point.
+
+    A new level costs `cap` plus `growth` for each e-fold of the history's length, because a longer history
+    has more places at which noise could pass for a step. `cap` bounds what a single point can say, which
+    makes (penalty / cap) points the fewest that can carry an alarm. `reach` is the longest lag, in points, at
+    which wander counts as noise. No level starts before `baseline` points: until then there is none to leave.
+    A step of fewer than `least_step` noises isn't worth an alarm, however sure it is. Against wander a step
+    needs this `evidence`: its square over the variance that the series' own memory gives it. Zero asks none.
+    """
+
+    cap: float
+    growth: float
+    reach: int
+    baseline: int
+    least_step: float
+    evidence: float
+
+    def loss(self, n: int) -> Loss:
+        """The loss for a history of n points."""
+        return Loss(self.cap, self.cap + self.growth * math.log(max(n, 10)))
+
+
+ALARM = Rule(cap=5.0, growth=3.0, reach=10, baseline=15, least_step=1.0, evidence=8.0)
+SUSPICION = Rule(cap=9.0, growth=1.5, reach=3, baseline=3, least_step=0.0, evidence=0.0)

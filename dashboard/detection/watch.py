@@ -1,0 +1,145 @@
+"""A series that is watched: what was found in it is kept, so that a further point costs next to nothing."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from dashboard.detection import memory, noise
+from dashboard.detection.drift import WINDOW, is_step
+from dashboard.detection.levels import LEVEL_WINDOW, segments
+from dashboard.detection.rules import Rule
+from dashboard.detection.scaling import Scale
+from dashboard.detection.segmentation import GRID_STEP, Grid, Segmentation
+
+LEAST_NOISE = 1e-9  # on the judging scale: a constant series has none, and any step in it is one
+# From so many points on the noise is known: it is learnt anew only when the series has grown by a sixteenth.
+SETTLED = 160
+GROWTH = 1 / 16
+
+# Points next to a step, what they say of it: distance in noises, and whether it is a step and not a slope.
+Near = tuple[int, int, int]
+
+
+def learnt_from(n: int) -> int:
+    """How many of a series' first n points its noise is learnt from."""
+    at = n if n < SETTLED else SETTLED
+    while (following := at + int(at * GROWTH)) <= n and at >= SETTLED:
+        at = following
+    return at
+
+
+class Watch:
+    """The change points of a growing series, by a rule. `add` costs the same at any length, save to learn.
+
+    The answer depends on the values alone: a watch that saw them one by one says what one that was made of
+    them all says. It can be pickled. A value that isn't finite raises ValueError and leaves it as it was.
+    """
+
+    def __init__(self, values: Sequence[float], rule: Rule) -> None:
+        self.rule = rule
+        self.values = array("d")
+        self.scaled = array("d")
+        self.learnt = 0
+        self.scale = Scale(1.0, 0.0)
+        self.noise = LEAST_NOISE
+        self.memory = memory.Memory()
+        self.fit: Segmentation | None = None
+        self.evidence: dict[Near, float] = {}
+        self.steps: dict[Near, bool] = {}
+        self.extend(np.asarray(values, dtype=np.float64).tolist())
+
+    def add(self, value: float) -> list[int]:
+        """One more point; the change points that stand now."""
+        self.extend([float(value)])
+        return self.starts()
+
+    def extend(self, values: Iterable[float]) -> None:
+        """More points, in their order."""
+        more = array("d", values)
+        if not np.all(np.isfinite(more)):
+            raise ValueError("values must be finite")
+        self.values += more
+        due = learnt_from(len(self.values))
+        if due > self.learnt:
+            self.learn(due)
+        signs = np.sign(self.values[len(self.scaled) :])
+        if self.scale.logarithmic and (signs != self.scale.sign).any():
+            # There are no logarithms any more: everything is learnt anew, up to the first of another sign.
+            self.learn(len(self.scaled) + int(np.argmax(signs != self.scale.sign)) + 1)
+        for value in self.scale.apply(np.array(self.values[len(self.scaled) :])).tolist():
+            self.scaled.append(value)
+            if self.fit:
+                self.fit.add(value, self.noise)
+
+    def learn(self, n: int) -> None:
+        """The scale, the noise and its memory from the first n points, and the fit of those anew."""
+        known = np.array(self.values[:n])
+        self.learnt, self.scale = n, Scale.of(known)
+        scaled = self.scale.apply(known)
+        self.scaled = array("d", scaled.tolist())
+        least = max(noise.of_rounding(scaled), LEAST_NOISE)
+        self.noise = max(noise.with_wander(scaled, self.rule.reach), least)
+        self.evidence, self.steps, self.fit = {}, {}, None
+        if n <= self.rule.baseline:
+            return
+        grid = Grid.over(scaled, GRID_STEP * self.noise)
+        self.fit = Segmentation(grid, self.rule.loss(n), self.rule.baseline)
+        self.fit.extend(scaled, np.full(n, self.noise))
+        if self.rule.evidence:
+            self.memory = memory.learn(scaled, self.noise, self.fit.starts(), self.rule.evidence)
+
+    def starts(self) -> list[int]:
+        """The indices (ascending, never 0) at which new levels start."""
+        found = self.fit.starts() if self.fit else []
+        if self.rule.evidence:
+            found = self.against_slopes(self.against_wander(found))
+        return [b for a, b, c in triples(found, len(self.scaled)) if self.is_large(a, b, c)]
+
+    def against_wander(self, starts: list[int]) -> list[int]:
+        """Starts with enough evidence: the weakest goes first, and its levels become one."""
+        while starts:
+            known = [self.evidence_at(*self.near(*at)) for at in triples(starts, len(self.scaled))]
+            weakest = int(np.argmin(known))
+            if known[weakest] >= self.rule.evidence:
+                break
+            starts = starts[:weakest] + starts[weakest + 1 :]
+        return starts
+
+    def against_slopes(self, starts: list[int]) -> list[int]:
+        """Starts of steps: see `drift`."""
+        return [b for a, b, c in triples(starts, len(self.scaled)) if self.is_step_at(*self.near(a, b, c))]
+
+    def near(self, a: int, b: int, c: int) -> Near:
+        """The points that say what the step at b between the levels [a, b) and [b, c) is."""
+        return max(a, b - WINDOW), b, min(c, b + WINDOW)
+
+    def evidence_at(self, a: int, b: int, c: int) -> float:
+        """What speaks for the step at b, remembered: most steps are as they were before the newest point."""
+        if (a, b, c) not in self.evidence:
+            sides = np.array(self.scaled[a:b]), np.array(self.scaled[b:c])
+            self.evidence[a, b, c] = memory.evidence(*sides, self.noise, self.memory)
+        return self.evidence[a, b, c]
+
+    def is_step_at(self, a: int, b: int, c: int) -> bool:
+        """Whether the step at b is one and no slope, remembered."""
+        if (a, b, c) not in self.steps:
+            each = np.full(c - a, self.noise)
+            self.steps[a, b, c] = is_step(np.array(self.scaled[a:c]), each, b - a, self.rule.cap)
+        return self.steps[a, b, c]
+
+    def is_large(self, a: int, b: int, c: int) -> bool:
+        """Whether the step at b is worth an alarm."""
+        if not self.rule.least_step:
+            return True
+        before = np.median(self.scaled[max(a, b - LEVEL_WINDOW) : b])
+        after = np.median(self.scaled[b : min(c, b + LEVEL_WINDOW)])
+        return bool(abs(after - before) >= self.rule.least_step * self.noise)
+
+
+def triples(starts: Sequence[int], n: int) -> list[tuple[int, int, int]]:
+    """For each start b its level before [a, b) and its own [b, c)."""
+    return [(a, b, c) for (a, b), (_, c) in pairwise(segments(starts, n))]
