@@ -1,0 +1,65 @@
+"""How likely is it that the newest points of a series are as they are, if nothing changed? A p-value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from dashboard.detection import noise
+from dashboard.detection.memory import Memory, remembered
+from dashboard.detection.scaling import Scale
+from dashboard.detection.segmentation import Floats
+
+# How many of the newest points may be a new level: a few, all of them far off; or more, by their mean.
+RUNS = (2, 3, 4)
+MEANS = (8, 16)
+KNOWN = 40  # points of the level before: older ones may be of another time
+FEWEST_KNOWN = 10
+TAIL = 3.0  # degrees of freedom: of noise more is not believed, however calm it has been
+LEAST_NOISE = 1e-9
+CLIP = 3.0  # noises: what one point adds to a mean at most
+
+
+def surprise(values: Sequence[float], since: int = 0) -> float:
+    """The p-value, two-sided, of a new level among the newest of values (n,); 1 where too few are known.
+
+    `since` is where the present level starts. Several lengths of the new level are tried and paid for
+    (Bonferroni). One point alone never says anything. Raises ValueError for a value that isn't finite.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all(np.isfinite(array)):
+        raise ValueError("values must be finite")
+    recent = array[since:][-(KNOWN + max(MEANS)) :]
+    scaled = Scale.of(recent).apply(recent)
+    tried = [new for new in (*RUNS, *MEANS) if len(scaled) - new >= FEWEST_KNOWN]
+    chances = [of_newest(scaled[:-new][-KNOWN:], scaled[-new:]) for new in tried]
+    return min(1.0, len(chances) * min(chances)) if chances else 1.0
+
+
+def of_newest(known: Floats, newest: Floats) -> float:
+    """The p-value of points (m,) after a level's points (k,)."""
+    spread = max(noise.scale(known), noise.between_runs(known), noise.of_rounding(known), LEAST_NOISE)
+    memory = remembered(known, [], doubt=0.0)
+    apart = (newest - np.median(known)) / (spread * np.sqrt(1 + memory.variance(len(known))))
+    if len(newest) in RUNS:
+        return of_run(apart, (known - np.median(known)) / spread, memory)
+    total = float(np.clip(apart, -CLIP, CLIP).mean())
+    error = np.sqrt(memory.variance(len(newest)) + memory.variance(len(known)))
+    return float(2 * stats.t.sf(abs(total) / error, len(known) - 1))
+
+
+def of_run(apart: Floats, known: Floats, memory: Memory) -> float:
+    """The p-value of points (m,) that all lie off on one side, by the nearest of them.
+
+    The chance of one such point is what the level's own points (k,) and heavy tails make it; that of all is
+    its power, by as many points as are independent.
+    """
+    if not ((apart > 0).all() or (apart < 0).all()):
+        return 1.0
+    side = float(np.sign(apart[0]))
+    nearest = float(np.abs(apart).min())
+    beyond = (1 + int((known * side >= nearest).sum())) / (1 + len(known))
+    one = max(beyond, float(stats.t.sf(nearest, TAIL)))
+    return float(min(1.0, 2 * one ** (len(apart) / memory.inflation(len(apart)))))

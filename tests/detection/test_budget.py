@@ -1,0 +1,84 @@
+"""The promise in false alerts per 100 commits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dashboard.detection.budget import Budget, holm
+
+
+def run(budget, rng, commits, series=6, power=1.0, checked=False):
+    """False alerts of commits that change nothing; p-values are uniform, or worse with a `power` above 1."""
+    false = 0
+    for _ in range(commits):
+        p_values = {str(i): float(p) for i, p in enumerate(rng.random(series) ** power)}
+        decision, budget = budget.decide(p_values)
+        if decision.raised:
+            false += 1
+            budget = budget.refuted() if checked else budget
+    return false
+
+
+def test_honest_p_values_cost_what_was_promised():
+    false = run(Budget(per_100_commits=5), np.random.default_rng(1), 10_000)
+    assert 420 <= false <= 520
+
+
+def test_p_values_that_lie_cost_it_too_once_alerts_are_checked():
+    lying = run(Budget(per_100_commits=5), np.random.default_rng(1), 4_000, power=4)
+    checked = run(Budget(per_100_commits=5), np.random.default_rng(1), 4_000, power=4, checked=True)
+    assert lying > 1_000
+    assert checked <= 0.05 * 4_000 + 20
+
+
+def test_the_same_series_twice_is_one_alert():
+    decision, _ = Budget(per_100_commits=10).decide({"time": 0.01, "rate": 0.01, "memory": 0.9})
+    assert decision.raised == ("rate", "time")
+
+
+def test_more_series_share_one_risk():
+    budget = Budget(per_100_commits=10)
+    alone, _ = budget.decide({"time": 0.06})
+    among, _ = budget.decide({"time": 0.06, "memory": 0.5})
+    assert (alone.raised, among.raised) == (("time",), ())
+
+
+def test_series_that_cannot_tell_take_no_part():
+    decision, _ = Budget(per_100_commits=10).decide({"time": 0.05, "young": 1.0, "younger": 1.0})
+    assert decision.raised == ("time",)
+
+
+def test_an_alert_earns_a_share_that_decays():
+    budget = Budget(per_100_commits=1, share=0.1)
+    _, after = budget.decide({"time": 0.0})
+    assert after.level == pytest.approx(0.02)
+    for _ in range(100):
+        _, after = after.decide({})
+    assert after.level == pytest.approx(0.01, rel=1e-3)
+
+
+def test_a_refuted_alert_is_paid_back_by_quiet_commits():
+    budget = Budget(per_100_commits=2).refuted()
+    assert budget.level < 0.02 / 2
+    for _ in range(50):
+        _, budget = budget.decide({})
+    assert budget.level == pytest.approx(0.02)
+
+
+def test_holm_asks_less_of_the_next_one():
+    assert holm({"a": 0.01, "b": 0.02, "c": 0.5}, 0.04) == ("a", "b")
+    assert holm({"a": 0.02, "b": 0.02, "c": 0.5}, 0.04) == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"), [({"per_100_commits": 0}, "per_100_commits"), ({"share": 1}, "share")]
+)
+def test_settings_without_meaning_are_refused(settings, named):
+    with pytest.raises(ValueError, match=named):
+        Budget(**settings)
+
+
+def test_a_p_value_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="p-value of time"):
+        Budget().decide({"time": 1.5})
