@@ -9,7 +9,7 @@ import numpy as np
 
 from dashboard.detection import doubts
 from dashboard.detection.drift import steps_not_slopes
-from dashboard.detection.levels import ratio_interval, segments, step_between
+from dashboard.detection.levels import LEVEL_WINDOW, ratio_interval, segments, step_between
 from dashboard.detection.readings import Readings, read, repeats_exactly
 from dashboard.detection.relevance import SHORT_HISTORY, exceeds
 from dashboard.detection.scaling import median
@@ -17,6 +17,7 @@ from dashboard.detection.segmentation import Floats, Loss, segment
 from dashboard.detection.types import Better, Change, Direction, Series
 
 FEWEST_POINTS = 4  # two of each level
+PLACE_DOUBT = 3.84  # of a squared residual: the 95 % point of chi square
 
 
 def loss_for(n: int) -> Loss:
@@ -94,6 +95,7 @@ def describe(
     step = step_between(readings.scaled[a:b], readings.scaled[b:c], sigma)
     level = median(readings.values[a:b])
     ratio, low, high = ratio_interval(step, level, readings.scale)
+    earliest, latest = (b, b) if exact else place_of(readings, before, after)
     found = doubts.of_place(series.points, readings.kept[b - 1], readings.kept[b])
     if not readings.scale.logarithmic:
         found += (doubts.NO_RATIO,)
@@ -109,8 +111,23 @@ def describe(
         high=high,
         direction=direction_of(step.size, series.better),
         confidence=step.confidence,
+        earliest=readings.kept[earliest],
+        latest=readings.kept[latest],
         doubts=found,
     )
+
+
+def place_of(readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> tuple[int, int]:
+    """The first and the last reading at which the step between two levels may as well have started."""
+    (a, b), (_, c) = before, after
+    near = slice(max(a + 1, b - LEVEL_WINDOW), min(c, b + LEVEL_WINDOW))
+    old, new = (np.median(readings.scaled[part]) for part in (slice(a, b), slice(b, c)))
+    loss = loss_for(len(readings.values))
+    # What it costs to count each point to the level before instead of to its own; summed up, to start later.
+    z_old, z_new = ((readings.scaled[near] - level) / readings.noise[near] for level in (old, new))
+    costs = np.concatenate([[0.0], np.cumsum(loss.of(z_old) - loss.of(z_new))])
+    fits = np.flatnonzero(costs <= costs[b - near.start] + PLACE_DOUBT)
+    return near.start + int(fits[0]), min(near.start + int(fits[-1]), c - 1)
 
 
 def direction_of(step: float, better: Better) -> Direction:

@@ -42,7 +42,8 @@ class Change:
     `before` and `after` are levels in the metric's unit, medians of the points' values. `ratio` is
     after / before as judged, which for times and rates means by the best repetitions; it lies in
     [`low`, `high`] with 95 % probability. `confidence` (0..1) is the probability that the step isn't noise.
-    Each doubt is a sentence.
+    Each doubt is a sentence. It may as well have started anywhere from `earliest` to `latest` (both are
+    positions in `points`): there the step fits nearly as well as at the index.
     """
 
     index: int
@@ -53,6 +54,8 @@ class Change:
     high: float
     direction: Direction
     confidence: float
+    earliest: int
+    latest: int
     doubts: tuple[str, ...] = field(default=())
 
 
