@@ -48,7 +48,9 @@ def commit(run: Run, sha: str) -> Commit:
     )
 
 
-def test_interleaved_repetitions_decide(suspected: Confirmation) -> None:
+def test_interleaved_repetitions_decide(suspected: Confirmation, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Other tests may run beside this one: three times the work shows through any of that.
+    monkeypatch.setattr(confirming, "is_disturbed", lambda _: False)
     assert confirming.confirm_next("default")
     suspected.refresh_from_db()
     assert (suspected.state, suspected.verdict) == ("done", "confirmed")

@@ -18,7 +18,7 @@ def test_a_mail_address_is_added(project: Project) -> None:
     said = add("--email", "team@example.org", "--minimum-percent", "5")
     channel = Channel.objects.get()
     assert (channel.kind, channel.address, channel.minimum_percent) == ("email", "team@example.org", 5)
-    assert said == "Regressions of snakes of 5 % and more are told to team@example.org.\n"
+    assert said == "Confirmed regressions of snakes of 5 % and more are told to team@example.org.\n"
 
 
 def test_the_secret_of_a_webhook_is_shown_once(project: Project) -> None:
