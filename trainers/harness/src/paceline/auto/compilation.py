@@ -1,34 +1,40 @@
-"""The phase of compilation, by the callbacks that TorchDynamo runs before and after it."""
+"""The phase of compilation: what TorchDynamo does between its callbacks for the begin and the end of one."""
 
 from __future__ import annotations
 
-import threading
-from contextlib import AbstractContextManager
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import paceline
 
 COMPILE = "compile"
 
-# What is compiled while something is compiled belongs to it; the two calls may come in any thread.
-_open = threading.local()
+_inside: set[int] = set()
 
 
 def patch(callback: Any) -> None:
     """Time compilation, once the module `torch._dynamo.callback` is imported."""
-    callback.callback_handler.register_start_callback(_begin)
-    callback.callback_handler.register_end_callback(_end)
+    handler = callback.CompilationCallbackHandler
+    # Not by callbacks of our own: torch.compiler.reset forgets them.
+    original = handler.install_callbacks
 
+    @functools.wraps(original)
+    @contextmanager
+    def install_callbacks(*args: Any, **kwargs: Any) -> Iterator[None]:
+        ident = get_ident()
+        if ident in _inside:
+            # What is compiled while something is compiled belongs to it.
+            with original(*args, **kwargs):
+                yield
+            return
+        _inside.add(ident)
+        try:
+            with paceline.phase(COMPILE), original(*args, **kwargs):
+                yield
+        finally:
+            _inside.discard(ident)
 
-def _begin(_arguments: object) -> None:
-    if getattr(_open, "phase", None) is None:
-        phase: AbstractContextManager[None] = paceline.phase(COMPILE)
-        phase.__enter__()
-        _open.phase = phase
-
-
-def _end(_arguments: object) -> None:
-    phase = getattr(_open, "phase", None)
-    if phase is not None:
-        _open.phase = None
-        phase.__exit__(None, None, None)
+    handler.install_callbacks = install_callbacks

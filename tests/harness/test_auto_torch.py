@@ -1,0 +1,98 @@
+"""Automatic phases of PyTorch's less common ways: compilation, closures, optimizers of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.strangers import TRAIN, counts, run
+
+
+def test_compilation_is_a_phase_and_breaks_no_graph(tmp_path: Path) -> None:
+    loop = """
+model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+@torch.compile(backend="eager", fullgraph=True)
+def loss_of(inputs):
+    return model(inputs).square().sum()
+
+fast = torch.compile(model, backend="eager", fullgraph=True)
+for number in range(10**6):
+    if number == 10:
+        torch.compiler.reset()
+    (loss_of(torch.randn(4, 8)) + fast(torch.randn(4, 8)).sum()).backward()
+    optimizer.step()
+"""
+    found = counts(run(tmp_path, TRAIN + loop))
+    assert found["compile"] == found["forward/compile"] == pytest.approx(1 / 20)
+    assert found["forward"] == 1
+
+
+def test_a_closure_nests_in_the_optimizer(tmp_path: Path) -> None:
+    loop = """
+model = nn.Linear(8, 1)
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+inputs = torch.randn(16, 8)
+def closure():
+    optimizer.zero_grad()
+    loss = model(inputs).square().sum()
+    loss.backward()
+    return loss
+while True:
+    optimizer.step(closure)
+"""
+    found = counts(run(tmp_path, TRAIN + loop))
+    assert found["optimizer"] == 1
+    assert {"optimizer/forward", "optimizer/backward", "optimizer/zero_grad"} < set(found)
+
+
+def test_an_optimizer_of_ones_own_under_a_scheduler_and_a_scaler(tmp_path: Path) -> None:
+    loop = """
+class Mine(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.1})
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data.sub_(parameter.grad, alpha=group["lr"])
+
+model = nn.Linear(8, 1)
+optimizer = Mine(model.parameters())
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+scaler = torch.amp.GradScaler("cpu")
+while True:
+    scaler.scale(model(torch.randn(4, 8)).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    scheduler.step()
+"""
+    found = counts(run(tmp_path, TRAIN + loop))
+    assert found == {"forward": 1, "backward": 1, "optimizer": 1, "zero_grad": 1}
+
+
+def test_phases_by_hand_nest_with_the_automatic_ones(tmp_path: Path) -> None:
+    loop = """
+import paceline
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    with paceline.phase("learn"):
+        loss = model(torch.distributions.Normal(0.0, 1.0).sample((4, 8))).sum()
+        with paceline.phase("descend"):
+            loss.backward()
+            optimizer.step()
+"""
+    left = run(tmp_path, TRAIN + loop)
+    assert {"learn/forward", "learn/distribution", "learn/descend/backward"} < set(counts(left))
+    assert counts(left)["learn/descend/optimizer"] == 1
+
+
+def test_the_whole_loop_of_a_script(tmp_path: Path) -> None:
+    left = run(tmp_path, TRAIN + "\nmain(20)\n", kind="whole")
+    assert left["result"]["steps"] == 19
+    assert left["result"]["phases"]["backward"] > 0
+    assert left["complete"]
+    assert not left["ended"]
