@@ -71,10 +71,10 @@ class Timing(Marks[TimedNode]):
         # the threads that don't take the steps: looking that up costs a third of asking for the thread.
         self.laps: list[Any] = []
         self._note: ContextVar[Callable[[Any], object]] = ContextVar("paceline.laps", default=len)
-        note = self._note
+        noted = self._note.get
 
         def lap(name: str) -> None:
-            note.get()((name, perf_counter()))
+            noted()((name, perf_counter()))
 
         return lap
 
@@ -146,11 +146,14 @@ class _TimedLoop(StepLoop):
         self._laps = marks.laps
         self._main = marks.main
         self._root = marks.main.root
+        self._nodes = marks.nodes(marks.main)
+        self._due = 0
         self._start = 0.0
         self._end: Callable[[float], bool] = self._end_warmup_step
 
     def begin(self) -> None:
         self._main, self._root = self._timing.main, self._timing.main.root
+        self._nodes = self._timing.nodes(self._main)
         now = perf_counter()
         self._cut(now, now)
         if not self.first_step:
@@ -229,27 +232,31 @@ class _TimedLoop(StepLoop):
     def _end_window_step(self, now: float) -> bool:
         done = self.done
         self.times[done] = now - self._start
-        if done % self._stride == 0:
-            self._keep_phases(done // self._stride)
+        if self._stride == 1 or done % self._stride == 0:
+            at = done // self._stride
+            for node in self._nodes:
+                total = node.total
+                node.series[at] = total - node.mark
+                node.mark = total
         elif (done + 1) % self._stride == 0:
-            for node in self._timing.nodes(self._timing.main):
+            for node in self._nodes:
                 node.mark = node.total
         self.done = done = done + 1
-        self._timing.device.next_step(done)
+        return done >= self._due and self._attend(done, now)
+
+    def _attend(self, done: int, now: float) -> bool:
+        """Do what isn't done after every step, and tell when to come again."""
+        events = self._timing.device
+        events.next_step(done)
         if done % self._report_every == 0:
             self._report(self.warmup_steps + done)
             if self._resident.available:
                 self.memory_points.append((done, self._resident.read()))
         if done == self.steps:
             self._close(now)
-            return True
-        return False
-
-    def _keep_phases(self, at: int) -> None:
-        for node in self._timing.nodes(self._timing.main):
-            total = node.total
-            node.series[at] = total - node.mark
-            node.mark = total
+        next_report = done - done % self._report_every + self._report_every
+        self._due = done + 1 if events.every else min(next_report, self.steps)
+        return self.complete
 
     def _close(self, last_step_ended: float) -> None:
         device.synchronize()
