@@ -11,7 +11,10 @@ MORE_CALLS = 1.2
 
 def title(regression: Regression) -> str:
     """`step time +38 % [35, 41] since abc1234567 “subject”; replay/sample explains 92 %; ...`."""
-    parts = [f"{size(regression)} since {regression.first_bad.short} “{regression.first_bad.subject}”"]
+    # A limit alone has no change behind it: the bound is all there is to say.
+    what = [regression.limit] if regression.limit else []
+    what += [] if regression.limit and not regression.changes.exists() else [size(regression)]
+    parts = [f"{', '.join(what)} since {regression.first_bad.short} “{regression.first_bad.subject}”"]
     parts += [text for text in (phase(regression), suspect(regression)) if text]
     return "; ".join(parts)
 

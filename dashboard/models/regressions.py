@@ -35,6 +35,9 @@ class Regression(models.Model):
     # Likeliest first; each with function, file, line, phase, calls_before, calls_after (per step),
     # self_before, self_after (seconds per step), changed (was it touched by the commit range?).
     suspects = models.JSONField(default=list, blank=True)
+    limit = models.CharField(
+        max_length=300, blank=True, help_text="Which limit of the manifest was crossed, in one sentence."
+    )
     proving = models.BooleanField(default=False, help_text="Confirmed, bisected and explained as runs end.")
     opened_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

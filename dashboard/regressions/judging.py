@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Change, Commit, Project, Regression, Run, Series, SeriesLatest
-from dashboard.regressions import blame, changes, grouping, history, markers, proving, settling
+from dashboard.regressions import blame, changes, crossings, grouping, history, markers, proving, settling
 from dashboard.regressions.relevance import JUDGED, speaks
 from dashboard.repositories.history import DETACHED
 
@@ -46,6 +46,8 @@ def judge_run(run_id: int) -> None:
         outcome = judge_series(project, run.commit.branch, list(touched))
         # Confirmed first, then told; and who was told of one that comes back isn't told twice.
         proving.begin(project, outcome.opened)
+        for crossing in crossings.find(project, run):
+            alerts.announce(crossing)
         for regression, earlier in outcome.resized:
             alerts.announce_growth(regression, earlier)
         Run.objects.filter(pk=run_id).update(judged_at=timezone.now())

@@ -132,6 +132,8 @@ def said_by(head: Change, members: Sequence[Change], proof: Proof | None) -> dic
 
 def by_proof_alone(project: Project, regression: Regression) -> Settled | None:
     """What no change speaks for (any more): kept where interleaved runs have confirmed it, else withdrawn."""
+    if regression.limit:
+        return None  # The manifest's bound speaks for it.
     proof = proofs.of(regression, Range(regression.last_good.position, regression.first_bad.position))
     if proof is None and regression.proving and proofs.is_second(regression):
         return None

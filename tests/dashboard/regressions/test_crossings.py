@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from dashboard import alerts
+from dashboard.models import Case, Channel, Commit, Delivery, Limit, Project, Regression, Run
+from dashboard.regressions import judge_run
+from tests.dashboard import factories
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    Channel.objects.create(project=project, kind="email", address="a@example.org")
+    return factories.case(project)
+
+
+def measure(line: list[Commit], of: Case, values: list[float], tainted: int = -1) -> list[Run]:
+    """Measure and judge commits whose utilization must be at least 80 %."""
+    made = []
+    for index, (commit, value) in enumerate(zip(line, values, strict=True)):
+        run = factories.measured(commit, of, {"gpu_utilization": value})
+        Limit.objects.create(
+            series=factories.series(run, "gpu_utilization"),
+            run=run,
+            position=commit.position,
+            minimum=80,
+            value=value,
+            crossed=value < 80,
+            tainted=index == tainted,
+        )
+        judge_run(run.pk)
+        made.append(run)
+    return made
+
+
+def test_a_crossed_limit_is_told_once(project: Project, of: Case) -> None:
+    line = factories.commits(project, 4)
+    measure(line, of, [90, 91, 71, 70])
+    found = Regression.objects.get()
+    assert (found.first_bad, found.last_good, found.state) == (line[2], line[1], "confirmed")
+    assert found.limit == "gpu_utilization is 71 %, its limit is at least 80 %"
+    assert Delivery.objects.get().regression == found
+    assert alerts.title(found).startswith(found.limit + " since")
+
+
+def test_a_limit_kept_again_names_the_commit(project: Project, of: Case) -> None:
+    line = factories.commits(project, 3)
+    measure(line, of, [90, 71, 92])
+    assert Regression.objects.get().recovered_by == line[2]
+
+
+def test_a_limit_crossed_from_the_first_commit_on_is_told(project: Project, of: Case) -> None:
+    line = factories.commits(project, 2)
+    measure(line, of, [70, 71])
+    assert Regression.objects.get().first_bad == line[0]
+
+
+def test_a_tainted_value_crosses_nothing(project: Project, of: Case) -> None:
+    measure(factories.commits(project, 2), of, [90, 10], tainted=1)
+    assert not Regression.objects.exists()
+
+
+def test_an_open_regression_of_the_commit_says_it_too(project: Project, of: Case) -> None:
+    line = factories.commits(project, 2)
+    first, second = measure(line, of, [90, 91])
+    series = factories.series(second, "gpu_utilization")
+    found = Regression.objects.create(
+        project=project, first_bad=line[1], last_good=line[0], series=series, before=1, after=2
+    )
+    Limit.objects.filter(run=second).update(value=60, crossed=True)
+    judge_run(second.pk)
+    found.refresh_from_db()
+    assert found.limit == "gpu_utilization is 60 %, its limit is at least 80 %"
+    assert first.pk != second.pk
