@@ -23,12 +23,12 @@ WAITS = (
     ("torch.cuda", "Event.synchronize"),
 )
 
-Here = Callable[[], Tally | None]
+Here = Callable[[], Tally]
 
 
 @contextmanager
 def installed(here: Here) -> Iterator[None]:
-    """Count into the tally that `here` returns for the calling thread, None to count nothing."""
+    """Count into the tally that `here` returns for the calling thread."""
     with ExitStack() as hooks:
         for module, name in WAITS:
             hooks.enter_context(_before(module, name, lambda *_: _count_wait(here)))
@@ -71,9 +71,7 @@ def _optimizer_steps(here: Here) -> Iterator[None]:
         return
 
     def count(*_: object) -> None:
-        tally = here()
-        if tally is not None:
-            tally.optimizer_steps += 1
+        here().optimizer_steps += 1
 
     hook = optimizers.register_optimizer_step_post_hook(count)
     try:
@@ -83,13 +81,9 @@ def _optimizer_steps(here: Here) -> Iterator[None]:
 
 
 def _count_wait(here: Here) -> None:
-    tally = here()
-    if tally is not None:
-        tally.synchronisations += 1
+    here().synchronisations += 1
 
 
 def _count_list(here: Here) -> None:
-    tally = here()
     # What lies on a device is copied to the host first, which the dispatch mode sees.
-    if tally is not None:
-        tally.scalar_reads += 1
+    here().scalar_reads += 1

@@ -8,24 +8,19 @@ start of the process on.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..document import SETUP, UNATTRIBUTED
 from ..measured import memory
 from ..measured.marks import Marks, Node, StepLoop, ThreadState
-from . import compilation, functions, stacks
-
-if TYPE_CHECKING:
-    from .operations import OperationMode, OperationSwitch, Tallies, Tally
+from . import compilation, stacks, windows
 
 _Item = TypeVar("_Item")
 
@@ -93,8 +88,8 @@ class Counting(Marks[CountedNode]):
     def __init__(self, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
         super().__init__(CountedNode)
         self.meter = Meter(self)
-        self.calls = _CallWindow(self)
-        self.operations = _OperationWindow(self)
+        self.calls = windows.CallWindow(self)
+        self.operations = windows.OperationWindow(self)
         self.loop = _CountedLoop(self, warmup_steps, steps, report)
         # A hook that stands from the start reaches every thread that the code will start.
         threading.setprofile(self._first_event)
@@ -138,7 +133,7 @@ class Counting(Marks[CountedNode]):
             "graph_breaks": stacks.graph_breaks(profiles, steps),
             "recompilations": self.meter.compilations.per_step(steps),
             "counts": {name: number / steps for name, number in self.calls.counts.items()},
-            "operations": _operations(self),
+            "operations": self.operations.per_step(steps),
             "memory": self.meter.growths(),
         }
 
@@ -183,135 +178,3 @@ class _CountedLoop(StepLoop):
         elif 0 < window < self.steps:
             self._counting.calls.keep()
         return self.complete
-
-
-class _CallWindow:
-    """The window in which function calls are counted, and all that no dispatch mode may disturb."""
-
-    def __init__(self, counting: Counting) -> None:
-        self._counting = counting
-        self.switch = functions.Switch()
-        # A list, since Python gives the number of a thread that ended to another one.
-        self.profiles: list[functions.ThreadProfile] = []
-        self.displaced = False
-        self.counts: dict[str, float] = {}
-        self._main: functions.ThreadProfile | None = None
-        self._callback: functions.Callback | None = None
-
-    def profile(self) -> functions.ThreadProfile:
-        """Return a profile for the calling thread, which must have none yet."""
-        profile = functions.ThreadProfile(self._counting.here(), self.switch)
-        self.profiles.append(profile)
-        return profile
-
-    def open(self) -> None:
-        gc.collect()
-        self._main = self.profile()
-        self._callback = self._main.callback
-        compilation.leave_alone(functions.CODES)
-        self.counts = dict(self._counting.counts)
-        self._counting.meter.compilations.begin()
-        sys.setprofile(self._callback)
-        self.switch.on = True
-
-    def keep(self) -> None:
-        """Take the profile back where the program set one of its own, or ran out of room for a call."""
-        if self._main is not None and sys.getprofile() is not self._callback:
-            self.displaced = True
-            self._main.restart()
-            sys.setprofile(self._callback)
-
-    def close(self) -> None:
-        self.keep()
-        self.switch.on = False
-        sys.setprofile(None)
-        self._counting.meter.compilations.end()
-        before = self.counts
-        self.counts = {name: number - before.get(name, 0.0) for name, number in self._counting.counts.items()}
-
-
-class _OperationWindow:
-    """The window in which tensor operations are counted, in every thread."""
-
-    def __init__(self, counting: Counting) -> None:
-        self._counting = counting
-        self._hooks = ExitStack()
-        self.switch: OperationSwitch | None = None
-        self.tallies: dict[int, Tallies] = {}
-
-    def open(self) -> bool:
-        """Begin to count, if the code uses torch at all."""
-        if "torch" not in sys.modules:
-            return False
-        from . import hooks, operations
-
-        self.switch = operations.OperationSwitch()
-        compilation.leave_alone(operations.CODES)
-        self._hooks.enter_context(hooks.installed(self._tally_here))
-        self._hooks.enter_context(self._mode(self.switch))
-        self.switch.on = True
-        # Other threads can only be reached from within: by the next event of their profile.
-        self._counting.calls.switch.idle = self._enter_thread
-        return True
-
-    def close(self) -> None:
-        self._counting.calls.switch.idle = None
-        if self.switch is not None:
-            self.switch.on = False
-        self._hooks.close()
-
-    def _mode(self, switch: OperationSwitch) -> OperationMode:
-        """Return a mode for the calling thread."""
-        from .operations import OperationMode, Tallies
-
-        state = self._counting.here()
-        tallies = self.tallies.setdefault(threading.get_ident(), Tallies(state))
-        return OperationMode(tallies, switch)
-
-    def _enter_thread(self) -> None:
-        from torch._C import _len_torch_dispatch_stack
-
-        # A mode of the program's own must stay the innermost: it is left first.
-        if self.switch is not None and _len_torch_dispatch_stack() == 0:
-            sys.setprofile(None)
-            self._mode(self.switch).__enter__()
-
-    def _tally_here(self) -> Tally | None:
-        """Return the calling thread's open tally; a thread of autograd's has none of its own."""
-        tallies = self.tallies.get(threading.get_ident())
-        return tallies.here() if tallies is not None else None
-
-
-def _operations(counting: Counting) -> dict[str, dict[str, Any]] | None:
-    """Return each phase's tallies per step, or None where the code doesn't use torch."""
-    if counting.operations.switch is None:
-        return None
-    tallies: defaultdict[str, list[Tally]] = defaultdict(list)
-    for thread in counting.operations.tallies.values():
-        for path, tally in thread.by_phase.items():
-            tallies[path or UNATTRIBUTED].append(tally)
-    return {path: _sum(found, counting.loop.steps) for path, found in tallies.items()}
-
-
-TALLIED = {
-    "host_device_copies": "copies",
-    "copied_bytes": "copied_bytes",
-    "scalar_reads": "scalar_reads",
-    "synchronisations": "synchronisations",
-    "tensors_allocated": "tensors",
-    "allocated_bytes": "allocated_bytes",
-    "optimizer_steps": "optimizer_steps",
-}
-
-
-def _sum(tallies: list[Tally], steps: int) -> dict[str, Any]:
-    kinds: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
-    for tally in tallies:
-        for name, (number, seconds) in tally.operations.items():
-            kinds[name][0] += number
-            kinds[name][1] += seconds
-    return {
-        "kinds": {name: number / steps for name, (number, _) in kinds.items()},
-        "seconds": {name: seconds / steps for name, (_, seconds) in kinds.items()},
-        **{name: sum(getattr(tally, field) for tally in tallies) / steps for name, field in TALLIED.items()},
-    }

@@ -1,0 +1,151 @@
+"""The two windows of a counting repetition: what is counted in each, in every thread."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections import defaultdict
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from ..document import UNATTRIBUTED
+from . import compilation, functions
+
+if TYPE_CHECKING:
+    from .operations import OperationMode, OperationSwitch, Tallies, Tally
+    from .repetition import Counting
+
+# The counters of a phase and the fields of a tally that they are the sums of.
+TALLIED = {
+    "host_device_copies": "copies",
+    "copied_bytes": "copied_bytes",
+    "scalar_reads": "scalar_reads",
+    "synchronisations": "synchronisations",
+    "tensors_allocated": "tensors",
+    "allocated_bytes": "allocated_bytes",
+    "optimizer_steps": "optimizer_steps",
+}
+
+
+class CallWindow:
+    """The window in which function calls are counted, and all that no dispatch mode may disturb."""
+
+    def __init__(self, counting: Counting) -> None:
+        self._counting = counting
+        self.switch = functions.Switch()
+        # A list, since Python gives the number of a thread that ended to another one.
+        self.profiles: list[functions.ThreadProfile] = []
+        self.displaced = False
+        self.counts: dict[str, float] = {}
+        self._main: functions.ThreadProfile | None = None
+        self._callback: functions.Callback | None = None
+
+    def profile(self) -> functions.ThreadProfile:
+        """Return a profile for the calling thread, which must have none yet."""
+        profile = functions.ThreadProfile(self._counting.here(), self.switch)
+        self.profiles.append(profile)
+        return profile
+
+    def open(self) -> None:
+        """Begin to count, in the thread that takes the steps and in those that it started."""
+        gc.collect()
+        self._main = self.profile()
+        self._callback = self._main.callback
+        compilation.leave_alone(functions.CODES)
+        self.counts = dict(self._counting.counts)
+        self._counting.meter.compilations.begin()
+        sys.setprofile(self._callback)
+        self.switch.on = True
+
+    def keep(self) -> None:
+        """Take the profile back where the program set one of its own, or ran out of room for a call."""
+        if self._main is not None and sys.getprofile() is not self._callback:
+            self.displaced = True
+            self._main.restart()
+            sys.setprofile(self._callback)
+
+    def close(self) -> None:
+        """Count no more."""
+        self.keep()
+        self.switch.on = False
+        sys.setprofile(None)
+        self._counting.meter.compilations.end()
+        before = self.counts
+        self.counts = {name: number - before.get(name, 0.0) for name, number in self._counting.counts.items()}
+
+
+class OperationWindow:
+    """The window in which tensor operations are counted, in every thread."""
+
+    def __init__(self, counting: Counting) -> None:
+        self._counting = counting
+        self._hooks = ExitStack()
+        self.switch: OperationSwitch | None = None
+        self.tallies: dict[int, Tallies] = {}
+
+    def open(self) -> bool:
+        """Begin to count, if the code uses torch at all."""
+        if "torch" not in sys.modules:
+            return False
+        from . import hooks, operations
+
+        self.switch = operations.OperationSwitch()
+        compilation.leave_alone(operations.CODES)
+        self._hooks.enter_context(hooks.installed(self._tally_here))
+        self._hooks.enter_context(self._mode(self.switch))
+        self.switch.on = True
+        # Other threads can only be reached from within: by the next event of their profile.
+        self._counting.calls.switch.idle = self._enter_thread
+        return True
+
+    def close(self) -> None:
+        """Count no more; other threads keep their modes, which now only pass operations on."""
+        self._counting.calls.switch.idle = None
+        if self.switch is not None:
+            self.switch.on = False
+        self._hooks.close()
+
+    def _mode(self, switch: OperationSwitch) -> OperationMode:
+        """Return a mode for the calling thread."""
+        from .operations import OperationMode, Tallies
+
+        state = self._counting.here()
+        tallies = self.tallies.setdefault(threading.get_ident(), Tallies(state))
+        return OperationMode(tallies, switch)
+
+    def _enter_thread(self) -> None:
+        from torch._C import _len_torch_dispatch_stack
+
+        # A mode of the program's own must stay the innermost: it is left first.
+        if self.switch is not None and _len_torch_dispatch_stack() == 0:
+            sys.setprofile(None)
+            self._mode(self.switch).__enter__()
+
+    def _tally_here(self) -> Tally:
+        """Return the calling thread's open tally; a thread of autograd's works for the main one."""
+        ident = threading.get_ident()
+        return self.tallies.get(ident, self.tallies[self._counting.main_ident]).here()
+
+    def per_step(self, steps: int) -> dict[str, dict[str, Any]] | None:
+        """Return each phase's tallies per step, or None where the code doesn't use torch."""
+        if self.switch is None:
+            return None
+        found: defaultdict[str, list[Tally]] = defaultdict(list)
+        for thread in self.tallies.values():
+            for path, tally in thread.by_phase.items():
+                found[path or UNATTRIBUTED].append(tally)
+        return {path: _sum(tallies, steps) for path, tallies in found.items()}
+
+
+def _sum(tallies: list[Tally], steps: int) -> dict[str, Any]:
+    kinds: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+    for tally in tallies:
+        for name, (number, seconds) in tally.operations.items():
+            kinds[name][0] += number
+            kinds[name][1] += seconds
+    return {
+        "kinds": {name: number / steps for name, (number, _) in kinds.items()},
+        "seconds": {name: seconds / steps for name, (_, seconds) in kinds.items()},
+        **{name: sum(getattr(tally, field) for tally in tallies) / steps for name, field in TALLIED.items()},
+    }
