@@ -56,7 +56,7 @@ def test_the_complete_document_keeps_its_meaning(complete: Raw) -> None:
     found = document.read(json.dumps(complete))
     assert found.scaling is not None
     assert found.job is not None
-    assert found.scaling.points[0].seconds < found.scaling.points[-1].seconds
+    assert found.scaling.points[0].seconds < found.scaling.points[3].seconds
     assert found.metric("scaling_exponent") is not None
     assert {limit.crossed for limit in found.limits} == {True, False, None}
     assert "main" in {process.name for process in found.processes}
