@@ -197,6 +197,14 @@ def test_an_emulator_in_another_process_reads_the_same(emulator: ModuleType, con
     assert digests[0] == digests[1]
 
 
+def test_an_emulator_that_has_ended_is_told_of(emulator: ModuleType) -> None:
+    remote = emulator.Remote(direct=True)
+    remote.process.kill()
+    with pytest.raises(emulator.MissingEmulatorError, match="emulator process has ended"):
+        remote.reset(0)
+    remote.close()
+
+
 def test_a_state_of_the_game_can_not_be_changed(zelda: ModuleType, console: Any) -> None:
     environment = zelda.Environment(console, zelda.parse([]), 0)
     environment.reset()
@@ -237,6 +245,8 @@ def test_beyond_ends_in_the_same_parameters_twice(zelda: ModuleType, baseline: T
 
 def test_what_fails_in_the_learning_thread_ends_the_training(zelda: ModuleType) -> None:
     class Broken:
+        device = CPU
+
         def learn(self, rollout: int) -> float:
             return 1 / rollout
 
@@ -262,7 +272,7 @@ def test_without_a_learning_rate_nothing_is_learned(zelda: ModuleType, baseline:
 
 
 def test_an_untrained_player_stays_below_the_guard(zelda: ModuleType) -> None:
-    args = zelda.parse(["--direct", "--score-games", "1"])
+    args = zelda.parse(["--direct"])
     learner = zelda.Learner(args, 112, 120, CPU)
     (source,) = zelda.sources(args)
     found = zelda.score(learner, zelda.Environment(source, args, 0), args)
@@ -306,7 +316,7 @@ def test_a_machine_without_the_emulator_says_what_it_can_not_run(tmp_path: Path)
 
 
 def test_the_script_says_its_path_score_states_and_parameters() -> None:
-    more = ["--total-steps", "8", "--device", "cpu", "--score-games", "1", "--game-steps", "5"]
+    more = ["--total-steps", "8", "--device", "cpu", "--score-games", "1", "--score-steps", "5"]
     command = [sys.executable, str(ZELDA / "train.py"), *more]
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert re.fullmatch(
@@ -317,9 +327,8 @@ def test_the_script_says_its_path_score_states_and_parameters() -> None:
 
 
 def test_the_variants_set_the_same_toggles(zelda: ModuleType) -> None:
-    assert {frozenset(toggles) for toggles in zelda.VARIANTS.values()} == {
-        frozenset(zelda.VARIANTS["baseline"])
-    }
+    variants = import_script(ZELDA, "arguments").VARIANTS
+    assert {frozenset(toggles) for toggles in variants.values()} == {frozenset(variants["baseline"])}
     assert zelda.parse(["--variant", "baseline", "--lazy"]).lazy is True
 
 

@@ -60,7 +60,8 @@ class Args:
     clip: float = option(0.2, "how far the policy may move before the gradient ends", most=1)
     entropy: float = option(0.01, "weight of the policy's entropy", most=1)
     game_steps: int = option(300, "decisions after which a game ends", least=1)
-    score_games: int = option(3, "games played after training to measure the score", least=1)
+    score_games: int = option(2, "games played after training to measure the score", least=1)
+    score_steps: int = option(200, "decisions after which such a game ends", least=1)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -268,7 +268,8 @@ class Critics:
         """Standing between two enemies that are near, on opposite sides."""
         if change.before.full_location != change.after.full_location:
             return
-        sides = {enemy.bearing for enemy in change.after.enemies_near}
+        # A list: a set's order, and so the number of calls, would differ from process to process.
+        sides = [enemy.bearing for enemy in change.after.enemies_near]
         if any(side.opposite in sides for side in sides):
             rewards["crowd"] = -0.02
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 from cartridge import cartridge, program
@@ -250,34 +250,31 @@ class Remote:
 
     def __init__(self, direct: bool) -> None:
         command = [sys.executable, str(Path(__file__)), *(["--direct"] if direct else [])]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.names = list(addresses())
         self.places = np.array(list(addresses().values()))
-        self.asks = self._pipe(self.process.stdin)
-        self.answers = self._pipe(self.process.stdout)
-
-    def _pipe(self, pipe: IO[bytes] | None) -> IO[bytes]:
-        assert pipe is not None  # noqa: S101 (both were asked for above)
-        return pipe
+        self.asks: Any = self.process.stdin
+        self.answers: Any = self.process.stdout
 
     def reset(self, wait: int) -> Reading:
-        self.asks.write(bytes([ACTIONS + wait]))
+        self._ask(ACTIONS + wait)
         return self.finish()
 
     def begin(self, action: int) -> None:
-        self.asks.write(bytes([action]))
+        self._ask(action)
+
+    def _ask(self, request: int) -> None:
+        # Where the process has ended, reading its answer says so.
+        with contextlib.suppress(BrokenPipeError):
+            self.asks.write(bytes([request]))
+            self.asks.flush()
 
     def finish(self) -> Reading:
         """Wait for the answer; raises MissingEmulatorError where the process has ended."""
         content = bytearray(MEMORY + PICTURE[0] * PICTURE[1] * PICTURE[2])
-        view, filled = memoryview(content), 0
-        while filled < len(content):
-            count = self.answers.readinto(view[filled:])  # type: ignore[attr-defined]
-            if not count:
-                raise MissingEmulatorError(
-                    "zelda_overworld's emulator process has ended: see its message above"
-                )
-            filled += count
+        # One call, which waits for all of it: how many pieces a pipe delivers is a matter of chance.
+        if self.answers.readinto(content) < len(content):
+            raise MissingEmulatorError("zelda_overworld's emulator process has ended: see its message above")
         memory = np.frombuffer(content, dtype=np.uint8, count=MEMORY)
         picture = np.frombuffer(content, dtype=np.uint8, offset=MEMORY).reshape(PICTURE)
         return Reading(memory, picture, dict(zip(self.names, memory[self.places].tolist(), strict=True)))

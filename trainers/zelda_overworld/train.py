@@ -1,10 +1,10 @@
 """PPO learns a small adventure on a game console. Read this file first.
 
-The console is emulated (emulator.py) and runs a program of our own (program/); its memory is read into a model
-of the game (world.py, model.py), which critics judge (critics.py). environment.py puts these together; ppo.py
-learns. There are three variants: `baseline`, `optimized`, which is what the engineers of such a loop made of
-it, and `beyond`. Each of their optimizations is one argument (arguments.py), so that any of them can be switched alone:
-`python train.py --variant optimized --no-full-location`.
+The console is emulated (emulator.py) and runs a program of our own (program/). Its memory is read into a
+model of the game (world.py, model.py), which critics judge (critics.py); environment.py puts these together,
+ppo.py learns. There are three variants: `baseline`, `optimized`, which is what the engineers of such a loop
+made of it, and `beyond`. Each optimization is one argument (arguments.py), so that any of them can be
+switched alone: `python train.py --variant optimized --no-full-location`.
 """
 
 from __future__ import annotations
@@ -49,11 +49,22 @@ class Aside:
             self._learn(rollout)
             return
         self.wait()
-        self.work = self.pool.submit(self._learn, rollout)
+        self.work = self.pool.submit(self._learn_beside, rollout)
 
     def _learn(self, rollout: Rollout) -> None:
         with paceline.phase("ppo"):
             self.learner.learn(rollout)
+
+    def _learn_beside(self, rollout: Rollout) -> None:
+        if self.learner.device.type == "cpu":
+            self._learn(rollout)
+            return
+        # In a stream of its own, or acting would wait for all that learning has asked of the device.
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._learn(rollout)
+        stream.synchronize()
 
     def wait(self) -> None:
         """Wait for the thread's work, if there is any; raises what it raised."""
@@ -114,7 +125,7 @@ def score(learner: Learner, environment: Environment, args: Args) -> float:
     found = 0
     for _ in range(args.score_games):
         observation, ended = environment.reset(), False
-        while not ended:
+        while not ended and environment.steps < args.score_steps:
             choice = learner.choose(*learner.see([observation]))
             environment.begin(int(choice.actions[0]))
             observation, _, ended = environment.finish()
