@@ -174,6 +174,13 @@ def test_a_sweep_whose_loops_are_too_short(raw: Raw) -> None:
     assert codes(raw) == {"scaling_too_short": False}
 
 
+@pytest.mark.parametrize(("high", "seen"), [(1.4, {}), (1.6, {"scaling_uncertain": False})])
+def test_an_exponent_that_is_anywhere(raw: Raw, high: float, seen: dict[str, bool]) -> None:
+    exponent = {"name": "scaling_exponent", "phase": None, "low": 1.0, "high": high}
+    raw["scaling"] = {"parameter": "n", "points": [], "exponents": [exponent]}
+    assert codes(raw) == seen
+
+
 def test_a_job_that_nothing_measured(raw: Raw) -> None:
     assert codes(raw, job=Job(10, "episodes")) == {"job_not_projected": False}
     raw["job"] = {"seconds": 3}

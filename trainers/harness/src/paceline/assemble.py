@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .protocol import Request, Timed
 
 Raw = dict[str, Any]
+Bounds = tuple[float, float]
 Samples = dict[tuple[str, str | None], list[float]]
 
 
@@ -39,10 +40,11 @@ def document(run: Measurement) -> Raw:
     repetitions = [_repetition(one) for one in timed]
     phases = _phases(timed)
     environment = _environment(run)
+    growth = {"memory_growth": _growth_interval(repetitions)}
     swept = derived.scaling_of(request.benchmark.scaling, run.points)
     job = derived.job_of(request.benchmark, repetitions, run.points)
     values = [
-        *counters.with_exact(_noisy(_samples(timed, repetitions), request), counted),
+        *counters.with_exact(_noisy(_samples(timed, repetitions), request, growth), counted),
         *counters.values(counted),
         *derived.rows(swept, job),
     ]
@@ -191,12 +193,26 @@ def _utilization(one: Timed, name: str) -> float | None:
     return max(means, default=None)
 
 
-def _noisy(samples: Samples, request: Request) -> list[Raw]:
+def _growth_interval(repetitions: Sequence[Raw]) -> tuple[float, float] | None:
+    """Return the bounds of the memory's growth: those of the slopes, or of the repetitions where wider.
+
+    Resident memory moves in steps, which makes a slope's own bounds too narrow; few repetitions that happen
+    to agree do the same to theirs.
+    """
+    bounds = [row["memory_growth_interval"] for row in repetitions]
+    if None in bounds:
+        return None
+    low, high = (median([pair[end] for pair in bounds]) for end in (0, 1))
+    between = median_interval([row["memory_growth"] for row in repetitions]) or (low, high)
+    return min(low, between[0]), max(high, between[1])
+
+
+def _noisy(samples: Samples, request: Request, intervals: Mapping[str, Bounds | None]) -> list[Raw]:
     rows = []
     for (name, phase), values in samples.items():
         known = metrics.describe(name)
         if known is not None:
-            interval = median_interval(values) or (None, None)
+            interval = intervals.get(name) or median_interval(values) or (None, None)
             rows.append(
                 {
                     "name": name,

@@ -25,6 +25,7 @@ FEW_STEPS = 30
 SHORT_WINDOW = 0.5
 MEMORY_PRESSURE = 0.9
 COARSE_STEP = 20e-6
+UNCERTAIN = 0.5  # of an exponent: the difference between linear and n log n, or worse
 
 Raw = Mapping[str, Any]
 
@@ -288,6 +289,13 @@ def _scaling(raw: Raw, benchmark: Benchmark) -> Iterator[dict[str, Any]]:
             f"the sweep's shortest loop took {shortest * 1000:.2g} ms, too little to be timed",
             "sweep over larger values",
         )
+    for row in raw.get("scaling", {}).get("exponents", ()):
+        if (row["name"], row["phase"]) == ("scaling_exponent", None) and row["high"] - row["low"] > UNCERTAIN:
+            yield _warning(
+                "scaling_uncertain",
+                f"the scaling exponent lies anywhere between {row['low']:.2f} and {row['high']:.2f}",
+                "sweep over more values, larger ones, with more repetitions, on a quieter machine",
+            )
     if benchmark.job is not None and "job" not in raw:
         yield _warning(
             "job_not_projected",
