@@ -13,6 +13,7 @@ from dashboard.charts import theme
 from dashboard.models import Metric, Project, Regression
 from dashboard.pages import words
 from dashboard.pages.paging import page_of
+from dashboard.pages.proof import proof
 from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
 
@@ -53,6 +54,7 @@ def regression(request: HttpRequest, pk: int) -> HttpResponse:
         "deliveries": list(read.deliveries(found)),
         "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
         **_phases(found),
+        **proof(found),
     }
     return render(request, "regression.html", context)
 

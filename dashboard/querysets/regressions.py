@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from dashboard.models import Change, Delivery, Document, Point, Project, Regression
+from dashboard.models import Change, Confirmation, Delivery, Document, Point, Project, Regression
 
 OPEN = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
 # The words of the inbox's filter, in the order shown.
@@ -64,6 +64,12 @@ def evidence(regression: Regression) -> QuerySet[Change]:
     return regression.changes.select_related("series__metric", "series__case", "series__pool").order_by(
         "-series__headline", "series__metric__name", "series__phase"
     )
+
+
+def confirmations(regression: Regression) -> QuerySet[Confirmation]:
+    """What was measured again for it, in order, with the pairs."""
+    names = ("good", "bad", "machine", "series__metric")
+    return regression.confirmations.select_related(*names).prefetch_related("pairs")
 
 
 def deliveries(regression: Regression | None = None) -> QuerySet[Delivery]:

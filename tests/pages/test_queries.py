@@ -32,7 +32,7 @@ PAGES = {
     "/runs/{active}/status/": 2,
     "/runs/{run}/log/": 1,
     "/regressions/": 3,
-    "/regressions/{regression}/": 9,
+    "/regressions/{regression}/": 10,
     "/deliveries/": 2,
     "/sign-in/": 0,
 }

@@ -1,0 +1,80 @@
+"""How a regression was proved, for its page: a sentence, the pairs drawn, the steps of the bisection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.charts import pairs as pair_charts
+from dashboard.charts import theme, units
+from dashboard.models import Confirmation, Regression
+from dashboard.querysets import regressions as read
+
+Purpose = Confirmation.Purpose
+Verdict = Confirmation.Verdict
+
+WORDS = {
+    Verdict.CONFIRMED: "confirmed",
+    Verdict.REFUTED: "refuted",
+    Verdict.BAD: "has it",
+    Verdict.GOOD: "doesn't have it",
+    Verdict.BETWEEN: "has a part of it",
+    Verdict.UNDECIDED: "undecided",
+    Verdict.UNTESTABLE: "doesn't run",
+}
+
+
+def proof(regression: Regression) -> dict[str, Any]:
+    """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
+    rows = [_described(row) for row in read.confirmations(regression)]
+    weighed = [one for one in rows if one["row"].purpose == Purpose.CONFIRM and one["pairs"]]
+    drawn = weighed[-1] if weighed else None
+    return {
+        "proofs": rows,
+        "proof_sentence": _sentence(rows),
+        "proof_figure": _figure(drawn) if drawn else "",
+        "proof_pairs": drawn["pairs"] if drawn else [],
+        "proof_seconds": sum(one["row"].seconds for one in rows),
+    }
+
+
+def _described(row: Confirmation) -> dict[str, Any]:
+    measured = list(row.pairs.all())
+    state = WORDS[Verdict(row.verdict)] if row.verdict else row.state
+    # What it found, as a bisection step too: `+38 % [33, 43]`.
+    found = f"{units.percent(row.ratio)} {units.percent_interval(row.low, row.high)}" if row.ratio else ""
+    calm = sum(not pair.disturbed for pair in measured)
+    return {"row": row, "pairs": measured, "calm": calm, "state": state, "found": found.strip()}
+
+
+def _sentence(rows: list[dict[str, Any]]) -> str:
+    """What the newest confirmation of the whole step says, in words."""
+    whole = [one for one in rows if one["row"].purpose == Purpose.CONFIRM]
+    if not whole:
+        return ""
+    last = whole[-1]
+    row = last["row"]
+    took = f"{last['calm']} pairs of interleaved runs on {row.machine} in {units.duration(row.seconds)}"
+    match row.verdict:
+        case Verdict.CONFIRMED:
+            return f"Confirmed by {took}: {last['found']}."
+        case Verdict.REFUTED:
+            return f"Refuted by {took}: they show {last['found']}."
+        case Verdict.UNDECIDED | Verdict.UNTESTABLE:
+            return f"Undecided: {row.reason}".rstrip(".") + "."
+    if row.state == Confirmation.State.MEASURING:
+        return f"Being measured again on {row.machine}: {row.activity or 'starting'}."
+    if row.state == Confirmation.State.REQUESTED:
+        return "Waiting for a machine that measures both commits again, in turn."
+    return f"Not measured again: {row.reason}"
+
+
+def _figure(described: dict[str, Any]) -> str:
+    row = described["row"]
+    drawn = [
+        pair_charts.DrawnPair(pair.index + 1, pair.good, pair.bad, pair.good_first, pair.disturbed)
+        for pair in described["pairs"]
+        if pair.good > 0
+    ]
+    if not drawn:
+        return ""
+    return theme.dump(pair_charts.pairs(drawn, row.series.metric.unit, row.ratio, row.low, row.high))

@@ -1,0 +1,101 @@
+"""The section of a regression's page that says how it was proved."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.models import Commit, Confirmation, Machine, Pair, Regression
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def regression(db: None) -> Regression:
+    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
+    return builders.regression(builders.headline(line[0].runs.get().case), line[1], line[2])
+
+
+def measured_again(regression: Regression, verdict: str, **fields: object) -> Confirmation:
+    said = {
+        "purpose": "confirm",
+        "good": regression.last_good,
+        "bad": regression.first_bad,
+        "state": "done",
+        "ratio": 1.38,
+        "low": 1.31,
+        "high": 1.45,
+    }
+    row = Confirmation.objects.create(
+        regression=regression,
+        series=regression.series,
+        pool=regression.series.pool,
+        before=regression.before,
+        after=regression.after,
+        machine=Machine.objects.first(),
+        verdict=verdict,
+        seconds=41,
+        finished_at=timezone.now(),
+        commands=["git checkout abc && python -m paceline run snake_dqn"],
+        **(said | fields),
+    )
+    for index in range(4):
+        Pair.objects.create(
+            confirmation=row,
+            index=index,
+            good_first=index % 2 == 0,
+            good=0.010,
+            bad=0.0138,
+            disturbed=index == 3,
+            seconds=10,
+        )
+    return row
+
+
+def page(client: Client, regression: Regression) -> str:
+    return client.get(f"/regressions/{regression.pk}/").content.decode()
+
+
+def test_the_page_says_how_it_was_proved(client: Client, regression: Regression) -> None:
+    row = measured_again(regression, "confirmed")
+    shown = page(client, regression)
+    assert f"Confirmed by 3 pairs of interleaved runs on {row.machine} in 41 s: +38 % [31, 45]." in shown
+    assert 'id="figure-pairs"' in shown
+    assert "no, disturbed" in shown
+    assert "git checkout abc" in shown
+
+
+def test_a_refuted_one_says_what_the_pairs_show(client: Client, regression: Regression) -> None:
+    measured_again(regression, "refuted", ratio=1.01, low=0.98, high=1.04)
+    assert "they show +1.0 % [" in page(client, regression)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"state": "requested"}, "Waiting for a machine"),
+        ({"state": "measuring", "activity": "pair 2, bad commit abc"}, "pair 2, bad commit abc"),
+        ({"verdict": "undecided", "reason": "after 24 pairs"}, "Undecided: after 24 pairs."),
+        ({"state": "cancelled", "reason": "The regression was withdrawn."}, "Not measured again"),
+    ],
+)
+def test_what_is_under_way_is_said(
+    client: Client, regression: Regression, fields: dict[str, str], words: str
+) -> None:
+    measured_again(regression, fields.pop("verdict", ""), **fields)
+    assert words in page(client, regression)
+
+
+def test_every_step_of_a_bisection_is_a_row(client: Client, regression: Regression) -> None:
+    measured_again(regression, "confirmed")
+    for verdict in ("good", "bad", "between", "untestable"):
+        measured_again(regression, verdict, purpose="bisect")
+    shown = page(client, regression)
+    for words in ("has it", "doesn&#x27;t have it", "has a part of it", "doesn&#x27;t run"):
+        assert words in shown
+
+
+def test_exact_counters_need_none(client: Client, regression: Regression) -> None:
+    assert "Exact counters need no second measurement" in page(client, regression)
