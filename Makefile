@@ -3,10 +3,10 @@ PORT ?= 8000
 PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check format bench clean environment
+.PHONY: help up test check format bench bench-detection clean environment
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: environment ## set up and start everything; PORT=8000 chooses the port, Ctrl-C ends it
 	@PORT=$(PORT) exec $(PYTHON) manage.py up
@@ -24,13 +24,12 @@ format: environment ## put the code into its standard format
 	@$(PYTHON) -m ruff check --fix .
 	@$(PYTHON) -m ruff format .
 
-bench: environment ## measure the standard benchmark's variants side by side and print their ratios
-	@mkdir -p .paceline/bench
-	@for variant in baseline optimized; do \
-		$(PYTHON) -P -m paceline run snake_dqn --set variant=$$variant --quick \
-			--document .paceline/bench/$$variant.json >/dev/null || exit 1; \
-	done
-	@exec $(PYTHON) -P -m paceline compare .paceline/bench/baseline.json .paceline/bench/optimized.json
+bench: environment ## measure what measuring costs; BENCH=marks chooses parts, AA=10 the A/A runs
+	@exec $(PYTHON) -m bench $(BENCH) $(if $(AA),--runs $(AA))
+
+bench-detection: environment ## our detectors beside PEERS=file.py (run by PEERS_PYTHON) on DATA=folder
+	@exec $(or $(PEERS_PYTHON),$(PYTHON)) -m bench.detection $(if $(DATA),--data $(DATA)) $(if $(PEERS),--peers $(PEERS)) \
+		$(if $(ONLY),--only $(ONLY))
 
 clean: ## remove .venv and caches; measurements and the database stay in .paceline
 	@rm -rf .venv build *.egg-info trainers/harness/src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -104,7 +104,7 @@ def test_laps_of_other_threads_and_outside_the_loop_count_for_nothing() -> None:
         thread.join()
     found.lap("after")
     assert list(totals(found)) == ["(unattributed)"]
-    assert found.laps == []
+    assert not found.laps
 
 
 def test_a_name_that_can_not_be_shown_is_refused() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from time import perf_counter
@@ -69,7 +70,8 @@ class Timing(Marks[TimedNode]):
     def _lap_mark(self) -> Callable[[str], None]:
         # A lap is only noted, and billed when its phase or its step ends. Atomic, and the note of no one in
         # the threads that don't take the steps: looking that up costs a third of asking for the thread.
-        self.laps: list[Any] = []
+        # A deque keeps its memory when it is cleared.
+        self.laps: deque[tuple[str, float]] = deque()
         self._note: ContextVar[Callable[[Any], object]] = ContextVar("paceline.laps", default=len)
         noted = self._note.get
 
@@ -80,7 +82,7 @@ class Timing(Marks[TimedNode]):
 
     def take_laps(self, taken: bool) -> None:
         """Take this thread's lap marks from now on, or no longer."""
-        self._note.set(self.laps.extend if taken else len)
+        self._note.set(self.laps.append if taken else len)
 
     def flush(self) -> None:
         """Bill the laps that were noted since the last border of a phase or step."""
@@ -92,7 +94,7 @@ class Timing(Marks[TimedNode]):
         if not state.laps:
             self.allow_laps(state)
         if billed:
-            for name, ended in zip(laps[::2], laps[1::2], strict=True):
+            for name, ended in laps:
                 self.bill_lap(state.node, name, ended)
         laps.clear()
 

@@ -1,0 +1,1 @@
+"""What measuring costs, and how well it repeats: see README.md in this folder."""

@@ -1,0 +1,53 @@
+"""Measure what measuring costs: `make bench`. See README.md in this folder for how to read it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from . import automatic, growth, marks, overhead, repeat
+
+
+def main() -> None:
+    """Run the parts that were asked for, and print their tables."""
+    arguments = _arguments()
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} processors, load {load:.1f}, Python {sys.version.split()[0]}\n", flush=True)
+    if load > 0.5:
+        print("Other work is running: these figures are worse than this machine's own.\n", flush=True)
+    for name, part in _parts(arguments).items():
+        if name in arguments.parts:
+            print(part(), flush=True)
+
+
+def _parts(arguments: argparse.Namespace) -> dict[str, Callable[[], str]]:
+    return {
+        "marks": lambda: marks.measure(arguments.rounds),
+        "overhead": lambda: overhead.measure(arguments.pairs),
+        "automatic": lambda: automatic.measure(arguments.pairs),
+        "growth": lambda: growth.measure(arguments.steps),
+        "repeat": lambda: repeat.measure("snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick),
+    }
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    names = ["marks", "overhead", "automatic", "growth", "repeat"]
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; default all")
+    parser.add_argument("--rounds", type=int, default=1000, help="rounds of the marks")
+    parser.add_argument("--pairs", type=int, default=240, help="pairs of blocks, bare and measured")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="steps of the memory's growth")
+    parser.add_argument("--runs", type=int, default=5, help="runs of A/A")
+    parser.add_argument("--quick", action=argparse.BooleanOptionalAction, default=True, help="short A/A runs")
+    arguments = parser.parse_args()
+    arguments.parts = arguments.parts or names
+    unknown = set(arguments.parts) - set(names)
+    if unknown:
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; the parts are {', '.join(names)}")
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

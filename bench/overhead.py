@@ -1,0 +1,185 @@
+"""What a measurement adds to a whole run: snake_dqn, optimized, measured and bare, in alternating blocks.
+
+Two trainings with the same seed take turns in one process, A B B A, each in a thread of its own of which one
+waits always. One is the benchmark as it is, with the recorder of a timed repetition; of the other, all marks
+were cut out of its source. So block k does the same work in both. The sampler reads this process from one of
+its own, ten times in a second of measured time.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from mmap import mmap
+from pathlib import Path
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+import torch
+from paceline.measured.timing import Timing
+from paceline.statistics import median, median_interval
+
+from .lines import Line, show
+
+FOLDER = Path(__file__).resolve().parent.parent / "trainers" / "snake_dqn"
+BLOCK_SECONDS = 0.1
+WARMUP_STEPS = 1500
+PERCENT = 1.0
+MICROSECONDS = 2.0
+
+
+class _Cut(ast.NodeTransformer):
+    """Takes all marks out of a program."""
+
+    def visit_With(self, node: ast.With) -> Any:  # ast's name
+        self.generic_visit(node)
+        kept = [item for item in node.items if "paceline" not in ast.unparse(item)]
+        if not kept:
+            return node.body
+        node.items = kept
+        return node
+
+
+def _load(name: str, *, bare: bool) -> ModuleType:
+    """Import the trainer, with its marks or without them."""
+    path = FOLDER / "train.py"
+    tree = ast.parse(path.read_text())
+    tree = ast.fix_missing_locations(_Cut().visit(tree)) if bare else tree
+    module = ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(tree, str(path), "exec"), vars(module))  # noqa: S102  # the trainer itself
+    return module
+
+
+class Turns:
+    """Lets one of two threads run at a time, a block of steps each, and keeps the blocks' times."""
+
+    def __init__(self, flag: mmap) -> None:
+        self._flag = flag
+        self._go = {False: threading.Semaphore(0), True: threading.Semaphore(0)}
+        self._back = threading.Semaphore(0)
+        self._steps = 0
+        self.last = False
+        self.seconds = 0.0
+
+    def block(self, measured: bool, steps: int) -> float:
+        """Let one of them take so many steps; return their seconds."""
+        self._steps = steps
+        self._flag[0] = measured
+        self._go[measured].release()
+        self._back.acquire()
+        self._flag[0] = 0
+        return self.seconds
+
+    def items(self, measured: bool) -> Iterator[int]:
+        """Yield step numbers, and wait after each block until it is this thread's turn again."""
+        number = 0
+        self._go[measured].acquire()
+        while not self.last:
+            started = perf_counter()
+            for number in range(number, number + self._steps):  # noqa: B020  # it goes on where it was
+                yield number
+            self.seconds = perf_counter() - started
+            number += 1
+            self._back.release()
+            self._go[measured].acquire()
+
+
+def _train(module: ModuleType, steps: Any) -> None:
+    """Run the benchmark's loop over these steps; the same random numbers are drawn in both."""
+    module.paceline = steps  # type: ignore[attr-defined]
+    args = module.parse(["--variant", "optimized"])
+    random.seed(0)
+    torch.manual_seed(args.seed)
+    module.train(args, torch.device("cpu"))
+
+
+class _Bare:
+    """Stands for the package in the program without marks; only its loop is left."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+
+    def steps(self, _: Iterable[int]) -> Iterable[int]:
+        return self._turns.items(False)
+
+
+class _Marked:
+    """Stands for the package in the program with marks, as it is once a recorder takes them."""
+
+    def __init__(self, turns: Turns, pairs: int, progress: int) -> None:
+        self._turns = turns
+        recorder = Timing(WARMUP_STEPS, pairs, lambda done: _report(progress, done))
+        self.recorder = recorder
+        self.phase = recorder.phase
+        self.lap = recorder.lap
+        self.count, self.gauge, self.quality = recorder.count, recorder.gauge, recorder.quality
+
+    def steps(self, _: Iterable[int]) -> Iterable[int]:
+        return self.recorder.steps(self._turns.items(True))
+
+
+def _report(file: int, done: int) -> None:
+    os.pwrite(file, struct.pack("q", done), 0)
+
+
+def measure(pairs: int) -> str:
+    """Return the table of the whole run's overhead."""
+    torch.set_num_threads(1)
+    sys.path.insert(0, str(FOLDER))
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.open(Path(folder, "flag"), os.O_RDWR | os.O_CREAT)
+        os.ftruncate(file, 4096)
+        flag = mmap(file, 4096)
+        turns = Turns(flag)
+        sampling = [sys.executable, "-m", "bench.sampling", str(os.getpid()), str(Path(folder, "flag"))]
+        sampler = subprocess.Popen(sampling, stdin=subprocess.PIPE)
+        try:
+            lines = _alternate(turns, pairs, file)
+        finally:
+            sampler.terminate()
+            sampler.wait()
+    return show("A whole run: snake_dqn, optimized, measured against bare", ["", "", "95 % interval"], lines)
+
+
+def _alternate(turns: Turns, pairs: int, progress: int) -> list[Line]:
+    bare, marked = _load("bench_bare", bare=True), _load("bench_marked", bare=False)
+    threads = [
+        threading.Thread(target=lambda: _train(bare, _Bare(turns)), daemon=True),
+        # The recorder is made in the thread that takes the steps, as in a measured process.
+        threading.Thread(target=lambda: _train(marked, _Marked(turns, 10**6, progress)), daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    for measured in (False, True):
+        warmup = turns.block(measured, WARMUP_STEPS)
+    steps = max(20, round(BLOCK_SECONDS / (warmup / WARMUP_STEPS)))
+    for measured in (True, False):
+        turns.block(measured, steps)
+    blocks: dict[bool, list[float]] = {False: [], True: []}
+    for pair in range(pairs):
+        for measured in (False, True) if pair % 2 == 0 else (True, False):
+            blocks[measured].append(turns.block(measured, steps) / steps * 1e6)
+    return _lines(blocks, steps)
+
+
+def _lines(blocks: dict[bool, list[float]], steps: int) -> list[Line]:
+    added = [after - before for before, after in zip(blocks[False], blocks[True], strict=True)]
+    bare, more = median(blocks[False]), median(added)
+    low, high = median_interval(added) or (math.nan, math.nan)
+    allowed = max(MICROSECONDS, bare * PERCENT / 100)
+    target = f"under {PERCENT:g} % or {MICROSECONDS:g} us a step, whichever is more"
+    return [
+        Line("a bare step", f"{bare:.1f} us", f"{len(added)} pairs of {steps} steps"),
+        Line("added by measuring", f"{more:+.2f} us", f"{low:+.2f} .. {high:+.2f}", target, more < allowed),
+        Line("", f"{100 * more / bare:+.2f} %", f"{100 * low / bare:+.2f} .. {100 * high / bare:+.2f}"),
+    ]

@@ -1,0 +1,30 @@
+"""The harness's sampler in a process of its own, reading another one while a flag in a file is set."""
+
+from __future__ import annotations
+
+import os
+import sys
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from time import perf_counter, sleep
+
+from paceline.watching import nvml
+from paceline.watching.sampler import Sampler
+from paceline.watching.tree import Tree
+
+
+def main() -> None:
+    """Sample at every point of the grid at which the flag is set, and else as soon as it is."""
+    pid, path = int(sys.argv[1]), Path(sys.argv[2])
+    with path.open("rb") as file:
+        flag = mmap(file.fileno(), 4096, access=ACCESS_READ)
+    sampler = Sampler(Tree(pid), nvml.probe(os.environ), perf_counter())
+    while True:
+        sleep(sampler.until_next())
+        while not flag[0]:
+            sleep(0.002)
+        sampler.sample()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""A training loop as strangers write it, without a mark; it takes a block of steps whenever it is told to.
+
+Arguments: batch size, a pipe to read numbers of steps from, a pipe to write each block's seconds to.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import torch
+from torch import nn
+
+WIDTH = 128
+
+
+def main() -> None:
+    """Train until the pipe is closed."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    layers = [nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1)]
+    network = nn.Sequential(*layers)
+    optimizer = torch.optim.Adam(network.parameters())
+    batch, targets = torch.randn(int(sys.argv[1]), WIDTH), torch.randn(int(sys.argv[1]), 1)
+    with Path(sys.argv[2]).open() as turns, Path(sys.argv[3]).open("w") as done:
+        while line := turns.readline():
+            started = perf_counter()
+            for _ in range(int(line)):
+                loss = nn.functional.mse_loss(network(batch), targets)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            done.write(f"{perf_counter() - started}\n")
+            done.flush()
+
+
+if __name__ == "__main__":
+    main()
