@@ -146,6 +146,13 @@ def test_quick_sweeps_only_where_it_is_told(project: Project) -> None:
     assert len(project.measure("--quick")["scaling"]["points"]) == 3
 
 
+def test_a_loop_that_does_not_end_is_named(project: Project) -> None:
+    endless = "import sys, itertools, paceline\nfor at in paceline.steps(itertools.count()): sum(range(1000))"
+    project.write(endless, time_limit=6, scaling={"parameter": "n", "values": [1, 2, 3]})
+    stderr = project.call("run", "tiny", "--repetitions", "1").stderr
+    assert "with n 1, tiny took longer than its time_limit of 6 s" in stderr
+
+
 def test_a_value_that_fails_is_named(project: Project) -> None:
     failing = f"{GROWING}\nassert parser.parse_args().n < 1500"
     project.write(failing, scaling={"parameter": "n", "values": [500, 1200, 2000]})

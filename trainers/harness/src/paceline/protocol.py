@@ -163,11 +163,11 @@ class _Runner:
         text = f"{sweep.parameter} {value}, {at + 1} of {len(self._whole)} for scaling"
         plan = replace(self._plan("whole"), arguments=arguments(params), warmup_steps=0, steps=1)
         with self._start(plan, f"whole-{at}") as process, self._echo(process) as echo:
-            while not process.wait(0.1):
-                echo.forward()
-                self._watch(process)
-                self._tell(self._benchmark.repetitions + at, text)
             try:
+                while not process.wait(0.1):
+                    echo.forward()
+                    self._watch(process)
+                    self._tell(self._benchmark.repetitions + at, text)
                 left = process.outcome()
             except MeasurementError as error:
                 raise MeasurementError(f"with {sweep.parameter} {value}, {error}", error.output) from error
