@@ -14,6 +14,8 @@ _LATER = {"min": 120.0, "h": 7200.0}
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 _COUNTS = ((1e9, "G"), (1e6, "M"), (1.0, ""))
 _SECOND_NAMES = {"s", "seconds"}
+# What the measured code counts itself has a name of its own: `0.02 per step`.
+REPORTED = "count/step"
 _BYTE_NAMES = {"bytes", "byte", "B"}
 
 
@@ -27,6 +29,9 @@ class Scale:
 
 def scale(unit: str, largest: float) -> Scale:
     """The size in which a value, or an axis that reaches `largest`, reads best."""
+    if unit == REPORTED:
+        size, prefix = _fitting(_COUNTS, largest)
+        return Scale(size, f"{prefix} per step".strip())
     base, slash, per = unit.partition("/")
     base = base.strip()
     if base in _SECOND_NAMES:
@@ -78,11 +83,12 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{number(value / scaled.size)} {scaled.unit}".strip()
 
 
-def interval(low: float | None, high: float | None, unit: str) -> str:
-    """`[1.21, 1.26] ms`: both ends in the unit of the larger; empty where the interval is unknown."""
+def interval(low: float | None, high: float | None, unit: str, beside: float | None = None) -> str:
+    """`[1.21, 1.26] ms`: both ends in the unit of the larger, or in that of the value that they stand beside;
+    empty where the interval is unknown."""
     if low is None or high is None:
         return ""
-    scaled = scale(unit, max(abs(low), abs(high)))
+    scaled = scale(unit, max(abs(low), abs(high)) if beside is None else beside)
     return f"[{number(low / scaled.size)}, {number(high / scaled.size)}] {scaled.unit}".strip()
 
 

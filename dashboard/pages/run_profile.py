@@ -56,6 +56,7 @@ def frame_parts(document: Json, number: int, by_calls: bool) -> Json:
         "above": way[:1] + way[1:][-MOST_ABOVE:],
         "above_cut": len(way) > MOST_ABOVE + 1,
         "by_calls": by_calls,
+        "rest": document["profile"].get("rest"),
         "costs": frames.costs(shown)[:MOST_COSTS],
         "frame_hues": sorted(
             (hue, path)

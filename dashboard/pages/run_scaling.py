@@ -12,6 +12,8 @@ from dashboard.pages import words
 # What an exponent is compared with: the loop should grow as the parameter does, a step not at all.
 LOOP, STEP_TIME, STEPS = "scaling_exponent", "scaling_exponent_step_time", "scaling_exponent_steps"
 EXPECTED = {LOOP: 1.0, STEP_TIME: 0.0, STEPS: 1.0}
+# An exponent this near to what is expected is as expected; an interval wider than the other says nothing.
+NEAR, UNCLEAR = 0.1, 0.6
 WHAT = {LOOP: "Whole loop", STEP_TIME: "Time per step", STEPS: "Number of steps"}
 
 Json = dict[str, Any]
@@ -41,15 +43,17 @@ class Exponent:
     @property
     def reading(self) -> str:
         expected = EXPECTED.get(self.name, 1.0)
-        if self.low > expected + 0.1:
-            return "grows" if expected == 0 else "faster than in proportion"
-        if self.high < expected - 0.1:
-            return "shrinks" if expected == 0 else "slower than in proportion"
-        return "the same throughout" if expected == 0 else "in proportion"
+        if self.steep:
+            return "where it should not" if expected == 0 else "faster than in proportion"
+        if self.high < expected - NEAR:
+            return "not: it shrinks" if expected == 0 else "slower than in proportion"
+        if self.high - self.low > UNCLEAR:
+            return "not clear from these points"
+        return "not: the same throughout" if expected == 0 else "in proportion"
 
     @property
     def steep(self) -> bool:
-        return self.low > EXPECTED.get(self.name, 1.0) + 0.1
+        return self.low > EXPECTED.get(self.name, 1.0) + NEAR
 
 
 def scaling_parts(document: Json, series: dict[tuple[str, str | None], int]) -> Json:

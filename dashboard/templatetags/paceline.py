@@ -79,8 +79,8 @@ def get(found: Mapping[Any, Any], key: object) -> Any:
 
 
 @register.simple_tag
-def interval_of(low: float | None, high: float | None, unit: str) -> str:
-    return units.interval(low, high, unit)
+def interval_of(low: float | None, high: float | None, unit: str, beside: float | None = None) -> str:
+    return units.interval(low, high, unit, beside)
 
 
 @register.inclusion_tag("fragments/sparkline.html")

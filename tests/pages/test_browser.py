@@ -16,6 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from dashboard.models import Commit, Run, RunLog
 from tests.pages import builders
+from tests.pages.documents import complete
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,7 +81,14 @@ def site(browser: Browser, live_server: LiveServer) -> Iterator[Site]:
     active = builders.run(line[5], case, Run.State.MEASURING, progress=0.2, quick=True)
     RunLog.objects.create(run=active, text="step 100")
     done = line[5].runs.get(state="done")
-    ids = {"series": series.pk, "run": done.pk, "active": active.pk, "regression": regression.pk}
+    full = builders.measured(line[4], builders.case(line[4].project, "full"), 0.001, body=complete())
+    ids = {
+        "full": full.pk,
+        "series": series.pk,
+        "run": done.pk,
+        "active": active.pk,
+        "regression": regression.pk,
+    }
     made = Site(browser, live_server.url, ids)
     yield made
     for context in browser.contexts:
@@ -94,6 +102,7 @@ PAGES = (
     "/projects/snake/commits/",
     "/series/{series}/",
     "/runs/{run}/",
+    "/runs/{full}/",
     "/runs/{active}/",
     "/regressions/",
     "/regressions/{regression}/",
@@ -107,6 +116,7 @@ PAGES = (
     [
         ("/series/{series}/", 1, ".scatterlayer path.js-line"),
         ("/runs/{run}/", 3, ".barlayer path"),
+        ("/runs/{full}/", 5, ".scatterlayer path.js-line"),
         ("/regressions/{regression}/", 2, ".barlayer path"),
     ],
 )
@@ -148,6 +158,25 @@ def test_a_marked_change_leads_to_its_regression(site: Site) -> None:
     page.locator(".annotation a").first.click()
     page.wait_for_url("**/regressions/*/")
     assert page.get_by_role("heading", name="The step").is_visible()
+
+
+def test_a_click_goes_into_a_frame_and_back(site: Site) -> None:
+    page = site.page("/runs/{full}/")
+    page.locator(".icicle a").nth(2).click()
+    page.wait_for_url("**/?frame=*")
+    page.get_by_role("region", name="Functions in this part").wait_for()
+    assert page.locator(".canvas[data-drawn]").count() >= 5
+    page.go_back()
+    page.get_by_role("region", name="Functions in this part").wait_for(state="detached")
+    assert "frame" not in page.url
+
+
+def test_a_wide_table_becomes_blocks_on_a_phone(site: Site) -> None:
+    page = site.page("/runs/{full}/", viewport=PHONE, is_mobile=True)
+    phases = page.locator(".scroll[aria-label=Phases]")
+    assert phases.evaluate("box => box.scrollWidth <= box.clientWidth")
+    label = "cell => getComputedStyle(cell, '::before').content"
+    assert phases.locator("td[data-label]").first.evaluate(label) == '"Per step"'
 
 
 def test_an_active_run_moves_on_by_itself_and_turns_into_charts(site: Site) -> None:
