@@ -23,13 +23,17 @@ Masks = NDArray[np.uint16]
 
 
 class Search:
-    """A breadth-first search for each action of each snake, cell by cell."""
+    """A breadth-first search for each action of each snake, cell by cell.
+
+    `fills` and `cells` count the regions that the last call walked through, and the cells that they had.
+    """
 
     def __init__(self) -> None:
         self.fills = self.cells = 0
 
     def spaces(self, games: Snakes) -> Floats:
         """Return the share of the board that can be reached after each action, count x 3."""
+        self.fills = self.cells = 0
         blocked, starts = games.blocked(), games.ahead().tolist()
         rows = [self.rooms(row.tobytes(), starts[at]) for at, row in enumerate(blocked)]
         return np.array(rows, dtype=np.float32) / AREA
@@ -40,6 +44,7 @@ class Search:
 
     def region(self, blocked: bytes, start: int) -> set[int]:
         """Return the free cells connected with `start`; none where it is blocked itself."""
+        self.fills += 1
         if blocked[start]:
             return set()
         queue, seen = deque([start]), {start}
@@ -49,7 +54,6 @@ class Search:
                 if not blocked[neighbour] and neighbour not in seen:
                     seen.add(neighbour)
                     queue.append(neighbour)
-        self.fills += 1
         self.cells += len(seen)
         return seen
 
@@ -88,6 +92,7 @@ class MaskFill:
 
     def spaces(self, games: Snakes) -> Floats:
         """Return the share of the board that can be reached after each action, count x 3."""
+        self.fills = self.cells = 0
         free = _free_rows(games.blocked())
         starts = [_start_rows(cells) & free for cells in games.ahead().T]
         filled = [self._region(free, start) for start in starts[:1]]

@@ -16,7 +16,6 @@ class Metrics:
 
     def __init__(self, whole_mean: bool) -> None:
         self.episodes = 0
-        self.ages = 0
         self.mean_loss = 0.0
         self._whole_mean = whole_mean
         self._losses: list[float] = []
@@ -36,7 +35,6 @@ class Metrics:
         ended = len(games.ended_scores)
         if ended:
             self.episodes += ended
-            self.ages += int(games.ended_ages.sum())
             self._scores.extend(games.ended_scores.tolist())
         return ended
 

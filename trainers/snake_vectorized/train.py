@@ -114,7 +114,7 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
 VARIANTS["superlinear"] = VARIANTS["optimized"] | {
     "memory": "deque",
     "whole_mean": True,
-    "exploration_steps": 2_000,
+    "exploration_steps": 400,
     "capacity": 1_000_000,
 }
 
@@ -245,6 +245,8 @@ def look(training: Training, step: int) -> Any:
         with paceline.phase("flood_fill"):
             if step % training.args.flood_every == 0:
                 training.spaces = training.fill.spaces(training.games)
+                paceline.count("fills", training.fill.fills)
+                paceline.count("cells", training.fill.cells)
             views[:, LOOKS:] = training.spaces
     with paceline.phase("env"):
         return training.agent.hold(views)
@@ -289,7 +291,10 @@ def learn(training: Training) -> None:
 
 def log(training: Training, step: int) -> None:
     """Keep the episodes that ended, and print a line where it is time for one."""
-    paceline.count("episodes", training.metrics.add_episodes(training.games))
+    ended = training.metrics.add_episodes(training.games)
+    paceline.count("episodes", ended)
+    if ended:
+        paceline.gauge("episode_steps", training.games.ended_ages.mean())
     if training.args.log_every and step % training.args.log_every == 0:
         print(training.metrics.line(step, training.exploration(step)))
 

@@ -1,4 +1,4 @@
-"""The command line: list, run, script, show, compare."""
+"""The command line: list, run, script, show, compare, claims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from . import __version__, compare, document, listing, manifest, protocol, script, show
+from . import __version__, compare, document, listing, manifest, protocol, script, show, trials
 from .fields import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
@@ -71,6 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     comparing.set_defaults(command=_compare)
+    proving = commands.add_parser("claims", help="put a document's claims about a benchmark to the test")
+    trials.add_arguments(proving)
+    proving.set_defaults(command=_claims)
     return parser
 
 
@@ -112,6 +115,13 @@ def _compare(arguments: argparse.Namespace) -> int:
         print(compare.table(before, after))
     except compare.ComparisonError as error:
         return _fail(f"{arguments.before} and {arguments.after}: {error}")
+    return 0
+
+
+def _claims(arguments: argparse.Namespace) -> int:
+    _end_on_signals()
+    _check_targets(arguments.json, arguments.readme)
+    print(trials.prove(arguments, lambda text: print(f"paceline: {text}", file=sys.stderr, flush=True)))
     return 0
 
 

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from paceline import claims, claims_table, trials
+from paceline.claims import Claim, Measured, Trial
+from paceline.fields import ManifestError
+
+from .conftest import Project
+
+SCRIPT = """
+import argparse, paceline
+parser = argparse.ArgumentParser()
+parser.add_argument("--work", type=int, default=1)
+parser.add_argument("--idle", action="store_true")
+work = parser.parse_args().work
+if work > 9:
+    raise SystemExit("there is no compiler here")
+for number in paceline.steps(range(10**6)):
+    paceline.count("episodes", 2)
+    with paceline.phase("learn"):
+        for _ in range(work):
+            sum(range(20000))
+paceline.quality("score", work)
+"""
+
+CLAIMS = """
+document = "A plan"
+[[claims]]
+id = "less-work"
+claim = "A third of the work is up to 3 times faster"
+value = [1.2, 3]
+before = { work = 6 }
+after = { work = 2 }
+phase = "learn"
+counter = "function_calls:learn"
+[[claims]]
+id = "episodes"
+claim = "Two episodes end in a step"
+value = [2]
+metric = "count.episodes"
+unit = "episodes"
+case = { work = 1 }
+[[claims]]
+id = "compiler"
+claim = "Compiling helps"
+before = { work = 1 }
+after = { work = 10 }
+[[claims]]
+id = "cluster"
+claim = "A cluster is 100 times faster"
+value = [100]
+untestable = "there is no cluster"
+[[claims]]
+id = "device"
+claim = "A device is 20 times faster"
+needs_cuda = true
+before = { work = 1 }
+after = { work = 1 }
+"""
+
+
+def parsed(line: str) -> claims.Claims:
+    return claims.parse(
+        f'document = "A plan"\n[[claims]]\nid = "one"\nclaim = "It is fast"\n{line}', "claims.toml"
+    )
+
+
+def judged(measured: tuple[float, float, float], *, direction: str = "better", value: object = (2, 5)) -> str:
+    low, high = value if isinstance(value, tuple) else (value, value)
+    claim = Claim("one", "It is fast", low, high, direction=direction, before={}, after={})
+    return trials.verdict(claim, Measured(*measured))
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("", "claims.toml: claims[0]: must have before and after, or case alone, or untestable"),
+        ("before = {}", "claims.toml: claims[0]: must have before and after, or case alone, or untestable"),
+        ("case = {}\nvalu = [2]", "claims.toml: claims[0].valu: is unknown"),
+        ("case = {}\nvalue = 2", "claims.toml: claims[0].value: must be a list of finite numbers"),
+        (
+            "case = {}\nvalue = [5, 2]",
+            "claims.toml: claims[0].value: must be a list of one number, or of the smallest and the largest",
+        ),
+        (
+            'case = {}\nmetric = "troughput"',
+            "claims.toml: claims[0].metric: 'troughput' is unknown, did you mean 'throughput'?",
+        ),
+        (
+            'case = {}\nphase = "act"',
+            "claims.toml: claims[0].phase: is for claims that compare before and after",
+        ),
+        (
+            'before = {}\nafter = {}\ndirection = "same"',
+            "claims.toml: claims[0].value: must be the ratio up to which two sides count as the same",
+        ),
+        (
+            'before = {}\nafter = {}\nunit = "s"',
+            "claims.toml: claims[0].unit: and factor are for claims about one case",
+        ),
+        ("case = { a = [1] }", "claims.toml: claims[0].case.a: must be a number, a boolean, or a string"),
+        (
+            'untestable = "no device"\n[[claims]]\nid = "one"\nclaim = "Again"\nuntestable = "no device"',
+            "claims.toml: claims[1].id: is 'one' a second time",
+        ),
+    ],
+)
+def test_a_wrong_claim_gets_one_sentence(line: str, sentence: str) -> None:
+    with pytest.raises(ManifestError) as raised:
+        parsed(line)
+    assert str(raised.value).startswith(sentence)
+
+
+def test_a_claim_that_nobody_made_is_refused() -> None:
+    with pytest.raises(ManifestError, match="claims: 'two' is unknown"):
+        parsed("case = {}").chosen(["two"], "claims.toml")
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        ((2.5, 2.4, 2.6), "holds"),
+        ((9.0, 8.0, 9.5), "holds"),
+        ((1.95, 1.9, 1.99), "holds"),
+        ((1.3, 1.2, 1.4), "smaller"),
+        ((1.5, 1.2, 2.1), "holds"),
+        ((1.1, 0.9, 1.3), "none"),
+        ((1.01, 1.005, 1.015), "none"),
+        ((0.7, 0.6, 0.8), "opposite"),
+    ],
+)
+def test_a_ratio_is_judged_by_the_claim(measured: tuple[float, float, float], verdict: str) -> None:
+    assert judged(measured) == verdict
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [((1.0, 0.9, 1.1), "holds"), ((1.2, 1.1, 1.3), "larger"), ((0.8, 0.7, 0.9), "opposite")],
+)
+def test_sides_that_should_be_alike_are_judged(measured: tuple[float, float, float], verdict: str) -> None:
+    assert judged(measured, direction="same", value=1.05) == verdict
+
+
+def test_a_loss_that_was_claimed_holds() -> None:
+    assert judged((0.5, 0.45, 0.55), direction="worse", value=2) == "holds"
+    assert judged((1.5, 1.4, 1.6), direction="worse", value=2) == "opposite"
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        ((768, 768, 768), "holds"),
+        ((700, 690, 710), "holds"),
+        ((500, 490, 510), "smaller"),
+        ((900, 890, 910), "larger"),
+    ],
+)
+def test_one_case_is_judged_by_its_value(measured: tuple[float, float, float], verdict: str) -> None:
+    claim = Claim("one", "768 reads", 768, 768, after={})
+    assert trials.verdict(claim, Measured(*measured)) == verdict
+
+
+def test_a_table_names_claim_value_ratio_phase_counter_and_verdict() -> None:
+    claim = Claim("one", "It is fast", 2, 5, counter="scalar_reads:push", before={}, after={})
+    trial = Trial(claim, "smaller", Measured(1.14, 1.1, 1.2), phase=Measured(56, 50, 60), counter=(768, 0))
+    row = claims_table.table([trial]).splitlines()[-1]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == [
+        "It is fast",
+        "2-5x",
+        "1.14 [1.1, 1.2]x",
+        "56 [50, 60]x",
+        "scalar_reads:push 768 to 0",
+        "smaller",
+    ]
+
+
+def test_the_table_replaces_what_stands_between_the_markers(tmp_path: Path) -> None:
+    readme, (first, last) = tmp_path / "README.md", claims_table.MARKERS
+    readme.write_text(f"before\n{first}\nold\n{last}\nafter\n")
+    claims_table.check_markers(readme)
+    claims_table.insert(readme, "new")
+    assert readme.read_text() == f"before\n{first}\n\nnew\n\n{last}\nafter\n"
+    readme.write_text("none")
+    with pytest.raises(ManifestError, match="has no lines"):
+        claims_table.check_markers(readme)
+
+
+def test_claims_are_measured(project: Project) -> None:
+    project.write(SCRIPT, counting_steps=5)
+    (project.folder / "claims.toml").write_text(CLAIMS)
+    ended = project.call("claims", "tiny", "--pairs", "2", "--json", "claims.json")
+    assert ended.returncode == 0, ended.stderr
+    found = {one["id"]: one for one in json.loads((project.folder / "claims.json").read_text())}
+    assert found["less-work"]["verdict"] == "holds"
+    assert found["less-work"]["counted"] == [6, 2]
+    assert found["less-work"]["phase_measured"][0] > 1.2
+    assert (found["episodes"]["verdict"], found["episodes"]["measured"][0]) == ("holds", 2)
+    assert found["compiler"]["verdict"] == "not testable here: there is no compiler here"
+    assert found["cluster"]["verdict"] == "not testable here: there is no cluster"
+    assert "| A cluster is 100 times faster" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("claims", "tiny"), "paceline: {folder}/claims.toml: can't be read"),
+        (("claims", "huge"), "paceline: {folder}/paceline.toml: has no benchmark 'huge', it has tiny"),
+        (("claims", "tiny", "--pairs", "0"), "paceline: --pairs is 0, must be between 1 and 50"),
+    ],
+)
+def test_a_wrong_argument_gets_one_sentence(
+    project: Project, arguments: tuple[str, ...], sentence: str
+) -> None:
+    ended = project.call(*arguments)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(sentence.format(folder=project.folder.resolve()))
