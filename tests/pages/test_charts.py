@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.charts import histogram, phases, telemetry, theme
+from dashboard.charts import histogram, phases, scaling, telemetry, theme
+from dashboard.charts.bounds import TrendLimit
 from dashboard.charts.sparkline import HEIGHT, sparkline
 from dashboard.charts.trend import TrendChange, TrendPoint, trend
 
@@ -147,3 +148,43 @@ def test_a_sparkline_of_noise_stays_flat_and_of_nothing_is_nothing() -> None:
     heights = [float(point.split(",")[1]) for point in drawn.points.split()]
     assert max(heights) - min(heights) < HEIGHT / 5
     assert sparkline([]) is None
+
+
+def test_channels_of_one_drawing_share_its_size() -> None:
+    channels = [
+        telemetry.Channel("memory", "bytes", 0.0, 0.5, [2e9, 3e9]),
+        telemetry.Channel("memory_pss", "bytes", 0.0, 1.0, [1e8]),
+        telemetry.Channel("disk_read", "bytes/s", 0.0, 0.5, [4e3, None]),
+    ]
+    drawn = telemetry.telemetry(channels, None)
+    assert drawn is not None
+    assert named(drawn, "memory PSS").y == pytest.approx([0.1])
+    assert (drawn.layout.yaxis.title.text, drawn.layout.yaxis2.title.text) == ("GB", "kB/s")
+
+
+def test_a_fit_is_a_straight_line_through_the_points() -> None:
+    points = [(value, 1e-3 * value**2) for value in (100.0, 200.0, 400.0)]
+    drawn = scaling.growth(points, 2.0, "episodes", reference=1.0, title="", phases={"learn": points})
+    assert list(named(drawn, "fit: 2.00").y) == pytest.approx([10, 160])
+    assert list(named(drawn, "in proportion").y) == pytest.approx([10, 40])
+    assert drawn.layout.xaxis.tickvals == (100, 200, 400)
+    assert list(named(drawn, "learn").x) == [100, 200, 400]
+
+
+def test_one_value_has_no_line() -> None:
+    drawn = scaling.growth([(100.0, 2.0)], None, "episodes", reference=1.0, title="")
+    assert [trace.name for trace in drawn.data] == ["measured"]
+
+
+def test_a_bound_is_drawn_over_the_runs_that_it_held_for() -> None:
+    limits = [TrendLimit(place, None, 0.0012 if place < 2 else 0.0013) for place in range(3)]
+    drawn = trend(points(0.001, 0.001, 0.0014), [], "s", limits=limits)
+    lines = [(line.x0, line.x1, line.y0) for line in drawn.layout.shapes]
+    assert lines == [(-0.5, 1.5, pytest.approx(1.2)), (1.5, pytest.approx(2.6), pytest.approx(1.3))]
+    assert [text.text for text in drawn.layout.annotations] == ["limit: at most 1.30 ms"]
+
+
+def test_a_near_bound_widens_the_axis_and_a_far_one_does_not() -> None:
+    near, far = (TrendLimit(0, None, bound) for bound in (110.0, 10_000.0))
+    assert trend(points(100.0, 101.0), [], "1", limits=[near]).layout.yaxis.range[1] > 110
+    assert trend(points(100.0, 101.0), [], "1", limits=[far]).layout.yaxis.range[1] < 120

@@ -25,6 +25,10 @@ MINUS = "\N{MINUS SIGN}"
         (2.5e6, "calls/step", "2.50 M calls/step"),
         (7.02, "1", "7.02"),
         (97.26, "%", "97.3 %"),
+        (74.2, "s", "74.2 s"),
+        (26_640.0, "s", "7.40 h"),
+        (180.0, "s", "3 min"),
+        (0.02, "count/step", "0.0200 per step"),
         (None, "s", "\N{EN DASH}"),
     ],
 )
@@ -43,6 +47,7 @@ def test_a_ratio_reads_as_a_change_in_percent(ratio: float | None, text: str) ->
 def test_both_ends_of_an_interval_share_a_unit() -> None:
     assert units.interval(0.00098, 0.00126, "s") == "[0.980, 1.26] ms"
     assert units.interval(None, 1.0, "s") == ""
+    assert units.interval(1.2, 3930.0, "s", beside=71.8) == "[1.20, 3,930] s"
 
 
 @pytest.mark.parametrize(
