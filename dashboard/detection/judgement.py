@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ from dashboard.detection.segmentation import Floats, Loss, segment
 from dashboard.detection.types import Better, Change, Direction, Series
 
 FEWEST_POINTS = 4  # two of each level
+MOST_LOOKS = 5  # one is enough nearly always
 PLACE_DOUBT = 3.84  # of a squared residual: the 95 % point of chi square
 
 
@@ -29,14 +31,17 @@ def loss_for(n: int) -> Loss:
     return Loss(cap=9.0, penalty=11.0 + 3.0 * math.log(max(n / SHORT_HISTORY, 1.0)))
 
 
-def judge(series: Series) -> list[Change]:
+def judge(series: Series, known: Collection[int] = ()) -> list[Change]:
     """The changes of a series, in order; empty where there is none or there are too few points to tell.
 
+    `known` are the indices at which changes have been reported: a little noise neither moves nor removes
+    those. Judged again with what it found as known, a series has the same changes.
     Raises ValueError for a value that isn't finite.
     """
     readings = read(series)
     exact = repeats_exactly(series)
-    starts = exact_starts(readings) if exact else noisy_starts(readings)
+    before = {readings.kept.index(i) for i in known if i in readings.kept}
+    starts = exact_starts(readings) if exact else steady_starts(readings, before)
     return [
         describe(series, readings, before, after, exact)
         for before, after in pairwise(segments(starts, len(readings.values)))
@@ -48,13 +53,23 @@ def exact_starts(readings: Readings) -> list[int]:
     return [int(i) + 1 for i in np.flatnonzero(np.diff(readings.values))]
 
 
-def noisy_starts(readings: Readings) -> list[int]:
+def steady_starts(readings: Readings, known: Collection[int]) -> list[int]:
+    """The starts of levels that are found again when they are known, from those that are known now."""
+    found = noisy_starts(readings, known)
+    for _ in range(MOST_LOOKS):
+        if set(found) == set(known):
+            break
+        known, found = found, noisy_starts(readings, found)
+    return found
+
+
+def noisy_starts(readings: Readings, known: Collection[int] = ()) -> list[int]:
     """The starts of levels that are both significant and relevant."""
     n = len(readings.values)
     if n < FEWEST_POINTS:
         return []
     loss = loss_for(n)
-    starts = segment(readings.scaled, readings.noise, loss)
+    starts = segment(readings.scaled, readings.noise, loss, known=known)
     if n >= SHORT_HISTORY:
         starts = steps_not_slopes(starts, readings.scaled, readings.noise, loss.cap)
     return drop_irrelevant(starts, readings)

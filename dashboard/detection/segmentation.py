@@ -9,7 +9,7 @@ for functional pruning: the costs of all levels are one vector, and a new point 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ TIE_REACH = 50.0
 GRID_STEP = 0.2  # of the noise: at most 0.01 of a squared residual is lost by rounding a level
 MOST_CELLS = 1000
 BLOCK = 256  # points
+KNOWN_COST = 0.7  # of the penalty, for a level that was found before
 NEIGHBOURS = np.arange(-2.0, 3.0)
 
 
@@ -69,24 +70,25 @@ class Grid:
 class Segmentation:
     """The cheapest fit of every prefix of a history, kept so that a further point is one step more.
 
-    No level starts before the index `first`.
+    No level starts before the index `first`. One that starts at an index of `known` costs less: it was found
+    before, and isn't given up for a little.
     """
 
-    def __init__(self, grid: Grid, loss: Loss, first: int) -> None:
-        self.grid, self.loss, self.first = grid, loss, first
+    def __init__(self, grid: Grid, loss: Loss, first: int, known: Container[int] = ()) -> None:
+        self.grid, self.loss, self.first, self.known = grid, loss, first, known
         self.levels = grid.levels(grid.cells)
         self.cost = np.zeros(len(self.levels))
         self.start = np.zeros(len(self.levels), dtype=np.int64)
         self.best = 0.0
-        self.known: set[float] = set()  # the grid's cells, once a point came that wasn't there at first
+        self.cells: set[float] = set()  # the grid's cells, once a point came that wasn't there at first
         self.previous = array("q")  # start of the last segment of the best fit up to each point
 
     def extend(self, values: Floats, noise: Floats) -> None:
         """Points (k,) that follow, with their noise (k,), all of them near levels of the grid."""
-        penalty = self.loss.penalty
         for losses in losses_to(self.levels, values, noise, self.loss):
             t = len(self.previous)
             if t >= self.first:
+                penalty = self.loss.penalty * (KNOWN_COST if t in self.known else 1.0)
                 fresh = self.cost > self.best + penalty
                 np.copyto(self.cost, self.best + penalty, where=fresh)
                 np.copyto(self.start, t, where=fresh)
@@ -97,10 +99,10 @@ class Segmentation:
 
     def add(self, value: float, noise: float) -> None:
         """One more point, wherever it lies: a level that no point was near can't have started before it."""
-        self.known = self.known or set(self.grid.cells.tolist())
-        missing = [cell for cell in self.grid.around(value) if cell not in self.known]
+        self.cells = self.cells or set(self.grid.cells.tolist())
+        missing = [cell for cell in self.grid.around(value) if cell not in self.cells]
         if missing:
-            self.known.update(missing)
+            self.cells.update(missing)
             self.levels = np.concatenate([self.levels, self.grid.levels(np.array(missing))])
             self.cost = np.concatenate([self.cost, np.full(len(missing), self.best + self.loss.penalty)])
             self.start = np.concatenate([self.start, np.full(len(missing), len(self.previous))])
@@ -116,14 +118,16 @@ class Segmentation:
         return found[::-1]
 
 
-def segment(values: Floats, noise: Floats, loss: Loss, first: int = 1) -> list[int]:
+def segment(
+    values: Floats, noise: Floats, loss: Loss, first: int = 1, known: Container[int] = ()
+) -> list[int]:
     """The indices at which new levels start, for values (n,) with their noise (n,), both in one unit.
 
-    No level starts before the index `first`.
+    No level starts before the index `first`; those in `known` are kept as long as little speaks against them.
     """
     if len(values) < 2:
         return []
-    fit = Segmentation(Grid.over(values, GRID_STEP * float(np.median(noise))), loss, first)
+    fit = Segmentation(Grid.over(values, GRID_STEP * float(np.median(noise))), loss, first, known)
     fit.extend(values, noise)
     return fit.starts()
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bench.promises import reports
 from dashboard.detection import judge, paired, same_change
 from dashboard.detection.identity import Steadiness
 from tests.detection.builders import noise, series, step
@@ -59,3 +60,19 @@ def test_clear_steps_stay_where_they_were_found():
         total.follow(judge(series(values[:n])) for n in range(31, 61))
     assert total.reported == 10
     assert (total.moved, total.vanished) <= (1, 0)
+
+
+def test_what_is_known_is_not_given_up_for_a_little():
+    told, untold = Steadiness(), Steadiness()
+    for seed in range(12):
+        values = (step(30, 30, 1.05) * noise(60, 0.025, seed)).tolist()
+        told.follow(reports(values, told=True))
+        untold.follow(reports(values, told=False))
+    assert told.moved + told.vanished < 0.7 * (untold.moved + untold.vanished)
+
+
+def test_judging_again_finds_the_same():
+    for seed in range(40):
+        one = series(step(20, 20, 1.06) * noise(40, 0.03, seed))
+        found = judge(one, known=[19, 22, 33])
+        assert judge(one, known=[change.index for change in found]) == found

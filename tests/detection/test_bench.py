@@ -1,0 +1,87 @@
+"""The scores of the detection benchmark, by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from bench import detection as bench
+from bench import scoring
+from bench.trials import Trial, Trials, load, simulated
+
+STEP = [1.0] * 40 + [2.0] * 20
+
+
+def fourth(values):
+    """Finds a step when its fourth point is there."""
+    return [40] if len(values) >= 44 else []
+
+
+def never(_):
+    return []
+
+
+def eager(values):
+    """Raises something new with every tenth point."""
+    return list(range(10, len(values), 10))
+
+
+def test_a_delay_counts_the_points_of_the_new_level():
+    assert scoring.delay(fourth, Trial(STEP, (40,))) == 4
+    assert scoring.delay(never, Trial(STEP, (40,))) == math.inf
+    assert scoring.delay(fourth, Trial(STEP, (37,))) == math.inf
+
+
+def test_false_alarms_are_counted_after_the_first_points():
+    assert scoring.false_alarms(eager, Trial([1.0] * 60)) == scoring.Alarms(3, 30)
+    assert scoring.Alarms(3, 30).per_1000 == 100
+
+
+def test_each_change_needs_a_report_of_its_own():
+    assert scoring.matches([10, 12], [11]) == 1
+    assert scoring.matches([10, 30], [14, 31, 50]) == 2
+    assert scoring.matches([10], [16]) == 0
+
+
+def test_whole_histories_and_annotators():
+    assert scoring.f1_of_all(fourth, [Trial(STEP, (40,)), Trial(STEP, (40, 50))]) == pytest.approx(0.8)
+    assert scoring.f1_of_annotators([40], {"a": [40], "b": [40]}) == 1
+    assert scoring.covering([], {"a": [30]}, 60) == pytest.approx(0.5)
+
+
+def test_a_folder_is_read(tmp_path):
+    for name in ("null", "null_var", "online", "offline", "real_gpu", "tcpd", "noise"):
+        (tmp_path / f"{name}.json").write_text("[]")
+    row = {"base": "a", "values": STEP, "tau": 40, "step_pct": 5, "variant": "drift"}
+    (tmp_path / "online.json").write_text(json.dumps([row]))
+    (tmp_path / "noise.json").write_text(json.dumps([{"id": "a", "source": "x:numpy"}]))
+    assert load(tmp_path).online == [Trial(STEP, (40,), "drift", "numpy", 5)]
+
+
+def test_peers_are_the_public_functions_of_a_file(tmp_path):
+    (tmp_path / "peers.py").write_text(
+        "from math import sqrt\ndef no(v, p=1): return []\ndef _own(v): return []\ndef two(a, b): return 0\n"
+    )
+    assert list(bench.peers(tmp_path / "peers.py")) == ["no"]
+
+
+def test_a_peer_that_fails_is_a_line():
+    def broken(values):
+        raise ImportError("no otava")
+
+    assert "ImportError: no otava" in bench.row("otava", broken, Trials())
+
+
+def test_simulated_trials_hold_every_nuisance():
+    trials = simulated()
+    assert {one.group for one in trials.quiet} == {"real", "permuted"}
+    assert len({one.source for one in trials.nuisance}) == 16
+    assert {one.percent for one in trials.online} == {3, 5, 10}
+
+
+def test_a_line_has_all_columns():
+    line = bench.row("fourth", fourth, Trials(online=[Trial(STEP, (40,), percent=5)]))
+    assert line.count("|") == len(bench.COLUMNS) + 1
+    assert "/1.00/" in line
