@@ -63,6 +63,22 @@ class TestWrapping:
         assert (Later().go(), Base().go()) == ("later, base", "base")
         assert counts(recorder) == {"go": 2}
 
+    def test_a_method_from_beside_the_family_is_wrapped(self, recorder: Timing) -> None:
+        class Base: ...
+
+        class Mixin:
+            def go(self) -> int:
+                return 4
+
+        wrapping.every_class(Base, "go", lambda f: wrapping.outermost("go", f, wrapping.never))
+
+        class Both(Mixin, Base): ...
+
+        class Heir(Both): ...
+
+        assert (Both().go(), Heir().go(), Mixin().go()) == (4, 4, 4)
+        assert counts(recorder) == {"go": 2}
+
     def test_a_family_keeps_its_own_subclass_hook(self) -> None:
         class Base:
             names: ClassVar[list[str]] = []

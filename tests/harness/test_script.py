@@ -130,6 +130,14 @@ def test_wrong_numbers_are_refused(tmp_path: Path, options: tuple[str, ...], sen
     assert (ended.returncode, ended.stderr.strip()) == (1, f"paceline: {sentence}")
 
 
+def test_a_manifest_may_ask_for_automatic_phases(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write(TRAIN + "\nmain(10**6)\n", auto=True, repetitions=1, steps=20, countings=1)
+    raw = project.measure()
+    assert {"forward", "backward"} < paths(raw)
+    assert raw["protocol"]["steps"] == 20
+
+
 def test_a_missing_script_is_named(tmp_path: Path) -> None:
     ended = Project(tmp_path).call("script", "trian.py")
     assert ended.stderr.strip() == "paceline: script: there is no file trian.py"

@@ -71,7 +71,7 @@ def never() -> bool:
 def every_class(base: type[Any], method: str, wrap: Callable[[Function], Function]) -> None:
     """Wrap a method wherever a class of this family defines it, also in classes that are defined later."""
     for cls in _family(base):
-        _wrap_own(cls, method, wrap)
+        _wrap_own(base, cls, method, wrap)
     before = base.__dict__.get("__init_subclass__")
 
     def __init_subclass__(cls: type[Any], /, **kwargs: Any) -> None:  # noqa: N807  # it becomes that method
@@ -79,7 +79,7 @@ def every_class(base: type[Any], method: str, wrap: Callable[[Function], Functio
             super(base, cls).__init_subclass__(**kwargs)
         else:
             before.__get__(None, cls)(**kwargs)
-        _wrap_own(cls, method, wrap)
+        _wrap_own(base, cls, method, wrap)
 
     setattr(base, "__init_subclass__", classmethod(__init_subclass__))  # noqa: B010  # a method of `type`
 
@@ -92,8 +92,12 @@ def _family(base: type[Any]) -> list[type[Any]]:
     return family
 
 
-def _wrap_own(cls: type[Any], method: str, wrap: Callable[[Function], Function]) -> None:
-    own = cls.__dict__.get(method)
+def _wrap_own(base: type[Any], cls: type[Any], method: str, wrap: Callable[[Function], Function]) -> None:
+    holder = next((each for each in cls.__mro__ if method in vars(each)), None)
+    if holder is None or (holder is not cls and issubclass(holder, base)):
+        return  # inherited from a class that has been seen to
+    found = vars(holder)[method]
     # What is no plain function stays as it is: an abstract method, a class, a static method.
-    if isinstance(own, FunctionType) and not getattr(own, "__isabstractmethod__", False):
-        setattr(cls, method, wrap(own))
+    if isinstance(found, FunctionType) and not getattr(found, "__isabstractmethod__", False):
+        # A class beside the family (a mixin) is left alone; its method is wrapped for this class only.
+        setattr(cls, method, wrap(found))

@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 import os
 import random
-import runpy
 import struct
 import sys
 import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import paceline
@@ -117,12 +117,22 @@ def _run(plan: Plan) -> None:
     # As if Python had been started with the script, from the folder that this process was started in.
     sys.argv = [plan.script, *plan.arguments]
     sys.path.insert(0, str(script.resolve().parent))
-    runpy.run_path(str(script), run_name="__main__")
+    _execute(script.absolute())
+
+
+def _execute(script: Path) -> None:
+    """Run the script as __main__; unlike runpy, which would also change the first argument."""
+    main = ModuleType("__main__")
+    main.__file__ = str(script)
+    main.__loader__ = SourceFileLoader("__main__", str(script))
+    sys.modules["__main__"] = main
+    code = compile(script.read_bytes(), script, "exec", dont_inherit=True)
+    exec(code, vars(main))  # noqa: S102  # it is what this process is for
 
 
 def _show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a traceback that begins in the script, as if it had been started without us."""
-    ours = (str(Path(__file__)), "<frozen runpy>", "<frozen importlib._bootstrap>")
+    ours = (str(Path(__file__)), "<frozen runpy>")
     while trace is not None and trace.tb_next and trace.tb_frame.f_code.co_filename in ours:
         trace = trace.tb_next
     traceback.print_exception(kind, error, trace)

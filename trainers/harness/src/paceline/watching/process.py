@@ -27,7 +27,7 @@ TAIL_BYTES = 8_192
 NO_STEP = "never iterated over paceline.steps, wrap its training loop in it"
 NO_STEP_AUTO = (
     "took no step: neither was a gymnasium or gym environment stepped, nor a torch optimizer, in the process "
-    "that was started; processes that it starts are not looked into"
+    "that was started; write its loop as `for ... in paceline.steps(...)`"
 )
 
 
