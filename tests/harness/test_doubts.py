@@ -189,8 +189,16 @@ def test_a_job_that_nothing_measured(raw: Raw) -> None:
 
 def test_a_clock_that_changes_between_repetitions(raw: Raw) -> None:
     raw["environment"]["path"] = "cuda"
-    raw["telemetry"] = [{"channel": "gpu_sm_clock", "mean": clock} for clock in (1700.0, 1200.0)]
+    clocks = ((0, 1700.0), (0, 1200.0))
+    raw["telemetry"] = [{"channel": "gpu_sm_clock", "device": at, "mean": clock} for at, clock in clocks]
     assert codes(raw) == {"clock_change": True}
+
+
+def test_two_devices_may_have_two_clocks(raw: Raw) -> None:
+    raw["environment"]["path"] = "cuda"
+    clocks = ((0, 1700.0), (1, 345.0))
+    raw["telemetry"] = [{"channel": "gpu_sm_clock", "device": at, "mean": clock} for at, clock in clocks]
+    assert codes(raw) == {}
 
 
 def test_phases_that_were_dropped(raw: Raw) -> None:

@@ -3,7 +3,7 @@ import random
 
 import pytest
 from paceline import warmup
-from paceline.doubts import WARMUP_EXCESS
+from paceline.doubts.steadiness import WARMUP_EXCESS
 
 VALUES = 300
 
