@@ -280,6 +280,38 @@ def test_an_untrained_player_stays_below_the_guard(zelda: ModuleType) -> None:
     assert found < MANIFEST["guard"]["score"]["minimum"]
 
 
+# --- the document's table -----------------------------------------------------------------------------------
+
+
+def test_the_table_puts_the_document_beside_what_was_measured() -> None:
+    phases = [{"path": "stack", "total": 2e-4}, {"path": "image", "total": 1e-4}]
+    function = {"function": "Game.full_location", "self": 1e-4, "cumulative": 2e-4}
+    metrics = [{"name": "step_time", "value": 1e-3, "phase": None}]
+    metrics += [{"name": "function_calls", "value": 1800.0, "phase": None}]
+    profile = {"functions": [function], "rest": {"self": 3e-4}}
+    said = import_script(ZELDA, "table").lines({"phases": phases, "metrics": metrics, "profile": profile})
+    assert "Observation construction       3.00   30.0%       5.80   12.0%" in said
+    assert "full_location *                5.00   50.0%       0.70    1.5%" in said
+    assert "Emulator                          -       -      10.30   21.0%" in said
+    assert said[-1] == "Function calls: 18.0 million (document: 17.9 million before, 16.1 million after)"
+
+
+def test_what_is_no_document_has_no_table(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[]")
+    command = [sys.executable, str(ZELDA / "table.py"), str(tmp_path / "a.json")]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "a.json is no document of a measurement" in ended.stderr
+
+
+def test_every_claim_can_be_measured_or_says_why_not() -> None:
+    claims = tomllib.loads((ZELDA / "claims.toml").read_text())["claims"]
+    toggles = {spec.name for spec in dataclasses.fields(import_script(ZELDA, "arguments").Args)}
+    sides = [claim[side] for claim in claims for side in ("case", "before", "after") if side in claim]
+    assert len(claims) == len({claim["id"] for claim in claims}) == 40
+    assert {name for side in sides for name in side} <= toggles
+
+
 # --- arguments and words ------------------------------------------------------------------------------------
 
 

@@ -164,6 +164,8 @@ class Critics:
             self.critique_crowd,
             self.critique_pursuit,
             self.critique_collision,
+            self.critique_chase,
+            self.critique_retreat,
             self.critique_cleared,
             self.critique_return,
             self.critique_lingering,
@@ -289,6 +291,22 @@ class Critics:
         here = change.after.player.position.cell
         if any(enemy.after(FRAMES_AHEAD).cell == here for enemy in change.after.enemies):
             rewards["collision ahead"] = -0.02
+
+    def critique_chase(self, change: Change, rewards: Rewards) -> None:
+        """Half of the room's enemies, wherever they are, walk towards the player."""
+        if change.before.full_location != change.after.full_location or not change.after.enemies:
+            return
+        coming = sum(enemy.is_coming for enemy in change.after.enemies)
+        if 2 * coming > len(change.after.enemies):
+            rewards["chase"] = -0.005
+
+    def critique_retreat(self, change: Change, rewards: Rewards) -> None:
+        """With little health left, coming nearer to the nearest enemy is a mistake, unless to strike it."""
+        nearest, before = change.after.enemies_by_distance[:1], change.before.enemies_by_distance[:1]
+        if not nearest or not before or change.is_attack or not change.after.player.is_weak:
+            return
+        if nearest[0].index == before[0].index and nearest[0].distance < before[0].distance:
+            rewards["no retreat"] = -0.02
 
     def critique_cleared(self, change: Change, rewards: Rewards) -> None:
         """The last enemy of a room is gone."""
