@@ -31,7 +31,10 @@ class Stack:
 
 @dataclass(slots=True)
 class Frame:
-    """A function as called from the frames above it. `number` counts the frames of the whole tree, from 0."""
+    """A function as called from the frames above it.
+
+    `number` counts the frames of the whole tree from 0, callers before callees; `size` those in and below it.
+    """
 
     name: str
     above: Frame | None = None
@@ -41,11 +44,15 @@ class Frame:
     total_calls: float = 0.0
     hue: int | None = None
     number: int = 0
+    size: int = 1
     below: dict[str, Frame] = field(default_factory=dict)
 
     def children(self, by_calls: bool) -> list[Frame]:
         """The widest first."""
-        return sorted(self.below.values(), key=lambda frame: (-frame.width(by_calls), frame.name))
+        found = list(self.below.values())
+        if len(found) > 1:
+            found.sort(key=lambda frame: (-frame.width(by_calls), frame.name))
+        return found
 
     def width(self, by_calls: bool) -> float:
         return self.total_calls if by_calls else self.total
@@ -107,8 +114,12 @@ def tree(stacks: Iterable[Stack]) -> Frame:
             _add(frame, stack)
         frame.own += stack.own
         frame.calls += stack.calls
-    for number, frame in enumerate(_walk(whole)):
+    order = list(_walk(whole))
+    for number, frame in enumerate(order):
         frame.number = number
+    for frame in reversed(order):
+        if frame.above:
+            frame.above.size += frame.size
     return whole
 
 
@@ -128,7 +139,14 @@ def _walk(frame: Frame) -> Iterable[Frame]:
 
 def find(whole: Frame, number: int) -> Frame:
     """The frame of that number; the whole where there is none."""
-    return next((frame for frame in _walk(whole) if frame.number == number), whole)
+    frame = whole
+    while frame.number != number:
+        inside = (one for one in frame.below.values() if one.number <= number < one.number + one.size)
+        below = next(inside, None)
+        if below is None:
+            return whole
+        frame = below
+    return frame
 
 
 def icicle(frame: Frame, whole: Frame, by_calls: bool = False) -> Icicle:
@@ -152,7 +170,7 @@ def icicle(frame: Frame, whole: Frame, by_calls: bool = False) -> Icicle:
             start += size
     blocks.sort(key=lambda block: (block.y, block.x))
     rows = max(block.y for block in blocks) // ROW + 1
-    return Icicle(blocks, rows * ROW, sum(1 for _ in _walk(frame)) - len(blocks))
+    return Icicle(blocks, rows * ROW, frame.size - len(blocks))
 
 
 @dataclass(slots=True)
@@ -168,14 +186,20 @@ class Cost:
 def costs(frame: Frame) -> list[Cost]:
     """Every function in or below `frame`, the most expensive first; recursion is counted once."""
     found: dict[str, Cost] = {}
-    waiting: list[tuple[Frame, frozenset[str]]] = [(frame, frozenset())]
+    open_: dict[str, int] = {}
+    # A frame comes twice: to be entered, and after all below it to be left.
+    waiting: list[tuple[Frame, bool]] = [(frame, True)]
     while waiting:
-        here, above = waiting.pop()
-        if here.name:
-            cost = found.setdefault(here.name, Cost(here.name))
-            cost.own += here.own
-            cost.calls += here.calls
-            cost.total += 0.0 if here.name in above else here.total
-        inside = above | {here.name}
-        waiting += [(child, inside) for child in here.below.values()]
+        here, enter = waiting.pop()
+        if not enter:
+            open_[here.name] -= 1
+            continue
+        cost = found.setdefault(here.name, Cost(here.name))
+        cost.own += here.own
+        cost.calls += here.calls
+        cost.total += 0.0 if open_.get(here.name) else here.total
+        open_[here.name] = open_.get(here.name, 0) + 1
+        waiting.append((here, False))
+        waiting += [(child, True) for child in here.below.values()]
+    found.pop("", None)
     return sorted(found.values(), key=lambda cost: (-cost.own, cost.name))

@@ -57,7 +57,8 @@ def frame_parts(document: Json, number: int, by_calls: bool) -> Json:
         "above_cut": len(way) > MOST_ABOVE + 1,
         "by_calls": by_calls,
         "rest": document["profile"].get("rest"),
-        "costs": frames.costs(shown)[:MOST_COSTS],
+        # Of the whole, the table of functions says it.
+        "costs": frames.costs(shown)[:MOST_COSTS] if shown is not whole else [],
         "frame_hues": sorted(
             (hue, path)
             for path, hue in hues.items()
