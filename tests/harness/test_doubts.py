@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from paceline import doubts
 from paceline.document import SETUP
+from paceline.doubts import steadiness
 from paceline.manifest import Guard
 from paceline.projection import Job
 from paceline.watching import usage
@@ -99,6 +100,12 @@ def test_a_short_window_says_little(raw: Raw) -> None:
     for row in raw["repetitions"]:
         row["seconds"] = 0.1
     assert codes(raw) == {"too_few_samples": False}
+
+
+def test_one_repetition_is_no_plural(raw: Raw) -> None:
+    one: Raw = {**raw, "repetitions": raw["repetitions"][:1]}
+    (warning,) = steadiness.doubts(one)
+    assert warning["message"].startswith("1 repetition of 2,000 steps in 2.00 s")
 
 
 def test_steps_as_short_as_the_clock_are_doubted(raw: Raw) -> None:

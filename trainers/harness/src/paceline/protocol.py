@@ -99,9 +99,6 @@ class _Runner:
         self._progress = progress
         sweep = self._benchmark.scaling
         self._whole = list(scaling.order(sweep)) if sweep else []
-        # From the middle of the window on, as the fractions of a repetition go.
-        steps, warmup = self._benchmark.steps, self._benchmark.warmup_steps
-        self._late = 0.2 + 0.8 * (warmup + steps / 2) / (warmup + steps)
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._whole) + 1
 
@@ -133,13 +130,12 @@ class _Runner:
         text = f"repetition {index + 1} of {wanted}" if index < wanted else "a disturbed repetition again"
         with self._start(self._plan("timing"), f"repetition-{index}") as process:
             sampler = Sampler(Tree(process.pid), self._devices, process.started)
-            with self._echo(process) as echo:
+            with Echo(process.output, sys.stderr) as echo:
                 while not process.wait(sampler.until_next()):
-                    fraction = process.fraction()
-                    sampler.sample(late=fraction > self._late)
+                    sampler.sample(late=process.is_late())
                     echo.forward()
                     self._watch(process)
-                    self._tell(min(index, wanted - 1) + fraction, text)
+                    self._tell(min(index, wanted - 1) + process.fraction(), text)
                 left = process.outcome()
         after = calibration.measure()
         return Timed(
@@ -162,7 +158,7 @@ class _Runner:
         params = {**self._request.case.params, **sweep.params, sweep.parameter: value}
         text = f"{sweep.parameter} {value}, {at + 1} of {len(self._whole)} for scaling"
         plan = replace(self._plan("whole"), arguments=arguments(params), warmup_steps=0, steps=1)
-        with self._start(plan, f"whole-{at}") as process, self._echo(process) as echo:
+        with self._start(plan, f"whole-{at}") as process, Echo(process.output, sys.stderr) as echo:
             try:
                 while not process.wait(0.1):
                     echo.forward()
@@ -192,9 +188,6 @@ class _Runner:
         process = Measured(plan, folder, surroundings.child_environment(self._benchmark))
         surroundings.pin(process.pid, self._benchmark)
         return process
-
-    def _echo(self, process: Measured) -> Echo:
-        return Echo(Path(process.plan.result).with_name("output"), sys.stderr)
 
     def _plan(self, kind: str) -> Plan:
         benchmark, timing = self._benchmark, kind == "timing"

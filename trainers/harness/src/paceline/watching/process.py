@@ -60,12 +60,12 @@ class Measured:
             parent=os.getpid(),
         )
         self._folder = folder
-        self._output = folder / "output"
+        self.output = folder / "output"
         (folder / "progress").write_bytes(struct.pack("q", 0))
         plan_file = folder / "plan.json"
         self.plan.save(plan_file)
         self.started = perf_counter()
-        with self._output.open("wb") as output:
+        with self.output.open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "paceline.measured.child", str(plan_file)],
                 cwd=plan.folder,
@@ -105,8 +105,15 @@ class Measured:
 
     def fraction(self) -> float:
         """Return how far the repetition is, 0 to 1; the start counts as a fifth."""
-        done = int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
+        done = self._done()
         return 0.2 + 0.8 * min(1.0, done / self._steps()) if done else 0.1
+
+    def is_late(self) -> bool:
+        """Return whether more than half of a timed repetition's window is done."""
+        return self._done() > self.plan.warmup_steps + self.plan.steps / 2
+
+    def _done(self) -> int:
+        return int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
 
     def _steps(self) -> int:
         """Return how many steps the script must take, the warm-up's included."""
@@ -115,15 +122,15 @@ class Measured:
 
     def check_output(self) -> None:
         """Refuse a benchmark that floods its output; raises MeasurementError."""
-        if self._output.stat().st_size > OUTPUT_LIMIT:
+        if self.output.stat().st_size > OUTPUT_LIMIT:
             raise MeasurementError(
                 f"{self.plan.script} wrote more than {OUTPUT_LIMIT // 2**20} MiB of output", self.tail()
             )
 
     def tail(self) -> str:
         """Return the last lines that the process wrote."""
-        with self._output.open("rb") as output:
-            output.seek(max(0, self._output.stat().st_size - TAIL_BYTES))
+        with self.output.open("rb") as output:
+            output.seek(max(0, self.output.stat().st_size - TAIL_BYTES))
             return "\n".join(output.read().decode(errors="replace").splitlines()[-TAIL_LINES:])
 
     def outcome(self) -> dict[str, Any]:
