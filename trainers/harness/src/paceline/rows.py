@@ -1,0 +1,213 @@
+"""The rows of a document, as its reader gives them: times in seconds, memory in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which case was measured. `case` is the canonical spelling of its parameters."""
+
+    name: str
+    version: int
+    params: Mapping[str, str | int | float | bool]
+    case: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """One fresh process; times in seconds, memory in bytes, the window on the telemetry's clock."""
+
+    index: int
+    steps: int
+    seconds: float
+    startup_seconds: float
+    warmup_seconds: float
+    throughput: float
+    step_time: Mapping[str, float]
+    step_times: Mapping[str, Any]
+    warmup_times: Mapping[str, Any] | None
+    peak_memory: float | None
+    device_memory: Mapping[str, float] | None
+    memory_growth: float | None
+    memory_growth_interval: list[float] | None
+    calibration_before: float
+    calibration_after: float
+    quality: Mapping[str, float]
+    gauges: Mapping[str, float]
+    counts: Mapping[str, float]
+    window: Mapping[str, float]
+    waited: float
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One metric of the run, or of one of its phases: median, interval and one sample per repetition."""
+
+    name: str
+    unit: str
+    better: metrics.Better
+    kind: metrics.Kind
+    phase: str | None
+    exact: bool
+    headline: bool
+    value: float
+    low: float | None
+    high: float | None
+    samples: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase in seconds per step; `self_time` excludes the phases nested in it."""
+
+    path: str
+    thread: str
+    count: float
+    total: float
+    self_time: float
+    share: float
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    device_total: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One telemetry reading over one repetition, on a fixed grid; a missing reading is None."""
+
+    repetition: int
+    channel: str
+    device: int | None
+    unit: str
+    start: float
+    interval: float
+    values: list[float | None]
+    mean: float | None
+    peak: float | None
+    idle_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of the profile, per step; `phase` is where most of its calls fell."""
+
+    function: str
+    file: str
+    line: int
+    calls: float
+    self_time: float
+    cumulative: float
+    phase: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """One stack of the profile, outermost frame first, per step; `self_time` is the innermost frame's own."""
+
+    stack: tuple[str, ...]
+    phase: str | None
+    calls: float
+    self_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The counting repetition's functions, stacks and tensor operations; what didn't fit is in `rest`.
+
+    Operations are numbers per step by name, with own seconds per step where the document has them.
+    """
+
+    steps: int
+    functions: tuple[Function, ...]
+    rest: Mapping[str, float]
+    operations: Mapping[str, float]
+    operation_seconds: Mapping[str, float]
+    stacks: tuple[Stack, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A warning that rides in the document; one that taints keeps the run out of judgement."""
+
+    code: str
+    message: str
+    advice: str
+    taints: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The processes of one label in the measured tree; `main` is the measured process itself.
+
+    Peak resident bytes of all of them together, and their mean processor time in per cent of one core.
+    """
+
+    repetition: int
+    name: str
+    count: int
+    peak_memory: float | None
+    cpu_utilization: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """One process that ran its whole loop with one value of the swept parameter; times in seconds."""
+
+    value: float
+    repetition: int
+    steps: int
+    seconds: float
+    phases: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Exponent:
+    """How a time grows with the swept parameter: value ** exponent, with its 95 % interval."""
+
+    name: str
+    phase: str | None
+    value: float
+    low: float
+    high: float
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A sweep over one parameter; `params` are those that the sweep sets beside the case's."""
+
+    parameter: str
+    points: tuple[ScalingPoint, ...]
+    exponents: tuple[Exponent, ...]
+    params: Mapping[str, str | int | float | bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound of the manifest on a metric; value and crossed are None where it wasn't measured."""
+
+    metric: str
+    phase: str | None
+    minimum: float | None
+    maximum: float | None
+    value: float | None
+    crossed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The projected seconds of the manifest's full job; `source` is rate or scaling."""
+
+    amount: float
+    unit: str
+    seconds: float
+    low: float | None
+    high: float | None
+    source: str
