@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import astuple
 
 import numpy as np
 import pytest
 
-from dashboard.detection import Point, Series, compare, detect, judge, suspect
+from dashboard.detection import Point, Series, compare, detect, judge, nuisances, suspect
+from dashboard.detection.nuisances import FAMILIES
 from tests.detection.builders import noise, series, step
 
 CASES = 10_000
@@ -69,6 +71,27 @@ def test_the_unit_does_not_matter(factor):
 def test_up_and_down_are_the_same():
     values = np.repeat([1.0, 1.2, 0.9], 30) * noise(90, 0.02)
     assert detect(1 / values) == detect(-values) == detect(values)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_neither_unit_nor_direction_matter_in_any_noise(family):
+    values = nuisances.series(family, 5, 120)
+    values[70:] *= 1.04
+    assert detect(7e5 * values) == detect(values) == detect(1 / values) == detect(-values)
+    assert suspect(7e5 * values) == suspect(values) == suspect(1 / values) == suspect(-values)
+
+
+def test_a_shift_does_not_matter_where_signs_differ():
+    values = np.random.default_rng(2).normal(0, 1, 120) + np.repeat([-3.0, 9.0], 60)
+    assert detect(values + 1.0) == detect(values) == [60]
+
+
+def test_any_values_take_bounded_time():
+    rng = np.random.default_rng(29)
+    for _ in range(12):
+        begun = time.process_time()
+        detect(nasty(rng, 3000))
+        assert time.process_time() - begun < 1.0
 
 
 @pytest.mark.parametrize("seed", range(5))
