@@ -23,7 +23,7 @@ OPTIMIZER = "optimizer"
 TRIES = 3
 PATIENCE = 10.0
 # A signal that scripts don't use, to end the main thread from the thread that takes the steps.
-_SIGNAL = getattr(signal, "SIGRTMIN", 0) + 9
+_SIGNAL = signal.SIGRTMIN + 9 if hasattr(signal, "SIGRTMIN") else None
 
 
 _Hook = Callable[[threading.ExceptHookArgs], Any]
@@ -104,18 +104,17 @@ class Pace:
     def _end(self) -> None:
         self.ended = True
         threading.Thread(target=self._leave_later, name="paceline", daemon=True).start()
-        self._raise()
+        main = threading.main_thread()
+        if threading.current_thread() is not main and main.ident is not None and _SIGNAL is not None:
+            signal.pthread_kill(main.ident, _SIGNAL)
+        raise Ended
 
     def _end_again(self) -> None:
-        self._tries += 1
-        if self._tries >= TRIES:
-            self._leave()
-        self._raise()
-
-    def _raise(self) -> None:
-        main = threading.main_thread()
-        if threading.current_thread() is not main and main.ident is not None:
-            signal.pthread_kill(main.ident, _SIGNAL)
+        # Other threads end one after the other; that says nothing about the main one.
+        if threading.current_thread() is threading.main_thread():
+            self._tries += 1
+            if self._tries >= TRIES:
+                self._leave()
         raise Ended
 
     def _leave_later(self) -> None:
@@ -131,7 +130,8 @@ def start(recorder: Paced, leave: Callable[[], None]) -> Pace:
     global _pace
     _pace = pace = Pace(recorder, leave)
     recorder.steps = pace.by_hand  # type: ignore[method-assign]
-    signal.signal(_SIGNAL, _end_main_thread)
+    if _SIGNAL is not None:
+        signal.signal(_SIGNAL, _end_main_thread)
     threading.excepthook = _quiet(threading.excepthook)
     return pace
 
