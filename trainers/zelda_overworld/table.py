@@ -1,10 +1,10 @@
-"""The document's table of one measured run: category, seconds per 10,000 steps, share, what the document says.
+"""The document's table of one measured run: category, seconds per 10,000 steps, share, and the document's.
 
     python -m paceline run zelda_overworld --set variant=baseline --document baseline.json
     python trainers/zelda_overworld/table.py baseline.json
 
-Phases are timed. Functions, marked by *, come from the profile, which is slower, so that only their share counts:
-their seconds are that share of the step's time. Rows of functions are parts of rows of phases.
+Phases are timed. Functions, marked by *, come from the profile, which is slower, so that only their share
+counts: their seconds are that share of the step's time. Rows of functions are parts of rows of phases.
 """
 
 from __future__ import annotations
