@@ -23,17 +23,25 @@ class ProjectError(Exception):
     """The project can't be added; the message is one sentence for people."""
 
 
-def add_project(slug: str, repository: str, branch: str = "main", manifest: Path | None = None) -> Project:
+def add_project(
+    slug: str,
+    repository: str,
+    branch: str = "main",
+    manifest: Path | None = None,
+    false_alerts: float | None = None,
+) -> Project:
     """Register a repository (path or URL) that can be fetched and has the branch; raises ProjectError.
 
-    `manifest` is a file that the site keeps for code that can't be changed. Adding the same project again
-    returns it.
+    `manifest` is a file that the site keeps for code that can't be changed; `false_alerts` the promise per
+    100 commits. Adding the same project again returns it, with the promise that was given.
     """
     wanted = Project(slug=slug, repository=address(repository), branch=branch, manifest=_text(manifest))
     existing = Project.objects.filter(slug=slug).first()
     if existing is not None:
-        return _same(existing, wanted)
+        return _promise(_same(existing, wanted), false_alerts)
     wanted.hook_secret = secrets.token_urlsafe(32)
+    if false_alerts is not None:
+        wanted.false_alerts_per_100_commits = false_alerts
     try:
         wanted.full_clean(validate_unique=False)
     except ValidationError as error:
@@ -62,6 +70,17 @@ def _same(existing: Project, wanted: Project) -> Project:
     for name in ("repository", "branch", "manifest"):
         if getattr(existing, name) != getattr(wanted, name):
             raise ProjectError(f"There is a project {existing.slug} already, with another {name}.")
+    return existing
+
+
+def _promise(existing: Project, false_alerts: float | None) -> Project:
+    if false_alerts is not None:
+        existing.false_alerts_per_100_commits = false_alerts
+        try:
+            existing.full_clean(validate_unique=False)
+        except ValidationError as error:
+            raise ProjectError(f"false-alerts: {next(iter(error.messages))}") from error
+        existing.save(update_fields=["false_alerts_per_100_commits"])
     return existing
 
 

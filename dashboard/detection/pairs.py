@@ -49,29 +49,30 @@ class Weight:
     high: float | None
 
 
-def weigh(shares: Sequence[float], noise: float = 0.0) -> Weight:
+def weigh(shares: Sequence[float], noise: float = 0.0, error: float = ERROR) -> Weight:
     """Weigh the shares so far (at least one, finite).
 
-    `noise` is the least standard deviation to believe in.
+    `noise` is the least standard deviation to believe in, `error` the probability that the interval ever
+    leaves out the truth.
     """
     values = np.asarray(shares, dtype=np.float64)
     if not len(values) or not np.all(np.isfinite(values)):
         raise ValueError("shares must be finite, and at least one")
     middle = float(values.mean())
-    half = half_width(len(values), max(float(values.std(ddof=1)), noise)) if len(values) > 1 else math.inf
+    deviation = max(float(values.std(ddof=1)), noise) if len(values) > 1 else math.inf
+    half = half_width(len(values), deviation, error)
     if not math.isfinite(half):
         return Weight(len(values), middle, None, None)
     return Weight(len(values), middle, middle - half, middle + half)
 
 
-def half_width(n: int, deviation: float) -> float:
-    """Half the interval's width for n >= 2 values of this standard deviation.
-
-    Infinite while n is too small.
-    """
+def half_width(n: int, deviation: float, error: float = ERROR) -> float:
+    """Half the interval's width for n values of this standard deviation; infinite while n is too small."""
+    if n < FEWEST_TO_WEIGH:
+        return math.inf
     freedom = n - 1
     spread = 1 + n * PRIOR**2
-    bound = (math.sqrt(spread) / ERROR) ** (2 / n)
+    bound = (math.sqrt(spread) / error) ** (2 / n)
     if bound >= spread:
         return math.inf
     t = math.sqrt(freedom * (bound - 1) / (1 - bound / spread))

@@ -58,6 +58,7 @@ class Confirmation(models.Model):
     before = models.FloatField()
     after = models.FloatField()
 
+    error = models.FloatField(default=0.01, help_text="The chance of a false verdict that it may take.")
     state = models.CharField(max_length=20, choices=State.choices, default=State.REQUESTED)
     verdict = models.CharField(max_length=20, choices=Verdict.choices, blank=True)
     reason = models.TextField(blank=True, help_text="Why there is no clearer verdict, in one sentence.")

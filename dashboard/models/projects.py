@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
 
@@ -17,6 +18,13 @@ class Project(models.Model):
     manifest = models.TextField(
         blank=True, help_text="Kept here for code that can't be changed; empty: paceline.toml of each commit."
     )
+    false_alerts_per_100_commits = models.FloatField(
+        default=1.0,
+        validators=[MinValueValidator(0.01), MaxValueValidator(100)],
+        help_text="The promise: of its alerts, so many may be false, however many series there are.",
+    )
+    # What alerts have spent of the promise, as detection's budget counts it.
+    risk = models.JSONField(default=dict, blank=True, editable=False)
     hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")
     created_at = models.DateTimeField(auto_now_add=True)
 

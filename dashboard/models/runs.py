@@ -33,6 +33,11 @@ class Run(models.Model):
         BAD_DOCUMENT = "bad document"
         LOST = "lost"
 
+    class Origin(models.TextChoices):
+        MEASURED = "measured"
+        # Brought in from another tool's results: no machine, no log, no document.
+        IMPORTED = "imported"
+
     TERMINAL = (State.DONE, State.FAILED, State.CANCELLED)
     HELD = (State.CLAIMED, State.PREPARING, State.MEASURING, State.STORING)
     MOST_ATTEMPTS = 3
@@ -42,6 +47,12 @@ class Run(models.Model):
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="runs")
     trigger = models.ForeignKey(
         Trigger, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
+    )
+    origin = models.CharField(
+        max_length=10,
+        choices=Origin.choices,
+        default=Origin.MEASURED,
+        help_text="Measured here, or imported.",
     )
     # What the manifest of the commit said when the run was requested.
     version = models.PositiveIntegerField(help_text="The benchmark's version.")

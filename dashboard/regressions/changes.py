@@ -43,13 +43,19 @@ class Synced:
     surroundings: dict[int, Found] = field(default_factory=dict)
 
 
-def find(history: History, environments: markers.Environments) -> list[Found]:
-    """The changes of a series, with doubts about those at which the environment changed too."""
-    plain = detection.judge(history.for_detection())
+def find(history: History, branch: str, environments: markers.Environments) -> list[Found]:
+    """The changes of a series, with doubts about those at which the environment changed too.
+
+    Those that were found before are judged as known: a little noise neither moves nor removes them.
+    """
+    rows = Change.objects.filter(series=history.series, first_bad__branch=branch)
+    places = set(rows.values_list("position", flat=True))
+    known = [index for index, one in enumerate(history.measured) if one.position in places]
+    plain = detection.judge(history.for_detection(), known)
     # Only the environments at a step are read: an environment lies in a large document.
     environments.read(run for one in plain for run in sides(history, one.index))
     marked = {one.index: text for one in plain if (text := marker_at(history, one.index, environments))}
-    judged = detection.judge(history.for_detection(marked)) if marked else plain
+    judged = detection.judge(history.for_detection(marked), known) if marked else plain
     return [surrounded(history, one, environments) for one in judged if history.before(one.index) >= 0]
 
 

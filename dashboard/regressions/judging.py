@@ -12,7 +12,17 @@ from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Change, Commit, Project, Regression, Run, Series, SeriesLatest
-from dashboard.regressions import blame, changes, crossings, grouping, history, markers, proving, settling
+from dashboard.regressions import (
+    blame,
+    changes,
+    crossings,
+    grouping,
+    history,
+    markers,
+    promise,
+    proving,
+    settling,
+)
 from dashboard.regressions.relevance import JUDGED, speaks
 from dashboard.repositories.history import DETACHED
 
@@ -46,6 +56,7 @@ def judge_run(run_id: int) -> None:
         outcome = judge_series(project, run.commit.branch, list(touched))
         # Confirmed first, then told; and who was told of one that comes back isn't told twice.
         proving.begin(project, outcome.opened)
+        promise.tell_suspicions(project, run)
         for crossing in crossings.find(project, run):
             alerts.announce(crossing)
         for regression, earlier in outcome.resized:
@@ -96,7 +107,7 @@ def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Out
     environments = markers.Environments()
     synced: list[changes.Synced] = []
     for past in histories.values():
-        found = changes.find(past, environments)
+        found = changes.find(past, branch, environments)
         synced.append(changes.sync(past, branch, found))
         outcome.counts.update(synced[-1].counts)
         if branch == project.branch:

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from dashboard import alerts, dispatch, repositories, runs
 from dashboard.models import Change, Commit, Confirmation, Project, Regression, Run, Series
-from dashboard.regressions import bisection, confirmations, proofs, settling
+from dashboard.regressions import bisection, confirmations, promise, proofs, settling
 from dashboard.regressions.ranges import Range
 from dashboard.regressions.relevance import is_exact_counter
 from dashboard.repositories import RepositoryError
@@ -46,6 +46,8 @@ def prove(regression_id: int) -> None:
         if done.update(applied_at=timezone.now()):
             settling.settle_all(project, [regression])
             regression = loaded(regression_id)
+            if regression.state == State.REFUTED and regression.deliveries.exists():
+                promise.refuted(project)
         advance(project, regression)
 
 
@@ -85,7 +87,6 @@ def advance(project: Project, regression: Regression) -> None:
         return
     if regression.state == State.SUSPECTED:
         request(regression, Purpose.CONFIRM, regression.last_good, regression.first_bad)
-        alerts.announce(regression)
     elif regression.state == State.REFUTED and (wide := widened(regression)):
         request(regression, Purpose.CONFIRM, *wide)
     elif regression.state == State.CONFIRMED and narrow(project, regression):
@@ -107,6 +108,7 @@ def request(regression: Regression, purpose: str, good: Commit, bad: Commit) -> 
         pool=series.pool,
         before=regression.before,
         after=regression.after,
+        error=promise.error(regression.project),
     )
     dispatch.ring(series.pool.name)
 

@@ -31,13 +31,24 @@ class Command(SiteCommand):
         parser.add_argument(
             "--manifest", type=Path, metavar="FILE", help="keep this manifest instead of the commits' own"
         )
+        parser.add_argument(
+            "--false-alerts",
+            type=float,
+            metavar="N",
+            help="how many alerts per 100 commits may be false (default: 1); it changes that of a project "
+            "that exists",
+        )
 
     def perform(self, **options: Any) -> None:
         with Bar() as bar:
             bar.show(0, f"Fetching {options['repository']}")
             try:
                 project = add_project(
-                    options["slug"], options["repository"], options["branch"], options["manifest"]
+                    options["slug"],
+                    options["repository"],
+                    options["branch"],
+                    options["manifest"],
+                    options["false_alerts"],
                 )
             except ProjectError as error:
                 raise CommandError(str(error)) from error

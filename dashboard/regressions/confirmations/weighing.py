@@ -73,7 +73,7 @@ def weigh(row: Confirmation) -> Weighed:
     scale = Scale.of(row, calm)
     floor = EFFECT_FLOORS[cast(Kind, row.series.metric.kind)].long
     noise = NOISE if scale.logarithmic else NOISE * abs(row.before)
-    weight = pairs.weigh([scale.share(pair) for pair in calm], noise / abs(scale.step))
+    weight = pairs.weigh([scale.share(pair) for pair in calm], noise / abs(scale.step), row.error)
     ends = sorted(end for end in (scale.ratio(weight.low), scale.ratio(weight.high)) if end is not None)
     low, high = ends if len(ends) == 2 else (None, None)
     verdict = _verdict(row, weight, math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0)

@@ -83,3 +83,16 @@ def test_a_branch_can_not_be_an_option(repository: Repository) -> None:
     with pytest.raises(ProjectError):
         add_project("mine", str(repository.folder), "-d")
     assert not Project.objects.exists()
+
+
+def test_the_promise_can_be_given_and_changed(repository: Repository, db: None) -> None:
+    for promised in ("0.5", "2"):
+        call_command(
+            "add_project", "snakes", "--repository", str(repository.folder), "--false-alerts", promised
+        )
+        assert Project.objects.get().false_alerts_per_100_commits == float(promised)
+
+
+def test_a_promise_of_nothing_is_refused(repository: Repository, db: None) -> None:
+    with pytest.raises(CommandError, match="false_alerts_per_100_commits"):
+        call_command("add_project", "snakes", "--repository", str(repository.folder), "--false-alerts", "0")

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from dashboard.detection import pairs
+from dashboard.models import Case, Channel, Confirmation, Delivery, Project, Regression, Run
+from dashboard.regressions import judge_run, promise
+from tests.dashboard import factories
+from tests.dashboard.regressions.test_settling import regression
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.case(project)
+
+
+def confirmations(made: Regression, errors: list[float], state: str = "done") -> None:
+    for error in errors:
+        Confirmation.objects.create(
+            regression=made,
+            purpose="confirm",
+            good=made.last_good,
+            bad=made.first_bad,
+            series=made.series,
+            pool=made.series.pool,
+            before=1,
+            after=2,
+            state=state,
+            error=error,
+        )
+
+
+def test_a_confirmation_risks_one_in_a_hundred_where_that_is_promised(
+    project: Project, of: Case
+) -> None:
+    for commit in factories.commits(project, 10):
+        factories.run(commit, of)
+    assert promise.error(project) == pairs.ERROR
+
+
+def test_many_confirmations_share_what_the_commits_have_earned(project: Project) -> None:
+    made = regression(factories.commits(project, 12), 5, "step_time", 5)
+    Run.objects.update(state="done")  # One measured commit has earned a hundredth.
+    risked = []
+    for _ in range(8):
+        risked.append(promise.error(project))
+        confirmations(made, risked[-1:])
+    assert risked == sorted(risked, reverse=True)
+    assert 0.009 < sum(risked) < 0.01
+    Confirmation.objects.update(state="cancelled")
+    assert promise.error(project) == pytest.approx(0.005)
+
+
+def measure(project: Project, of: Case, values: list[float]) -> None:
+    for commit, value in zip(factories.commits(project, len(values)), values, strict=True):
+        judge_run(factories.measured(commit, of, {"step_time": value}).pk)
+
+
+def test_a_clear_suspicion_is_told_to_those_who_ask(project: Project, of: Case) -> None:
+    for name, asks in (("eager", True), ("calm", False)):
+        Channel.objects.create(project=project, kind="email", address=f"{name}@example.org", suspicions=asks)
+    measure(project, of, factories.steps((24, 0.010), (4, 0.015)))
+    assert Delivery.objects.get().channel.address == "eager@example.org"
+
+
+def test_a_promise_that_allows_nothing_tells_nothing(project: Project, of: Case) -> None:
+    Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
+    project.false_alerts_per_100_commits = 0.01
+    project.risk = {"earned": 0.0, "trust": 1e-6}
+    project.save()
+    measure(project, of, factories.steps((24, 0.010), (4, 0.0115)))
+    assert Regression.objects.exists()
+    assert not Delivery.objects.exists()
+
+
+def test_what_was_refuted_lowers_the_trust_in_suspicions(project: Project) -> None:
+    promise.refuted(project)
+    project.refresh_from_db()
+    assert project.risk["trust"] < 1
