@@ -1,12 +1,10 @@
-"""The limits that runs crossed: what stands crossed now, and where a crossing began."""
+"""The limits that runs crossed: what stands crossed now, and how each run stood."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from django.db.models import Exists, OuterRef, QuerySet
 
-from dashboard.models import Limit, Regression, Run, Series, SeriesLatest
+from dashboard.models import Limit, Regression, Series, SeriesLatest
 from dashboard.querysets.regressions import OPEN
 
 
@@ -45,37 +43,3 @@ def in_range(series: Series, least: int, most: int) -> list[Limit]:
         series=series, position__range=(least, most), run__commit__branch=branch
     ).order_by("position", "run_id")
     return list(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """A limit that a run crossed, and the run before it, which kept to it; None where it had no limit."""
-
-    limit: Limit
-    kept: Limit | None
-
-
-def begun_by(run: Run) -> list[Crossing]:
-    """The limits that `run` crosses and the run before it on its branch didn't: what is told once.
-
-    Tainted runs neither cross nor keep.
-    """
-    crossed = Limit.objects.filter(run=run, crossed=True, tainted=False).select_related(
-        "series__metric", "series__case", "series__pool"
-    )
-    found = []
-    for limit in crossed.order_by("series_id"):
-        earlier = (
-            Limit.objects.filter(
-                series=limit.series_id,
-                position__lt=limit.position,
-                run__commit__branch=run.commit.branch,
-                tainted=False,
-            )
-            .select_related("run__commit")
-            .order_by("-position", "-run_id")
-            .first()
-        )
-        if earlier is None or not earlier.crossed:
-            found.append(Crossing(limit, earlier))
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -76,6 +76,11 @@ def lasted(start: datetime | None, end: datetime | None) -> str:
 @register.filter
 def get(found: Mapping[Any, Any], key: object) -> Any:
     return found.get(key)
+
+
+@register.filter
+def at(found: Sequence[Any], place: int) -> Any:
+    return found[place]
 
 
 @register.simple_tag

@@ -52,23 +52,6 @@ def test_a_limit_that_the_manifest_drops_is_forgotten(measure: Measure) -> None:
     assert limits.standing().count() == 0
 
 
-def test_a_crossing_begins_once(measure: Measure) -> None:
-    kept = measure(3, limits=[bound(False)])
-    tainted = measure(4, limits=[bound(True)], warnings=[THROTTLED])
-    crossing = measure(5, limits=[bound(True)])
-    still = measure(6, limits=[bound(True)])
-    assert [limits.begun_by(run) for run in (kept, tainted, still)] == [[], [], []]
-    (begun,) = limits.begun_by(crossing)
-    assert begun.limit.run == crossing
-    assert begun.kept is not None
-    assert begun.kept.run == kept
-
-
-def test_one_that_was_always_crossed_begins_with_the_first_run(measure: Measure) -> None:
-    (begun,) = limits.begun_by(measure(3, limits=[bound(True)]))
-    assert begun.kept is None
-
-
 def test_two_limits_on_one_metric_are_refused(assignment: Assignment) -> None:
     with pytest.raises(BadDocument, match=r"limits\[1\]: throughput of phase None stands twice"):
         ingest.store(assignment, data(limits=[bound(True), bound(False)]))
