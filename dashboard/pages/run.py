@@ -50,8 +50,8 @@ def _measured(request: HttpRequest, found: Run, document: parts.Json) -> dict[st
         **run_profile.profile_parts(document),
         **_frames(request, document),
         **parts.environment_parts(document),
+        **parts.protocol_parts(document),
         "warnings": [row for row in document.get("warnings") or [] if row["code"] != SAID_BY_LIMITS],
-        "protocol": document.get("protocol") or {},
         "harness": document.get("harness") or {},
     }
 

@@ -109,6 +109,29 @@ def environment_parts(document: Json) -> Json:
     }
 
 
+# Of the protocol: what is set for the measured process, and how the numbers are taken.
+PROTOCOL = {
+    "warmup_steps": "Warm-up steps",
+    "counting_steps": "Counting steps",
+    "countings": "Countings",
+    "seed": "Seed",
+    "threads": "Threads",
+    "gc": "Garbage collection",
+    "affinity": "Processors it may use",
+}
+
+
+def protocol_parts(document: Json) -> Json:
+    """(name, value) pairs of what the protocol set, and the variables that the manifest sets."""
+    found = document.get("protocol") or {}
+    said = {**found, "affinity": ", ".join(str(one) for one in found.get("affinity") or []) or None}
+    return {
+        "protocol": found,
+        "settings": [(label, said[name]) for name, label in PROTOCOL.items() if said.get(name) is not None],
+        "set_variables": sorted((found.get("variables") or {}).items()),
+    }
+
+
 def _is_plain(name: str, value: object) -> bool:
     return name != "memory_bytes" and value is not None and not isinstance(value, dict | list)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
 from dashboard.models import Commit, Regression, Run, RunLog, Trigger
 from tests.pages import builders
-from tests.pages.documents import document_of
+from tests.pages.documents import complete, document_of
 
 pytestmark = pytest.mark.django_db
 
@@ -20,6 +22,7 @@ PAGES = (
     "/projects/snake/triggers/",
     "/series/{series}/",
     "/runs/{run}/",
+    "/runs/{run}/frames/",
     "/runs/{failed}/",
     "/runs/{active}/status/",
     "/regressions/",
@@ -41,6 +44,8 @@ def poisoned() -> dict[str, int]:
     body["environment"]["packages"] = body["environment"]["variables"] = {BAD: BAD}
     body["warnings"] = [{"code": "x", "message": BAD, "advice": BAD, "taints": False}]
     body["metrics"][-1]["phase"] = BAD
+    body |= additions()
+    body["profile"]["stacks"] = [{"stack": [BAD], "phase": BAD, "calls": 1.0, "self": 1e-3}]
     runs = [builders.measured(commit, case, 0.001, body=body) for commit in line]
     series = builders.headline(case)
     suspect = {**builders.SUSPECT, "function": BAD, "file": BAD, "phase": BAD}
@@ -57,6 +62,18 @@ def poisoned() -> dict[str, int]:
         "series": series.pk, "run": runs[2].pk, "failed": failed.pk, "active": active.pk,
         "regression": regression.pk,
     }  # fmt: skip
+
+
+def additions() -> dict[str, Any]:
+    """What a document may hold beside the rest, with as much text of ours as fits."""
+    found = complete()
+    for row in found["scaling"]["points"]:
+        row["phases"] = {BAD: row["seconds"]}
+    found["scaling"] |= {"parameter": BAD, "params": {BAD: BAD}}
+    found["scaling"]["exponents"][1]["phase"] = found["limits"][0]["phase"] = BAD
+    found["processes"][0]["name"] = found["job"]["unit"] = BAD
+    found["protocol"]["variables"] = {BAD: BAD}
+    return {name: found[name] for name in ("scaling", "limits", "processes", "job", "protocol")}
 
 
 def test_no_text_becomes_a_tag(signed_in: Client) -> None:

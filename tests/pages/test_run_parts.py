@@ -157,3 +157,11 @@ def test_an_older_document_lacks_the_additions(client: Client, missing: str) -> 
     del body[missing]
     found = builders.project()
     page(client, builders.measured(builders.commits(found, 1)[0], builders.case(found), 0.001, body=body))
+
+
+def test_what_the_protocol_set_is_shown(client: Client) -> None:
+    protocol = {**complete()["protocol"], "gc": "frozen", "affinity": [0, 1], "variables": {"MODE": "fast"}}
+    shown = page(client, measured(protocol=protocol))
+    assert "<dt>Garbage collection</dt><dd>frozen</dd>" in shown
+    assert "<dt>Processors it may use</dt><dd>0, 1</dd>" in shown
+    assert "<code>MODE</code></dt><dd><code>fast</code>" in shown
