@@ -69,7 +69,7 @@ move:
   CMP #241
   BCS leave_east
   LDA newy
-  CMP #56
+  CMP #58
   BCC leave_north
   CMP #225
   BCS leave_south
@@ -133,7 +133,8 @@ leave_cave:
   STA py
   JMP enter
 
-; The tile below corner X of whoever is at newx, newy; keeps X.
+; The tile below corner X of whoever is at newx, newy; keeps X. The corners lie close to the middle, so that nobody
+; gets stuck between two rocks.
 tile_at:
   LDA newy
   CLC

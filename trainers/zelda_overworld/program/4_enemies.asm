@@ -223,8 +223,8 @@ step_x:   .byte 0, 0, 255, 1
 step_y:   .byte 255, 1, 0, 0
 reach_x:  .byte 0, 0, 244, 12
 reach_y:  .byte 244, 12, 0, 0
-corner_x: .byte 3, 12, 3, 12, 8
-corner_y: .byte 8, 8, 15, 15, 8
+corner_x: .byte 6, 9, 6, 9, 8
+corner_y: .byte 6, 6, 9, 9, 8
 places_x: .byte 32, 200, 112, 112, 88, 168, 112, 128
 places_y: .byte 144, 144, 96, 200, 144, 144, 128, 176
 
