@@ -55,6 +55,7 @@ class Tree:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._labels: dict[int, str] = {pid: MAIN}
+        self._copies: set[int] = set()
         self._before: dict[tuple[int, float], Usage] = {}
         self._readings = 0
 
@@ -82,13 +83,19 @@ class Tree:
         return set(self._labels)
 
     def _walk(self) -> None:
-        main = usage.command(self.pid)
+        # What was forked a moment ago has its parent's command and memory, until it runs its own: it is
+        # left out until it is seen to stay a copy.
+        main, copies = usage.command(self.pid), set[int]()
         self._labels = {self.pid: MAIN}
         for pid in near_descendants(self.pid):
             words = usage.command(pid)
-            if words:
-                # What was forked and runs nothing else has its parent's command.
-                self._labels[pid] = FORKED if words == main else usage.label(words)
+            if words and words != main:
+                self._labels[pid] = usage.label(words)
+            elif words and pid in self._copies:
+                self._labels[pid] = FORKED
+            elif words:
+                copies.add(pid)
+        self._copies = copies | {pid for pid, name in self._labels.items() if name == FORKED}
 
     def _sum(self, found: Mapping[int, Usage]) -> Reading:
         reading = Reading()
