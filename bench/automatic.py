@@ -26,7 +26,7 @@ from paceline.watching.process import Measured
 from paceline.watching.sampler import Sampler
 from paceline.watching.tree import Tree
 
-from .lines import Line, show
+from .lines import Line, below, show
 
 SCRIPT = Path(__file__).resolve().parent / "two_milliseconds.py"
 STEP_SECONDS = 0.002
@@ -152,5 +152,11 @@ def _lines(bare: float, ratios: list[float]) -> list[Line]:
     target = f"under {PERCENT:g} % of steps of 2 ms"
     return [
         Line("a bare step", f"{bare:.3f} ms", f"{len(ratios)} pairs of {BLOCK} steps"),
-        Line("added by measuring", f"{more:+.2f} %", f"{low:+.2f} .. {high:+.2f}", target, more < PERCENT),
+        Line(
+            "added by measuring",
+            f"{more:+.2f} %",
+            f"{low:+.2f} .. {high:+.2f}",
+            target,
+            below(low, high, PERCENT),
+        ),
     ]

@@ -10,7 +10,7 @@ from paceline.units import columns
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a table. `reached` is None where no target was set."""
+    """One row of a table. `reached` is None where no target was set, or where the interval decides nothing."""
 
     what: str
     figure: str
@@ -21,7 +21,15 @@ class Line:
     @property
     def verdict(self) -> str:
         """The target and whether it was reached."""
-        return "" if self.reached is None else f"{'reached' if self.reached else 'MISSED'}: {self.target}"
+        if not self.target:
+            return ""
+        words = {True: "reached", False: "MISSED", None: "undecided"}
+        return f"{words[self.reached]}: {self.target}"
+
+
+def below(low: float, high: float, most: float) -> bool | None:
+    """Whether a figure is below its target: only an interval on one side of it tells."""
+    return None if low < most <= high else high < most
 
 
 def show(title: str, heads: Sequence[str], lines: Sequence[Line]) -> str:

@@ -28,7 +28,7 @@ import torch
 from paceline.measured.timing import Timing
 from paceline.statistics import median, median_interval
 
-from .lines import Line, show
+from .lines import Line, below, show
 
 FOLDER = Path(__file__).resolve().parent.parent / "trainers" / "snake_dqn"
 BLOCK_SECONDS = 0.1
@@ -180,6 +180,12 @@ def _lines(blocks: dict[bool, list[float]], steps: int) -> list[Line]:
     target = f"under {PERCENT:g} % or {MICROSECONDS:g} us a step, whichever is more"
     return [
         Line("a bare step", f"{bare:.1f} us", f"{len(added)} pairs of {steps} steps"),
-        Line("added by measuring", f"{more:+.2f} us", f"{low:+.2f} .. {high:+.2f}", target, more < allowed),
+        Line(
+            "added by measuring",
+            f"{more:+.2f} us",
+            f"{low:+.2f} .. {high:+.2f}",
+            target,
+            below(low, high, allowed),
+        ),
         Line("", f"{100 * more / bare:+.2f} %", f"{100 * low / bare:+.2f} .. {100 * high / bare:+.2f}"),
     ]
