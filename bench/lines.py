@@ -10,7 +10,7 @@ from paceline.units import columns
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a table. `reached` is None where no target was set, or where the interval decides nothing."""
+    """One row of a table. `reached` is None where there is no target, or the interval decides nothing."""
 
     what: str
     figure: str
