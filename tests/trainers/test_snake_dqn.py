@@ -8,6 +8,7 @@ import tomllib
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -27,7 +28,7 @@ def trained(train: ModuleType, *arguments: str) -> Any:
     ("arguments", "sentence"),
     [
         (["--bach-size", "3"], "there is no argument --bach-size, did you mean --batch-size?"),
-        (["--variant", "fast"], "--variant is 'fast', must be one of baseline, optimized"),
+        (["--variant", "fast"], "--variant is 'fast', must be one of baseline, optimized, beyond"),
         (["--batch-size", "0"], "--batch-size is 0, must be at least 1"),
         (["--batch-size", "many"], "argument --batch-size: invalid int value: 'many'"),
         (["--batch-size", "64", "--capacity", "32"], "--batch-size is 64, more than the --capacity of 32"),
@@ -35,6 +36,14 @@ def trained(train: ModuleType, *arguments: str) -> Any:
         (["--discount", "2"], "--discount is 2.0, must be from 0 to 1"),
         (["--device", "gpu"], "--device is 'gpu', must be cpu, cuda or auto"),
         (["--seed", "-1"], "--seed is -1, must be from 0 to 4294967295"),
+        (
+            ["--written-backward", "--device", "cpu"],
+            "--written-backward needs --ring, whose batches are arrays",
+        ),
+        (
+            ["--variant", "baseline", "--numpy-acting"],
+            "--numpy-acting needs --memory, which keeps views as arrays",
+        ),
     ],
 )
 def test_a_wrong_argument_gets_one_sentence(
@@ -78,11 +87,63 @@ def test_the_same_seed_learns_the_same_parameters(train: ModuleType) -> None:
     assert first == second != other
 
 
+def test_beyond_repeats_too(train: ModuleType) -> None:
+    first, second, other = (trained(train, "--variant", "beyond", "--seed", seed) for seed in "112")
+    assert first.fingerprint() == second.fingerprint() != other.fingerprint()
+
+
 @pytest.mark.filterwarnings("ignore:Creating a tensor from a list")
 @pytest.mark.parametrize("toggle", ["--tensors", "--memory", "--inference"])
 def test_a_toggle_of_speed_alone_changes_no_bit(train: ModuleType, toggle: str) -> None:
     baseline = trained(train, "--variant", "baseline").fingerprint()
     assert trained(train, "--variant", "baseline", toggle).fingerprint() == baseline
+
+
+@pytest.mark.parametrize("arguments", ["--variant optimized", "--variant optimized --capacity 70"])
+def test_a_ring_holds_what_a_deque_holds(train: ModuleType, arguments: str) -> None:
+    plain = trained(train, *arguments.split()).fingerprint()
+    assert trained(train, *arguments.split(), "--ring").fingerprint() == plain
+
+
+def test_the_written_out_network_takes_the_step_that_torch_takes(train: ModuleType) -> None:
+    chance, beyond = (
+        np.random.default_rng(1),
+        ["--variant", "beyond", "--device", "cpu", "--batch-size", "16"],
+    )
+    view = chance.random(400, dtype=np.float32)
+    batch = (
+        chance.random((16, 400), dtype=np.float32),
+        chance.integers(3, size=16),
+        chance.random(16, dtype=np.float32),
+        chance.random((16, 400), dtype=np.float32),
+        (chance.random(16) < 0.3).astype(np.float32),
+    )
+    agents = []
+    for toggles in (
+        [],
+        ["--no-written-backward"],
+        ["--no-written-backward", "--no-numpy-acting", "--no-fused"],
+    ):
+        torch.manual_seed(1)
+        agents.append(train.Agent(train.parse([*beyond, *toggles]), CPU))
+        for _ in range(5):
+            agents[-1].learn(agents[-1].batch(batch))
+    first, *others = agents
+    for other in others:
+        for one, same in zip(first.network.parameters(), other.network.parameters(), strict=True):
+            assert torch.allclose(one, same, atol=1e-5)
+        assert other.act(view) == first.act(view)
+
+
+def test_numpy_stays_on_the_cpu(
+    train: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    args = train.parse(["--variant", "beyond"])
+    assert (args.ring, args.fused, args.written_backward, args.numpy_acting) == (True, True, False, False)
+    with pytest.raises(SystemExit):
+        train.parse(["--variant", "beyond", "--numpy-acting"])
+    assert "--numpy-acting works on the CPU only" in capsys.readouterr().err
 
 
 def test_without_a_learning_rate_nothing_is_learned(train: ModuleType) -> None:
@@ -129,4 +190,4 @@ def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
         spec for spec in dataclasses.fields(train.Args) if spec.metadata["help"].startswith("toggle: ")
     ]
     missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
-    assert (len(toggles), missing) == (10, [])
+    assert (len(toggles), missing) == (15, [])

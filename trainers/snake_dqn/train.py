@@ -1,20 +1,26 @@
-"""A DQN learns Snake. Read this file from top to bottom; the game itself is in environment.py.
+"""A DQN learns Snake. Read this file from top to bottom. The game itself is in environment.py, the replay
+memory in memory.py, and the arithmetic without torch in written_out.py.
 
-There are two variants. `baseline` builds every batch from nested lists and trains at every step; `optimized`
-is what the engineers of such a loop made of it. Each of their optimizations is one argument, so that any of
-them can be switched alone: `python train.py --variant optimized --no-tensors`.
+There are three variants. `baseline` builds every batch from nested lists and trains at every step;
+`optimized` is what the engineers of such a loop made of it; `beyond` is what can be done on top. Each
+optimization is one argument, so that any of them can be switched alone:
+`python train.py --variant optimized --no-tensors`.
 """
 
 from __future__ import annotations
+
+import os
+
+# numpy's library reads this once, when it is loaded: with a thread for each core it spins, and a busy machine
+# takes forty times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import difflib
 import hashlib
 import math
-import os
 import random
 import sys
-from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
@@ -24,10 +30,9 @@ import numpy as np
 import paceline
 import torch
 from environment import ACTIONS, VIEW, Snake, View
+from memory import Drawing, Ring, Rows, Transition
 from torch import nn
-
-Transition = tuple[Any, int, float, Any, bool]
-"""View, action, reward, next view, whether the episode ended. Views are arrays, or lists without `memory`."""
+from written_out import WrittenOut
 
 
 def option(default: Any, text: str, least: float = 0, most: float = math.inf) -> Any:
@@ -39,7 +44,7 @@ def option(default: Any, text: str, least: float = 0, most: float = math.inf) ->
 class Args:
     """The arguments. None means: what the variant says."""
 
-    variant: str = option("optimized", "baseline or optimized: the defaults of all the toggles below")
+    variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
     seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
     total_steps: int = option(12_000, "decisions of the snake, in training", least=1)
 
@@ -53,6 +58,14 @@ class Args:
     cudnn_benchmark: bool | None = option(None, "toggle: let cuDNN try its algorithms out")
     tf32: bool | None = option(None, "toggle: matrix products in TF32, on Ampere and later")
     compile: bool = option(False, "toggle: torch.compile the network; refused where that can't work")
+
+    ring: bool = option(None, "toggle: transitions kept in arrays, not one by one in a deque")
+    numpy_draw: bool = option(None, "toggle: samples drawn by numpy, which may draw one twice")
+    fused: bool = option(None, "toggle: Adam in one fused operation")
+    written_backward: bool = option(
+        None, "toggle: forward and backward written out in numpy; on the CPU only"
+    )
+    numpy_acting: bool = option(None, "toggle: act without torch; on the CPU only")
 
     hidden: int = option(128, "units in each of the two hidden layers", least=1)
     learning_rate: float = option(3e-4, "learning rate of Adam", most=1)
@@ -85,6 +98,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "tf32": True,
     },
 }
+BEYOND = ("ring", "numpy_draw", "fused", "written_backward", "numpy_acting")
+"""What neither the loop nor its engineers' report has: off, save in the variant beyond."""
+
+VARIANTS["beyond"] = VARIANTS["optimized"] | dict.fromkeys(BEYOND, True)
+ON_CPU_ALONE = ("written_backward", "numpy_acting")
 
 
 def refuse(sentence: str) -> NoReturn:
@@ -125,8 +143,9 @@ def complete(args: Args) -> Args:
         refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
     if args.seed is None:
         args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
-    chosen = {name: value for name, value in VARIANTS[args.variant].items() if getattr(args, name) is None}
-    args = replace(args, **chosen)
+    defaults = dict.fromkeys(BEYOND, False) | VARIANTS[args.variant]
+    said = {name for name in defaults if getattr(args, name) is not None}
+    args = replace(args, **{name: value for name, value in defaults.items() if name not in said})
     for spec in fields(Args):
         value, least, most = getattr(args, spec.name), spec.metadata["least"], spec.metadata["most"]
         if isinstance(value, int | float) and not least <= value <= most:
@@ -138,7 +157,21 @@ def complete(args: Args) -> Args:
         refuse(f"--device is {args.device!r}, must be cpu, cuda or auto")
     if args.device == "cuda" and not torch.cuda.is_available():
         refuse("--device is cuda, but torch finds no CUDA device here")
-    return args
+    return settle(args, said)
+
+
+def settle(args: Args, said: set[str]) -> Args:
+    """Keep numpy to the CPU: refuse it where it was asked for with CUDA, else do without it there."""
+    if args.device == "cpu" or not torch.cuda.is_available():
+        if args.written_backward and not args.ring:
+            refuse("--written-backward needs --ring, whose batches are arrays")
+        if args.numpy_acting and not args.memory:
+            refuse("--numpy-acting needs --memory, which keeps views as arrays")
+        return args
+    for name in ON_CPU_ALONE:
+        if getattr(args, name) and name in said:
+            refuse(f"--{name.replace('_', '-')} works on the CPU only, give --device cpu too")
+    return replace(args, **dict.fromkeys(ON_CPU_ALONE, False))
 
 
 def prepare(args: Args) -> torch.device:
@@ -168,7 +201,12 @@ class Agent:
             nn.ReLU(inplace=bool(args.memory)),
             nn.Linear(args.hidden, ACTIONS),
         ).to(device)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=args.learning_rate)
+        by_hand = args.written_backward or args.numpy_acting
+        self.written_out = WrittenOut(self.network, args.discount) if by_hand else None
+        parameters = self.network.parameters()
+        if args.written_backward:
+            parameters = [self.written_out.own(self.network)]
+        self.optimizer = torch.optim.Adam(parameters, lr=args.learning_rate, fused=args.fused or None)
         self.values = self.compiled() if args.compile else self.network
 
     def compiled(self) -> Any:
@@ -186,6 +224,8 @@ class Agent:
 
     def act(self, view: Any) -> int:
         """Return the action of the highest value."""
+        if self.args.numpy_acting:
+            return self.written_out.best(view)
         with self.ungraded():
             values = self.values(self.tensor([view]))
             return int(values.argmax())
@@ -196,8 +236,12 @@ class Agent:
             return torch.FloatTensor(views).to(self.device)
         return torch.from_numpy(np.array(views, dtype=np.float32)).to(self.device)
 
-    def batch(self, transitions: Sequence[Transition]) -> tuple[torch.Tensor, ...]:
-        """Transitions as tensors: views, actions, rewards, next views, ended."""
+    def batch(self, transitions: Sequence[Transition] | tuple[Any, ...]) -> tuple[Any, ...]:
+        """Transitions as tensors: views, actions, rewards, next views, ended; as arrays for numpy."""
+        if self.args.written_backward:
+            return transitions
+        if self.args.ring:
+            return tuple(torch.from_numpy(array).to(self.device) for array in transitions)
         views, actions, rewards, next_views, ended = zip(*transitions, strict=True)
         return (
             self.tensor(views),
@@ -217,13 +261,25 @@ class Agent:
         values = self.values(views).gather(1, actions.unsqueeze(1)).squeeze(1)
         return nn.functional.mse_loss(values, targets)
 
-    def learn(self, batch: tuple[torch.Tensor, ...]) -> None:
+    def learn(self, batch: tuple[Any, ...]) -> None:
         """One step of the optimizer."""
+        if self.args.written_backward:
+            self.learn_by_hand(batch)
+            return
         with paceline.phase("forward"):
             loss = self.loss(batch)
         with paceline.phase("backward"):
             self.optimizer.zero_grad(set_to_none=bool(self.args.memory))
             loss.backward()
+        with paceline.phase("optimizer"):
+            self.optimizer.step()
+
+    def learn_by_hand(self, batch: tuple[Any, ...]) -> None:
+        """The same step, with torch left to the optimizer."""
+        with paceline.phase("forward"):
+            activations, errors = self.written_out.forward(batch)
+        with paceline.phase("backward"):
+            self.written_out.backward(activations, batch[1], errors)
         with paceline.phase("optimizer"):
             self.optimizer.step()
 
@@ -245,7 +301,8 @@ def train(args: Args, device: torch.device) -> Agent:
     chance = random.Random(args.seed)
     game = Snake(args.seed)
     agent = Agent(args, device)
-    memory: deque[Transition] = deque(maxlen=args.capacity)
+    memory = Ring(args.capacity, VIEW * VIEW) if args.ring else Rows(maxlen=args.capacity)
+    drawing = Drawing(chance, args.numpy_draw)
     view = kept(game.reset(), args)
     for step in paceline.steps(range(args.total_steps)):
         with paceline.phase("act"):
@@ -256,12 +313,14 @@ def train(args: Args, device: torch.device) -> Agent:
             next_view, reward, ended = game.step(action)
             following = kept(next_view, args)
         with paceline.phase("push"):
-            memory.append((view, action, reward, following, ended))
+            memory.push(view, action, reward, following, ended)
         view = kept(game.reset(), args) if ended else following
+        if ended:
+            paceline.count("episodes")
         if len(memory) >= args.batch_size and step % args.train_every == 0:
             with paceline.phase("sample"):
                 with paceline.phase("draw"):
-                    transitions = chance.sample(memory, args.batch_size)
+                    transitions = memory.at(drawing.positions(len(memory), args.batch_size))
                 with paceline.phase("tensors"):
                     batch = agent.batch(transitions)
             with paceline.phase("update"):

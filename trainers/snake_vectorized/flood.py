@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
 import numpy as np
 from environment import SIDE, WIDTH, Booleans, Floats, Integers, Snakes
@@ -93,25 +92,28 @@ class MaskFill:
     def spaces(self, games: Snakes) -> Floats:
         """Return the share of the board that can be reached after each action, count x 3."""
         self.fills = self.cells = 0
-        free = _free_rows(games.blocked())
-        starts = [_start_rows(cells) & free for cells in games.ahead().T]
-        filled = [self._region(free, start) for start in starts[:1]]
-        for start in starts[1:]:
-            filled.append(self._region(free, start, filled))
-        reached = [np.bitwise_count(masks).sum(axis=0, dtype=np.float32) for masks in filled]
-        return np.stack(reached, axis=1) / AREA
+        free, ahead = _free_rows(games.blocked()), games.ahead()
+        straight = self._fill(free, _start_rows(ahead[:, 0]))
+        turns = _start_rows(ahead[:, 1:].ravel())
+        # Most often a turn leads into the region that lies straight on; only the others are filled anew.
+        around, known = np.repeat(free, 2, axis=1), np.repeat(straight, 2, axis=1)
+        filled = np.where((turns & known).any(axis=0), known, 0)
+        fresh = np.flatnonzero((turns & around & ~known).any(axis=0))
+        filled[:, fresh] = self._fill(around[:, fresh], turns[:, fresh])
+        reached = np.stack([_cells(straight), *_cells(filled).reshape(-1, 2).T], axis=1)
+        return reached / AREA
 
-    def _region(self, free: Masks, start: Masks, known: Sequence[Masks] = ()) -> Masks:
-        """Return the masks that `start` grows to; where a known region holds it already, that one."""
-        filled = start.copy()
-        for region in known:
-            filled |= np.where((start & region).any(axis=0), region, 0)
-        fresh = np.flatnonzero((filled == start).all(axis=0) & start.any(axis=0))
-        grown = _grown(start[:, fresh], free[:, fresh])
-        filled[:, fresh] = grown
-        self.fills += len(fresh)
-        self.cells += int(np.bitwise_count(grown).sum())
+    def _fill(self, free: Masks, starts: Masks) -> Masks:
+        """Return the masks that the starts grow to."""
+        filled = _grown(starts & free, free)
+        self.fills += filled.shape[1]
+        self.cells += int(_cells(filled).sum())
         return filled
+
+
+def _cells(masks: Masks) -> Floats:
+    """Return the number of cells in each game's masks."""
+    return np.bitwise_count(masks).sum(axis=0, dtype=np.float32)
 
 
 def _free_rows(blocked: Booleans) -> Masks:
@@ -129,26 +131,33 @@ def _start_rows(cells: Integers) -> Masks:
     return masks
 
 
-def _grown(filled: Masks, room: Masks) -> Masks:
-    """Grow within `room` until nothing changes."""
-    growing = np.arange(filled.shape[1])
-    now, within = filled.copy(), room
+def _grown(filled: Masks, free: Masks) -> Masks:
+    """Grow within the free cells until nothing changes, in place."""
+    growing, now, room = np.arange(filled.shape[1]), filled, free
     while len(growing):
         before = now.copy()
-        for _ in range(ROUNDS):
-            _grow(now, within)
-        filled[:, growing] = now
-        open_ones = np.flatnonzero((now != before).any(axis=0))
-        growing, now, within = growing[open_ones], now[:, open_ones], within[:, open_ones]
+        _grow(now, room)
+        if now is not filled:
+            filled[:, growing] = now
+        changed = np.flatnonzero((now != before).any(axis=0))
+        growing, now, room = growing[changed], now[:, changed], room[:, changed]
     return filled
 
 
 def _grow(filled: Masks, room: Masks) -> None:
-    """Grow by one cell along the rows and then along the columns, in place."""
-    filled |= (filled << 1) | (filled >> 1)
-    filled &= room
-    filled[1:] |= filled[:-1] & room[1:]
-    filled[:-1] |= filled[1:] & room[:-1]
+    """Grow some rounds in place: each by one cell along the rows, and then along the columns."""
+    sides, others, work = np.empty_like(filled), np.empty_like(filled), np.empty_like(filled[1:])
+    upper, lower, upper_room, lower_room = filled[:-1], filled[1:], room[:-1], room[1:]
+    for _ in range(ROUNDS):
+        np.left_shift(filled, 1, out=sides)
+        np.right_shift(filled, 1, out=others)
+        np.bitwise_or(sides, others, out=sides)
+        np.bitwise_and(sides, room, out=sides)
+        np.bitwise_or(filled, sides, out=filled)
+        np.bitwise_and(upper, lower_room, out=work)
+        np.bitwise_or(lower, work, out=lower)
+        np.bitwise_and(lower, upper_room, out=work)
+        np.bitwise_or(upper, work, out=upper)
 
 
 FILLS = {"search": Search, "cached": CachedSearch, "masks": MaskFill}

@@ -142,8 +142,8 @@ class Ring:
         at = np.asarray(self._drawing.positions(self._entries, size))
         if self._entries == self._capacity:
             at = (at + self._next) % self._capacity
-        views, actions, rewards, following, ended = self._arrays
-        return views[at], actions[at], rewards[at], following[at], ended[at]
+        views, actions, rewards, following, ended = (array.take(at, axis=0) for array in self._arrays)
+        return views, actions, rewards, following, ended
 
     def _advance(self, size: int) -> None:
         self._next = (self._next + size) % self._capacity
