@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import zlib
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -24,12 +26,15 @@ GROWTH = 1 / 16
 Near = tuple[int, int, int]
 
 
-def learnt_from(n: int) -> int:
-    """How many of a series' first n points its noise is learnt from."""
-    at = n if n < SETTLED else SETTLED
-    while (following := at + int(at * GROWTH)) <= n and at >= SETTLED:
-        at = following
-    return at
+def learnt_from(n: int, phase: float) -> int:
+    """How many of a series' first n points its noise is learnt from.
+
+    A `phase` in [0, 1) of its own keeps series of one length from learning at the same commit.
+    """
+    if n < SETTLED:
+        return n
+    grown = math.floor(math.log(n / SETTLED, 1 + GROWTH) - phase)
+    return SETTLED if grown < 0 else min(n, math.ceil(SETTLED * (1 + GROWTH) ** (grown + phase)))
 
 
 class Watch:
@@ -63,7 +68,8 @@ class Watch:
         if not np.all(np.isfinite(more)):
             raise ValueError("values must be finite")
         self.values += more
-        due = learnt_from(len(self.values))
+        phase = zlib.crc32(self.values[:1].tobytes()) / 2**32
+        due = learnt_from(len(self.values), phase)
         if due > self.learnt:
             self.learn(due)
         signs = np.sign(self.values[len(self.scaled) :])

@@ -1,0 +1,33 @@
+"""The documentation names what the package offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench import promises
+from dashboard.detection.budget import DECAY
+from dashboard.detection.identity import STABLE_WITHIN
+from dashboard.detection.nuisances import FAMILIES
+from dashboard.detection.rules import ALARM
+from dashboard.detection.segmentation import KNOWN_COST
+from dashboard.detection.watch import GROWTH, SETTLED
+
+TEXT = " ".join((Path(__file__).parents[2] / "docs/detection.md").read_text().split())
+
+
+def test_every_simulated_nuisance_has_its_figures():
+    for family in FAMILIES:
+        assert TEXT.count(f"| {family} |") == 2
+
+
+def test_the_constants_in_prose_are_those_of_the_code():
+    assert f"costs {KNOWN_COST:g} of the penalty" in TEXT
+    assert (ALARM.evidence, SETTLED, GROWTH, STABLE_WITHIN, DECAY) == (8.0, 160, 1 / 16, 2, 0.9)
+    assert "eight times the variance" in TEXT
+    assert "up to 160 and then whenever it has grown by a sixteenth" in TEXT
+    assert "give or take two points" in TEXT
+
+
+def test_the_tables_have_the_columns_that_are_printed():
+    for lines in (promises.costs(), promises.steadiness(1), promises.nuisances(1), promises.budgets(1)):
+        assert next(lines) in TEXT
