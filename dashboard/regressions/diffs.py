@@ -44,6 +44,8 @@ class Pair:
 
 def touched(project: Project, last_good: Commit, first_bad: Commit) -> Touched:
     """What the commits after `last_good` up to `first_bad` changed; empty where the mirror can't say."""
+    if not project.repository:
+        return Touched()
     mirror = mirror_of(project)
     try:
         pairs = changed(mirror, last_good.hash, first_bad.hash)

@@ -34,6 +34,8 @@ class Mirror:
 
     def fetch(self) -> None:
         """Bring the mirror up to date. Raises Unreachable, RepositoryBusy."""
+        if not self.repository:
+            raise Unreachable(f"{self.slug} has no repository, only an imported history.")
         with self._lock():
             self._prepare()
             try:

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from dashboard import imports, regressions
+from dashboard.imports import ImportRefused, Results, Stored
+from dashboard.management.base import SiteCommand, project_named
+from dashboard.management.progress import Bar
+from dashboard.models import Change, Project, Regression
+
+READERS: dict[str, Callable[[Path, Callable[[int, int], None]], Results]] = {
+    "asv": imports.read_asv,
+    "csv": imports.read_csv,
+}
+# How much of the bar each part gets.
+READ, KEPT = 0.2, 0.6
+
+
+class Command(SiteCommand):
+    help = (
+        "Bring in what another tool measured: the results folder of airspeed velocity (asv), or a CSV file "
+        "with one value per row; docs/importing.md describes its columns. Commits that the project's "
+        "repository knows are placed by git; a project without a repository (--create) takes any history, "
+        "ordered by date. Then the history is judged, without alerts. Safe to repeat: what is there already "
+        "stays, what differs is corrected. Either everything is imported or nothing. "
+        "Examples: manage.py import_results my-training --format asv ~/my-benchmarks/results; "
+        "manage.py import_results old-history --create --format csv values.csv"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="the project's name")
+        parser.add_argument("--format", required=True, choices=sorted(READERS), help="what PATH is")
+        parser.add_argument(
+            "--create",
+            action="store_true",
+            help="make the project where there is none: one without a repository, never measured",
+        )
+        parser.add_argument("path", type=Path, metavar="PATH", help="the results folder (asv) or file (csv)")
+
+    def perform(self, **options: Any) -> None:
+        slug, path = options["slug"], options["path"].expanduser()
+        # Asked first: a large folder isn't read for a project that isn't there.
+        known = None if options["create"] else project_named(slug)
+        try:
+            with Bar() as bar:
+                results = READERS[options["format"]](path, shower(bar, 0, READ, f"of {path} read"))
+                project, stored = imports.bring_in(
+                    known or slug, results.runs, shower(bar, READ, KEPT, "runs stored")
+                )
+                if stored.points or stored.changed:
+                    regressions.redetect(project, shower(bar, KEPT, 1, "histories judged"))
+        except ImportRefused as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(report(project, results, stored))
+
+
+def shower(bar: Bar, start: float, end: float, what: str) -> Callable[[int, int], None]:
+    def show(done: int, of: int) -> None:
+        share = done / max(of, 1)
+        bar.show(start + (end - start) * share, f"{share:.0%} {what}")
+
+    return show
+
+
+def report(project: Project, results: Results, stored: Stored) -> str:
+    lines = [
+        f"{project}: {stored.points} values of {stored.commits} commits are new, {stored.changed} corrected, "
+        f"{stored.same} were there already."
+    ]
+    if results.skipped:
+        left_out = ", ".join(f"{count} {why}" for why, count in results.skipped.most_common())
+        lines.append(f"Results left out: {left_out}.")
+    if stored.apart:
+        lines.append(
+            f"{stored.apart} commits aren't in the repository: they are kept, in no order, and not judged."
+        )
+    changes = Change.objects.filter(series__case__project=project).count()
+    live = Regression.objects.filter(project=project, withdrawn_at=None).count()
+    lines.append(f"Its histories hold {changes} changes and {live} regressions.")
+    return "\n".join(lines)
