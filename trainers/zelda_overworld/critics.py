@@ -8,11 +8,8 @@ from enum import Enum
 from functools import cached_property
 
 from emulator import EQUIPMENT
-from model import NEAR, Game, Have
+from model import FRAMES_AHEAD, Game, Have
 from world import Cell, Direction, Location, Room, Wavefront
-
-FRAMES_AHEAD = 14
-"""Frames, two decisions, over which an enemy's way is looked ahead."""
 
 Rewards = dict[str, float]
 """What each critic gave, by the reason."""
@@ -131,16 +128,6 @@ class Change:
         return struck
 
 
-def danger(game: Game) -> float:
-    """How near the enemies come over the next frames: 0 far away, 1 at the player, summed over all."""
-    total = 0.0
-    for enemy in game.enemies:
-        ahead = min(enemy.distance, enemy.after(FRAMES_AHEAD).distance(game.player.position))
-        if ahead < NEAR:
-            total += 1 - ahead / NEAR
-    return total
-
-
 class Critics:
     """All critics. Each looks at one change and may give a reward for one reason."""
 
@@ -164,7 +151,6 @@ class Critics:
             self.critique_crowd,
             self.critique_pursuit,
             self.critique_collision,
-            self.critique_chase,
             self.critique_retreat,
             self.critique_cleared,
             self.critique_return,
@@ -216,7 +202,7 @@ class Critics:
         """Walking into danger costs, walking out of it doesn't pay: else one could do both for ever."""
         if change.before.full_location != change.after.full_location or change.after.player.is_hurt:
             return
-        rise = danger(change.after) - danger(change.before)
+        rise = change.after.danger - change.before.danger
         if rise > 0.25:
             rewards["danger"] = -0.03
 
@@ -291,14 +277,6 @@ class Critics:
         here = change.after.player.position.cell
         if any(enemy.after(FRAMES_AHEAD).cell == here for enemy in change.after.enemies):
             rewards["collision ahead"] = -0.02
-
-    def critique_chase(self, change: Change, rewards: Rewards) -> None:
-        """Half of the room's enemies, wherever they are, walk towards the player."""
-        if change.before.full_location != change.after.full_location or not change.after.enemies:
-            return
-        coming = sum(enemy.is_coming for enemy in change.after.enemies)
-        if 2 * coming > len(change.after.enemies):
-            rewards["chase"] = -0.005
 
     def critique_retreat(self, change: Change, rewards: Rewards) -> None:
         """With little health left, coming nearer to the nearest enemy is a mistake, unless to strike it."""

@@ -21,6 +21,9 @@ TILES = tiles_at()
 NEAR = 48
 """Pixels within which an enemy is a danger."""
 
+FRAMES_AHEAD = 14
+"""Frames, two decisions, over which an enemy's way is looked ahead."""
+
 
 class Mode(IntEnum):
     """What the program is doing."""
@@ -231,6 +234,16 @@ class Game:
     @cached_property
     def enemies_near(self) -> list[Enemy]:
         return [enemy for enemy in self.enemies if enemy.is_near]
+
+    @cached_property
+    def danger(self) -> float:
+        """How near the enemies come over the next frames: 0 far away, 1 at the player, summed over all."""
+        total = 0.0
+        for enemy in self.enemies:
+            ahead = min(enemy.distance, enemy.after(FRAMES_AHEAD).distance(self.player.position))
+            if ahead < NEAR:
+                total += 1 - ahead / NEAR
+        return total
 
     @property
     def thing(self) -> Position | None:
