@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def bench(*arguments: str) -> str:
     command = [sys.executable, "-m", "bench", *arguments]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
@@ -20,7 +20,7 @@ def bench(*arguments: str) -> str:
 def test_marks_are_shown_beside_their_alternatives() -> None:
     pytest.importorskip("torch")
     shown = bench("marks", "--rounds", "2")
-    assert re.search(r"a phase +\d+ ns +1\.00 +(reached|MISSED): at most 300 ns", shown)
+    assert re.search(r"a phase +\d+ ns +1\.00 +(reached|MISSED|undecided): at most 300 ns", shown)
     assert re.search(r"record_function.+ns +\d+\.\d+", shown)
 
 
