@@ -1,0 +1,55 @@
+"""The documents' claims are about cases that the scripts know, and about marks that they set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from paceline import claims, manifest, protocol
+from paceline.claims import Claim
+
+from tests.trainers.conftest import ROOT, import_script
+
+MANIFEST = manifest.load(ROOT / "paceline.toml")
+SNAKES = ("snake_dqn", "snake_vectorized")
+
+NAMED = {
+    "snake_dqn": "tensors memory train_every device inference batch_size cudnn_benchmark tf32 threads",
+    "snake_vectorized": "push updates train_every flood_fill flood_every log_every environments",
+}
+
+
+def folder(name: str) -> Path:
+    return (ROOT / MANIFEST.benchmarks[name].script).parent
+
+
+def found(name: str) -> tuple[Claim, ...]:
+    return claims.load(folder(name) / claims.FILE_NAME).claims
+
+
+@pytest.mark.parametrize("name", SNAKES)
+def test_every_case_of_a_claim_is_one_that_the_script_takes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    train = import_script(folder(name), "train")
+    sides = [side for claim in found(name) for side in (claim.before, claim.after) if side is not None]
+    assert len(sides) > 30
+    for side in sides:
+        args = train.parse(protocol.arguments(side))
+        assert all(getattr(args, key) == value for key, value in side.items())
+
+
+@pytest.mark.parametrize("name", SNAKES)
+def test_every_toggle_that_a_document_names_is_claimed(name: str) -> None:
+    toggles = {key for claim in found(name) for side in (claim.before, claim.after) for key in side or {}}
+    assert set(NAMED[name].split()) <= toggles
+
+
+@pytest.mark.parametrize("name", SNAKES)
+def test_every_phase_of_a_claim_is_marked_in_the_script(name: str) -> None:
+    text = "".join(path.read_text() for path in sorted(folder(name).glob("*.py")))
+    phases = {claim.phase for claim in found(name) if claim.phase}
+    assert phases
+    assert [phase for phase in phases if f'phase("{phase}")' not in text] == []
