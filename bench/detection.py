@@ -1,0 +1,139 @@
+"""Our detectors beside others on the same trials: `python -m bench.detection [--data FOLDER] [--peers FILE]`.
+
+The peers are functions of a Python file, each `detect(values) -> indices`; what they need is installed in an
+environment of their own, whose Python runs this then. Without data the trials are simulated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from bench import scoring
+from bench.scoring import Alarms, Detector, by, delay, middle, share
+from bench.trials import Trial, Trials, load, simulated
+from dashboard.detection import detect, suspect
+
+OURS: dict[str, Detector] = {"paceline detect": detect, "paceline suspect": suspect}
+PERCENTS = (3, 5, 10)
+COLUMNS = (
+    "detector",
+    "false alarms /1000: real, permuted, nuisance",
+    "recall 3/5/10 %",
+    "delay 5/10 %",
+    "GPU: delay, within 5",
+    "offline F1",
+    "annotated F1/cover",
+    "ms, n=1000",
+)
+
+
+def peers(path: Path) -> dict[str, Detector]:
+    """The functions of a file that take the values alone; not what it imports, and not private ones."""
+    spec = importlib.util.spec_from_file_location("peers", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {name: function for name, function in vars(module).items() if is_peer(module, name, function)}
+
+
+def is_peer(module: ModuleType, name: str, function: object) -> bool:
+    """A public function whose first argument is `v` or `values`, all others having defaults."""
+    if name.startswith("_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
+        return False
+    first, *others = inspect.signature(function).parameters.values()
+    return first.name in ("v", "values") and all(one.default is not one.empty for one in others)
+
+
+def row(name: str, detector: Detector, trials: Trials) -> str:
+    """One line of the table; a peer that fails says with what."""
+    try:
+        detector([1.0, 1.1] * 20)
+        cells = list(figures(detector, trials))
+    except Exception as error:  # noqa: BLE001 - a peer is foreign code: its failure is a line of the table
+        return f"| {name} | {type(error).__name__}: {str(error)[:80]} |" + " |" * (len(COLUMNS) - 2)
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
+def figures(detector: Detector, trials: Trials) -> Iterator[str]:
+    """The cells of a line."""
+    quiet = by(lambda one: one.group, detector, trials.quiet)
+    nuisance = by(lambda _: "", detector, trials.nuisance).get("", Alarms())
+    kinds = (quiet.get("real", Alarms()), quiet.get("permuted", Alarms()), nuisance)
+    yield ", ".join(f"{one.per_1000:.2f}" for one in kinds)
+    online = {p: delays(detector, [t for t in trials.online if t.percent == p]) for p in PERCENTS}
+    yield "/".join(f"{share(online[p]):.2f}" for p in PERCENTS)
+    yield "/".join(f"{middle(online[p]):g}" for p in PERCENTS[1:])
+    device = delays(detector, trials.device)
+    yield f"{middle(device):g}, {share(device, 5):.2f}" if device else "-"
+    yield f"{scoring.f1_of_all(detector, trials.offline):.2f}"
+    yield annotated(detector, trials)
+    yield f"{scoring.milliseconds(detector, 1000):.0f}"
+
+
+def delays(detector: Detector, trials: Sequence[Trial]) -> list[float]:
+    """The delay of each trial."""
+    return [delay(detector, one) for one in trials]
+
+
+def annotated(detector: Detector, trials: Trials) -> str:
+    """F1 and covering of the series that people have annotated."""
+    found = [(detector(list(values)), people, len(values)) for values, people in trials.annotated]
+    if not found:
+        return "-"
+    f1 = sum(scoring.f1_of_annotators(one, people) for one, people, _ in found) / len(found)
+    cover = sum(scoring.covering(one, people, n) for one, people, n in found) / len(found)
+    return f"{f1:.3f}/{cover:.3f}"
+
+
+def by_source(trials: Trials) -> Iterator[str]:
+    """Our false alarms per 1,000 points, by the source of the series."""
+    tracks = {"as they are": [t for t in trials.quiet if t.group == "real"], "with nuisance": trials.nuisance}
+    tables = [by(source_of, detector, some) for detector in OURS.values() for some in tracks.values()]
+    yield (
+        "| source | " + " | ".join(f"{name.split()[-1]}, {track}" for name in OURS for track in tracks) + " |"
+    )
+    yield "|---|" + "---|" * len(tables)
+    for source in sorted(set().union(*tables)):
+        cells = (table.get(source) for table in tables)
+        yield f"| {source} | " + " | ".join(f"{c.per_1000:.2f}" if c else "-" for c in cells) + " |"
+
+
+def source_of(trial: Trial) -> str:
+    """Where a series comes from."""
+    return trial.source
+
+
+def say(line: str) -> None:
+    """A line as soon as it is known."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The table, and our false alarms by source."""
+    parser = argparse.ArgumentParser(description="Compare change detectors.")
+    parser.add_argument("--data", type=Path, help="folder with the trials; simulated without it")
+    parser.add_argument("--peers", type=Path, help="Python file with other detectors")
+    parser.add_argument("--only", default="", help="peers to show, separated by commas; all without it")
+    options = parser.parse_args(arguments)
+    trials = load(options.data) if options.data else simulated()
+    others = peers(options.peers) if options.peers else {}
+    chosen = [name for name in options.only.split(",") if name] or others
+    say("| " + " | ".join(COLUMNS) + " |")
+    say("|---" * len(COLUMNS) + "|")
+    for name, detector in {**OURS, **{name: others[name] for name in chosen}}.items():
+        say(row(name, detector, trials))
+    say("")
+    for line in by_source(trials):
+        say(line)
+
+
+if __name__ == "__main__":
+    main()

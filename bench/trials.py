@@ -1,0 +1,103 @@
+"""What change detectors are tried on: series with known answers, from a folder of files or simulated.
+
+A folder holds `null.json`, `null_var.json`, `online.json`, `offline.json`, `real_gpu.json` and `tcpd.json`,
+lists of objects with `values` and, by file, `kind` and `base`, `variant`, `tau` and `step_pct`, `taus`,
+`annotations`. `noise.json` names the `source` of each `base`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dashboard.detection.nuisances import FAMILIES, series
+
+SIMULATED_STEPS = (3, 5, 10)
+SIMULATED_POINTS = 150
+SIMULATED_SERIES = 4  # of each family
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A series, where it changes, and what it is a trial of: its group (kind or variant) and its source."""
+
+    values: Sequence[float]
+    taus: tuple[int, ...] = ()
+    group: str = ""
+    source: str = ""
+    percent: int = 0
+
+
+@dataclass(slots=True)
+class Trials:
+    """All tracks; an empty one isn't tried."""
+
+    quiet: list[Trial] = field(default_factory=list)
+    nuisance: list[Trial] = field(default_factory=list)
+    online: list[Trial] = field(default_factory=list)
+    device: list[Trial] = field(default_factory=list)
+    offline: list[Trial] = field(default_factory=list)
+    annotated: list[tuple[Sequence[float], Mapping[str, Sequence[int]]]] = field(default_factory=list)
+
+
+def load(folder: Path) -> Trials:
+    """The trials of a folder. Raises FileNotFoundError for a file that isn't there."""
+    sources = {row["id"]: row["source"].split(":")[-1] for row in rows(folder, "noise")}
+
+    def trials(name: str) -> list[Trial]:
+        return [trial(row, sources.get(row.get("base"), row.get("source", ""))) for row in rows(folder, name)]
+
+    return Trials(
+        quiet=trials("null"),
+        nuisance=trials("null_var"),
+        online=trials("online"),
+        device=trials("real_gpu"),
+        offline=trials("offline"),
+        annotated=[(row["values"], row["annotations"]) for row in rows(folder, "tcpd")],
+    )
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The objects of one file."""
+    read: list[dict[str, Any]] = json.loads((folder / f"{name}.json").read_text())
+    return read
+
+
+def trial(row: Mapping[str, Any], source: str) -> Trial:
+    """One object of a file."""
+    taus = tuple(row.get("taus", [row["tau"]] if "tau" in row else []))
+    group = row.get("kind") or row.get("variant", "")
+    return Trial(row["values"], taus, group, source, row.get("step_pct", 0))
+
+
+def simulated() -> Trials:
+    """Series of every nuisance, quiet and with a step; nothing of this has been measured anywhere."""
+    quiet = [one for family in FAMILIES for one in quiet_of(family)]
+    shuffled = [
+        Trial(np.random.default_rng(k).permutation(np.asarray(one.values)).tolist(), group="permuted")
+        for k, one in enumerate(quiet)
+    ]
+    real = [Trial(one.values, group="real", source=one.source) for one in quiet]
+    stepped = [one for family in FAMILIES for one in stepped_of(family)]
+    offline = [Trial(one.values, one.taus) for one in stepped if one.percent > SIMULATED_STEPS[0]]
+    return Trials(quiet=real + shuffled, nuisance=quiet, online=stepped, offline=offline)
+
+
+def quiet_of(family: str) -> Iterator[Trial]:
+    """Series of a family, in which nothing changes."""
+    for seed in range(SIMULATED_SERIES):
+        yield Trial(series(family, seed, SIMULATED_POINTS).tolist(), group=family, source=family)
+
+
+def stepped_of(family: str) -> Iterator[Trial]:
+    """Series of a family with one step, up or down."""
+    for k, percent in enumerate(SIMULATED_STEPS):
+        values = series(family, 1000 + k, 100)
+        tau = 60 + 3 * k
+        values[tau:] *= (1 + percent / 100) ** (1 if k % 2 else -1)
+        yield Trial(values.tolist(), (tau,), family, family, percent)
