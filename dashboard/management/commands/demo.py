@@ -31,7 +31,7 @@ class Command(SiteCommand):
     help = (
         "See on real code what Paceline finds: build a git repository of real training code with planted "
         "changes of speed and memory, add it as a new project, measure its 16 commits, and print what was "
-        "planted beside what was found. With --wait it takes about ten minutes on two cores. "
+        "planted beside what was found. With --wait it takes a quarter of an hour on two cores. "
         "Example: manage.py demo --wait"
     )
 
