@@ -32,6 +32,8 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     context = {**_common(found), "log": read.log_tail(found), "document": document}
     if document:
         context |= _measured(request, found, document)
+    elif found.origin == Run.Origin.IMPORTED:
+        context["points"] = series.of_run(found.pk)
     return render(request, "run.html", context)
 
 

@@ -153,6 +153,14 @@ def test_an_imported_runs_pages_can_be_looked_at(tmp_path: Path, client: Client)
         assert client.get(row.get_absolute_url()).status_code == 200
 
 
+def test_an_imported_runs_page_shows_its_values(tmp_path: Path, client: Client) -> None:
+    imported(written(tmp_path, "a,2026-02-01,train,12,ms"))
+    text = client.get(Run.objects.get().get_absolute_url()).content.decode()
+    assert "Another tool measured this" in text
+    assert "12.0 ms" in text or "12 ms" in text
+    assert "Measure it by hand" not in text
+
+
 def test_wrong_arguments_end_with_one_sentence(manage: Manage, tmp_path: Path) -> None:
     for arguments in (["--format", "xml", "x"], ["--format", "csv", str(tmp_path / "none.csv")]):
         done = manage("import_results", "old", "--create", *arguments)
