@@ -85,7 +85,7 @@ def _load(path: Path) -> Json:
 def _read_file(path: Path, index: Mapping[str, Json], results: Results) -> Iterator[Measured]:
     try:
         yield from _runs(path, _load(path), index, results)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
         # The file is somebody else's: whatever is odd in it is told, and nothing of it kept.
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ImportRefused(f"{path} doesn't look like a result of asv: {what}.") from error
@@ -104,6 +104,8 @@ def _runs(path: Path, found: Json, index: Mapping[str, Json], results: Results) 
         "fingerprint": _fingerprint(machine, found.get("python"), environment),
     }
     for name, row in _rows(found):
+        if not name.isprintable():
+            raise ValueError(f"the name {name!r} can't be shown")
         benchmark = index.get(name)
         if benchmark is None:
             results.skipped["of benchmarks that are no longer there"] += 1
@@ -142,14 +144,15 @@ def _cases(name: str, benchmark: Json, row: Json, shared: Json, results: Results
     metric, factor = _metric(name, benchmark)
     started = row.get("started_at")
     for at, (combination, raw) in enumerate(zip(combinations, values, strict=True)):
-        if _finite(raw) is None:
+        value = _scaled(raw, factor)
+        if value is None:
             results.skipped["failed or skipped"] += 1
             continue
         low, high = (_scaled(bounds[at] if at < len(bounds) else None, factor) for bounds in (lows, highs))
         yield Measured(
             benchmark=shortened(name, LONGEST_BENCHMARK),
             params=_named(benchmark.get("param_names") or (), combination),
-            values=(Value(metric, float(raw) * factor, low, high),),
+            values=(Value(metric, value, low, high),),
             measured_at=_moment(started) if started else None,
             **shared,
         )
@@ -159,15 +162,12 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _finite(value: Any) -> float | None:
+def _scaled(value: Any, factor: float) -> float | None:
+    """A finite number times `factor`, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
-
-
-def _scaled(value: Any, factor: float) -> float | None:
-    finite = _finite(value)
-    return None if finite is None else finite * factor
+    scaled = float(value) * factor
+    return scaled if math.isfinite(scaled) else None
 
 
 def _metric(name: str, benchmark: Json) -> tuple[Metric, float]:
@@ -196,14 +196,16 @@ def _named(names: Sequence[str], combination: Sequence[str]) -> dict[str, Scalar
 def _scalar(spelt: str) -> Scalar:
     """A parameter as asv spells it (its repr); what is no number, text or flag stays as it is spelt."""
     try:
-        value = ast.literal_eval(spelt)
+        value: object = ast.literal_eval(spelt)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         value = spelt
     if isinstance(value, float) and not math.isfinite(value):
         value = spelt
-    if not isinstance(value, str | int | float):
-        value = spelt
-    return shortened(value, LONGEST_VALUE) if isinstance(value, str) else value
+    if isinstance(value, int | float):
+        return value
+    value = value if isinstance(value, str) else spelt
+    # A database holds no NUL, and a page shows no control character.
+    return shortened(value if value.isprintable() else repr(spelt), LONGEST_VALUE)
 
 
 def pool_name(machine: str, environment: str) -> str:
@@ -214,12 +216,14 @@ def pool_name(machine: str, environment: str) -> str:
 
 def _fingerprint(machine: Json, python: Any, environment: str) -> Json:
     """In the site's words; asv spells numbers as text, and memory as it likes."""
-    found: Json = {ours: str(machine[theirs]) for theirs, ours in WORDS.items() if machine.get(theirs)}
+    told = {ours: str(machine.get(theirs) or "") for theirs, ours in WORDS.items()}
+    told |= {"python": str(python or ""), "environment": environment}
+    found: Json = {name: text for name, text in told.items() if text and text.isprintable()}
     for name in ("cpu_count", "memory_bytes"):
         value = found.pop(name, "")
         if re.fullmatch(r"[0-9]{1,16}(\.[0-9]*)?", value):
             found[name] = int(float(value))
-    return {**found, "environment": environment, **({"python": str(python)} if python else {})}
+    return found
 
 
 def _moment(milliseconds: float) -> datetime:

@@ -46,6 +46,15 @@ def create_project(slug: str) -> Project:
     return Project.objects.get_or_create(slug=slug)[0]
 
 
+def refresh(project: Project) -> None:
+    """Fetch what is new in the project's repository; raises ImportRefused."""
+    try:
+        if project.repository:
+            repositories.mirror_of(project).fetch()
+    except RepositoryError as error:
+        raise ImportRefused(str(error)) from error
+
+
 def known(project: Project, measured: Iterable[Measured]) -> dict[str, Commit]:
     """The row of each commit by its name in the file, made where it is new; raises ImportRefused."""
     found: dict[str, Measured] = {}
@@ -55,7 +64,6 @@ def known(project: Project, measured: Iterable[Measured]) -> dict[str, Commit]:
         return _made(project, found.values(), branch="")
     mirror = repositories.mirror_of(project)
     try:
-        mirror.fetch()
         hashes = _hashes(mirror, list(found))
         if not hashes:
             raise ImportRefused(

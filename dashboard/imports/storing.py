@@ -44,6 +44,10 @@ def bring_in(
     where: Project | str, measured: Sequence[Measured], show: Show | None = None
 ) -> tuple[Project, Stored]:
     """Store into a project, or into one of this name that is made where there is none: all or nothing."""
+    # Before anything is locked: it may take minutes.
+    existing = Project.objects.filter(slug=where).first() if isinstance(where, str) else where
+    if existing:
+        commits.refresh(existing)
     with transaction.atomic():
         project = commits.create_project(where) if isinstance(where, str) else where
         return project, store(project, measured, show)

@@ -94,6 +94,8 @@ def _header(columns: list[str]) -> list[str]:
     if missing:
         raise Wrong(missing[0], f"is missing: the header needs {', '.join(REQUIRED)}")
     for name in names:
+        if not name.isprintable():
+            raise Wrong(repr(name), "can't be shown")
         if names.count(name) > 1:
             raise Wrong(name, "stands twice in the header")
         if name not in REQUIRED + OPTIONAL and not (name.startswith(PARAM) and len(name) > len(PARAM)):
@@ -121,7 +123,7 @@ def _take(reading: Reading, row: Row, line: int) -> None:
         first = values[repetition][1]
         hint = "" if row.get("repetition") else "; number repeated values in a column repetition"
         raise Wrong("value", f"of {metric.name} stands in line {first} already{hint}")
-    values[repetition] = (_value(row) * factor, line)
+    values[repetition] = (_value(row, factor), line)
 
 
 def _take_commit(reading: Reading, commit: str, date: datetime, branch: str, line: int) -> None:
@@ -203,7 +205,7 @@ def _metric(row: Row) -> tuple[Metric, float]:
         if better and better != wanted.better:
             raise Wrong("better", f"is {better!r}, but of {name} {wanted.better} is better")
         return wanted, factor
-    if len(unit) > units.LONGEST_UNIT:
+    if len(unit) > units.LONGEST_UNIT or not unit.isprintable():
         raise Wrong("unit", f"has {len(unit)} characters, at most {units.LONGEST_UNIT} are allowed")
     return units.reported(name.removeprefix(units.PREFIX) or "value", unit, better or "lower"), factor
 
@@ -215,9 +217,9 @@ def _repetition(row: Row) -> int:
     return int(text)
 
 
-def _value(row: Row) -> float:
+def _value(row: Row, factor: float) -> float:
     try:
-        value = float(row["value"])
+        value = float(row["value"]) * factor
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

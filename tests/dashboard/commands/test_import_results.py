@@ -100,6 +100,7 @@ def test_parameters_make_cases_and_repetitions_make_samples(tmp_path: Path) -> N
         (HEADER, "a,yesterday,train,1,s", "2: date is 'yesterday'"),
         (HEADER, "a,2026-02-01,train,nan,s", "2: value is 'nan', not a finite number"),
         (HEADER, "a b,2026-02-01,train,1,s", "2: commit is 'a b'"),
+        (HEADER, "a,2026-02-01,train,1e306,h", "2: value is '1e306', not a finite number"),
         (HEADER, "a,2026-02-01,,1,s", "2: benchmark has 0 characters"),
         (HEADER, "a,2026-02-01,train,1", "2: unit doesn't fit: the row has 4 fields"),
         (HEADER, 'a,2026-02-01,"train,1,s', "2: unexpected end of data"),
@@ -258,6 +259,8 @@ def test_results_of_an_earlier_version_of_a_benchmark_are_left_out(tmp_path: Pat
         ({"commit_hash": "../x"}, "commit_hash is '../x', not a hash"),
         ({"results": [1]}, "doesn't look like a result of asv"),
         ({"date": None}, "doesn't look like a result of asv"),
+        ({"date": 1e30}, "doesn't look like a result of asv"),
+        ({"results": {"\x00": [[1.0], []]}}, "can't be shown"),
     ],
 )
 def test_a_broken_result_is_named_and_nothing_is_stored(
@@ -271,6 +274,28 @@ def test_a_broken_result_is_named_and_nothing_is_stored(
     assert str(refused.value).startswith(str(path))
     assert sentence in str(refused.value)
     assert not Project.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("spelt", "value"),
+    [
+        ("'a'", "a"),
+        ("64", 64),
+        ("0.5", 0.5),
+        ("True", True),
+        ("None", "None"),
+        ("nan", "nan"),
+        ("'\\x00'", "\"'\\\\x00'\""),
+    ],
+)
+def test_a_parameter_is_read_as_asv_spells_it(tmp_path: Path, spelt: str, value: Any) -> None:
+    folder = results(tmp_path)
+    for path in folder.glob("box/*-*.json"):
+        body = json.loads(path.read_text())
+        body["results"] = {"suite.track_rows": [[2.0], [[spelt], ["1"]], "1"]}
+        path.write_text(json.dumps(body))
+    imported(folder)
+    assert Series.objects.get().case.params == {"how": value, "n": 1}
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
