@@ -106,6 +106,12 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
+MISSING = "zelda_overworld can't run here, since its emulator, the package stable-retro, is missing"
+
+WITHOUT = 3
+"""Exit status of an emulator's process that has no emulator."""
+
+
 class MissingEmulatorError(RuntimeError):
     """One sentence: which package is missing, and what can't be run without it."""
 
@@ -163,9 +169,7 @@ class Emulator:
         try:
             import stable_retro as retro
         except ImportError as error:
-            raise MissingEmulatorError(
-                f"zelda_overworld can't run here, since its emulator, stable-retro, is missing: {error}"
-            ) from error
+            raise MissingEmulatorError(f"{MISSING}: {error}") from error
         self.direct = direct
         self.names = list(addresses())
         self.places = np.array(list(addresses().values()))
@@ -263,6 +267,10 @@ class Remote:
     def begin(self, action: int) -> None:
         self._ask(action)
 
+    def _reason(self) -> str:
+        status = self.process.wait()
+        return MISSING if status == WITHOUT else f"the emulator's process has ended with status {status}"
+
     def _ask(self, request: int) -> None:
         # Where the process has ended, reading its answer says so.
         with contextlib.suppress(BrokenPipeError):
@@ -274,7 +282,7 @@ class Remote:
         content = bytearray(MEMORY + PICTURE[0] * PICTURE[1] * PICTURE[2])
         # One call, which waits for all of it: how many pieces a pipe delivers is a matter of chance.
         if self.answers.readinto(content) < len(content):
-            raise MissingEmulatorError("zelda_overworld's emulator process has ended: see its message above")
+            raise MissingEmulatorError(self._reason())
         memory = np.frombuffer(content, dtype=np.uint8, count=MEMORY)
         picture = np.frombuffer(content, dtype=np.uint8, offset=MEMORY).reshape(PICTURE)
         return Reading(memory, picture, dict(zip(self.names, memory[self.places].tolist(), strict=True)))
@@ -304,8 +312,9 @@ def main() -> None:
     with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         try:
             serve(sys.stdin.buffer, answers, "--direct" in sys.argv)
-        except MissingEmulatorError as error:
-            sys.exit(str(error))
+        except MissingEmulatorError:
+            # The sentence is for the process that asked to say.
+            sys.exit(WITHOUT)
 
 
 if __name__ == "__main__":

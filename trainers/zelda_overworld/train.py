@@ -133,14 +133,9 @@ def score(learner: Learner, environment: Environment, args: Args) -> float:
     return found / args.score_games
 
 
-def main() -> None:
+def run(args: Args, device: torch.device) -> None:
     """Train, then say how well it learned."""
-    args = parse(sys.argv[1:])
-    device = prepare(args)
-    try:
-        emulators = sources(args)
-    except MissingEmulatorError as error:
-        sys.exit(f"train.py: {error}")
+    emulators = sources(args)
     environments = [
         Environment(source, args, int(args.seed or 0) + at) for at, source in enumerate(emulators)
     ]
@@ -153,6 +148,16 @@ def main() -> None:
     print(f"parameters: {learner.fingerprint()}")
     for emulator in emulators:
         emulator.close()
+
+
+def main() -> None:
+    """Run what the arguments say; without an emulator one sentence tells so."""
+    args = parse(sys.argv[1:])
+    device = prepare(args)
+    try:
+        run(args, device)
+    except MissingEmulatorError as error:
+        sys.exit(f"train.py: {error}")
 
 
 if __name__ == "__main__":
