@@ -18,9 +18,9 @@ from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import GRID_STEP, Grid, Segmentation
 
 LEAST_NOISE = 1e-9  # on the judging scale: a constant series has none, and any step in it is one
-# From so many points on the noise is known: it is learnt anew only when the series has grown by a sixteenth.
-SETTLED = 160
-GROWTH = 1 / 16
+# From so many points on the noise is known: learnt anew only once the series has grown by a forty-eighth.
+SETTLED = 96
+GROWTH = 1 / 48
 
 # Points next to a step, what they say of it: distance in noises, and whether it is a step and not a slope.
 Near = tuple[int, int, int]

@@ -22,9 +22,9 @@ def test_every_simulated_nuisance_has_its_figures():
 
 def test_the_constants_in_prose_are_those_of_the_code():
     assert f"costs {KNOWN_COST:g} of the penalty" in TEXT
-    assert (ALARM.evidence, SETTLED, GROWTH, STABLE_WITHIN, DECAY) == (8.0, 160, 1 / 16, 2, 0.9)
+    assert (ALARM.evidence, SETTLED, GROWTH, STABLE_WITHIN, DECAY) == (8.0, 96, 1 / 48, 2, 0.9)
     assert "eight times the variance" in TEXT
-    assert "up to 160 and then whenever it has grown by a sixteenth" in TEXT
+    assert "up to 96 and then whenever it has grown by a forty-eighth part" in TEXT
     assert "give or take two points" in TEXT
 
 

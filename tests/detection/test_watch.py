@@ -51,13 +51,13 @@ def test_the_noise_is_learnt_ever_more_seldom():
     learnt = [learnt_from(n, 0.3) for n in range(20_000)]
     assert learnt[:SETTLED] == list(range(SETTLED))
     assert learnt == sorted(learnt)
-    assert all(0.94 * n <= at <= n for n, at in enumerate(learnt))
-    assert len(set(learnt[10_000:])) <= 13
+    assert all(0.97 * n <= at <= n for n, at in enumerate(learnt))
+    assert len(set(learnt[10_000:])) <= 36
 
 
 def test_series_of_one_length_learn_at_different_commits():
     due = [n for phase in np.arange(0, 1, 0.01) for n in range(1000, 1070) if learnt_from(n, phase) == n]
-    assert max(due.count(n) for n in due) <= 4
+    assert max(due.count(n) for n in due) <= 8
 
 
 def test_a_watch_survives_pickling():
