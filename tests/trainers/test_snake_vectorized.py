@@ -97,6 +97,20 @@ def test_a_wrong_argument_gets_one_sentence(
     assert capsys.readouterr().err == f"train.py: {sentence}\n"
 
 
+def test_with_a_device_the_network_is_there_in_bfloat16(
+    train: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    args, baseline = train.parse(["--variant", "beyond"]), train.parse(["--variant", "baseline"])
+    assert (args.device, args.network, args.bf16, args.pinned) == ("cuda", "torch", True, True)
+    assert (baseline.device, baseline.bf16, baseline.pinned) == ("cpu", False, False)
+    with pytest.raises(SystemExit):
+        train.parse(["--network", "numpy"])
+    assert (
+        capsys.readouterr().err == "train.py: --network is numpy, which has no CUDA; give --device cpu too\n"
+    )
+
+
 def test_the_variants_set_the_same_toggles(train: ModuleType) -> None:
     toggles = {name: set(values) for name, values in train.VARIANTS.items()}
     assert set(toggles) == {"baseline", "optimized", "beyond", "superlinear"}
