@@ -1,0 +1,101 @@
+"""What detection makes of runs of one commit: first `make bench BENCH=repeat AA=30`, then
+`python -m bench.same_commit`.
+
+Nothing changed between the runs, so every change, suspicion and alert is a false one. The documents are those
+that the part `repeat` left; they are judged as a site would, after each run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from paceline import document
+from paceline.document import Document
+
+from bench.repeat import KEPT
+from dashboard.detection import Budget, judge, surprise
+from dashboard.detection.types import Point, Series
+
+PROMISES = (1.0, 10.0)
+
+
+@dataclass(slots=True)
+class Judged:
+    """One headline series: how often a change was reported, and whether one stands at the end."""
+
+    points: int
+    tainted: int
+    reported: int = 0
+    standing: int = 0
+    p_values: list[float] = field(default_factory=list)
+
+
+def documents() -> list[Document]:
+    """The kept documents in the order of their runs."""
+    paths = sorted(KEPT.glob("repeat-*.json"), key=lambda path: int(re.findall(r"\d+", path.name)[-1]))
+    return [document.read(path.read_bytes()) for path in paths]
+
+
+def headline_series(runs: Sequence[Document]) -> dict[str, Series]:
+    """The series that may raise a suspicion, by their metric's name."""
+    found: dict[str, Series] = {}
+    for value in runs[0].metrics:
+        rows = [run.metric(value.name, value.phase) for run in runs]
+        if value.headline and all(rows):
+            points = [
+                Point(row.value, tuple(row.samples), tainted=run.taints(value.kind))
+                for run, row in zip(runs, rows, strict=True)
+                if row
+            ]
+            name = f"{value.name}:{value.phase}" if value.phase else value.name
+            found[name] = Series(points, value.better, value.kind, exact=value.exact)
+    return found
+
+
+def follow(series: Series) -> Judged:
+    """Judge a growing series after each of its points."""
+    judged = Judged(len(series.points), sum(point.tainted for point in series.points))
+    known: list[int] = []
+    for end in range(1, len(series.points) + 1):
+        part = Series(series.points[:end], series.better, series.kind, series.exact)
+        now = [change.index for change in judge(part, known)]
+        judged.reported += len(set(now) - set(known))
+        judged.standing, known = len(now), now
+        values = [point.value for point in part.points if not point.tainted]
+        judged.p_values.append(1.0 if series.exact or not values else surprise(values))
+    return judged
+
+
+def alerts(judged: dict[str, Judged], promise: float) -> int:
+    """How many runs would have raised an alert under this promise, with nobody checking."""
+    budget, count = Budget(per_100_commits=promise), 0
+    for at in range(max(one.points for one in judged.values())):
+        decision, budget = budget.decide({name: one.p_values[at] for name, one in judged.items()})
+        count += bool(decision.raised)
+    return count
+
+
+def table(runs: Sequence[Document]) -> Iterator[str]:
+    judged = {name: follow(series) for name, series in headline_series(runs).items()}
+    yield f"{len(runs)} runs of one commit; {sum(run.tainted for run in runs)} of them tainted\n"
+    yield "| headline series | changes reported | standing at the end |"
+    yield "|---|---|---|"
+    for name, one in judged.items():
+        yield f"| {name} | {one.reported} | {one.standing} |"
+    yield ""
+    for promise in PROMISES:
+        yield f"alerts without a proof, of a promise of {promise:g} in 100 commits: {alerts(judged, promise)}"
+
+
+def main() -> None:
+    """Print the table."""
+    runs = documents()
+    if not runs:
+        raise SystemExit("there are no documents: run `make bench BENCH=repeat AA=30` first")
+    print("\n".join(table(runs)))
+
+
+if __name__ == "__main__":
+    main()
