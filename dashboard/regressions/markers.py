@@ -30,6 +30,10 @@ class Environments:
     def read(self, run_ids: Iterable[int]) -> None:
         """Read many at once: only the environment leaves the database, never a whole document."""
         missing = [run_id for run_id in run_ids if run_id not in self._known]
+        if not missing:
+            return
+        # An imported run has no document, and is not asked for again.
+        self._known |= {run_id: {} for run_id in missing}
         rows = Document.objects.filter(run_id__in=missing).values_list(
             "run_id", "run__machine__name", "body__environment", "body__harness__version"
         )
