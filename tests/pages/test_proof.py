@@ -97,5 +97,10 @@ def test_every_step_of_a_bisection_is_a_row(client: Client, regression: Regressi
         assert words in shown
 
 
+def test_what_lies_in_the_past_is_not_measured_again(client: Client, regression: Regression) -> None:
+    assert "found when history was judged again" in page(client, regression)
+
+
 def test_exact_counters_need_none(client: Client, regression: Regression) -> None:
+    Regression.objects.update(state=Regression.State.CONFIRMED)
     assert "Exact counters need no second measurement" in page(client, regression)
