@@ -104,6 +104,18 @@ def test_a_phase_across_steps_is_billed_to_each_of_them() -> None:
     assert [round(share * 1000) >= 2 for share in shares] == [False, True, False, True]
 
 
+def test_a_phase_that_is_never_left_has_a_row() -> None:
+    found = timing(1, 4)
+    for number in found.steps(range(9)):
+        if number == 0:
+            found.phase("open").__enter__()
+        with found.phase("inside"):
+            time.sleep(0.002)
+    assert_whole(found)
+    assert rows(found)["open"]["count"] == 0
+    assert rows(found)["open"]["total"] > rows(found)["open/inside"]["total"] > 0.002
+
+
 def test_a_phase_around_the_fetch_is_cut_at_the_steps() -> None:
     found = timing(1, 4)
 

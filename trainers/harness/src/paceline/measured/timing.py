@@ -298,7 +298,8 @@ def _phases(timing: Timing, loop: _TimedLoop) -> list[dict[str, Any]]:
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for state in list(timing.states):
         for node in timing.nodes(state):
-            if loop.totals.get(id(node), (0.0, 0))[1]:
+            # One that was open all along was left in no step, and took its time all the same.
+            if any(loop.totals.get(id(node), (0.0, 0))):
                 row = _phase(node, timing, loop)
                 rows[node.path, state.name] = _merged(rows.get((node.path, state.name)), row)
     return [*rows.values(), _unattributed(timing, loop)]
