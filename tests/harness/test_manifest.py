@@ -81,6 +81,7 @@ WRONG = {
     "benchmarks.snake.cases[1]: is the same case as": ('"optimized", batch = 128', '"baseline"'),
     "benchmarks.snake.guard.score: needs a minimum": ("minimum = 3.0", ""),
     "benchmarks.snake.guard.score.minimum: must be a finite": ("3.0", "nan"),
+    "benchmarks.snake.guard.score.minimum: is 3, above the maximum of 2": ("3.0", "3.0, maximum = 2"),
     "environment.requirements: is missing": ('requirements = ["requirements.txt"]', ""),
     "manifest.environmen: is unknown, did you mean 'environment'?": ("[environment]", "[environmen]"),
     "is not valid TOML": ("version = 2", "version = "),

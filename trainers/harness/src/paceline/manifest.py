@@ -289,6 +289,8 @@ def _guard(fields: Fields) -> Guard:
     fields.finish()
     if guard.minimum is None and guard.maximum is None:
         raise fields.error("", "needs a minimum or a maximum")
+    if guard.minimum is not None and guard.maximum is not None and guard.minimum > guard.maximum:
+        raise fields.error("minimum", f"is {guard.minimum:g}, above the maximum of {guard.maximum:g}")
     return guard
 
 
