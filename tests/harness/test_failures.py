@@ -2,6 +2,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -61,6 +62,8 @@ WRONG = {
     ("run", "tiny", "--repetitions", "0"): "--repetitions is 0, must be between 1 and 100",
     ("run", "tiny", "--manifest", "none.toml"): "none.toml: can't be read",
     ("run", "tiny", "--document", "none/out.json"): "none/out.json: there is no folder none",
+    ("run", "tiny", "--document", "."): ".: is a folder, name a file in it",
+    ("run", "tiny", "--progress", "/"): "/: is a folder, name a file in it",
     ("show", "none.json"): "none.json: No such file or directory",
     ("show", "paceline.toml"): "paceline.toml: is not valid JSON",
     ("compare", "none.json", "tiny.py"): "none.json: No such file or directory",
@@ -97,6 +100,40 @@ def test_a_broken_document_is_named_with_its_path(project: Project) -> None:
     (project.folder / "a.json").write_text(json.dumps(raw))
     ended = project.call("show", "a.json")
     assert ended.stderr == "paceline: a.json: metrics[0].value: must be a finite number\n"
+
+
+def test_modules_of_the_current_folder_are_not_taken_for_pythons(project: Project) -> None:
+    for name in ("argparse", "json", "queue", "signal", "statistics", "threading"):
+        (project.folder / f"{name}.py").write_text("raise SystemExit('the wrong one')")
+    listed = subprocess.run(
+        [sys.executable, "-m", "paceline", "list"], cwd=project.folder, capture_output=True, text=True
+    )
+    assert listed.stdout.startswith("tiny  version 1")
+
+
+def test_a_reader_that_stops_reading_is_no_failure_to_tell_of(project: Project) -> None:
+    command = subprocess.Popen(
+        project.command("show", str(GOLDEN)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert command.stdout is not None
+    command.stdout.close()
+    assert command.communicate()[1] == b""
+    assert command.returncode == 1
+
+
+def test_a_terminal_of_few_letters_shows_every_document(project: Project) -> None:
+    raw = json.loads(GOLDEN.read_text())
+    raw["phases"][0]["path"] = "späť"
+    (project.folder / "a.json").write_text(json.dumps(raw))
+    shown = subprocess.run(
+        project.command("show", "a.json"),
+        cwd=project.folder,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 0
+    assert "sp\\xe4\\u0165" in shown.stdout
 
 
 def test_processors_that_are_not_there_are_named(project: Project) -> None:

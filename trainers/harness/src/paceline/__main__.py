@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # The current folder: its json.py or queue.py must not stand before the standard library's.
+    sys.path.pop(0)
+
 import argparse
 import json
 import os
 import signal
-import sys
 import threading
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -24,9 +30,19 @@ class EndedError(Exception):
 
 def main() -> int:
     """Run one command; errors of the caller's are one sentence on stderr and exit status 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A phase may have a name that the terminal can't show.
+            stream.reconfigure(errors="backslashreplace")
     arguments = _parser().parse_args()
     try:
-        return int(arguments.command(arguments))
+        status = int(arguments.command(arguments))
+        print(end="", flush=True)
+        return status
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; Python's own flush at the end must find a place.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
     except MeasurementError as failure:
         if failure.shown:
             print("---", file=sys.stderr)
@@ -182,8 +198,15 @@ def _request(arguments: argparse.Namespace) -> protocol.Request:
 def _check_targets(*paths: Path | None) -> None:
     """Refuse a file that couldn't be written, before minutes are spent on measuring."""
     for path in paths:
-        if path is not None and not path.parent.is_dir():
+        if path is None:
+            continue
+        if not path.parent.is_dir():
             raise ManifestError(f"{path}: there is no folder {path.parent}")
+        if path.is_dir():
+            raise ManifestError(f"{path}: is a folder, name a file in it")
+        # A file is replaced whole, for which the folder counts.
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise ManifestError(f"{path}: the folder {path.parent} can't be written")
 
 
 def _settings(spellings: list[str]) -> dict[str, Scalar]:
