@@ -90,6 +90,13 @@ def test_quick_is_counted_once_and_not_called_exact(project: Project, value: Val
     assert value(raw, "function_calls")["exact"] is False
 
 
+def test_timed_repetitions_alone_count_nothing(project: Project) -> None:
+    raw = project.measure("--timed-only", "--repetitions", "1")
+    assert (raw["profile"], raw["protocol"]["countings"]) == (None, 0)
+    assert "counter" not in {row["kind"] for row in raw["metrics"]}
+    assert "step_time" in {row["name"] for row in raw["metrics"]}
+
+
 def test_progress_ends_at_one(project: Project) -> None:
     project.measure("--progress", "progress.json", "--repetitions", "1")
     assert json.loads((project.folder / "progress.json").read_text()) == {"fraction": 1.0, "text": "done"}
