@@ -1,4 +1,5 @@
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,17 @@ def test_a_call_that_raises_is_closed() -> None:
     under = {call.parent.key for call in found.calls if call.key is recurse.__code__ and call.parent}
     assert under == {work.__code__, recurse.__code__}
     assert profiled(work)["recurse"]["calls"] == 2
+
+
+def test_what_a_mark_asks_of_the_thread_is_not_the_codes() -> None:
+    found = Marks(Node)
+
+    def work() -> None:
+        found.lap("act")
+        found.lap("observe")
+        threading.current_thread()
+
+    assert profiled(work)["current_thread"]["calls"] == 1
 
 
 def test_what_is_open_when_counting_begins_is_not_a_call() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +14,8 @@ from ..measured.marks import Node, ThreadState
 
 # Frames of the harness and of what runs the script; what they call into the program counts all the same.
 OURS = (f"{Path(__file__).parent.parent}{os.sep}", "<frozen runpy>")
+# Its Python functions are ours where the marks ask for the thread, and the program's everywhere else.
+THREADING = threading.__file__
 # Wrappers of the program's built-in functions call them from here.
 PASSING = f"{OURS[0]}auto{os.sep}passing.py"
 # Distinct stacks kept in one process; calls on stacks that come later are counted by function only.
@@ -136,7 +139,9 @@ class ThreadProfile:
         """Make the call that the innermost open one makes for the first time."""
         caller = self._stack[-1]
         if isinstance(key, CodeType):
-            hidden = key.co_filename.startswith(OURS)
+            hidden = key.co_filename.startswith(OURS) or (
+                key.co_filename == THREADING and caller.hidden and isinstance(caller.key, CodeType)
+            )
         else:
             hidden = caller.hidden and not (
                 isinstance(caller.key, CodeType) and caller.key.co_filename == PASSING
