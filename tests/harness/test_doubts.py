@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from paceline import doubts
 from paceline.document import SETUP
-from paceline.doubts import steadiness
+from paceline.doubts import results, steadiness
+from paceline.limits import Bound, judge
 from paceline.manifest import Guard
 from paceline.projection import Job
 from paceline.watching import usage
@@ -168,6 +169,15 @@ def test_a_limit_that_is_crossed_or_says_nothing(raw: Raw) -> None:
     assert limit(raw, "throughput", 1.0, crossed=True) == {"limit_crossed": False}
     assert limit(raw, "throughput", 3.0, crossed=False) == {}
     assert limit(raw, "count.drops", None, crossed=None) == {"limit_not_measured": False}
+
+
+def test_a_crossed_limit_is_told_with_its_unit(raw: Raw) -> None:
+    bound = Bound("step_time", None, None, 0.002)
+    raw["limits"] = judge([bound], [{"name": "step_time", "phase": None, "value": 0.00345}])
+    bench: Any = SimpleNamespace(guard={}, job=None)
+    assert [row["message"] for row in results.doubts(raw, [], [], bench)] == [
+        "step_time is 3.45 ms, its limit is at most 2 ms"
+    ]
 
 
 def test_a_limit_on_a_device_waits_for_one(raw: Raw) -> None:

@@ -71,5 +71,5 @@ def test_a_benchmark_is_listed_with_all_that_is_measured_of_it(project: Project)
         "  (no parameters)",
         "  scaling: n 1, 2, 4",
         "  job: 50,000 n",
-        "  limit: step_time up to 0.5",
+        "  limit: step_time up to 500 ms",
     ]

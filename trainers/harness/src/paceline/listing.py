@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from . import metrics
 from .manifest import Benchmark
-from .units import number, plural
+from .units import amount, number, plural
 
 
 def describe(benchmark: Benchmark) -> str:
@@ -17,7 +18,9 @@ def describe(benchmark: Benchmark) -> str:
     if benchmark.job is not None:
         lines.append(f"  job: {number(benchmark.job.amount)} {benchmark.job.unit}")
     for bound in benchmark.limits:
-        least = "" if bound.minimum is None else f" from {number(bound.minimum)}"
-        most = "" if bound.maximum is None else f" up to {number(bound.maximum)}"
+        known = metrics.describe(bound.metric)
+        unit = known.unit if known else "1"
+        least = "" if bound.minimum is None else f" from {amount(bound.minimum, unit)}"
+        most = "" if bound.maximum is None else f" up to {amount(bound.maximum, unit)}"
         lines.append(f"  limit: {bound.name}{least}{most}")
     return "\n".join(lines)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .. import counters
+from .. import counters, metrics
 from ..manifest import Benchmark, Guard
 from ..statistics import mean
+from ..units import amount
 from .warning import Found, Raw, warning
 
 if TYPE_CHECKING:
@@ -79,10 +80,13 @@ def _limits(raw: Raw) -> Found:
         name = f"{row['metric']}:{row['phase']}" if row["phase"] else row["metric"]
         if row["crossed"]:
             below = row["minimum"] is not None and row["value"] < row["minimum"]
-            bound = f"at least {row['minimum']:g}" if below else f"at most {row['maximum']:g}"
+            known = metrics.describe(row["metric"])
+            unit = known.unit if known else "1"
+            bound = amount(row["minimum" if below else "maximum"], unit)
             yield warning(
                 "limit_crossed",
-                f"{name} is {row['value']:.4g}, its limit is {bound}",
+                f"{name} is {amount(row['value'], unit)}, "
+                f"its limit is at {'least' if below else 'most'} {bound}",
                 "look at what changed; if this is right now, move the limit in the manifest",
             )
         elif row["value"] is None and (
