@@ -371,6 +371,12 @@ def test_every_argument_has_a_line_of_documentation(zelda: ModuleType) -> None:
     assert all(len(spec.metadata["help"]) > 10 for spec in dataclasses.fields(zelda.Args))
 
 
+def test_the_standard_size_is_the_one_the_guard_is_for(zelda: ModuleType) -> None:
+    readme = (ZELDA / "README.md").read_text()
+    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == zelda.parse([]).total_steps
+    assert f"at least {MANIFEST['guard']['score']['minimum']} things" in readme
+
+
 def test_every_toggle_is_in_the_readme(zelda: ModuleType) -> None:
     readme = (ZELDA / "README.md").read_text()
     toggles = [
