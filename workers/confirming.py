@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
-from paceline import document, manifest
+from paceline import document
 from paceline.document import Document
 
 from dashboard import regressions, runs
 from dashboard.regressions import ConfirmationAssignment, PairMeasured
-from workers import checkout, launching, machine
-from workers.environments import Environments
-from workers.errors import BadDocumentError, CheckoutError, MeasuringError, Stopped
-from workers.git import Git
+from workers import bells, launching
+from workers.codes import Code, Source
+from workers.errors import BadDocumentError, BuildError, CheckoutError, MeasuringError, Stopped
 from workers.logs import Log
 from workers.measuring import machine_trouble, patiently
 from workers.processes import Limits
@@ -35,11 +34,8 @@ DISTURBANCES = ("processor_contention", "throttling", "co_tenant", "clock_change
 class Side:
     """One of the two commits, checked out and with its environment."""
 
-    name: str
-    commit: str
-    folder: Path
+    code: Code
     python: Path
-    time_limit: float
 
 
 def is_disturbed(found: Document) -> bool:
@@ -54,17 +50,8 @@ class SideError(MeasuringError):
 
 def confirm_next(pool: str) -> bool:
     """Carry the pool's next confirmation, if there is one and this machine is free. False: nothing done."""
-    name = settings.PACELINE_MACHINE
-    with machine.exclusive(settings.PACELINE_HOME, name) as lock:
-        if lock is None:
-            return False
-        runs.machine_seen(name, pool, machine.fingerprint().as_dict())
-        assignment = regressions.claim_confirmation(pool, name)
-        if assignment is None:
-            return False
-        logger.info("%s is claimed, attempt %s", assignment.name, assignment.attempt)
-        Confirmer(assignment, lock).carry()
-        return True
+    claim = regressions.claim_confirmation
+    return bells.answer(pool, claim, lambda assignment, lock: Confirmer(assignment, lock).carry())
 
 
 class Confirmer:
@@ -113,21 +100,12 @@ class Confirmer:
         """Check one commit out beside the other and have its environment built."""
         job = self.assignment
         commit = job.good if name == "good" else job.bad
+        source = Source(job.project, job.repository, job.manifest, job.benchmark)
         self.pulse.activity = f"preparing {commit[:10]}"
         with machine_trouble(CheckoutError):
-            checkouts = checkout.Checkouts(self.home, job.machine, Git(self.home, self.stop))
-            folder = checkouts.prepare(job.project, job.repository, commit, beside=f"-{name}")
-            try:
-                described = manifest.parse(checkout.manifest(folder, job.manifest), checkout.MANIFEST)
-            except manifest.ManifestError as error:
-                raise CheckoutError(f"The manifest of {commit[:10]} can't be used: {error}.") from error
-            benchmark = described.benchmarks.get(job.benchmark)
-            if benchmark is None:
-                raise CheckoutError(f"The manifest of {commit[:10]} has no benchmark {job.benchmark}.")
-            checkout.inside(folder, benchmark.script, "The script")
-            names = described.environment.requirements if described.environment else ()
-            python = Environments(self.home, self.log, self.stop).python(folder, names)
-        return Side(name, commit, folder, python, benchmark.time_limit)
+            code = source.code(commit, self.home, job.machine, self.stop, beside=f"-{name}")
+        with machine_trouble(BuildError):
+            return Side(code, code.python(self.home, self.log, self.stop))
 
     def pair(self, sides: dict[str, Side], index: int) -> PairMeasured:
         """One repetition of each: good first in even pairs, bad first in odd ones: A B B A and again."""
@@ -135,7 +113,7 @@ class Confirmer:
         order = SIDES if index % 2 == 0 else SIDES[::-1]
         found: dict[str, tuple[float, bool]] = {}
         for name in order:
-            self.pulse.activity = f"pair {index + 1}, {name} commit {sides[name].commit[:10]}"
+            self.pulse.activity = f"pair {index + 1}, {name} commit {sides[name].code.commit[:10]}"
             found[name] = self.value(self.measured(sides[name]))
         return PairMeasured(
             index=index,
@@ -153,9 +131,9 @@ class Confirmer:
             with machine_trouble(SideError), scratches as scratch:
                 return document.read(launching.measure(self.measurement(side), scratch, self.log, self.stop))
         except document.DocumentError as error:
-            raise BadDocumentError(f"{side.commit[:10]}: {error}") from error
+            raise BadDocumentError(f"{side.code.commit[:10]}: {error}") from error
         except MeasuringError as error:
-            raise SideError(f"{side.commit[:10]}: {error}") from error
+            raise SideError(f"{side.code.commit[:10]}: {error}") from error
 
     def measurement(self, side: Side) -> launching.Measurement:
         job = self.assignment
@@ -164,8 +142,8 @@ class Confirmer:
             params=job.params,
             repetitions=1,
             quick=job.quick,
-            time_limit=side.time_limit,
-            checkout=side.folder,
+            time_limit=side.code.benchmark.time_limit,
+            checkout=side.code.folder,
             python=side.python,
             timed_only=True,
             lock=self.lock,
@@ -186,4 +164,4 @@ class Confirmer:
         settings_ = [f"--set={name}={value}" for name, value in job.params.items()]
         quick = ["--quick"] if job.quick else []
         words = ["python", "-m", "paceline", "run", job.benchmark, *settings_, *quick, "--repetitions", "1"]
-        return f"git checkout {side.commit[:10]} && {shlex.join([*words, '--timed-only'])}"
+        return f"git checkout {side.code.commit[:10]} && {shlex.join([*words, '--timed-only'])}"

@@ -12,14 +12,11 @@ from typing import TypeVar
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
-from paceline import manifest
-from paceline.manifest import Benchmark, Manifest
 
 from dashboard import ingest, runs
-from workers import checkout, launching, machine
-from workers.environments import Environments
+from workers import bells, launching
+from workers.codes import Code, Source
 from workers.errors import BuildError, CheckoutError, CrashError, MeasuringError, Stopped
-from workers.git import Git
 from workers.logs import Log
 from workers.processes import Limits
 from workers.pulse import Pulse
@@ -31,18 +28,7 @@ T = TypeVar("T")
 
 def measure_next(pool: str) -> bool:
     """Carry the pool's next run, if there is one and this machine is free. False: nothing was done."""
-    name = settings.PACELINE_MACHINE
-    with machine.exclusive(settings.PACELINE_HOME, name) as lock:
-        if lock is None:
-            return False
-        # The run keeps the machine as it is now.
-        runs.machine_seen(name, pool, machine.fingerprint().as_dict())
-        assignment = runs.claim(pool, name)
-        if assignment is None:
-            return False
-        logger.info("%s is claimed, attempt %s", assignment.name, assignment.attempt)
-        Carrier(assignment, lock).carry()
-        return True
+    return bells.answer(pool, runs.claim, lambda assignment, lock: Carrier(assignment, lock).carry())
 
 
 class Carrier:
@@ -75,12 +61,11 @@ class Carrier:
         """Check out, prepare, measure: the document's bytes."""
         self.enter("preparing", "checking the commit out")
         with machine_trouble(CheckoutError):
-            folder, described, benchmark = self.checked_out()
+            code = self.source().code(self.assignment.commit, self.home, self.assignment.machine, self.stop)
         self.pulse.activity = "preparing the environment"
         with machine_trouble(BuildError):
-            names = described.environment.requirements if described.environment else ()
-            python = Environments(self.home, self.log, self.stop).python(folder, names)
-        what = self.measurement(benchmark, folder, python)
+            python = code.python(self.home, self.log, self.stop)
+        what = self.measurement(code, python)
         scratches = launching.scratch_folder(self.home, self.assignment.machine)
         with machine_trouble(CrashError), scratches as scratch:
             self.enter("measuring", "starting")
@@ -90,30 +75,19 @@ class Carrier:
             finally:
                 self.pulse.progress = lambda: None
 
-    def checked_out(self) -> tuple[Path, Manifest, Benchmark]:
-        """The commit's folder, its manifest and the benchmark, whose script lies inside."""
+    def source(self) -> Source:
         run = self.assignment
-        checkouts = checkout.Checkouts(self.home, run.machine, Git(self.home, self.stop))
-        folder = checkouts.prepare(run.project, run.repository, run.commit)
-        try:
-            described = manifest.parse(checkout.manifest(folder, run.manifest), checkout.MANIFEST)
-        except manifest.ManifestError as error:
-            raise CheckoutError(f"The manifest can't be used: {error}.") from error
-        benchmark = described.benchmarks.get(run.benchmark)
-        if benchmark is None:
-            raise CheckoutError(f"The manifest of {run.commit[:10]} has no benchmark {run.benchmark}.")
-        checkout.inside(folder, benchmark.script, "The script")
-        return folder, described, benchmark
+        return Source(run.project, run.repository, run.manifest, run.benchmark)
 
-    def measurement(self, benchmark: Benchmark, folder: Path, python: Path) -> launching.Measurement:
+    def measurement(self, code: Code, python: Path) -> launching.Measurement:
         run = self.assignment
         return launching.Measurement(
-            benchmark=benchmark.name,
+            benchmark=code.benchmark.name,
             params=run.params,
             repetitions=run.repetitions,
             quick=run.quick,
             time_limit=run.time_limit,
-            checkout=folder,
+            checkout=code.folder,
             python=python,
             lock=self.lock,
             limits=Limits(data=settings.PACELINE_MEMORY_LIMIT or None),
