@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.imports import units
-from dashboard.imports.readings import ImportRefused, Measured, Metric, Results, Scalar, Value, shortened
+from dashboard.imports.readings import (
+    ImportRefused,
+    Measured,
+    Metric,
+    Results,
+    Scalar,
+    Value,
+    printable,
+    shortened,
+)
 from dashboard.models import Case, Pool
 
 Json = dict[str, Any]
@@ -172,7 +181,7 @@ def _scaled(value: Any, factor: float) -> float | None:
 
 def _metric(name: str, benchmark: Json) -> tuple[Metric, float]:
     """asv's four types; smaller is better in all of them, as asv itself has it."""
-    unit, factor = units.normalised(str(benchmark.get("unit") or ""))
+    unit, factor = units.normalised(printable(str(benchmark.get("unit") or ""), units.LONGEST_UNIT))
     kind = benchmark.get("type") or name.rpartition(".")[2].partition("_")[0]
     if kind in ("time", "timeraw") and unit == "s":
         return units.known("step_time"), factor
@@ -186,7 +195,7 @@ def _metric(name: str, benchmark: Json) -> tuple[Metric, float]:
 def _named(names: Sequence[str], combination: Sequence[str]) -> dict[str, Scalar]:
     named = itertools.zip_longest(names, combination)
     return {
-        str(name or f"param{at}"): _scalar(str(value))
+        printable(str(name or f"param{at}"), LONGEST_VALUE): _scalar(str(value))
         for at, (name, value) in enumerate(named, start=1)
         if value is not None
     }
@@ -204,8 +213,7 @@ def _scalar(spelt: str) -> Scalar:
     if isinstance(value, int | float):
         return value
     value = value if isinstance(value, str) else spelt
-    # A database holds no NUL, and a page shows no control character.
-    return shortened(value if value.isprintable() else repr(spelt), LONGEST_VALUE)
+    return printable(value if value.isprintable() else spelt, LONGEST_VALUE)
 
 
 def pool_name(machine: str, environment: str) -> str:

@@ -61,6 +61,11 @@ class Results:
     skipped: Counter[str] = field(default_factory=Counter)
 
 
+def printable(text: str, most: int) -> str:
+    """As `shortened`; a database holds no NUL, and a page shows no control character."""
+    return shortened(text if text.isprintable() else ascii(text), most)
+
+
 def shortened(text: str, most: int) -> str:
     """At most so many characters; what is cut off stays distinct by a digest."""
     if len(text) <= most:
