@@ -14,14 +14,15 @@ from paceline.watching.tree import Tree
 
 
 def main() -> None:
-    """Sample at every point of the grid at which the flag is set, and else as soon as it is."""
+    """Sample at every point of the grid at which the flag is set, else as soon as it is; end with the parent."""
+    parent = os.getppid()
     pid, path = int(sys.argv[1]), Path(sys.argv[2])
     with path.open("rb") as file:
         flag = mmap(file.fileno(), 4096, access=ACCESS_READ)
     sampler = Sampler(Tree(pid), nvml.probe(os.environ), perf_counter())
-    while True:
+    while os.getppid() == parent:
         sleep(sampler.until_next())
-        while not flag[0]:
+        while not flag[0] and os.getppid() == parent:
             sleep(0.002)
         sampler.sample()
 
