@@ -37,6 +37,13 @@ after = { work = 2 }
 phase = "learn"
 counter = "function_calls:learn"
 [[claims]]
+id = "fewer-calls"
+claim = "A third of the work takes a third of the calls"
+value = [3]
+metric = "function_calls:learn"
+before = { work = 6 }
+after = { work = 2 }
+[[claims]]
 id = "episodes"
 claim = "Two episodes end in a step"
 value = [2]
@@ -195,7 +202,8 @@ def test_claims_are_measured(project: Project) -> None:
     ended = project.call("claims", "tiny", "--pairs", "2", "--json", "claims.json")
     assert ended.returncode == 0, ended.stderr
     found = {one["id"]: one for one in json.loads((project.folder / "claims.json").read_text())}
-    assert found["less-work"]["verdict"] == "holds"
+    assert found["less-work"]["verdict"] == "holds?"
+    assert (found["fewer-calls"]["verdict"], found["fewer-calls"]["measured"]) == ("holds", [3, 3, 3])
     assert found["less-work"]["counted"] == [6, 2]
     assert found["less-work"]["phase_measured"][0] > 1.2
     assert (found["episodes"]["verdict"], found["episodes"]["measured"][0]) == ("holds", 2)

@@ -70,6 +70,8 @@ def notes(trials: Sequence[Trial], pairs: int) -> str:
         f"{plural(pairs, 'paired ratio')}, "
         f"measured A B B A, with {'their range' if pairs < 6 else 'its interval of 95 %'}."
     )
+    if any(trial.verdict.endswith("?") for trial in trials):
+        text += "\nA verdict with ? rests on too few pairs."
     if disturbed:
         text += f"\n{disturbed} of {measurements} processes waited for a processor: take the times as hints."
     return text

@@ -27,6 +27,9 @@ from .watching.process import MeasurementError
 PAIRS = 3
 PAIRS_LIMIT = 50
 
+FEW = 3
+"""Pairs below which a verdict about a ratio is in doubt."""
+
 NOTHING = 0.02
 """A ratio this near to 1 is none, however sure it is."""
 
@@ -49,7 +52,7 @@ class Bench:
 
     def rounds(self, claim: Claim, cases: Sequence[Mapping[str, Scalar]]) -> list[list[Document]]:
         """Measure the cases in turn, A B B A; return each one's documents, in the order of the pairs."""
-        counts, once = _is_counted(claim), len(cases) == 1 and _repeats(claim.metric)
+        counts, once = _is_counted(claim), _repeats(claim.metric)
         key = repr((*map(case_key, cases), claim.warmup_steps, claim.steps, counts, once, _sweeps(claim)))
         if key not in self.known:
             found: list[list[Document]] = [[] for _ in cases]
@@ -122,9 +125,10 @@ def _compare(claim: Claim, before: list[Document], after: list[Document]) -> Tri
     measured = _ratio(sides[0], sides[1], _better(claim.metric))
     if measured is None:
         return _impossible(claim, f"{claim.metric} was 0")
+    unsure = "?" if len(before) < FEW and not _repeats(claim.metric) else ""
     return Trial(
         claim,
-        verdict(claim, measured),
+        verdict(claim, measured) + unsure,
         measured,
         phase=_phase(claim, before, after),
         counter=_counter(claim, before, after),
