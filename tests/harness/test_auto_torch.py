@@ -96,3 +96,24 @@ def test_the_whole_loop_of_a_script(tmp_path: Path) -> None:
     assert left["result"]["phases"]["backward"] > 0
     assert left["complete"]
     assert not left["ended"]
+
+
+def test_hooks_of_an_optimizer_belong_to_it(tmp_path: Path) -> None:
+    hook = """
+import paceline
+from torch.optim.optimizer import register_optimizer_step_post_hook
+def after(*_):
+    with paceline.phase("after"):
+        pass
+register_optimizer_step_post_hook(after)
+main(10**6)
+"""
+    found = counts(run(tmp_path, TRAIN + hook))
+    assert found["optimizer"] == found["optimizer/after"] == 1
+    assert "after" not in found
+
+
+def test_an_optimizers_steps_are_counted_in_its_phase(tmp_path: Path) -> None:
+    left = run(tmp_path, TRAIN + "\nmain(10**6)\n", kind="counting")
+    steps = {path: row["optimizer_steps"] for path, row in left["result"]["operations"].items()}
+    assert {path: number for path, number in steps.items() if number} == {"optimizer": 1.0}

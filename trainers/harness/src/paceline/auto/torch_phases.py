@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -79,11 +81,26 @@ def _patch_optimizers(torch: Any, is_traced: Any) -> None:
         return outermost(ZERO_GRAD, original, is_traced)
 
     every_class(torch.optim.Optimizer, "step", step)
+    _patch_hooked_steps(torch.optim.Optimizer, step)
     every_class(torch.optim.Optimizer, "zero_grad", zero_grad)
     for name in CLIPPERS:
         clip = outermost(CLIP_GRADIENTS, getattr(torch.nn.utils, name), is_traced)
         setattr(torch.nn.utils, name, clip)
         setattr(torch.nn.utils.clip_grad, name, clip)
+
+
+def _patch_hooked_steps(optimizer: Any, wrap: Callable[[Function], Function]) -> None:
+    """Wrap what an optimizer, when it is made, puts around its class's `step`: hooks belong to it too."""
+    original = optimizer._patch_step_function
+
+    @functools.wraps(original)
+    def patch_step_function(self: Any) -> None:
+        before = type(self).step
+        original(self)
+        if type(self).step is not before:
+            type(self).step = wrap(type(self).step)
+
+    optimizer._patch_step_function = patch_step_function
 
 
 def _patch_loaders(torch: Any, is_traced: Any) -> None:
