@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.commands.conftest import Manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
-COMMANDS = ("add_project", "trigger", "install_hook")
+COMMANDS = ("add_project", "trigger", "install_hook", "import_results")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
