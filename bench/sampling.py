@@ -14,7 +14,7 @@ from paceline.watching.tree import Tree
 
 
 def main() -> None:
-    """Sample at every point of the grid at which the flag is set, else as soon as it is; end with the parent."""
+    """Sample at each point of the grid where the flag is set, else as soon as it is; end with the parent."""
     parent = os.getppid()
     pid, path = int(sys.argv[1]), Path(sys.argv[2])
     with path.open("rb") as file:
