@@ -126,6 +126,12 @@ def test_a_name_that_can_not_be_shown_is_refused(name: str) -> None:
         marks().phase(name)
 
 
+@pytest.mark.parametrize("name", ["(unattributed)", "(setup)"])
+def test_a_name_that_the_document_has_itself_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="which is what no phase covers"):
+        marks().phase(name)
+
+
 def timing(warmup: int, steps: int) -> Timing:
     return Timing(warmup, steps, lambda _: None)
 

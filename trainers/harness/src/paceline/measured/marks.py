@@ -11,6 +11,8 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from ..document import SETUP, UNATTRIBUTED
+
 NODE_LIMIT = 400
 PATH_LIMIT = 200
 REPORTED_LIMIT = 100
@@ -323,6 +325,8 @@ class Marks(Generic[NodeType]):
     def _add_node(self, name: str, state: ThreadState) -> AbstractContextManager[None]:
         if not isinstance(name, str) or not name or not name.isprintable():
             raise ValueError(f"a phase's name must be a printable string, not {name!r}")
+        if name in (UNATTRIBUTED, SETUP):
+            raise ValueError(f"a phase can't be named {name}, which is what no phase covers")
         parent = state.node
         if self.node_count >= NODE_LIMIT or len(parent.path) + len(name) + 1 > PATH_LIMIT:
             self.dropped_phases += 1
