@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .claims import Claim, Measured, Trial
 from .fields import ManifestError
-from .units import amount, number, plural
+from .units import amount, interval, number, plural
 
 MARKERS = ("<!-- claims: written by paceline claims -->", "<!-- end of claims -->")
 
@@ -50,7 +50,9 @@ def _shown(trial: Trial) -> str:
         return f"{trial.measured}x"
     if trial.claim.unit:
         return f"{trial.measured} {trial.unit}"
-    return amount(trial.measured.value, trial.unit)
+    spread = interval(trial.measured.low, trial.measured.high, trial.unit)
+    exact = trial.measured.low == trial.measured.high
+    return amount(trial.measured.value, trial.unit) + ("" if exact else f" {spread}")
 
 
 def _counted(trial: Trial) -> str:
