@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from dashboard.detection import doubts
+from dashboard.detection.changepoints import detect
 from dashboard.detection.drift import steps_not_slopes
 from dashboard.detection.levels import LEVEL_WINDOW, ratio_interval, segments, step_between
 from dashboard.detection.readings import Readings, read, repeats_exactly
@@ -68,6 +69,9 @@ def noisy_starts(readings: Readings, known: Collection[int] = ()) -> list[int]:
     n = len(readings.values)
     if n < FEWEST_POINTS:
         return []
+    if not readings.sampled and n >= SHORT_HISTORY:
+        # Values alone don't say how noisy each is: what `detect` doesn't see isn't believed here either.
+        return drop_irrelevant(detect(readings.values.tolist()), readings)
     loss = loss_for(n)
     starts = segment(readings.scaled, readings.noise, loss, known=known)
     if n >= SHORT_HISTORY:

@@ -28,7 +28,8 @@ class Readings:
 
     `kept` (n,) are their positions and `values` (n,) are in the metric's unit. What is judged is
     `scaled` (n,), with its `noise` (n,), on the judging scale. `floor` is the effect floor, a fraction;
-    `least` is the smallest relevant difference in the metric's unit.
+    `least` is the smallest relevant difference in the metric's unit. `sampled`: do points have the values of
+    several repetitions?
     """
 
     kept: tuple[int, ...]
@@ -38,6 +39,7 @@ class Readings:
     scale: Scale
     floor: float
     least: float
+    sampled: bool
 
 
 def read(series: Series) -> Readings:
@@ -55,7 +57,14 @@ def read(series: Series) -> Readings:
     least = FLOOR_TO_NOISE * max(float(np.log1p(floor)), smallest)
     error = noise.error_of_best if series.kind in DISTURBED_KINDS else noise.error_of_median
     return Readings(
-        kept, values, scaled, noise.of_points(scaled, samples, error, least), scale, floor, effect.least
+        kept=kept,
+        values=values,
+        scaled=scaled,
+        noise=noise.of_points(scaled, samples, error, least),
+        scale=scale,
+        floor=floor,
+        least=effect.least,
+        sampled=any(len(point.samples) > 1 for point in points),
     )
 
 
