@@ -70,6 +70,7 @@ class Turns:
         self._steps = 0
         self.last = False
         self.seconds = 0.0
+        self.failure: BaseException | None = None
 
     def block(self, measured: bool, steps: int) -> float:
         """Let one of them take so many steps; return their seconds."""
@@ -78,7 +79,14 @@ class Turns:
         self._go[measured].release()
         self._back.acquire()
         self._flag[0] = 0
+        if self.failure:
+            raise self.failure
         return self.seconds
+
+    def fail(self, failure: BaseException) -> None:
+        """Hand a thread's end to whoever waits for its block."""
+        self.failure = failure
+        self._back.release()
 
     def items(self, measured: bool) -> Iterator[int]:
         """Yield step numbers, and wait after each block until it is this thread's turn again."""
@@ -94,8 +102,15 @@ class Turns:
             self._go[measured].acquire()
 
 
-def _train(module: ModuleType, steps: Any) -> None:
+def _train(module: ModuleType, steps: Any, turns: Turns) -> None:
     """Run the benchmark's loop over these steps; the same random numbers are drawn in both."""
+    try:
+        _run(module, steps)
+    except Exception as error:  # noqa: BLE001  # a thread's border: the other one would wait for ever
+        turns.fail(error)
+
+
+def _run(module: ModuleType, steps: Any) -> None:
     module.paceline = steps  # type: ignore[attr-defined]
     args = module.parse(["--variant", "optimized"])
     random.seed(0)
@@ -111,6 +126,14 @@ class _Bare:
 
     def steps(self, _: Iterable[int]) -> Iterable[int]:
         return self._turns.items(False)
+
+    def count(self, _name: str, _n: float = 1) -> None:
+        """A call that isn't a `with` stays in the program; here it does nothing."""
+
+    gauge = quality = count
+
+    def lap(self, _name: str) -> None:
+        """As above."""
 
 
 class _Marked:
@@ -154,9 +177,9 @@ def measure(pairs: int) -> str:
 def _alternate(turns: Turns, pairs: int, progress: int) -> list[Line]:
     bare, marked = _load("bench_bare", bare=True), _load("bench_marked", bare=False)
     threads = [
-        threading.Thread(target=lambda: _train(bare, _Bare(turns)), daemon=True),
+        threading.Thread(target=lambda: _train(bare, _Bare(turns), turns), daemon=True),
         # The recorder is made in the thread that takes the steps, as in a measured process.
-        threading.Thread(target=lambda: _train(marked, _Marked(turns, 10**6, progress)), daemon=True),
+        threading.Thread(target=lambda: _train(marked, _Marked(turns, 10**6, progress), turns), daemon=True),
     ]
     for thread in threads:
         thread.start()
