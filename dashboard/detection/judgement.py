@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from dashboard.detection import doubts
-from dashboard.detection.changepoints import detect
+from dashboard.detection import doubts, memory
 from dashboard.detection.drift import steps_not_slopes
 from dashboard.detection.levels import LEVEL_WINDOW, ratio_interval, segments, step_between
 from dashboard.detection.readings import Readings, read, repeats_exactly
 from dashboard.detection.relevance import SHORT_HISTORY, exceeds
+from dashboard.detection.rules import ALARM
 from dashboard.detection.scaling import median
 from dashboard.detection.segmentation import Floats, Loss, segment
 from dashboard.detection.types import Better, Change, Direction, Series
@@ -69,13 +69,14 @@ def noisy_starts(readings: Readings, known: Collection[int] = ()) -> list[int]:
     n = len(readings.values)
     if n < FEWEST_POINTS:
         return []
-    if not readings.sampled and n >= SHORT_HISTORY:
-        # Values alone don't say how noisy each is: what `detect` doesn't see isn't believed here either.
-        return drop_irrelevant(detect(readings.values.tolist()), readings)
-    loss = loss_for(n)
+    # Values alone don't say how noisy each of them is: they are asked for as much as by `detect`.
+    plain = not readings.sampled and n >= SHORT_HISTORY
+    loss = ALARM.loss(n) if plain else loss_for(n)
     starts = segment(readings.scaled, readings.noise, loss, known=known)
     if n >= SHORT_HISTORY:
         starts = steps_not_slopes(starts, readings.scaled, readings.noise, loss.cap)
+    if plain:
+        starts = memory.standing(readings.scaled, float(np.median(readings.noise)), starts, ALARM.evidence)
     return drop_irrelevant(starts, readings)
 
 

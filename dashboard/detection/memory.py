@@ -89,3 +89,18 @@ def learn(values: Floats, noise: float, starts: list[int], least: float) -> Memo
         if not known or min(known) >= least:
             return memory
         starts.pop(int(np.argmin(known)))
+
+
+def standing(values: Floats, noise: float, starts: list[int], least: float) -> list[int]:
+    """The starts with at least so much evidence against the memory of values (n,): the weakest goes first."""
+    known = learn(values, noise, starts, least)
+    while starts:
+        found = [
+            evidence(values[a:b], values[b:c], noise, known)
+            for (a, b), (_, c) in pairwise(segments(starts, len(values)))
+        ]
+        weakest = int(np.argmin(found))
+        if found[weakest] >= least:
+            break
+        starts = starts[:weakest] + starts[weakest + 1 :]
+    return starts

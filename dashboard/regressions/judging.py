@@ -55,7 +55,7 @@ def judge_run(run_id: int) -> None:
         touched = Series.objects.filter(JUDGED, points__run=run).select_related("metric", "case")
         outcome = judge_series(project, run.commit.branch, list(touched))
         # Confirmed first, then told; and who was told of one that comes back isn't told twice.
-        proving.begin(project, outcome.opened)
+        proving.begin(project, outcome.opened, [one for one, _ in outcome.resized])
         promise.tell_suspicions(project, run)
         for crossing in crossings.find(project, run):
             alerts.announce(crossing)

@@ -67,12 +67,15 @@ def loaded(regression_id: int) -> Regression:
     return Regression.objects.select_related(*names).get(pk=regression_id)
 
 
-def begin(project: Project, opened: Sequence[Regression]) -> None:
+def begin(project: Project, opened: Sequence[Regression], resized: Sequence[Regression] = ()) -> None:
     """See to it that these regressions are proved, and go on with those that are being proved.
 
-    Project locked.
+    The project is locked.
     """
     Regression.objects.filter(pk__in=[one.pk for one in opened]).update(proving=True)
+    # What a counter alone had confirmed is suspected again once a time speaks for it, and proved then.
+    changed = Regression.objects.filter(pk__in=[one.pk for one in resized], state=State.SUSPECTED)
+    changed.update(proving=True)
     for key in project.regressions.filter(proving=True).order_by("pk").values_list("pk", flat=True):
         advance(project, loaded(key))
 

