@@ -145,7 +145,10 @@ class _Marked:
         self.recorder = recorder
         self.phase = recorder.phase
         self.lap = recorder.lap
-        self.count, self.gauge, self.quality = recorder.count, recorder.gauge, recorder.quality
+        self.gauge, self.quality = recorder.gauge, recorder.quality
+
+    def count(self, name: str, n: float = 1) -> None:
+        self.recorder.count(name, n)
 
     def steps(self, _: Iterable[int]) -> Iterable[int]:
         return self.recorder.steps(self._turns.items(True))
