@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,9 @@ class Line:
 
 def below(low: float, high: float, most: float) -> bool | None:
     """Whether a figure is below its target: only an interval on one side of it tells."""
-    return None if low < most <= high else high < most
+    if math.isnan(low) or low < most <= high:
+        return None
+    return high < most
 
 
 def show(title: str, heads: Sequence[str], lines: Sequence[Line]) -> str:
