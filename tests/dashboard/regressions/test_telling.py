@@ -8,6 +8,7 @@ from dashboard.models import Case, Channel, Commit, Delivery, Project, Regressio
 from dashboard.regressions import judge_run, promise, redetect
 from dashboard.regressions.settling import merge
 from tests.dashboard import factories
+from tests.dashboard.regressions.test_settling import weighed
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +63,9 @@ def test_who_hears_of_large_ones_only_is_told_when_it_grows(project: Project, of
 
 
 def test_a_channel_that_came_later_is_not_told_of_what_it_could_have_been(project: Project, of: Case) -> None:
-    slower(project, of)
-    Regression.objects.update(proving=False)
+    found = slower(project, of)
+    weighed(found, "confirmed", found.last_good, found.first_bad)
+    Regression.objects.update(proving=False, state="confirmed")
     channel(project, 5)
     line = list(project.commits.order_by("position"))
     measure(line, of, "peak_memory", factories.steps((6, 1e8), (4, 1.8e8)))
