@@ -151,12 +151,24 @@ def test_frames_alone_are_a_part_of_the_page(client: Client) -> None:
     assert answer["HX-Push-Url"] == f"/runs/{run.pk}/?width=calls&frame=2"
 
 
-@pytest.mark.parametrize("missing", ["processes", "scaling", "limits", "job"])
-def test_an_older_document_lacks_the_additions(client: Client, missing: str) -> None:
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("scaling", 'id="scaling"'),
+        ("limits", 'id="limits"'),
+        ("job", "projected from"),
+        ("processes", "Process"),
+    ],
+)
+def test_an_older_document_lacks_the_additions(client: Client, missing: str, words: str) -> None:
     body = complete()
-    del body[missing]
     found = builders.project()
-    page(client, builders.measured(builders.commits(found, 1)[0], builders.case(found), 0.001, body=body))
+    older, newer = builders.commits(found, 2)
+    case = builders.case(found)
+    whole = page(client, builders.measured(newer, case, 0.001, body=body))
+    del body[missing]
+    shown = page(client, builders.measured(older, case, 0.001, body=body))
+    assert shown.count(words) < whole.count(words)
 
 
 def test_what_the_protocol_set_is_shown(client: Client) -> None:
