@@ -39,8 +39,10 @@ class Plan:
     skipped: list[str] = field(default_factory=list)
 
 
-def resolve_trigger(trigger_id: int) -> list[int]:
+def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
     """Turn a received trigger into runs, or refuse it with a sentence. Safe to repeat, also at once.
+
+    Quick runs are asked for here alone: a trigger's row, from which the sweep resolves, doesn't tell.
 
     The ids of the runs, also of those that had been asked for before; none where it was refused or resolved
     already. Raises Busy while another process fetches the repository, and what the database raises while it
@@ -51,7 +53,7 @@ def resolve_trigger(trigger_id: int) -> list[int]:
     if received is None:
         return []
     try:
-        return _resolve(received)
+        return _resolve(received, quick)
     except (Busy, OperationalError, InterfaceError):
         raise
     except Exception as error:
@@ -64,7 +66,7 @@ def resolve_trigger(trigger_id: int) -> list[int]:
     return []
 
 
-def _resolve(received: Trigger) -> list[int]:
+def _resolve(received: Trigger, quick: bool) -> list[int]:
     try:
         plan = make_plan(received)
     except RepositoryBusy as error:
@@ -76,7 +78,7 @@ def _resolve(received: Trigger) -> list[int]:
     except (RepositoryError, ManifestError) as error:
         _close(received, Trigger.State.REFUSED, str(error))
     else:
-        return _carry_out(received, plan)
+        return _carry_out(received, plan, quick)
     return []
 
 
@@ -138,7 +140,7 @@ def _chosen(manifest: Manifest, names: list[str], facts: Facts) -> list[Benchmar
     return [_check_keys(known[name], facts) for name in dict.fromkeys(names or known)]
 
 
-def _carry_out(trigger: Trigger, plan: Plan) -> list[int]:
+def _carry_out(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
     with transaction.atomic():
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
@@ -153,7 +155,8 @@ def _carry_out(trigger: Trigger, plan: Plan) -> list[int]:
         ]
         if trigger.source in UNATTENDED:
             wanted = _unmeasured(wanted)
-        runs = request_all(wanted, priority=PRIORITY.get(Trigger.Source(trigger.source), 0), trigger=trigger)
+        priority = PRIORITY.get(Trigger.Source(trigger.source), 0)
+        runs = request_all(wanted, quick=quick, priority=priority, trigger=trigger)
         _close(trigger, Trigger.State.RESOLVED, _summary(runs, plan))
     return [run.pk for run in runs]
 

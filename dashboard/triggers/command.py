@@ -12,25 +12,26 @@ PATIENCE = 120.0
 
 
 def from_command(
-    project: Project, asked: dict[str, Any], benchmarks: Iterable[str] = ()
+    project: Project, asked: dict[str, Any], benchmarks: Iterable[str] = (), *, quick: bool = False
 ) -> tuple[Trigger, list[int]]:
     """A trigger of the command line and the ids of its runs: whoever typed it waits for the answer.
 
-    `asked` comes from `revisions`. TriggerError says why it was refused.
+    `asked` comes from `revisions`. TriggerError says why it was refused. Call it with `quick` inside a
+    transaction: a trigger that the sweep can see becomes standard runs there.
     """
     trigger = receive(project, Trigger.Source.COMMAND, asked, benchmarks)
-    ids = resolve(trigger)
+    ids = resolve(trigger, quick)
     trigger.refresh_from_db()
     if trigger.state == Trigger.State.REFUSED:
         raise TriggerError(trigger.detail)
     return trigger, ids
 
 
-def resolve(trigger: Trigger) -> list[int]:
+def resolve(trigger: Trigger, quick: bool) -> list[int]:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            return runs.resolve_trigger(trigger.pk)
+            return runs.resolve_trigger(trigger.pk, quick=quick)
         except runs.Busy as error:
             if time.monotonic() > deadline:
                 Trigger.objects.filter(pk=trigger.pk, state=Trigger.State.RECEIVED).update(

@@ -7,16 +7,24 @@ import pytest
 
 from dashboard import repositories
 from dashboard.management import first_project
+from dashboard.management.commands.up import announcement
 from dashboard.models import Project, Run
 from dashboard.repositories import RepositoryError
+from dashboard.triggers import TriggerError
 
 MANIFEST = """
+[benchmarks.zelda]
+version = 1
+script = "train.py"
+steps = 10
+repetitions = 5
+quick = { repetitions = 1 }
+
 [benchmarks.snake_dqn]
 version = 1
 script = "train.py"
 cases = [{ variant = "baseline" }, { variant = "optimized" }]
 steps = 10
-warmup_steps = 5
 """
 
 
@@ -42,12 +50,43 @@ def commit(checkout: Path) -> None:
     git(checkout, "commit", "--quiet", "--allow-empty", "--message", "A commit")
 
 
-def test_the_newest_commit_is_requested_quickest_case_first(transactional_db, checkout):
+def test_every_benchmark_is_requested_one_case_of_each_first(transactional_db, checkout):
     runs = first_project.request()
-    assert [run.case.params for run in runs] == [{"variant": "optimized"}, {"variant": "baseline"}]
-    assert runs[0].priority > runs[1].priority
+    cases = ["snake_dqn[variant=optimized]", "zelda", "snake_dqn[variant=baseline]"]
+    assert [str(run.case) for run in runs] == cases
+    assert [run.priority for run in runs] == [2, 1, 0]
     project = Project.objects.get(slug="paceline")
     assert (project.repository, project.branch) == (str(checkout), "trunk")
+
+
+def test_it_is_measured_quickly(transactional_db, checkout):
+    runs = first_project.request()
+    assert all(run.quick for run in runs)
+    assert runs[1].repetitions == 1
+
+
+def test_a_benchmark_that_was_measured_is_left_out(transactional_db, checkout):
+    first_project.request()
+    Run.objects.filter(case__benchmark="zelda").update(state=Run.State.DONE)
+    Run.objects.filter(case__benchmark="snake_dqn").update(state=Run.State.FAILED)
+    assert {run.case.benchmark for run in first_project.request()} == {"snake_dqn"}
+
+
+def test_a_broken_manifest_is_told(transactional_db, checkout):
+    (checkout / "paceline.toml").write_text("[benchmarks.snake_dqn]")
+    commit(checkout)
+    with pytest.raises(TriggerError, match=r"benchmarks\.snake_dqn\.script: is missing"):
+        first_project.request()
+
+
+def test_what_is_measured_first_and_what_after_it_is_said(transactional_db, checkout, settings):
+    settings.PACELINE_URL = "http://here"
+    runs = first_project.request()
+    first, rest = announcement(runs)
+    assert first.startswith("Measuring snake_dqn[variant=optimized] at ")
+    assert first.endswith(f": http://here{runs[0].get_absolute_url()}")
+    assert rest == "After it 2 more quick runs, of zelda, snake_dqn: http://here/projects/paceline/"
+    assert announcement([]) == []
 
 
 def test_what_waits_or_is_measured_is_not_requested_again(transactional_db, checkout):
@@ -59,13 +98,13 @@ def test_what_waits_or_is_measured_is_not_requested_again(transactional_db, chec
 def test_a_new_commit_is_requested(transactional_db, checkout):
     first_project.request()
     commit(checkout)
-    assert len(first_project.request()) == 2
+    assert len(first_project.request()) == 3
 
 
 def test_a_commit_whose_runs_failed_is_requested_again(transactional_db, checkout):
     first_project.request()
     Run.objects.update(state=Run.State.FAILED)
-    assert len(first_project.request()) == 2
+    assert len(first_project.request()) == 3
 
 
 def test_a_moved_checkout_stays_the_same_project(transactional_db, checkout, settings):

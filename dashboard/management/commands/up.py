@@ -18,6 +18,7 @@ from django.db import connections
 from dashboard import regressions, runs
 from dashboard.management import first_project
 from dashboard.management.base import SiteCommand
+from dashboard.models import Run
 from dashboard.projects import ProjectError
 from dashboard.repositories import RepositoryError
 from dashboard.services import ServiceError
@@ -110,14 +111,25 @@ class Command(SiteCommand):
         except (ProjectError, RepositoryError, TriggerError) as error:
             self.stdout.write(f"This checkout isn't measured: {error}")
             return
-        for run in requested:
-            address = f"{settings.PACELINE_URL}{run.get_absolute_url()}"
-            self.stdout.write(
-                f"Measuring {run.case} at {run.commit.short}, the newest commit here: {address}"
-            )
+        for line in announcement(requested):
+            self.stdout.write(line)
 
     def tell(self, name: str, line: str) -> None:
         self.stdout.write(f"{name:8} | {line}")
+
+
+def announcement(requested: list[Run]) -> list[str]:
+    """What is measured first and where to watch it, and what comes after it."""
+    if not requested:
+        return []
+    first, rest = requested[0], requested[1:]
+    address = f"{settings.PACELINE_URL}{first.get_absolute_url()}"
+    lines = [f"Measuring {first.case} at {first.commit.short}, the newest commit here: {address}"]
+    if rest:
+        names = ", ".join(dict.fromkeys(run.case.benchmark for run in rest))
+        address = f"{settings.PACELINE_URL}{first.case.project.get_absolute_url()}"
+        lines.append(f"After it {len(rest)} more quick runs, of {names}: {address}")
+    return lines
 
 
 def make_administrator() -> str | None:
