@@ -8,6 +8,7 @@ from dashboard.models.projects import Case, Commit, Project, Trigger
 from dashboard.models.regressions import Change, Regression
 from dashboard.models.runs import Document, Run, RunLog, Telemetry
 from dashboard.models.series import Metric, Point, Series, SeriesLatest
+from dashboard.models.triage import Triage
 
 __all__ = [
     "Case",
@@ -31,5 +32,6 @@ __all__ = [
     "Series",
     "SeriesLatest",
     "Telemetry",
+    "Triage",
     "Trigger",
 ]

@@ -25,6 +25,24 @@ class Project(models.Model):
     )
     # What alerts have spent of the promise, as detection's budget counts it.
     risk = models.JSONField(default=dict, blank=True, editable=False)
+    training_hours_per_week = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1e7)],
+        help_text="How many machine hours a week the project trains: what a slowdown costs.",
+    )
+    # The budget of one confirmation, and of all of them while runs wait.
+    confirmation_pairs = models.PositiveSmallIntegerField(
+        default=24, validators=[MinValueValidator(4), MaxValueValidator(1000)]
+    )
+    confirmation_minutes = models.FloatField(
+        default=20, validators=[MinValueValidator(0.1), MaxValueValidator(10080)]
+    )
+    confirmation_share = models.FloatField(
+        default=0.25,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1)],
+        help_text="Of a machine's time, at most, while runs wait.",
+    )
     hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")
     created_at = models.DateTimeField(auto_now_add=True)
 

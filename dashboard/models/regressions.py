@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.urls import reverse
@@ -16,6 +17,13 @@ class Regression(models.Model):
         CONFIRMED = "confirmed"
         UNDECIDED = "undecided"
         REFUTED = "refuted"
+
+    class Triaged(models.TextChoices):
+        OPEN = ""
+        ACKNOWLEDGED = "acknowledged"
+        INTENDED = "intended"
+        NOT_REAL = "not real"
+        WONT_FIX = "won't fix"
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="regressions")
     first_bad = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
@@ -39,6 +47,12 @@ class Regression(models.Model):
         max_length=300, blank=True, help_text="Which limit of the manifest was crossed, in one sentence."
     )
     proving = models.BooleanField(default=False, help_text="Confirmed, bisected and explained as runs end.")
+    # What people made of it: as the newest row of its triage says. Judging again leaves it alone.
+    triaged = models.CharField(max_length=20, choices=Triaged.choices, blank=True, default=Triaged.OPEN)
+    triaged_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    triaged_at = models.DateTimeField(null=True, blank=True)
     opened_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     # A recovered regression closes itself; the commit that repaired it is named.
