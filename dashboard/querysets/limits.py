@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from dashboard.models import Limit, Regression, Series, SeriesLatest
+from dashboard.models import Limit, Regression, Run, Series, SeriesLatest
 from dashboard.querysets.regressions import OPEN
 
 
@@ -32,8 +32,16 @@ def standing() -> QuerySet[SeriesLatest]:
 
 def untold() -> QuerySet[SeriesLatest]:
     """Those that no open regression tells already."""
-    told = Regression.objects.filter(OPEN, series=OuterRef("series"))
-    return standing().filter(~Exists(told))
+    own = Regression.objects.filter(OPEN, series=OuterRef("series"))
+    crossed = {
+        "limits__series": OuterRef(OuterRef("series")),
+        "limits__crossed": True,
+        "limits__tainted": False,
+    }
+    crossing = Run.objects.filter(**crossed).values("commit")
+    # A commit has one regression: a limit that was crossed there is told by it, whatever else it is about.
+    joined = Regression.objects.filter(OPEN, Q(first_bad__in=crossing) | Q(changes__first_bad__in=crossing))
+    return standing().filter(~Exists(own), ~Exists(joined.exclude(limit="")))
 
 
 def in_range(series: Series, least: int, most: int) -> list[Limit]:

@@ -6,6 +6,9 @@ from django.db.models import Q
 
 from dashboard.models import Limit, Project, Regression, Run, Series
 
+# As many bounds are said in one line as it holds.
+LONGEST = 300
+
 RELATED = ("series__metric", "series__case", "run__commit")
 
 
@@ -56,9 +59,11 @@ def open_for(project: Project, row: Limit) -> Regression | None:
             "limit": sentence(row),
         },
     )
-    if not new and not regression.limit:
-        regression.limit = sentence(row)
-        regression.save(update_fields=["limit", "updated_at"])
+    if not new and f"{row.series} is " not in regression.limit:
+        said = "; ".join(text for text in (regression.limit, sentence(row)) if text)
+        if len(said) <= LONGEST:
+            regression.limit = said
+            regression.save(update_fields=["limit", "updated_at"])
     return regression if new else None
 
 

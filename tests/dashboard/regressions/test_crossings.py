@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from dashboard import alerts
-from dashboard.models import Case, Channel, Commit, Delivery, Limit, Project, Regression, Run
+from dashboard.models import Case, Channel, Commit, Delivery, Limit, Project, Regression, Run, SeriesLatest
+from dashboard.querysets import limits
 from dashboard.regressions import judge_run
 from tests.dashboard import factories
 
@@ -60,15 +61,42 @@ def test_a_tainted_value_crosses_nothing(project: Project, of: Case) -> None:
     assert not Regression.objects.exists()
 
 
-def test_an_open_regression_of_the_commit_says_it_too(project: Project, of: Case) -> None:
-    line = factories.commits(project, 2)
-    first, second = measure(line, of, [90, 91])
-    series = factories.series(second, "gpu_utilization")
+def slower(line: list[Commit], of: Case) -> tuple[Regression, Run]:
+    """A regression of another series at the second commit, whose utilization crosses its limit too."""
+    _, second = measure(line, of, [90, 91])
+    series = factories.series(second, "step_time")
     found = Regression.objects.create(
-        project=project, first_bad=line[1], last_good=line[0], series=series, before=1, after=2
+        project=of.project, first_bad=line[1], last_good=line[0], series=series, before=1, after=2
     )
     Limit.objects.filter(run=second).update(value=60, crossed=True)
+    return found, second
+
+
+def test_an_open_regression_of_the_commit_says_it_too(project: Project, of: Case) -> None:
+    found, second = slower(factories.commits(project, 2), of)
     judge_run(second.pk)
     found.refresh_from_db()
     assert found.limit == "gpu_utilization is 60 %, its limit is at least 80 %"
-    assert first.pk != second.pk
+
+
+def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Case) -> None:
+    found, second = slower(factories.commits(project, 2), of)
+    row = Limit.objects.get(run=second)
+    SeriesLatest.objects.filter(series=row.series_id).update(limit=row)
+    assert [one.limit for one in limits.untold()] == [row]
+    judge_run(second.pk)
+    assert not limits.untold().exists()
+    Regression.objects.filter(pk=found.pk).update(state="refuted")
+    assert limits.untold().exists()
+
+
+def test_a_commit_that_crosses_two_limits_says_both(project: Project, of: Case) -> None:
+    line = factories.commits(project, 2)
+    _, second = measure(line, of, [90, 60])
+    memory = factories.series(second, "peak_memory")
+    Limit.objects.create(series=memory, run=second, position=1, maximum=100, value=200, crossed=True)
+    judge_run(second.pk)
+    judge_run(second.pk)
+    said = Regression.objects.get().limit
+    assert said.count("its limit is") == 2
+    assert said.endswith("; peak_memory is 200 bytes, its limit is at most 100 bytes")
