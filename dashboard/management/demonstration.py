@@ -17,7 +17,7 @@ from dashboard.models import Change, Point, Project, Regression, Run
 from dashboard.regressions.relevance import is_time, size
 
 # Sentences that the builder says on its way, for the progress bar: a few more or fewer do no harm.
-SENTENCES = 8
+SENTENCES = 12
 
 
 class DemonstrationError(Exception):
@@ -31,6 +31,7 @@ class Built:
     seed: int
     repository: Path
     commits: Sequence[str]
+    measured: Sequence[str]
     planted: Sequence[dict[str, Any]]
 
 
@@ -72,7 +73,8 @@ def build(repository: Path, seed: int, show: Callable[[float, str], None]) -> Bu
             raise DemonstrationError(f"The repository can't be built: {said or builder.returncode}")
         answer.seek(0)
         result = json.load(answer)
-    return Built(seed, Path(result["repository"]), result["commits"], result["planted"])
+    told = (result[name] for name in ("commits", "measured", "planted"))
+    return Built(seed, Path(result["repository"]), *told)
 
 
 def report(project: Project, built: Built) -> dict[str, Any]:

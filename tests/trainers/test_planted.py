@@ -13,14 +13,15 @@ import pytest
 
 from tests.trainers.conftest import ROOT
 from trainers.planted import __main__ as command
-from trainers.planted import calibration, history, plan
+from trainers.planted import calibration
+from trainers.planted.changes.plants import AVERAGED, KEPT, LISTED, SUMMED, VECTORIZED, Plant
+from trainers.planted.changes.renaming import RENAMING
 from trainers.planted.edits import Edit, Tree, base_tree
-from trainers.planted.neutral import RENAMING
-from trainers.planted.plants import KEPT, LISTED, SUMMED, VECTORIZED
+from trainers.planted.histories import demo, plan
 from trainers.planted.repository import FIRST_DATE, RepositoryError, create
 
 IMPROVABLE = 0.4
-SMALL_KNOBS = {"replay": 40, "tensors": 4, "memory": 3, "improvement": 0}
+SMALL_KNOBS = {"replay": 40, "tensors": 4, "memory": 3, "loss": 9, "improvement": 0}
 
 
 def chance(seed: int) -> random.Random:
@@ -31,9 +32,9 @@ def drawn(seed: int) -> list[plan.Planned]:
     return plan.draw(chance(seed), IMPROVABLE)
 
 
-def laid_out(seed: int) -> tuple[list[tuple[str, Tree]], list[history.Sized]]:
-    sized = [history.Sized(entry, SMALL_KNOBS[entry.plant.name], entry.size) for entry in drawn(seed)]
-    return history.lay_out(base_tree(), sized, chance(seed)), sized
+def laid_out(seed: int) -> tuple[list[tuple[str, Tree]], list[demo.Sized]]:
+    sized = [demo.Sized(entry, SMALL_KNOBS[entry.plant.name], entry.size) for entry in drawn(seed)]
+    return demo.lay_out(base_tree(), sized, chance(seed)), sized
 
 
 def learned(tree: Tree, steps: int = 40) -> str:
@@ -43,23 +44,47 @@ def learned(tree: Tree, steps: int = 40) -> str:
     return str(trainer.fingerprint())
 
 
-def neutral_between(entries: Sequence[plan.Planned]) -> list[int]:
-    return [later.position - earlier.position - 1 for earlier, later in pairwise(entries)]
+def levels(entries: Sequence[plan.Planned]) -> list[int]:
+    """Of how many measured commits each level consists."""
+    measured = plan.measured(plan.COMMITS)
+    starts = [0, *(next(i for i, at in enumerate(measured) if at >= entry.position) for entry in entries)]
+    return [end - start for start, end in pairwise([*starts, len(measured)])]
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_neutral_commits_surround_the_planted_ones(seed: int) -> None:
+def test_enough_measured_commits_lie_between_the_planted_ones(seed: int) -> None:
     entries = drawn(seed)
-    assert [entry.plant.name for entry in entries].count("memory") == 1 == len(entries) - 3
-    assert entries[0].position >= 4
-    assert min(neutral_between(entries)) >= 2
-    assert entries[-1].position <= plan.COMMITS - 2
+    sizes = levels(entries)
+    slight = [entry.plant for entry in entries].index(AVERAGED)
+    assert sizes[0] >= 4
+    assert min(sizes) >= 2
+    assert min(sizes[slight : slight + 2]) >= 3
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_kind_is_planted_once_and_neutral_commits_lie_between(seed: int) -> None:
+    entries = drawn(seed)
+    names = sorted(entry.plant.name for entry in entries)
+    assert names == ["improvement", "loss", "memory", "replay", "tensors"]
+    assert min(later.position - earlier.position for earlier, later in pairwise(entries)) >= 3
+
+
+def test_culprits_are_drawn_among_measured_and_unmeasured_commits() -> None:
+    positions = [entry.position for seed in range(40) for entry in drawn(seed)]
+    unmeasured = [at for at in positions if at not in plan.measured(plan.COMMITS)]
+    assert 0.3 < len(unmeasured) / len(positions) < 0.7
+
+
+def test_every_second_commit_is_measured_with_the_newest_among_them() -> None:
+    assert plan.measured(5) == [0, 2, 4]
+    assert plan.measured(4) == [1, 3]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_drawn_sizes_keep_the_promise(seed: int) -> None:
     size = {entry.plant.name: entry.size for entry in drawn(seed)}
     small, large = sorted((size["replay"], size["tensors"]))
+    assert plan.SLIGHT[0] < size["loss"] < plan.SLIGHT[1]
     assert plan.SMALL[0] < small < plan.SMALL[1]
     assert plan.LARGE[0] < large < plan.LARGE[1]
     assert plan.MEMORY[0] < size["memory"] < plan.MEMORY[1]
@@ -70,7 +95,7 @@ def test_seeds_draw_different_histories() -> None:
     orders = {tuple(entry.plant.name for entry in drawn(seed)) for seed in range(40)}
     places = {tuple(entry.position for entry in drawn(seed)) for seed in range(40)}
     assert len(orders) > 6
-    assert len(places) == len(plan.SPARE_WEIGHTS)
+    assert len(places) > 20
     assert drawn(3) == drawn(3)
 
 
@@ -92,8 +117,10 @@ def test_every_commit_runs_and_neutral_ones_keep_every_bit() -> None:
     assert {at for at in range(1, plan.COMMITS) if parameters[at] != parameters[at - 1]} <= differs
 
 
-@pytest.mark.parametrize("plant", [SUMMED, LISTED, KEPT, VECTORIZED], ids=lambda plant: str(plant.name))
-def test_a_planted_change_leaves_the_learning_alone(plant: history.plan.Plant) -> None:
+@pytest.mark.parametrize(
+    "plant", [SUMMED, LISTED, KEPT, AVERAGED, VECTORIZED], ids=lambda plant: str(plant.name)
+)
+def test_a_planted_change_leaves_the_learning_alone(plant: Plant) -> None:
     tree = base_tree()
     assert learned(plant.apply(tree, SMALL_KNOBS[plant.name])) == learned(tree)
 
@@ -113,7 +140,7 @@ def test_programs_race_with_full_memories_that_they_have_not_learned_from() -> N
 def test_pictures_need_the_memory_that_they_are_said_to() -> None:
     tree = base_tree()
     more = calibration.peak_memory(KEPT.apply(tree, 60), 90) - calibration.peak_memory(tree, 90)
-    assert more == pytest.approx(60 * history.PICTURE_BYTES, rel=0.15)
+    assert more == pytest.approx(60 * demo.PICTURE_BYTES, rel=0.15)
 
 
 def test_an_edit_that_does_not_fit_says_so() -> None:
@@ -163,7 +190,8 @@ def test_the_command_prints_what_it_planted(
     )
     command.main()
     result = json.loads(capsys.readouterr().out)
-    assert (result["seed"], result["repository"], len(result["commits"])) == (2, str(tmp_path / "a"), 16)
-    assert sorted(entry["kind"] for entry in result["planted"]) == ["improvement"] + 3 * ["regression"]
+    assert (result["seed"], result["repository"], len(result["commits"])) == (2, str(tmp_path / "a"), 31)
+    assert sorted(entry["kind"] for entry in result["planted"]) == ["improvement"] + 4 * ["regression"]
     assert {entry["commit"] for entry in result["planted"]} < set(result["commits"])
+    assert result["measured"] == result["commits"][::2]
     assert {entry["metric"] for entry in result["planted"]} == {"step_time", "peak_memory"}

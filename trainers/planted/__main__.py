@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .history import Sized, build
+from .histories import plan
+from .histories.demo import Sized, build
 from .repository import RepositoryError, claim, create
 
 
@@ -50,6 +51,7 @@ def main() -> None:
         "seed": seed,
         "repository": str(args.repository.resolve()),
         "commits": commits,
+        "measured": [commits[index] for index in plan.measured(len(commits))],
         "planted": planted,
     }
     print(json.dumps(result) if args.json else json.dumps(result, indent=2))

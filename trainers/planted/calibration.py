@@ -16,8 +16,8 @@ from typing import Any
 import paceline
 import torch
 
+from .changes.plants import Plant
 from .edits import Tree
-from .plants import Plant
 
 BATCH_SIZE = 32
 BLOCK = 10
@@ -33,6 +33,8 @@ WARMUP = 60
 
 SECONDS = 1.6
 """How long two programs race each other."""
+
+SMALL_GROWTH = 0.2
 
 LEAST_ROUNDS = 10
 
@@ -112,10 +114,12 @@ def choose(plant: Plant, tree: Tree, growth: float, say: Callable[[str], None]) 
 
     Returns the knob and the growth that was measured with it.
     """
-    knob, allowed = plant.trial, 0.02 + 0.04 * growth
+    knob, allowed = plant.trial, 0.005 + 0.06 * growth
+    # How exactly a race tells is a share of the step: for a small growth it lasts longer.
+    seconds = SECONDS if growth > SMALL_GROWTH else 2 * SECONDS
     best = (knob, float("inf"))
     for _ in range(5):
-        measured = race(tree, plant.apply(tree, knob), SECONDS)[1]
+        measured = race(tree, plant.apply(tree, knob), seconds)[1]
         say(f"{plant.phase}: {knob} makes a step {100 * measured:+.0f} %, {100 * growth:+.0f} % are wanted")
         if abs(measured - growth) < abs(best[1] - growth):
             best = (knob, measured)

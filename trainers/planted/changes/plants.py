@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .edits import Change, Edit, Tree, after, before
+from ..edits import Change, Edit, Tree, after, before
 
 
 @dataclass(frozen=True)
@@ -185,4 +185,38 @@ VECTORIZED = Plant(
             "        return batch.rewards + DISCOUNT * (1 - batch.ended) * ahead.amax(dim=1)\n",
         ),
     ),
+)
+
+# The average over the last losses is taken anew from all of them at every update.
+AVERAGED = Plant(
+    name="loss",
+    subject="Report the average loss",
+    metric="step_time",
+    phase="learn",
+    function="learn",
+    edits=(
+        before(
+            "model.py", "import torch", "from collections import deque", "from statistics import fmean", ""
+        ),
+        after("model.py", "LEARNING_RATE = 3e-4", "RECENT_LOSSES = SIZE"),
+        after(
+            "model.py",
+            "    def __init__(self) -> None:",
+            "        self.losses = deque([0.0] * RECENT_LOSSES, maxlen=RECENT_LOSSES)",
+            "        self.average_loss = 0.0",
+        ),
+        after(
+            "model.py",
+            "        self.optimizer.step()",
+            "        self.losses.append(loss.item())",
+            "        self.average_loss = fmean(self.losses)",
+        ),
+        after(
+            "train.py",
+            "    print(trainer.replay.summary())",
+            '    print(f"average loss {trainer.agent.average_loss:.4f}")',
+        ),
+    ),
+    trial=5_000,
+    most=400_000,
 )

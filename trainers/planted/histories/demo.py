@@ -1,4 +1,4 @@
-"""The sixteen commits: neutral ones, and the planted ones with knobs that were measured."""
+"""The demo's commits: neutral ones, and the planted ones with knobs that were measured."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import calibration, plan
-from .edits import Tree, base_tree, set_steps
-from .neutral import FIRST, OTHERS, RENAMING
-from .plants import KEPT, PICTURE_BYTES, VECTORIZED
+from .. import calibration
+from ..changes.documents import DOCUMENTS
+from ..changes.plants import KEPT, PICTURE_BYTES, VECTORIZED
+from ..changes.refactorings import REFACTORINGS
+from ..changes.renaming import RENAMING
+from ..edits import Tree, base_tree, set_steps
+from . import plan
+
+FIRST = "Train a DQN on Snake"
+OTHERS = (*REFACTORINGS, *DOCUMENTS)
 
 WINDOW_SECONDS = 1.5
 """What the measured window of a repetition takes, on the average of the history's commits."""

@@ -1,0 +1,90 @@
+"""Where the demo's planted changes go and how large they are meant to be, drawn from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..changes.plants import AVERAGED, KEPT, LISTED, RANKED, SUMMED, VECTORIZED, Plant
+
+COMMITS = 31
+STRIDE = 2
+"""Every second commit is measured, the first and the last among them; what lies between is for bisection."""
+
+MEASURED = COMMITS // STRIDE + 1
+
+SLIGHT = (0.10, 0.15)
+"""Step time of the slight time regression, as a share of the step before it."""
+
+SMALL = (0.25, 0.40)
+"""Step time of the smaller one of the two others."""
+
+LARGE = (0.60, 1.50)
+"""Step time of the larger one."""
+
+MEMORY = (0.20, 0.30)
+"""Peak memory of the memory regression, as a share of the peak before it."""
+
+IMPROVEMENT = 0.20
+"""The improvement takes at least this share off the step."""
+
+# Drawn well inside the promise, so that what is measured afterwards lies inside it too.
+DRAWN_SLIGHT = (0.125, 0.14)
+DRAWN_SMALL = (0.29, 0.34)
+DRAWN_LARGE = (0.75, 1.30)
+DRAWN_MEMORY = (0.23, 0.27)
+LEAST_IMPROVEMENT = 0.23
+
+# Measured commits of the levels: the first one, those on both sides of the slight regression, all others.
+FIRST_LEVEL = 4
+LEVEL_BESIDE_SLIGHT = 3
+LEVEL = 2
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A planted change at its place. `size` is the share of step time or memory that it is meant to add."""
+
+    plant: Plant
+    position: int
+    size: float
+
+
+def measured(commits: int) -> list[int]:
+    """The indices of the commits that are measured at first."""
+    return list(range((commits - 1) % STRIDE, commits, STRIDE))
+
+
+def draw(chance: random.Random, improvable: float) -> list[Planned]:
+    """Draw positions, order and sizes. `improvable` is the share of the first commit's step that the
+    improvement saves: after large regressions the same saving is a small one, so some orders are out."""
+    replay = chance.choice((RANKED, SUMMED))
+    while True:
+        order = [replay, LISTED, AVERAGED, VECTORIZED, KEPT]
+        chance.shuffle(order)
+        grows = {AVERAGED: chance.uniform(*DRAWN_SLIGHT)}
+        sizes = [chance.uniform(*DRAWN_SMALL), chance.uniform(*DRAWN_LARGE)]
+        chance.shuffle(sizes)
+        grows |= zip((replay, LISTED), sizes, strict=True)
+        before = 1.0
+        for plant in order[: order.index(VECTORIZED)]:
+            before *= 1 + grows.get(plant, 0.0)
+        # With no change before it the improvement is what it is.
+        if before == 1.0 or improvable / before >= LEAST_IMPROVEMENT:
+            break
+    grows |= {VECTORIZED: -improvable / before, KEPT: chance.uniform(*DRAWN_MEMORY)}
+    positions = _positions(chance, order)
+    return [Planned(plant, position, grows[plant]) for plant, position in zip(order, positions, strict=True)]
+
+
+def _positions(chance: random.Random, order: Sequence[Plant]) -> list[int]:
+    """Indices of the planted commits: each is the first measured one of its level, or the one before that."""
+    levels = [FIRST_LEVEL, *(LEVEL for _ in order)]
+    slight = order.index(AVERAGED)
+    for side in (slight, slight + 1):
+        levels[side] = max(levels[side], LEVEL_BESIDE_SLIGHT)
+    for _ in range(MEASURED - sum(levels)):
+        levels[chance.randrange(len(levels))] += 1
+    starts = [sum(levels[: number + 1]) for number in range(len(order))]
+    return [STRIDE * start - chance.randrange(STRIDE) for start in starts]
