@@ -23,9 +23,11 @@ RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
 SWEEP = "workers.sweep"
 PULSE = "workers.pulse"
+WATCH = "workers.watch_machines"
 
 SERVICE = "service"
 EVERY_SECONDS = 10
+WATCH_SECONDS = 900
 MOST_RINGS = 100
 
 CONFIGURATION: dict[str, Any] = {
@@ -56,11 +58,15 @@ CONFIGURATION: dict[str, Any] = {
     "beat_schedule": {
         name: {
             "task": task,
-            "schedule": EVERY_SECONDS,
+            "schedule": seconds,
             # While no service worker runs they pile up: only the newest is worth doing.
-            "options": {"queue": SERVICE, "expires": EVERY_SECONDS},
+            "options": {"queue": SERVICE, "expires": seconds},
         }
-        for name, task in {"sweep": SWEEP, "pulse": PULSE}.items()
+        for name, task, seconds in (
+            ("sweep", SWEEP, EVERY_SECONDS),
+            ("pulse", PULSE, EVERY_SECONDS),
+            ("watch", WATCH, WATCH_SECONDS),
+        )
     },
 }
 

@@ -61,6 +61,13 @@ def sweep() -> None:
         dispatch.send(dispatch.DELIVER, delivery_id)
 
 
+@app.task(name=dispatch.WATCH)
+def watch_machines() -> None:
+    from dashboard import regressions
+
+    regressions.watch_machines()
+
+
 @app.task(name=dispatch.PULSE)
 def pulse() -> None:
     """Sent by the scheduler, so it proves that the scheduler lives."""

@@ -10,7 +10,7 @@ from dashboard.models import Metric, Point, Run, Series, SeriesLatest
 
 def store(run: Run, found: Document) -> list[int]:
     """Store a point for each metric of the document; the ids of the series that got one."""
-    metrics = _metrics(found.metrics)
+    metrics = metrics_of(found.metrics)
     series = _series(run, found.metrics, metrics)
     Point.objects.bulk_create(
         Point(
@@ -28,7 +28,7 @@ def store(run: Run, found: Document) -> list[int]:
     return [row.pk for row in series]
 
 
-def _metrics(values: tuple[Value, ...]) -> dict[tuple[str, str], Metric]:
+def metrics_of(values: tuple[Value, ...]) -> dict[tuple[str, str], Metric]:
     """By name and better direction: which way a quality is better, each manifest says for itself."""
     wanted: dict[tuple[str, str], Value] = {(value.name, value.better): value for value in values}
     found = _known(wanted)

@@ -6,7 +6,7 @@ from django.db import connection, transaction
 from paceline.document import Document as Measured
 
 from dashboard import dispatch, runs
-from dashboard.ingest import checks, latest, limits, series
+from dashboard.ingest import checks, latest, limits, sentinels, series
 from dashboard.models import Document, Run, Telemetry
 from dashboard.runs import Assignment, LeaseLost
 
@@ -29,9 +29,12 @@ def store(assignment: Assignment, document: bytes) -> None:
             return
         _one_at_a_time(run.case_id)
         Document.objects.create(run=run, format=found.raw["format"], body=found.raw, sha256=digest)
-        touched = series.store(run, found)
-        limits.store(run, found, touched)
-        latest.renew(run, touched)
+        if run.origin == Run.Origin.SENTINEL:
+            sentinels.store(run, found)
+        else:
+            touched = series.store(run, found)
+            limits.store(run, found, touched)
+            latest.renew(run, touched)
         _store_telemetry(run, found)
         # Last: it compares state and lease, and takes everything back where they aren't ours.
         runs.finish(assignment, tainted=found.tainted)

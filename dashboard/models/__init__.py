@@ -7,6 +7,7 @@ from dashboard.models.machines import Heartbeat, Machine, Pool
 from dashboard.models.projects import Case, Commit, Project, Trigger
 from dashboard.models.regressions import Change, Regression
 from dashboard.models.runs import Document, Run, RunLog, Telemetry
+from dashboard.models.sentinels import Sentinel, SentinelPoint
 from dashboard.models.series import Metric, Point, Series, SeriesLatest
 from dashboard.models.triage import Triage
 
@@ -29,6 +30,8 @@ __all__ = [
     "Regression",
     "Run",
     "RunLog",
+    "Sentinel",
+    "SentinelPoint",
     "Series",
     "SeriesLatest",
     "Telemetry",

@@ -43,6 +43,9 @@ class Project(models.Model):
         validators=[MinValueValidator(0.01), MaxValueValidator(1)],
         help_text="Of a machine's time, at most, while runs wait.",
     )
+    sentinels = models.BooleanField(
+        default=True, help_text="Measure a pinned commit of each case daily, to see when a machine moves."
+    )
     hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")
     created_at = models.DateTimeField(auto_now_add=True)
 

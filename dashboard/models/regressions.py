@@ -18,12 +18,23 @@ class Regression(models.Model):
         UNDECIDED = "undecided"
         REFUTED = "refuted"
 
+    class Cause(models.TextChoices):
+        CODE = "code"
+        DEPENDENCY = "dependency"
+        SYSTEM = "driver or system"
+        MACHINE = "machine"
+        DEFINITION = "benchmark definition"
+        NOISE = "noise"
+
     class Triaged(models.TextChoices):
         OPEN = ""
         ACKNOWLEDGED = "acknowledged"
         INTENDED = "intended"
         NOT_REAL = "not real"
         WONT_FIX = "won't fix"
+
+    # A person has decided: out of the open ones, told to nobody any more, not reopened by the same step.
+    AWAY = (Triaged.INTENDED, Triaged.NOT_REAL, Triaged.WONT_FIX)
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="regressions")
     first_bad = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
@@ -46,6 +57,11 @@ class Regression(models.Model):
     limit = models.CharField(
         max_length=300, blank=True, help_text="Which limit of the manifest was crossed, in one sentence."
     )
+    cause = models.CharField(
+        max_length=30, choices=Cause.choices, blank=True, help_text="Its class; empty: not decided yet."
+    )
+    # What decided the class, a sentence each; the first one says what moved.
+    cause_evidence = ArrayField(models.TextField(), default=list, blank=True)
     proving = models.BooleanField(default=False, help_text="Confirmed, bisected and explained as runs end.")
     # What people made of it: as the newest row of its triage says. Judging again leaves it alone.
     triaged = models.CharField(max_length=20, choices=Triaged.choices, blank=True, default=Triaged.OPEN)
@@ -75,9 +91,19 @@ class Regression(models.Model):
         return reverse("regression", args=[self.pk])
 
     @property
+    def is_away(self) -> bool:
+        """Has a person triaged it away?"""
+        return self.triaged in self.AWAY
+
+    @property
     def change_percent(self) -> float | None:
         """By how much the value moved, in percent of the old level; None where that was 0."""
         return None if self.ratio is None else 100 * (self.ratio - 1)
+
+    @property
+    def names_commit(self) -> bool:
+        """May a sentence name its commit as the culprit? Only code has one."""
+        return self.cause in ("", self.Cause.CODE)
 
 
 class Change(models.Model):
@@ -103,6 +129,11 @@ class Change(models.Model):
     high = models.FloatField(null=True, blank=True)
     confidence = models.FloatField()
     doubts = ArrayField(models.CharField(max_length=200), default=list, blank=True)
+    # What else changed between the two runs at the step, as `driver 550.1 -> 560.2`.
+    markers = ArrayField(models.CharField(max_length=200), default=list, blank=True)
+    innocent = models.BooleanField(
+        default=False, help_text="What changed around the code explains it: no commit is blamed."
+    )
     regression = models.ForeignKey(
         Regression, null=True, blank=True, on_delete=models.SET_NULL, related_name="changes"
     )

@@ -37,6 +37,8 @@ class Run(models.Model):
         MEASURED = "measured"
         # Brought in from another tool's results: no machine, no log, no document.
         IMPORTED = "imported"
+        # A pinned commit again, to see whether its machine moved: its values are no points of its series.
+        SENTINEL = "sentinel"
 
     TERMINAL = (State.DONE, State.FAILED, State.CANCELLED)
     HELD = (State.CLAIMED, State.PREPARING, State.MEASURING, State.STORING)
@@ -52,7 +54,15 @@ class Run(models.Model):
         max_length=10,
         choices=Origin.choices,
         default=Origin.MEASURED,
-        help_text="Measured here, or imported.",
+        help_text="Measured here, imported, or measured again as a sentinel.",
+    )
+    only_on = models.ForeignKey(
+        Machine,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The one machine that may measure it; empty: any of the pool.",
     )
     # What the manifest of the commit said when the run was requested.
     version = models.PositiveIntegerField(help_text="The benchmark's version.")
@@ -85,9 +95,14 @@ class Run(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["commit", "case", "pool", "version", "quick"],
-                condition=~models.Q(state__in=["done", "failed", "cancelled"]),
+                condition=~models.Q(state__in=["done", "failed", "cancelled"]) & ~models.Q(origin="sentinel"),
                 name="run_active_once",
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["case", "only_on", "quick"],
+                condition=models.Q(origin="sentinel") & ~models.Q(state__in=["done", "failed", "cancelled"]),
+                name="run_sentinel_active_once",
+            ),
         ]
         indexes = [
             models.Index(

@@ -48,12 +48,13 @@ def commits_by_id(wanted: Iterable[int | None]) -> dict[int, Commit]:
 def commits(project: Project) -> QuerySet[Commit]:
     """Newest first, each with the numbers of its runs by how they stand."""
     ended = Q(runs__state__in=Run.TERMINAL)
+    asked = ~Q(runs__origin=Run.Origin.SENTINEL)
     return (
         Commit.objects.filter(project=project, branch=project.branch)
         .annotate(
-            done=Count("runs", filter=Q(runs__state=Run.State.DONE)),
-            failed=Count("runs", filter=Q(runs__state=Run.State.FAILED)),
-            active=Count("runs", filter=~ended & Q(runs__isnull=False)),
+            done=Count("runs", filter=asked & Q(runs__state=Run.State.DONE)),
+            failed=Count("runs", filter=asked & Q(runs__state=Run.State.FAILED)),
+            active=Count("runs", filter=asked & ~ended & Q(runs__isnull=False)),
         )
         .order_by("-position")
     )

@@ -6,6 +6,7 @@ from dashboard.regressions.confirmations import heartbeat as confirmation_lives
 from dashboard.regressions.confirmations import release as release_confirmations
 from dashboard.regressions.judging import Outcome, judge_run, redetect
 from dashboard.regressions.proving import prove, sweep
+from dashboard.regressions.sentinels import watch as watch_machines
 
 __all__ = [
     "ConfirmationAssignment",
@@ -20,4 +21,5 @@ __all__ = [
     "redetect",
     "release_confirmations",
     "sweep",
+    "watch_machines",
 ]

@@ -4,7 +4,7 @@ from dashboard.runs.assignment import Assignment
 from dashboard.runs.commits import known
 from dashboard.runs.errors import Busy, LeaseLost, RunError, WrongState
 from dashboard.runs.machines import machine_seen, part_seen
-from dashboard.runs.requests import confirmation_waits, repeat, request, request_all
+from dashboard.runs.requests import confirmation_waits, measure_sentinel, repeat, request, request_all
 from dashboard.runs.resolving import resolve_trigger
 from dashboard.runs.sweeping import release, requeue_lost, ring_waiting, send_unjudged, send_unresolved, sweep
 from dashboard.runs.transitions import advance, cancel, claim, fail, finish, heartbeat, held
@@ -25,6 +25,7 @@ __all__ = [
     "held",
     "known",
     "machine_seen",
+    "measure_sentinel",
     "part_seen",
     "release",
     "repeat",

@@ -7,10 +7,12 @@ from django.db import transaction
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch
-from dashboard.models import Case, Commit, Confirmation, Pool, Run, Trigger
+from dashboard.models import Case, Commit, Confirmation, Machine, Pool, Run, Trigger
 from dashboard.runs.machines import pool_named
 
 TRIES = 3
+# Of a run: what it has in common with another one of the same case.
+ALIKE = ("case", "pool", "version", "quick", "repetitions", "time_limit")
 
 
 def request(
@@ -54,18 +56,31 @@ def request_all(
 
 def repeat(pattern: Run, commit: Commit, priority: int = 0) -> Run:
     """Ask for the case of another run at this commit, as that run was measured. Rings on commit."""
-    row = Run(
-        commit=commit,
-        **{
-            name: getattr(pattern, name)
-            for name in ("case", "pool", "version", "quick", "repetitions", "time_limit")
-        },
-        priority=priority,
-    )
+    row = Run(commit=commit, **{name: getattr(pattern, name) for name in ALIKE}, priority=priority)
     with transaction.atomic():
         run = _made([row], pattern.pool, pattern.quick)[0]
         dispatch.ring(pattern.pool.name)
     return run
+
+
+def measure_sentinel(pattern: Run, commit: Commit, machine: Machine, priority: int) -> Run | None:
+    """Ask for a pinned commit again, on this machine alone; None where one of its case waits or is measured.
+
+    Rings on commit.
+    """
+    row = Run(
+        commit=commit,
+        **{name: getattr(pattern, name) for name in ALIKE},
+        origin=Run.Origin.SENTINEL,
+        only_on=machine,
+        priority=priority,
+    )
+    with transaction.atomic():
+        Run.objects.bulk_create([row], ignore_conflicts=True)
+        made = Run.objects.filter(lease=row.lease).first()
+        if made:
+            dispatch.ring(pattern.pool.name)
+    return made
 
 
 def confirmation_waits(pool: str) -> bool:
@@ -101,7 +116,10 @@ def _row(
 def _made(rows: list[Run], pool: Pool, quick: bool) -> list[Run]:
     """For each row the run that hasn't ended, in their order; made where there is none."""
     commits, cases = {row.commit_id for row in rows}, {row.case_id for row in rows}
-    same = Run.objects.filter(commit__in=commits, case__in=cases, pool=pool, quick=quick)
+    # A sentinel's run of the same commit is none of them: its values don't enter the series.
+    same = Run.objects.filter(
+        commit__in=commits, case__in=cases, pool=pool, quick=quick, origin=Run.Origin.MEASURED
+    )
     for _ in range(TRIES):
         active = {_key(run): run for run in same.exclude(state__in=Run.TERMINAL)}
         missing = {_key(row): row for row in rows if _key(row) not in active}

@@ -191,7 +191,7 @@ def _unmeasured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tuple[Comm
         pool__name=settings.PACELINE_POOL,
         state=Run.State.DONE,
         quick=False,
-    )
+    ).exclude(origin=Run.Origin.SENTINEL)
     measured = set(done.values_list("commit", "case", "version"))
     return [item for item in wanted if (item[0].pk, item[1].pk, item[2].version) not in measured]
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from dashboard.models import Machine, Pool, Run
@@ -38,7 +38,9 @@ def claim(pool: str, machine: str) -> Assignment | None:
     with transaction.atomic():
         # By the pool's id, so that one step in the index of waiting runs finds it.
         where = Pool.objects.filter(name=pool).first()
-        waiting = Run.objects.filter(state=State.REQUESTED, pool=where)
+        # A sentinel waits for its own machine.
+        mine = Q(only_on=None) | Q(only_on__in=Machine.objects.filter(name=machine))
+        waiting = Run.objects.filter(mine, state=State.REQUESTED, pool=where)
         # Skipping what others are just taking: two claims never wait for each other nor share a run.
         run = waiting.order_by("-priority", "requested_at", "id").select_for_update(skip_locked=True).first()
         if run is None:

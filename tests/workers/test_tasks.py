@@ -13,7 +13,7 @@ from workers.app import app
 
 SENT = (
     *(dispatch.MEASURE, dispatch.JUDGE, dispatch.RESOLVE),
-    *(dispatch.DELIVER, dispatch.SWEEP, dispatch.PULSE),
+    *(dispatch.DELIVER, dispatch.SWEEP, dispatch.PULSE, dispatch.WATCH),
 )
 
 

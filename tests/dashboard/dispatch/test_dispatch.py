@@ -95,5 +95,5 @@ def test_messages_are_json_alone() -> None:
 
 def test_the_schedule_rings_the_service_workers() -> None:
     entries = dispatch.app.conf.beat_schedule.values()
-    assert {entry["task"] for entry in entries} == {dispatch.SWEEP, dispatch.PULSE}
+    assert {entry["task"] for entry in entries} == {dispatch.SWEEP, dispatch.PULSE, dispatch.WATCH}
     assert {entry["options"]["queue"] for entry in entries} == {dispatch.SERVICE}
