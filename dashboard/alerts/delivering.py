@@ -58,6 +58,8 @@ def hand_over(regression: Regression, heir: Regression) -> None:
 
 
 def open_to(regression: Regression) -> QuerySet[Channel]:
+    if regression.is_away:
+        return Channel.objects.none()
     channels = Channel.objects.filter(project=regression.project_id, enabled=True).order_by("pk")
     if regression.state == Regression.State.CONFIRMED and not regression.proving:
         return channels
@@ -92,7 +94,7 @@ def deliver(delivery_id: int) -> None:
     delivery = claim(delivery_id)
     if delivery is None:
         return
-    if delivery.regression.withdrawn_at:
+    if delivery.regression.withdrawn_at or delivery.regression.is_away:
         # Nobody was told, so there is nothing to log, and should it come back it is told then.
         held(delivery).delete()
         return

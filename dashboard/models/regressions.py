@@ -62,6 +62,18 @@ class Regression(models.Model):
     )
     # What decided the class, a sentence each; the first one says what moved.
     cause_evidence = ArrayField(models.TextField(), default=list, blank=True)
+    # First bad is then the merge by which it came.
+    culprit = models.ForeignKey(
+        Commit,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="Of a merge to blame: the commit of its branch.",
+    )
+    bisected = models.TextField(
+        blank=True, help_text="What bisection says beside the commit: of merges, of commits that don't run."
+    )
     proving = models.BooleanField(default=False, help_text="Confirmed, bisected and explained as runs end.")
     # What people made of it: as the newest row of its triage says. Judging again leaves it alone.
     triaged = models.CharField(max_length=20, choices=Triaged.choices, blank=True, default=Triaged.OPEN)

@@ -10,14 +10,22 @@ from django.views.decorators.http import require_safe
 
 from dashboard.charts import phases as phase_charts
 from dashboard.charts import theme
-from dashboard.models import Metric, Project, Regression
+from dashboard.models import Metric, Project, Regression, Triage
 from dashboard.pages import words
 from dashboard.pages.paging import page_of
 from dashboard.pages.proof import proof
 from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
+from dashboard.regressions.triage import BECOMES
 
 LONG = 40
+LABELS = {
+    Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it."),
+    Triage.Action.INTENDED: ("Intended", "The new level is the baseline; this step is never told again."),
+    Triage.Action.NOT_REAL: ("Not real", "A false alarm: it counts against the precision of its series."),
+    Triage.Action.WONT_FIX: ("Won't fix", "Real, and accepted: it leaves the open ones."),
+    Triage.Action.REOPEN: ("Reopen", "Back to the open ones."),
+}
 
 
 @require_safe
@@ -29,10 +37,10 @@ def regressions(request: HttpRequest) -> HttpResponse:
     slugs = list(Project.objects.values_list("slug", flat=True))
     if project and project not in slugs:
         raise Http404("There is no project of that name.")
-    page = page_of(request, read.inbox(state, project), LONG)
+    listed = page_of(request, read.inbox(state, project), LONG)
     context = {
-        "page": page,
-        "regressions": list(page),
+        "page": listed,
+        "regressions": list(listed),
         "state": state,
         "states": list(read.FILTERS),
         "project_slug": project,
@@ -44,7 +52,13 @@ def regressions(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def regression(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(read.readable(), pk=pk)
+    return page(request, get_object_or_404(read.readable(), pk=pk))
+
+
+def page(
+    request: HttpRequest, found: Regression, status: int = 200, refused: str = "", typed: str = ""
+) -> HttpResponse:
+    """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
     context = {
         "regression": found,
         "project": found.project,
@@ -54,15 +68,28 @@ def regression(request: HttpRequest, pk: int) -> HttpResponse:
         "deliveries": list(read.deliveries(found)),
         "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
         **_phases(found),
+        "triages": list(read.triages(found)),
+        "actions": actions(found),
+        "refused": refused,
+        "typed": typed,
         **proof(found),
     }
-    return render(request, "regression.html", context)
+    return render(request, "regression.html", context, status=status)
+
+
+def actions(found: Regression) -> list[tuple[str, str, str]]:
+    """What a person may do now: (value, label, what it does)."""
+    becomes = {action: wanted for action, wanted in BECOMES.items() if wanted != found.triaged}
+    if found.is_away:
+        becomes.pop(Triage.Action.ACKNOWLEDGE, None)
+    known = [(str(action), *LABELS[action]) for action in LABELS if action in becomes]
+    return known + [(str(Triage.Action.COMMENT), "Comment only", "Keeps what you wrote.")]
 
 
 @require_safe
 def deliveries(request: HttpRequest) -> HttpResponse:
-    page = page_of(request, read.deliveries(), LONG)
-    return render(request, "deliveries.html", {"page": page, "deliveries": list(page)})
+    listed = page_of(request, read.deliveries(), LONG)
+    return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed)})
 
 
 def _suspect(suspect: dict[str, Any], kind: str) -> dict[str, Any]:

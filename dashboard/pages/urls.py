@@ -1,6 +1,6 @@
 from django.urls import path
 
-from dashboard.pages import accounts, overview, project, regressions, run, series
+from dashboard.pages import accounts, overview, project, regressions, run, series, triage
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -18,6 +18,7 @@ urlpatterns = [
     path("runs/<int:pk>/cancel/", run.cancel, name="run-cancel"),
     path("regressions/", regressions.regressions, name="regressions"),
     path("regressions/<int:pk>/", regressions.regression, name="regression"),
+    path("regressions/<int:pk>/triage/", triage.decide, name="regression-triage"),
     path("deliveries/", regressions.deliveries, name="deliveries"),
     path("sign-in/", accounts.sign_in, name="sign-in"),
     path("sign-out/", accounts.sign_out, name="sign-out"),

@@ -136,12 +136,19 @@ def asked(trigger: Trigger) -> str:
 
 
 def regression_state(regression: Regression) -> str:
-    """What became of it, before what is known of it."""
+    """What became of it, before what is known of it: what isn't a fault can't be repaired."""
     if regression.withdrawn_at:
         return "withdrawn"
+    if regression.triaged in (Regression.Triaged.INTENDED, Regression.Triaged.NOT_REAL):
+        return regression.triaged
     if regression.recovered_by_id:
         return "recovered"
-    return regression.state
+    return regression.triaged if regression.is_away else regression.state
+
+
+def triaged_by(regression: Regression) -> str:
+    """Who decided last: the name, or that the account is gone."""
+    return regression.triaged_by.get_username() if regression.triaged_by else "a former account"
 
 
 def run_state(run: Run) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from dashboard.models import Limit, Regression, Run, Series, SeriesLatest
-from dashboard.querysets.regressions import OPEN
+from dashboard.querysets.regressions import STANDING
 
 
 def standing() -> QuerySet[SeriesLatest]:
@@ -32,7 +32,7 @@ def standing() -> QuerySet[SeriesLatest]:
 
 def untold() -> QuerySet[SeriesLatest]:
     """Those that no open regression tells already."""
-    own = Regression.objects.filter(OPEN, series=OuterRef("series"))
+    own = Regression.objects.filter(STANDING, series=OuterRef("series"))
     crossed = {
         "limits__series": OuterRef(OuterRef("series")),
         "limits__crossed": True,
@@ -40,7 +40,9 @@ def untold() -> QuerySet[SeriesLatest]:
     }
     crossing = Run.objects.filter(**crossed).values("commit")
     # A commit has one regression: a limit that was crossed there is told by it, whatever else it is about.
-    joined = Regression.objects.filter(OPEN, Q(first_bad__in=crossing) | Q(changes__first_bad__in=crossing))
+    joined = Regression.objects.filter(
+        STANDING, Q(first_bad__in=crossing) | Q(changes__first_bad__in=crossing)
+    )
     return standing().filter(~Exists(own), ~Exists(joined.exclude(limit="")))
 
 

@@ -7,15 +7,21 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from dashboard.models import Change, Confirmation, Delivery, Document, Point, Project, Regression
+from dashboard.models import Change, Confirmation, Delivery, Document, Point, Project, Regression, Triage
 
-OPEN = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
+# What stands, whatever people made of it; and what a person still has to decide on.
+STANDING = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
+OPEN = STANDING & ~Q(triaged__in=Regression.AWAY)
 # The words of the inbox's filter, in the order shown.
 FILTERS: dict[str, Q] = {
     "open": OPEN,
     "suspected": OPEN & Q(state=Regression.State.SUSPECTED),
     "confirmed": OPEN & Q(state=Regression.State.CONFIRMED),
     "undecided": OPEN & Q(state=Regression.State.UNDECIDED),
+    "acknowledged": OPEN & Q(triaged=Regression.Triaged.ACKNOWLEDGED),
+    "intended": Q(triaged=Regression.Triaged.INTENDED),
+    "not real": Q(triaged=Regression.Triaged.NOT_REAL),
+    "won't fix": Q(triaged=Regression.Triaged.WONT_FIX),
     "refuted": Q(state=Regression.State.REFUTED),
     "recovered": Q(recovered_by__isnull=False),
     "withdrawn": Q(withdrawn_at__isnull=False),
@@ -30,7 +36,14 @@ PARTS = {"time": TIMES, "rate": TIMES, "utilization": TIMES, "quality": TIMES, "
 def readable() -> QuerySet[Regression]:
     """With all that a line about a regression names."""
     return Regression.objects.select_related(
-        "project", "first_bad", "last_good", "recovered_by", "series__metric", "series__case", "series__pool"
+        "project",
+        "first_bad",
+        "last_good",
+        "recovered_by",
+        "triaged_by",
+        "series__metric",
+        "series__case",
+        "series__pool",
     )
 
 
@@ -70,6 +83,11 @@ def confirmations(regression: Regression) -> QuerySet[Confirmation]:
     """What was measured again for it, in order, with the pairs."""
     names = ("good", "bad", "machine", "series__metric")
     return regression.confirmations.select_related(*names).prefetch_related("pairs")
+
+
+def triages(regression: Regression) -> QuerySet[Triage]:
+    """What people said about it, newest first."""
+    return regression.triages.select_related("person").order_by("-at", "-pk")
 
 
 def deliveries(regression: Regression | None = None) -> QuerySet[Delivery]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from django.db.models import Q
 
 from dashboard.models import Change, Project, Regression, Series
+from dashboard.regressions import triage
 from dashboard.regressions.history import History
 from dashboard.regressions.ranges import Range, span
 from dashboard.regressions.relevance import TIME, is_exact_counter, is_time, speaks
@@ -42,7 +43,7 @@ def group(
         current = change.regression_id
         home = place(project, branch, change, histories[change.series_id])
         if home is None and opening and not price_of_improvement(change):
-            home = open_for(project, change)
+            home = open_for(project, change, histories[change.series_id])
         if home != current:
             Change.objects.filter(pk=change.pk).update(regression_id=home)
             change.regression_id = home
@@ -146,17 +147,23 @@ def price_of_improvement(change: Change) -> bool:
     ).exists()
 
 
-def open_for(project: Project, change: Change) -> int:
-    """A new regression, or the one that was withdrawn at this very commit."""
-    regression, _ = Regression.objects.get_or_create(
-        project=project,
-        first_bad=change.first_bad,
-        defaults={
-            "last_good": change.last_good,
-            "series": change.series,
-            "before": change.before,
-            "after": change.after,
-        },
+def open_for(project: Project, change: Change, history: History) -> int:
+    """A new regression, or the one that was withdrawn at this very commit, or that people have decided on."""
+    here = Regression.objects.filter(project=project, first_bad=change.first_bad)
+    decided = None if here.exists() else triage.known(project, change, history)
+    regression, _ = (
+        (decided, False)
+        if decided
+        else Regression.objects.get_or_create(
+            project=project,
+            first_bad=change.first_bad,
+            defaults={
+                "last_good": change.last_good,
+                "series": change.series,
+                "before": change.before,
+                "after": change.after,
+            },
+        )
     )
     if regression.withdrawn_at:
         Regression.objects.filter(pk=regression.pk).update(withdrawn_at=None)

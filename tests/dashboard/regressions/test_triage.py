@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from dashboard import alerts
+from dashboard.models import Case, Channel, Commit, Confirmation, Delivery, Project, Regression, Triage
+from dashboard.regressions import judge_run, proving, redetect
+from dashboard.regressions.settling import merge
+from dashboard.regressions.triage import TriageError, triage
+from tests.dashboard import factories
+from tests.dashboard.regressions.test_judging import judge, measure
+
+AWAY = ["intended", "not real", "won't fix"]
+STEP = factories.steps((6, 0.010), (6, 0.014))
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.case(project)
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return User.objects.create_user("ada")
+
+
+@pytest.fixture
+def line(project: Project) -> list[Commit]:
+    return factories.commits(project, 20)
+
+
+@pytest.fixture
+def found(line: list[Commit], of: Case) -> Regression:
+    judge(measure(line[:12], of, "step_time", STEP))
+    return Regression.objects.get()
+
+
+def confirm(regression: Regression) -> None:
+    """As interleaved runs would have."""
+    regression.confirmations.update(state="done", verdict="confirmed", finished_at=timezone.now())
+    Regression.objects.filter(pk=regression.pk).update(state="confirmed", proving=False)
+
+
+def channel(project: Project) -> Channel:
+    return Channel.objects.create(project=project, kind="email", address="team@example.org", suspicions=True)
+
+
+def test_the_log_says_who_did_what_and_why(found: Regression, ada: User) -> None:
+    triage(found.pk, ada, "acknowledge", "  I look at it.\r\nToday. ")
+    triage(found.pk, ada, "comment", "A fix is on its way.")
+    rows = Triage.objects.values_list("person__username", "action", "comment")
+    assert list(rows) == [
+        ("ada", "acknowledge", "I look at it.\nToday."),
+        ("ada", "comment", "A fix is on its way."),
+    ]
+    found.refresh_from_db()
+    assert (found.triaged, found.triaged_by) == ("acknowledged", ada)
+
+
+@pytest.mark.parametrize(
+    ("action", "comment", "sentence"),
+    [
+        ("resolve", "", "action: 'resolve' is none of acknowledge, intended"),
+        ("reopen", "", "action: it is open already."),
+        ("comment", " \n ", "comment: it is empty"),
+        ("intended", "x" * 4001, "comment: 4,001 letters are more than 4,000."),
+        ("intended", "a\0b", "comment: it holds a NUL character"),
+    ],
+)
+def test_bad_input_is_refused(found: Regression, ada: User, action: str, comment: str, sentence: str) -> None:
+    with pytest.raises(TriageError, match="^" + sentence):
+        triage(found.pk, ada, action, comment)
+    assert not Triage.objects.exists()
+
+
+def test_reopening_forgets_who_decided_and_keeps_the_log(found: Regression, ada: User) -> None:
+    triage(found.pk, ada, "intended")
+    triage(found.pk, ada, "reopen")
+    found.refresh_from_db()
+    assert (found.triaged, found.triaged_by, found.triaged_at) == ("", None, None)
+    assert Triage.objects.count() == 2
+
+
+@pytest.mark.parametrize("action", AWAY)
+def test_judging_again_leaves_the_decision(
+    found: Regression, ada: User, project: Project, action: str
+) -> None:
+    triage(found.pk, ada, action)
+    redetect(project)
+    kept = Regression.objects.get()
+    assert (kept.triaged, kept.withdrawn_at, kept.first_bad) == (action, None, found.first_bad)
+
+
+def test_an_intended_level_is_the_baseline(
+    found: Regression, ada: User, line: list[Commit], of: Case, project: Project
+) -> None:
+    channel(project)
+    triage(found.pk, ada, "intended")
+    judge(measure(line[12:16], of, "step_time", [0.014 * factories.wobble(n) for n in range(12, 16)]))
+    assert (Regression.objects.count(), Delivery.objects.count()) == (1, 0)
+    judge(measure(line[16:], of, "step_time", [0.020 * factories.wobble(n) for n in range(16, 20)]))
+    newer = Regression.objects.exclude(pk=found.pk).get()
+    assert (newer.first_bad.position, newer.triaged) == (16, "")
+    assert newer.before == pytest.approx(0.014, rel=0.01)
+
+
+def test_a_step_that_comes_back_beside_its_place_stays_decided(
+    found: Regression, ada: User, project: Project, line: list[Commit]
+) -> None:
+    triage(found.pk, ada, "not real")
+    Regression.objects.update(withdrawn_at=timezone.now(), first_bad=line[7], last_good=line[6])
+    found.changes.all().delete()
+    redetect(project)
+    back = Regression.objects.get()
+    assert (back.pk, back.first_bad, back.triaged) == (found.pk, line[6], "not real")
+    assert back.withdrawn_at is None
+
+
+def test_a_larger_step_at_that_place_is_another_one(
+    found: Regression, ada: User, project: Project, line: list[Commit]
+) -> None:
+    triage(found.pk, ada, "not real")
+    Regression.objects.update(withdrawn_at=timezone.now(), first_bad=line[7], last_good=line[6], ratio=1.1)
+    found.changes.all().delete()
+    redetect(project)
+    assert Regression.objects.get(withdrawn_at=None).triaged == ""
+
+
+def test_nothing_more_is_measured_or_told(found: Regression, ada: User, project: Project) -> None:
+    channel(project)
+    assert found.confirmations.get().state == Confirmation.State.REQUESTED
+    triage(found.pk, ada, "won't fix")
+    row = found.confirmations.get()
+    assert (row.state, row.reason) == ("cancelled", "ada called it won't fix.")
+    judge_run(found.first_bad.runs.get().pk)
+    assert found.confirmations.count() == 1
+    confirm(found)
+    assert alerts.announce(Regression.objects.get()) == []
+
+
+def test_a_message_on_its_way_is_dropped(found: Regression, ada: User, project: Project) -> None:
+    channel(project)
+    confirm(found)
+    (waiting,) = alerts.announce(Regression.objects.get())
+    triage(found.pk, ada, "intended")
+    alerts.deliver(waiting.pk)
+    assert not Delivery.objects.exists()
+
+
+def test_reopened_it_is_measured_again(found: Regression, ada: User) -> None:
+    triage(found.pk, ada, "intended")
+    triage(found.pk, ada, "reopen")
+    proving.prove(found.pk)
+    states = found.confirmations.order_by("pk").values_list("state", flat=True)
+    assert list(states) == ["cancelled", "requested"]
+
+
+def test_a_suspicion_that_was_told_and_is_not_real_is_counted(
+    found: Regression, ada: User, project: Project
+) -> None:
+    channel(project)
+    assert alerts.announce(found)
+    before = (project.risk or {}).get("trust", 1.0)
+    triage(found.pk, ada, "not real")
+    project.refresh_from_db()
+    assert project.risk["trust"] < before
+
+
+def test_what_turns_out_to_be_one_keeps_what_was_said(
+    found: Regression, ada: User, project: Project, line: list[Commit]
+) -> None:
+    triage(found.pk, ada, "intended", "The new renderer.")
+    copied = {name: getattr(found, name) for name in ("project", "series", "before", "after", "last_good")}
+    heir = Regression.objects.create(first_bad=line[9], **copied)
+    merge(project, found, heir)
+    heir.refresh_from_db()
+    assert (heir.triaged, heir.triaged_by) == ("intended", ada)
+    assert heir.triages.get().comment == "The new renderer."

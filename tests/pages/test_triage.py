@@ -1,0 +1,112 @@
+"""What people say about a regression, on its page and in the inbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from dashboard.models import Commit, Regression, Triage
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def regression(db: None) -> Regression:
+    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
+    series = builders.headline(line[0].runs.get().case)
+    return builders.regression(series, line[1], line[2], state="confirmed")
+
+
+@pytest.fixture
+def grace(client: Client) -> User:
+    """Signed in, and allowed to triage and nothing else."""
+    user = User.objects.create_user("grace")
+    user.user_permissions.add(Permission.objects.get(codename="add_triage"))
+    client.force_login(user)
+    return user
+
+
+def said(client: Client, regression: Regression, **form: Any) -> str:
+    """The page after the form was sent."""
+    answer = client.post(f"/regressions/{regression.pk}/triage/", form, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def listed(client: Client, regression: Regression, state: str) -> bool:
+    page = client.get("/regressions/", {"state": state}).content.decode()
+    return f'href="/regressions/{regression.pk}/"' in page
+
+
+def test_acknowledged_stays_open_with_a_name(client: Client, grace: User, regression: Regression) -> None:
+    shown = said(client, regression, action="acknowledge", comment="On it <today>.")
+    assert "Acknowledged by <strong>grace</strong>" in shown
+    assert "On it &lt;today&gt;." in shown
+    assert listed(client, regression, "open")
+    assert "acknowledged by grace" in client.get("/regressions/?state=acknowledged").content.decode()
+
+
+@pytest.mark.parametrize("action", ["intended", "not real", "won't fix"])
+def test_decided_ones_leave_the_open_ones(
+    client: Client, grace: User, regression: Regression, action: str
+) -> None:
+    said(client, regression, action=action)
+    assert listed(client, regression, action)
+    assert not listed(client, regression, "open")
+    assert "no open regression" in client.get("/").content.decode()
+    said(client, regression, action="reopen")
+    assert listed(client, regression, "open")
+
+
+def test_a_refused_form_keeps_what_was_typed(client: Client, grace: User, regression: Regression) -> None:
+    form = {"action": "frobnicate", "comment": "Half an <hour> of typing"}
+    answer = client.post(f"/regressions/{regression.pk}/triage/", form)
+    shown = answer.content.decode()
+    assert answer.status_code == 400
+    assert "action: &#x27;frobnicate&#x27; is none of" in shown
+    assert "Half an &lt;hour&gt; of typing</textarea>" in shown
+
+
+def test_who_is_not_signed_in_is_sent_to_sign_in_and_back(client: Client, regression: Regression) -> None:
+    answer = client.post(f"/regressions/{regression.pk}/triage/", {"action": "intended"})
+    assert answer["Location"] == f"/sign-in/?next=/regressions/{regression.pk}/"
+    assert 'name="action"' not in client.get(f"/regressions/{regression.pk}/").content.decode()
+
+
+def test_who_may_only_look_may_not_triage(client: Client, regression: Regression) -> None:
+    client.force_login(User.objects.create_user("eve"))
+    assert "not triage them: ask an administrator" in said(client, regression, action="intended")
+    assert not Triage.objects.exists()
+
+
+def test_the_form_is_protected_against_other_sites(regression: Regression, grace: User) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(grace)
+    answer = strict.post(f"/regressions/{regression.pk}/triage/", {"action": "intended"})
+    assert answer.status_code == 403
+    assert 'name="csrfmiddlewaretoken"' in strict.get(f"/regressions/{regression.pk}/").content.decode()
+
+
+def test_only_what_can_be_done_is_offered(client: Client, grace: User, regression: Regression) -> None:
+    where = f"/regressions/{regression.pk}/"
+    assert 'value="reopen"' not in client.get(where).content.decode()
+    shown = said(client, regression, action="intended")
+    assert 'value="reopen"' in shown
+    assert 'value="intended"' not in shown
+
+
+def test_the_log_outlives_the_account(client: Client, grace: User, regression: Regression) -> None:
+    said(client, regression, action="won't fix", comment="Too rare.")
+    grace.delete()
+    shown = client.get(f"/regressions/{regression.pk}/").content.decode()
+    assert "a former account" in shown
+    assert "Too rare." in shown
+
+
+def test_a_look_changes_nothing(client: Client, grace: User, regression: Regression) -> None:
+    assert client.get(f"/regressions/{regression.pk}/triage/").status_code == 405
+    assert client.post("/regressions/999999/triage/", {"action": "intended"}).status_code == 404
