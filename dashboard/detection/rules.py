@@ -15,7 +15,7 @@ class Rule:
     A new level costs `cap` plus `growth` for each e-fold of the history's length, because a longer history
     has more places at which noise could pass for a step. `cap` bounds what a single point can say, which
     makes (penalty / cap) points the fewest that can carry an alarm. `reach` is the longest lag, in points, at
-    which wander counts as noise. No level starts before `baseline` points: until then there is none to leave.
+    which wander counts as noise. No level is left before `baseline` points: until then it is unknown.
     A step of fewer than `least_step` noises isn't worth an alarm, however sure it is. Against wander a step
     needs this `evidence`: its square over the variance that the series' own memory gives it. Zero asks none.
     """

@@ -15,7 +15,7 @@ from dashboard.detection.drift import WINDOW, is_step
 from dashboard.detection.levels import LEVEL_WINDOW, segments
 from dashboard.detection.rules import Rule
 from dashboard.detection.scaling import Scale
-from dashboard.detection.segmentation import GRID_STEP, Grid, Segmentation
+from dashboard.detection.segmentation import GRID_STEP, Floats, Grid, Segmentation
 
 LEAST_NOISE = 1e-9  # on the judging scale: a constant series has none, and any step in it is one
 # From so many points on the noise is known: learnt anew only once the series has grown by a forty-eighth.
@@ -55,6 +55,7 @@ class Watch:
         self.fit: Segmentation | None = None
         self.evidence: dict[Near, float] = {}
         self.steps: dict[Near, bool] = {}
+        self.firsts: dict[int, int] = {}  # where the first step is, by the end of what tells
         self.extend(np.asarray(values, dtype=np.float64).tolist())
 
     def add(self, value: float) -> list[int]:
@@ -89,7 +90,7 @@ class Watch:
         self.scaled = array("d", scaled.tolist())
         least = max(noise.of_rounding(scaled), LEAST_NOISE)
         self.noise = max(noise.with_wander(scaled, self.rule.reach), least)
-        self.evidence, self.steps, self.fit = {}, {}, None
+        self.evidence, self.steps, self.firsts, self.fit = {}, {}, {}, None
         if n <= self.rule.baseline:
             return
         grid = Grid.over(scaled, GRID_STEP * self.noise)
@@ -102,7 +103,7 @@ class Watch:
         """The indices (ascending, never 0) at which new levels start."""
         found = self.fit.starts() if self.fit else []
         if self.rule.evidence:
-            found = self.against_slopes(self.against_wander(found))
+            found = self.placed(self.against_slopes(self.against_wander(found)))
         return [b for a, b, c in triples(found, len(self.scaled)) if self.is_large(a, b, c)]
 
     def against_wander(self, starts: list[int]) -> list[int]:
@@ -118,6 +119,24 @@ class Watch:
     def against_slopes(self, starts: list[int]) -> list[int]:
         """Starts of steps: see `drift`."""
         return [b for a, b, c in triples(starts, len(self.scaled)) if self.is_step_at(*self.near(a, b, c))]
+
+    def placed(self, starts: list[int]) -> list[int]:
+        """Starts of which the first, if it is as early as the rule allows any, is put where its step lies.
+
+        A level that began before the baseline was complete could only be given a start at its end.
+        """
+        if not starts or starts[0] > self.rule.baseline:
+            return starts
+        _, _, end = self.near(0, starts[0], [*starts, len(self.scaled)][1])
+        if end not in self.firsts:
+            values = np.array(self.scaled[:end]) / self.noise
+            costs = [self.spread(values[:b]) + self.spread(values[b:]) for b in range(1, starts[0] + 1)]
+            self.firsts[end] = 1 + int(np.argmin(costs))
+        return [self.firsts[end], *starts[1:]]
+
+    def spread(self, values: Floats) -> float:
+        """The bounded loss of values (n,), in noises, around their median."""
+        return float(np.minimum((values - np.median(values)) ** 2, self.rule.cap).sum())
 
     def near(self, a: int, b: int, c: int) -> Near:
         """The points that say what the step at b between the levels [a, b) and [b, c) is."""

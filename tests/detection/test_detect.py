@@ -31,6 +31,12 @@ def test_a_wild_outlier_is_silent():
     assert detect(values) == []
 
 
+@pytest.mark.parametrize("tau", [10, 11, 12, 13, 14, 15, 16])
+def test_a_step_in_the_baseline_is_put_where_it_is(tau):
+    values = step(tau, 60 - tau, 1.1) * noise(60, 0.01, seed=tau)
+    assert detect(values) == [tau]
+
+
 def test_constant_series_are_silent():
     assert detect([7.0] * 100) == []
     assert detect([0.0] * 100) == []

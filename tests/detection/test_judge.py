@@ -27,6 +27,11 @@ def test_one_point_is_no_level():
     assert indices([1.0, 1.5, 1.5, 1.5]) == []
 
 
+def test_a_burst_far_from_both_levels_belongs_to_the_nearer():
+    values = np.repeat([100.0, 60.0, 153.0], [31, 3, 35]) * noise(69, 0.005)
+    assert indices(values) == [34]
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 def test_too_few_points_tell_nothing(n):
     assert indices([1.0, 9.0, 9.0][:n]) == []
