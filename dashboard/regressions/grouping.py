@@ -150,11 +150,9 @@ def price_of_improvement(change: Change) -> bool:
 def open_for(project: Project, change: Change, history: History) -> int:
     """A new regression, or the one that was withdrawn at this very commit, or that people have decided on."""
     here = Regression.objects.filter(project=project, first_bad=change.first_bad)
-    decided = None if here.exists() else triage.known(project, change, history)
-    regression, _ = (
-        (decided, False)
-        if decided
-        else Regression.objects.get_or_create(
+    regression = None if here.exists() else triage.known(project, change, history)
+    if regression is None:
+        regression, _ = Regression.objects.get_or_create(
             project=project,
             first_bad=change.first_bad,
             defaults={
@@ -164,7 +162,6 @@ def open_for(project: Project, change: Change, history: History) -> int:
                 "after": change.after,
             },
         )
-    )
     if regression.withdrawn_at:
         Regression.objects.filter(pk=regression.pk).update(withdrawn_at=None)
     return regression.pk

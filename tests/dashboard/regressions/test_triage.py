@@ -172,6 +172,7 @@ def test_what_turns_out_to_be_one_keeps_what_was_said(
     found: Regression, ada: User, project: Project, line: list[Commit]
 ) -> None:
     triage(found.pk, ada, "intended", "The new renderer.")
+    found.refresh_from_db()
     copied = {name: getattr(found, name) for name in ("project", "series", "before", "after", "last_good")}
     heir = Regression.objects.create(first_bad=line[9], **copied)
     merge(project, found, heir)
