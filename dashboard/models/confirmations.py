@@ -22,6 +22,8 @@ class Confirmation(models.Model):
     class Purpose(models.TextChoices):
         CONFIRM = "confirm"
         BISECT = "bisect"
+        # Of a commit that a merge brought, against its merge base.
+        BRANCH = "branch"
 
     class State(models.TextChoices):
         REQUESTED = "requested"
