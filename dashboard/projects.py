@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from django.core.exceptions import ValidationError
@@ -16,6 +18,14 @@ from dashboard import repositories
 from dashboard.models import Project
 from dashboard.repositories import RepositoryError
 
+# The numbers of a project that people may set, as options name them.
+SETTINGS = {
+    "false-alerts": "false_alerts_per_100_commits",
+    "hours-per-week": "training_hours_per_week",
+    "confirmation-minutes": "confirmation_minutes",
+    "confirmation-pairs": "confirmation_pairs",
+    "confirmation-share": "confirmation_share",
+}
 URL = re.compile(r"(https?|ssh|git|file)://.+|[\w.-]+@[\w.-]+:.+")
 
 
@@ -28,25 +38,20 @@ def add_project(
     repository: str,
     branch: str = "main",
     manifest: Path | None = None,
-    false_alerts: float | None = None,
+    settings: Mapping[str, float | None] | None = None,
 ) -> Project:
     """Register a repository (path or URL) that can be fetched and has the branch; raises ProjectError.
 
-    `manifest` is a file that the site keeps for code that can't be changed; `false_alerts` the promise per
-    100 commits. Adding the same project again returns it, with the promise that was given.
+    `manifest` is a file that the site keeps for code that can't be changed; `settings` has the names of
+    SETTINGS, None where one stays as it is. Adding the same project again returns it, with these settings.
     """
+    given = {SETTINGS[name]: value for name, value in (settings or {}).items() if value is not None}
     wanted = Project(slug=slug, repository=address(repository), branch=branch, manifest=_text(manifest))
     existing = Project.objects.filter(slug=slug).first()
     if existing is not None:
-        return _promise(_same(existing, wanted), false_alerts)
+        return _changed(_same(existing, wanted), given)
     wanted.hook_secret = secrets.token_urlsafe(32)
-    if false_alerts is not None:
-        wanted.false_alerts_per_100_commits = false_alerts
-    try:
-        wanted.full_clean(validate_unique=False)
-    except ValidationError as error:
-        field, sentences = next(iter(error.message_dict.items()))
-        raise ProjectError(f"{field}: {sentences[0]}") from error
+    _set(wanted, given)
     _check_repository(wanted)
     try:
         with transaction.atomic():
@@ -73,14 +78,23 @@ def _same(existing: Project, wanted: Project) -> Project:
     return existing
 
 
-def _promise(existing: Project, false_alerts: float | None) -> Project:
-    if false_alerts is not None:
-        existing.false_alerts_per_100_commits = false_alerts
-        try:
-            existing.full_clean(validate_unique=False)
-        except ValidationError as error:
-            raise ProjectError(f"false-alerts: {next(iter(error.messages))}") from error
-        existing.save(update_fields=["false_alerts_per_100_commits"])
+def _set(project: Project, given: Mapping[str, float]) -> None:
+    for field, value in given.items():
+        # No validator's bound refuses what is no number.
+        if math.isnan(value):
+            raise ProjectError(f"{field}: it must be a number, not nan.")
+        setattr(project, field, value)
+    try:
+        project.full_clean(validate_unique=False)
+    except ValidationError as error:
+        field, sentences = next(iter(error.message_dict.items()))
+        raise ProjectError(f"{field}: {sentences[0]}") from error
+
+
+def _changed(existing: Project, given: Mapping[str, float]) -> Project:
+    if given:
+        _set(existing, given)
+        existing.save(update_fields=list(given))
     return existing
 
 

@@ -9,11 +9,29 @@ from dashboard.management.base import SiteCommand
 from dashboard.management.progress import Bar
 from dashboard.projects import ProjectError, add_project
 
+# Each changes that of a project that exists, too.
+NUMBERS: tuple[tuple[str, type, str], ...] = (
+    ("false-alerts", float, "how many alerts per 100 commits may be false (default: 1)"),
+    (
+        "hours-per-week",
+        float,
+        "how many machine hours a week the project trains: regressions then say what they cost",
+    ),
+    ("confirmation-minutes", float, "how long one confirmation may measure (default: 20)"),
+    ("confirmation-pairs", int, "how many pairs of runs one confirmation may measure (default: 24)"),
+    (
+        "confirmation-share",
+        float,
+        "the part of a machine's time that confirmations may take while runs wait (default: 0.25)",
+    ),
+)
+
 
 class Command(SiteCommand):
     help = (
         "Register a git repository as a project. Its benchmarks stand in paceline.toml at the top of the "
         "repository, or, for code that can't be changed, in a file that the site keeps (--manifest). "
+        "Adding a project again changes the numbers that are given. "
         "Example: manage.py add_project my-training --repository ~/my-training"
     )
 
@@ -31,13 +49,8 @@ class Command(SiteCommand):
         parser.add_argument(
             "--manifest", type=Path, metavar="FILE", help="keep this manifest instead of the commits' own"
         )
-        parser.add_argument(
-            "--false-alerts",
-            type=float,
-            metavar="N",
-            help="how many alerts per 100 commits may be false (default: 1); it changes that of a project "
-            "that exists",
-        )
+        for name, kind, what in NUMBERS:
+            parser.add_argument(f"--{name}", type=kind, metavar="N", help=what)
 
     def perform(self, **options: Any) -> None:
         with Bar() as bar:
@@ -48,7 +61,7 @@ class Command(SiteCommand):
                     options["repository"],
                     options["branch"],
                     options["manifest"],
-                    options["false_alerts"],
+                    {name: options[name.replace("-", "_")] for name, _, _ in NUMBERS},
                 )
             except ProjectError as error:
                 raise CommandError(str(error)) from error

@@ -13,8 +13,6 @@ from dashboard.models import Confirmation, Pair
 
 Verdict = Confirmation.Verdict
 
-MOST_PAIRS = 24
-MOST_SECONDS = 1200.0
 # Two processes that do the same differ by this much at least, as the logarithm of their ratio.
 NOISE = 0.003
 
@@ -66,7 +64,8 @@ def weigh(row: Confirmation) -> Weighed:
     """Weigh the undisturbed pairs so far; an empty verdict asks for another pair."""
     measured = list(row.pairs.all())
     calm = [pair for pair in measured if not pair.disturbed]
-    spent = len(measured) >= MOST_PAIRS or row.seconds >= MOST_SECONDS
+    project = row.regression.project
+    spent = len(measured) >= project.confirmation_pairs or row.seconds >= 60 * project.confirmation_minutes
     if len(calm) < pairs.FEWEST_TO_WEIGH:
         reason = f"only {len(calm)} of {len(measured)} pairs were undisturbed" if spent else ""
         return Weighed(None, None, None, Verdict.UNDECIDED if spent else "", reason)
@@ -85,6 +84,6 @@ def weigh(row: Confirmation) -> Weighed:
 
 
 def _verdict(row: Confirmation, weight: pairs.Weight, least: float) -> str:
-    if row.purpose == Confirmation.Purpose.BISECT:
-        return OF_PLACE.get(pairs.place(weight), "")
-    return OF_STEP.get(pairs.verdict(weight, least), "")
+    if row.purpose == Confirmation.Purpose.CONFIRM:
+        return OF_STEP.get(pairs.verdict(weight, least), "")
+    return OF_PLACE.get(pairs.place(weight), "")

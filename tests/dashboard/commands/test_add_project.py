@@ -96,3 +96,29 @@ def test_the_promise_can_be_given_and_changed(repository: Repository, db: None) 
 def test_a_promise_of_nothing_is_refused(repository: Repository, db: None) -> None:
     with pytest.raises(CommandError, match="false_alerts_per_100_commits"):
         call_command("add_project", "snakes", "--repository", str(repository.folder), "--false-alerts", "0")
+
+
+def test_its_numbers_are_set_and_changed(repository: Repository) -> None:
+    wanted = ["add_project", "snakes", "--repository", str(repository.folder)]
+    call_command(*wanted, "--hours-per-week", "200", "--confirmation-minutes", "5")
+    call_command(*wanted, "--confirmation-pairs", "8", "--confirmation-share", "0.5")
+    project = Project.objects.get()
+    assert (project.training_hours_per_week, project.confirmation_minutes) == (200, 5)
+    assert (project.confirmation_pairs, project.confirmation_share) == (8, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--hours-per-week", "-3", "training_hours_per_week: Ensure this value is greater"),
+        ("--hours-per-week", "nan", "training_hours_per_week: it must be a number, not nan."),
+        ("--confirmation-pairs", "3", "confirmation_pairs: Ensure this value is greater"),
+        ("--confirmation-share", "1.5", "confirmation_share: Ensure this value is less"),
+    ],
+)
+def test_a_number_that_can_not_be_is_refused(
+    repository: Repository, option: str, value: str, sentence: str
+) -> None:
+    with pytest.raises(CommandError, match="^" + sentence):
+        call_command("add_project", "snakes", "--repository", str(repository.folder), option, value)
+    assert not Project.objects.exists()

@@ -128,3 +128,15 @@ def test_confirmations_leave_three_quarters_to_waiting_runs(row: Confirmation, o
 @pytest.fixture
 def of_case(project: Project) -> Case:
     return factories.case(project, benchmark="other")
+
+
+def test_a_project_has_a_budget_of_its_own(row: Confirmation, held: ConfirmationAssignment) -> None:
+    Project.objects.update(confirmation_pairs=5)
+    *verdicts, last = measured(held, 1.4, disturbed=True)
+    assert (len(verdicts), last) == (4, "undecided")
+
+
+def test_minutes_end_it_too(row: Confirmation, held: ConfirmationAssignment) -> None:
+    Project.objects.update(confirmation_minutes=0.5)
+    *verdicts, last = measured(held, 1.4, disturbed=True)
+    assert (len(verdicts), last) == (4, "undecided")
