@@ -27,8 +27,6 @@ from dashboard.runs import LeaseLost
 State = Confirmation.State
 Verdict = Confirmation.Verdict
 
-# Confirmations go before history, but take at most this part of a machine's time while runs wait.
-MOST_SHARE = 0.25
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
@@ -38,14 +36,18 @@ LOST = f"Its worker was lost {Confirmation.MOST_ATTEMPTS} times: no heartbeat ca
 def claim(pool: str, machine: str) -> ConfirmationAssignment | None:
     """Take the pool's oldest requested confirmation.
 
-    None where none waits, or their share of time is spent.
+    None where none waits, or their projects' share of time is spent.
     """
     with transaction.atomic():
         where = Pool.objects.filter(name=pool).first()
         waiting = Confirmation.objects.filter(state=State.REQUESTED, pool=where)
-        row = waiting.order_by("requested_at", "pk").select_for_update(skip_locked=True).first()
         holder = Machine.objects.filter(name=machine, pool=where).first()
-        if row is None or holder is None or not has_time(holder):
+        if holder is None:
+            return None
+        # Confirmations go before history, but take a part of the machine's time at most while runs wait.
+        waiting = waiting.filter(regression__project__confirmation_share__gt=spent_share(holder))
+        row = waiting.order_by("requested_at", "pk").select_for_update(skip_locked=True, of=("self",)).first()
+        if row is None:
             return None
         Confirmation.objects.filter(pk=row.pk, state=State.REQUESTED).update(
             state=State.MEASURING,
@@ -60,17 +62,17 @@ def claim(pool: str, machine: str) -> ConfirmationAssignment | None:
         return of_confirmation(Confirmation.objects.select_related(*names).get(pk=row.pk))
 
 
-def has_time(machine: Machine) -> bool:
-    """May a confirmation take this machine now? Always where no run waits."""
+def spent_share(machine: Machine) -> float:
+    """The part of the machine's time that confirmations took lately; none where no run waits for it."""
     if not Run.objects.filter(state=Run.State.REQUESTED, pool=machine.pool_id).exists():
-        return True
+        return 0.0
     since = Now() - LOOK_BACK
     ended = Run.objects.filter(machine=machine, finished_at__gt=since, claimed_at__isnull=False)
     runs = ended.aggregate(took=Sum(F("finished_at") - F("claimed_at")))["took"] or timedelta()
     mine = Confirmation.objects.filter(machine=machine, measuring_at__gt=since)
-    seconds = mine.aggregate(took=Sum("seconds"))["took"] or 0.0
+    seconds = float(mine.aggregate(took=Sum("seconds"))["took"] or 0.0)
     whole = runs.total_seconds() + seconds
-    return whole < GRACE.total_seconds() or seconds < MOST_SHARE * whole
+    return 0.0 if whole < GRACE.total_seconds() else seconds / whole
 
 
 def heartbeat(assignment: ConfirmationAssignment, activity: str = "") -> bool:
@@ -166,7 +168,12 @@ def _held(assignment: ConfirmationAssignment) -> QuerySet[Confirmation]:
 
 
 def _locked(assignment: ConfirmationAssignment) -> Confirmation:
-    row = _held(assignment).select_related("series__metric").select_for_update(of=("self",)).first()
+    row = (
+        _held(assignment)
+        .select_related("series__metric", "regression__project")
+        .select_for_update(of=("self",))
+        .first()
+    )
     if row is None:
         raise LeaseLost(f"{assignment.name} is no longer attempt {assignment.attempt}'s.")
     return row
