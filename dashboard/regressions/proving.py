@@ -76,14 +76,15 @@ def begin(project: Project, opened: Sequence[Regression], resized: Sequence[Regr
     # What a counter alone had confirmed is suspected again once a time speaks for it, and proved then.
     changed = Regression.objects.filter(pk__in=[one.pk for one in resized], state=State.SUSPECTED)
     changed.update(proving=True)
-    for key in project.regressions.filter(proving=True).order_by("pk").values_list("pk", flat=True):
+    going = project.regressions.filter(proving=True).exclude(triaged__in=Regression.AWAY)
+    for key in going.order_by("pk").values_list("pk", flat=True):
         advance(project, loaded(key))
 
 
 def advance(project: Project, regression: Regression) -> None:
     """Request what is to be measured next, or tell that nothing is. The project is locked."""
     active = regression.confirmations.filter(state__in=Confirmation.ACTIVE)
-    if regression.withdrawn_at or not regression.proving:
+    if regression.withdrawn_at or regression.is_away or not regression.proving:
         confirmations.cancel(active, "The regression was withdrawn.")
         return
     if active.exists():

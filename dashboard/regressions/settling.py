@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Change, Commit, Project, Regression
-from dashboard.regressions import confirmations, proofs
+from dashboard.regressions import confirmations, proofs, triage
 from dashboard.regressions.grouping import attract, members_of, price_of_improvement
 from dashboard.regressions.proofs import Proof
 from dashboard.regressions.ranges import Range, narrowed, span
@@ -96,6 +96,7 @@ def merge(project: Project, regression: Regression, holder: Regression) -> Settl
     """Two regressions whose first bad commit turned out to be the same one are one."""
     regression.changes.update(regression=holder)
     alerts.hand_over(regression, holder)
+    triage.hand_over(regression, holder)
     confirmations.cancel(regression.confirmations.all(), "The regression turned out to be another one.")
     regression.confirmations.update(regression=holder)
     Regression.objects.filter(pk=holder.pk).update(proving=holder.proving or regression.proving)
