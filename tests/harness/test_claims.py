@@ -97,6 +97,10 @@ def judged(measured: tuple[float, float, float], *, direction: str = "better", v
             "claims.toml: claims[0].metric: 'troughput' is unknown, did you mean 'throughput'?",
         ),
         (
+            'case = {}\nmetric = "phase_time"',
+            "claims.toml: claims[0].metric: phase_time needs a phase, write phase_time:PHASE",
+        ),
+        (
             'case = {}\nphase = "act"',
             "claims.toml: claims[0].phase: is for claims that compare before and after",
         ),
@@ -173,7 +177,7 @@ def test_one_case_is_judged_by_its_value(measured: tuple[float, float, float], v
 def test_a_table_names_claim_value_ratio_phase_counter_and_verdict() -> None:
     claim = Claim("one", "It is fast", 2, 5, counter="scalar_reads:push", before={}, after={})
     trial = Trial(claim, "smaller", Measured(1.14, 1.1, 1.2), phase=Measured(56, 50, 60), counter=(768, 0))
-    row = claims_table.table([trial]).splitlines()[-1]
+    row = claims_table.CLAIMS.table([trial]).splitlines()[-1]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == [
         "It is fast",
@@ -186,14 +190,15 @@ def test_a_table_names_claim_value_ratio_phase_counter_and_verdict() -> None:
 
 
 def test_the_table_replaces_what_stands_between_the_markers(tmp_path: Path) -> None:
-    readme, (first, last) = tmp_path / "README.md", claims_table.MARKERS
+    form = claims_table.CLAIMS
+    readme, (first, last) = tmp_path / "README.md", form.markers
     readme.write_text(f"before\n{first}\nold\n{last}\nafter\n")
-    claims_table.check_markers(readme)
-    claims_table.insert(readme, "new")
+    form.check_markers(readme)
+    form.insert(readme, "new")
     assert readme.read_text() == f"before\n{first}\n\nnew\n\n{last}\nafter\n"
     readme.write_text("none")
     with pytest.raises(ManifestError, match="has no lines"):
-        claims_table.check_markers(readme)
+        form.check_markers(readme)
 
 
 def test_claims_are_measured(project: Project) -> None:

@@ -216,6 +216,21 @@ def test_headlines_are_known_metrics() -> None:
         snake(SNAKE.replace("repetitions = 3", f"headline = {['step_time'] * 7}"))
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("phase_time", "phase_time needs a phase, write phase_time:PHASE"),
+        ("phase_memory:", "phase_memory needs a phase, write phase_memory:PHASE"),
+        ("throughput:learn", "throughput has no phases"),
+    ],
+)
+def test_headlines_and_limits_name_a_phase_where_there_is_one(name: str, sentence: str) -> None:
+    with pytest.raises(ManifestError, match=f"snake.headline: {sentence}$"):
+        snake(SNAKE.replace("repetitions = 3", f'headline = ["{name}"]'))
+    with pytest.raises(ManifestError, match=f"limits.{name}: {sentence}$"):
+        snake(SNAKE.replace("repetitions = 3", f'limits = {{ "{name}" = {{ maximum = 2 }} }}'))
+
+
 def test_the_manifest_is_found_upwards(tmp_path: Path) -> None:
     (tmp_path / "paceline.toml").write_text(SNAKE)
     (tmp_path / "a" / "b").mkdir(parents=True)

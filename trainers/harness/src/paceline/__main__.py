@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from . import __version__, compare, document, listing, manifest, protocol, script, show, trials
+from . import __version__, claims_command, compare, document, listing, manifest, protocol, script, show
 from .fields import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
@@ -63,6 +63,10 @@ def _fail(sentence: str) -> int:
 class _Parser(argparse.ArgumentParser):
     """Ends with one sentence and status 1, as every other wrong argument does."""
 
+    def __init__(self, **options: Any) -> None:
+        # Half an option's name is a slip of the keyboard, and another option tomorrow.
+        super().__init__(**{"allow_abbrev": False, **options})
+
     def error(self, message: str) -> NoReturn:
         self.exit(_fail(f"{message}; see {self.prog} --help"))
 
@@ -88,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     comparing.add_argument("after", type=Path)
     comparing.set_defaults(command=_compare)
     proving = commands.add_parser("claims", help="put a document's claims about a benchmark to the test")
-    trials.add_arguments(proving)
+    claims_command.add_arguments(proving)
     proving.set_defaults(command=_claims)
     return parser
 
@@ -137,8 +141,12 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _claims(arguments: argparse.Namespace) -> int:
     _end_on_signals()
     _check_targets(arguments.json, arguments.readme)
-    print(trials.prove(arguments, lambda text: print(f"paceline: {text}", file=sys.stderr, flush=True)))
+    print(claims_command.prove(arguments, _say))
     return 0
+
+
+def _say(text: str) -> None:
+    print(f"paceline: {text}", file=sys.stderr, flush=True)
 
 
 def _read(path: Path) -> document.Document:

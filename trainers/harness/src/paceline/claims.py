@@ -24,6 +24,9 @@ PER = "seconds_per."
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
+NOTHING = 0.02
+"""A ratio this near to 1 is none, however sure it is."""
+
 TOLERANCE = 0.1
 """How far a measurement may miss the document's value and still agree with it: documents round."""
 
@@ -33,8 +36,8 @@ class Claim:
     """One claim. `low` to `high` is what the document says: a ratio, or with one case a value in `unit`.
 
     A claim without a number has None for both. `before` is None where there is one case only; `after` is
-    None where the claim can't be tested, for the reason `untestable`. The steps are None where they are the
-    benchmark's own.
+    None where the claim can't be tested, for the reason `untestable`. `toggle` is the one parameter in which
+    the two cases differ, where the claim is about one. The steps are None where they are the benchmark's own.
     """
 
     key: str
@@ -51,6 +54,7 @@ class Claim:
     steps: int | None = None
     factor: float = 1.0
     unit: str = ""
+    toggle: str | None = None
     needs_cuda: bool = False
     untestable: str | None = None
 
@@ -66,6 +70,11 @@ class Measured:
     def __str__(self) -> str:
         spread = f" [{number(self.low)}, {number(self.high)}]" if self.low < self.high else ""
         return f"{number(self.value)}{spread}"
+
+
+def is_none(ratio: Measured) -> bool:
+    """Return whether a ratio shows no difference."""
+    return ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) < NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +98,15 @@ class Claims:
     document: str
     claims: tuple[Claim, ...]
 
-    def chosen(self, keys: list[str], where: str) -> list[Claim]:
-        """Return the claims with these keys, all of them for none; raises ManifestError."""
-        known = {claim.key: claim for claim in self.claims}
+    def chosen(self, keys: list[str], where: str, *, toggles: bool = False) -> list[Claim]:
+        """Return the claims with these keys, for none all; with `toggles` only those about one."""
+        known = {claim.key: claim for claim in self.claims if claim.toggle is not None or not toggles}
+        if not known:
+            raise ManifestError(f"{where}: has no claim about a toggle")
         for key in keys:
             if key not in known:
                 raise Fields({}, where, "").unknown("claims", key, list(known))
-        return [known[key] for key in keys] or list(self.claims)
+        return [known[key] for key in keys] or list(known.values())
 
 
 def load(path: Path) -> Claims:
@@ -131,11 +142,11 @@ def _claim(fields: Fields) -> Claim:
     key, text, (low, high) = fields.required_text("id"), fields.required_text("claim"), _value(fields)
     if not _KEY.fullmatch(key):
         raise fields.error("id", f"is {key!r}, must be small letters, digits and dashes")
-    unit = _text(fields, "unit") or ""
+    unit, toggle = _text(fields, "unit") or "", _text(fields, "toggle")
     untestable = _text(fields, "untestable")
     if untestable is not None:
         fields.finish()
-        return Claim(key, text, low, high, unit=unit, untestable=untestable)
+        return Claim(key, text, low, high, unit=unit, toggle=toggle, untestable=untestable)
     before, after = _sides(fields)
     claim = Claim(
         key=key,
@@ -152,6 +163,7 @@ def _claim(fields: Fields) -> Claim:
         steps=fields.optional_integer("steps", minimum=1, maximum=STEPS_LIMIT),
         factor=fields.number("factor") or 1.0,
         unit=unit,
+        toggle=toggle,
         needs_cuda=fields.flag("needs_cuda", default=False),
     )
     fields.finish()
@@ -192,6 +204,9 @@ def _metric(fields: Fields, key: str) -> str | None:
     known = metrics.describe(name) is not None or (name.startswith(PER) and name != PER)
     if not known:
         raise fields.unknown(key, name, [*metrics.METRICS, "count.NAME", "quality.NAME", f"{PER}NAME"])
+    wrong = metrics.misplaced(spelling)
+    if wrong is not None:
+        raise fields.error(key, wrong)
     return spelling
 
 
@@ -205,3 +220,18 @@ def _check(claim: Claim, fields: Fields) -> None:
             raise fields.error(key, "is for claims that compare before and after")
     if claim.before is not None and (claim.factor != 1 or claim.unit):
         raise fields.error("unit", "and factor are for claims about one case")
+    if claim.toggle is not None:
+        _check_toggle(claim, fields)
+
+
+def _check_toggle(claim: Claim, fields: Fields) -> None:
+    """Refuse what would not say what one toggle does to the whole loop, and where it is to be seen."""
+    before, after = claim.before or {}, claim.after or {}
+    differing = {name for name in (*before, *after) if before.get(name) != after.get(name)}
+    if differing != {claim.toggle}:
+        said = ", ".join(sorted(differing)) or "nothing"
+        raise fields.error("toggle", f"is {claim.toggle!r}, but before and after differ in {said}")
+    if claim.metric != "throughput":
+        raise fields.error("metric", "must be throughput for a claim with a toggle")
+    if claim.phase is None and claim.counter is None:
+        raise fields.error("toggle", "needs phase or counter: where it is to be seen")

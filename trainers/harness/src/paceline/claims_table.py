@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from .claims import Claim, Measured, Trial
+from .claims import Claim, Measured, Trial, is_none
 from .fields import ManifestError
 from .units import amount, interval, number, plural
 
-MARKERS = ("<!-- claims: written by paceline claims -->", "<!-- end of claims -->")
-
-HEADER = ("claim", "document", "measured", "own phase", "counter", "verdict")
+NOTHING = "nothing"
 
 
-def table(trials: Sequence[Trial]) -> str:
-    """Return the trials as a table in Markdown, which is also one for the terminal."""
-    rows = [HEADER, *[_row(trial) for trial in trials]]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[-1] = 0  # the last column may be long, and nothing stands behind it
-    lines = ["| " + " | ".join(map(str.ljust, row, widths)).rstrip() + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(HEADER), *lines[1:]])
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A table: its columns, how a trial fills them, and the lines of a README between which it stands."""
+
+    header: tuple[str, ...]
+    row: Callable[[Trial], tuple[str, ...]]
+    markers: tuple[str, str]
+
+    def table(self, trials: Sequence[Trial]) -> str:
+        """Return the trials as a table in Markdown, which is also one for the terminal."""
+        rows = [self.header, *[self.row(trial) for trial in trials]]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths[-1] = 0  # the last column may be long, and nothing stands behind it
+        lines = ["| " + " | ".join(map(str.ljust, row, widths)).rstrip() + " |" for row in rows]
+        return "\n".join([lines[0], "|" + "---|" * len(self.header), *lines[1:]])
+
+    def check_markers(self, path: Path) -> None:
+        """Refuse a file without the markers, before minutes are spent on measuring; raises ManifestError."""
+        text = path.read_text(encoding="utf-8")
+        first, last = (text.find(marker) for marker in self.markers)
+        if not 0 <= first < last:
+            raise ManifestError(
+                f"{path}: has no lines {self.markers[0]!r} and {self.markers[1]!r} to put the table between"
+            )
+
+    def insert(self, path: Path, text: str) -> None:
+        """Replace what stands between the file's markers."""
+        first, last = self.markers
+        before, _, rest = path.read_text(encoding="utf-8").partition(first)
+        after = rest.partition(last)[2]
+        path.write_text(f"{before}{first}\n\n{text}\n\n{last}{after}", encoding="utf-8")
 
 
 def _row(trial: Trial) -> tuple[str, ...]:
@@ -32,6 +55,41 @@ def _row(trial: Trial) -> tuple[str, ...]:
         _counted(trial),
         trial.verdict,
     )
+
+
+def _toggle_row(trial: Trial) -> tuple[str, ...]:
+    return (
+        str(trial.claim.toggle),
+        trial.claim.claim.replace("|", "/"),
+        _shown(trial),
+        f"{trial.claim.phase} {trial.phase}x" if trial.phase else "",
+        _counted(trial),
+        seen(trial),
+        trial.verdict,
+    )
+
+
+def seen(trial: Trial) -> str:
+    """Return where a toggle's effect is seen; empty where it was not measured."""
+    if trial.measured is None:
+        return ""
+    places = {"loop": trial.measured, "phase": trial.phase}
+    names = [name for name, ratio in places.items() if ratio is not None and not is_none(ratio)]
+    if trial.counter is not None and trial.counter[0] != trial.counter[1]:
+        names.append("counter")
+    return ", ".join(names) or NOTHING
+
+
+CLAIMS = Form(
+    ("claim", "document", "measured", "own phase", "counter", "verdict"),
+    _row,
+    ("<!-- claims: written by paceline claims -->", "<!-- end of claims -->"),
+)
+TOGGLES = Form(
+    ("toggle", "claim", "whole loop", "own phase", "counter", "seen in", "verdict"),
+    _toggle_row,
+    ("<!-- toggles: written by paceline claims --toggles -->", "<!-- end of toggles -->"),
+)
 
 
 def _said(claim: Claim) -> str:
@@ -88,6 +146,8 @@ def data(trials: Sequence[Trial]) -> list[dict[str, object]]:
             "document": [trial.claim.low, trial.claim.high],
             "metric": trial.claim.metric,
             "direction": trial.claim.direction,
+            "toggle": trial.claim.toggle,
+            "seen": seen(trial),
             "measured": _plain(trial.measured),
             "unit": trial.unit,
             "phase": trial.claim.phase,
@@ -104,20 +164,3 @@ def data(trials: Sequence[Trial]) -> list[dict[str, object]]:
 
 def _plain(measured: Measured | None) -> list[float] | None:
     return None if measured is None else [measured.value, measured.low, measured.high]
-
-
-def check_markers(path: Path) -> None:
-    """Refuse a file without the two markers, before minutes are spent on measuring; raises ManifestError."""
-    text = path.read_text(encoding="utf-8")
-    first, last = (text.find(marker) for marker in MARKERS)
-    if not 0 <= first < last:
-        raise ManifestError(
-            f"{path}: has no lines {MARKERS[0]!r} and {MARKERS[1]!r} to put the table between"
-        )
-
-
-def insert(path: Path, text: str) -> None:
-    """Replace what stands between the file's markers."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(MARKERS[0])
-    after = rest.partition(MARKERS[1])[2]
-    path.write_text(f"{before}{MARKERS[0]}\n\n{text}\n\n{MARKERS[1]}{after}", encoding="utf-8")

@@ -43,13 +43,13 @@ def parse(fields: Fields | None) -> tuple[Bound, ...]:
 
 def _bound(fields: Fields, name: str) -> Bound:
     metric, _, phase = name.partition(":")
-    known = metrics.describe(metric)
     if metric in REPORTED:
         raise fields.error(name, f'must be spelt with its name, in quotes: "{metric}.NAME" = {{ ... }}')
-    if known is None:
+    if metrics.describe(metric) is None:
         raise fields.misspelt(name, list(metrics.METRICS))
-    if phase and not known.per_phase:
-        raise fields.error(name, f"{metric} has no phases")
+    wrong = metrics.misplaced(name)
+    if wrong is not None:
+        raise fields.error(name, wrong)
     table = fields.required_table(name)
     bound = Bound(metric, phase or None, table.number("minimum"), table.number("maximum"))
     table.finish()

@@ -275,6 +275,9 @@ def _headline(fields: Fields) -> tuple[str, ...]:
         # A phase's metric is named `phase_time:learn/backward`.
         if metrics.describe(name.partition(":")[0]) is None:
             raise fields.unknown("headline", name, list(metrics.METRICS))
+        wrong = metrics.misplaced(name)
+        if wrong is not None:
+            raise fields.error("headline", wrong)
     return tuple(names)
 
 

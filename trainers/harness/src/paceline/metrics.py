@@ -247,6 +247,20 @@ _REPORTED = {
 }
 
 
+def misplaced(spelling: str) -> str | None:
+    """Return what is wrong with the phase in `step_time`, `phase_time:learn` and the like, or None.
+
+    The metric itself is one that `describe` knows.
+    """
+    name, _, phase = spelling.partition(":")
+    known = METRICS.get(name)
+    if phase and known is not None and not known.per_phase:
+        return f"{name} has no phases"
+    if not phase and name.startswith("phase_"):
+        return f"{name} needs a phase, write {name}:PHASE"
+    return None
+
+
 def describe(name: str) -> Metric | None:
     """Return the table's row for a metric name, reported names (`count.NAME` ...) included, or None."""
     if name in METRICS:

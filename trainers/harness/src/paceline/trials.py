@@ -6,32 +6,25 @@ a run. The order cancels what drifts: a machine that warms up slows both sides d
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import claims, claims_table, document, manifest, metrics, protocol, surroundings
-from .claims import PER, TOLERANCE, Claim, Measured, Trial
+from . import document, metrics, protocol, surroundings
+from .claims import PER, TOLERANCE, Claim, Measured, Trial, is_none
 from .document import Document
-from .fields import ManifestError, Scalar
+from .fields import Scalar
 from .limits import SWEPT
 from .manifest import Benchmark, Case, case_key
 from .statistics import median, median_interval
 from .watching import nvml
 from .watching.process import MeasurementError
 
-PAIRS = 3
-PAIRS_LIMIT = 50
-
 FEW = 3
 """Pairs below which a verdict about a ratio is in doubt."""
-
-NOTHING = 0.02
-"""A ratio this near to 1 is none, however sure it is."""
 
 Say = Callable[[str], None]
 
@@ -49,21 +42,45 @@ class Bench:
     pairs: int
     say: Say
     known: dict[str, list[list[Document]]] = field(default_factory=dict)
+    counted: dict[str, Document] = field(default_factory=dict)
 
     def rounds(self, claim: Claim, cases: Sequence[Mapping[str, Scalar]]) -> list[list[Document]]:
         """Measure the cases in turn, A B B A; return each one's documents, in the order of the pairs."""
-        counts, once = _is_counted(claim), _repeats(claim.metric)
-        key = repr((*map(case_key, cases), claim.warmup_steps, claim.steps, counts, once, _sweeps(claim)))
+        once = _repeats(claim.metric)
+        key = self.key(claim, cases)
         if key not in self.known:
             found: list[list[Document]] = [[] for _ in cases]
             for pair in range(1 if once else self.pairs):
                 # What drifts over a pair drifts the other way over the next one.
                 order = range(len(cases)) if pair % 2 == 0 else reversed(range(len(cases)))
                 for side in order:
-                    self.say(f"{claim.key}: {pair + 1} of {self.pairs}, {case_key(cases[side])}")
-                    found[side].append(self.measure(claim, cases[side], counts and pair == 0))
+                    self.say(
+                        f"{claim.key}: {pair + 1} of {1 if once else self.pairs}, {case_key(cases[side])}"
+                    )
+                    found[side].append(self.take(claim, cases[side]))
             self.known[key] = found
         return self.known[key]
+
+    def key(self, claim: Claim, cases: Sequence[Mapping[str, Scalar]]) -> str:
+        """Return under which key `known` has what was measured for a claim about these cases."""
+        how = (claim.warmup_steps, claim.steps, is_counted(claim), _repeats(claim.metric), _sweeps(claim))
+        return repr((*map(case_key, cases), *how))
+
+    def take(self, claim: Claim, params: Mapping[str, Scalar]) -> Document:
+        """Measure a case for a claim; it is counted once, whichever claim asks for that."""
+        if not is_counted(claim):
+            return self.measure(claim, params, False)
+        counted = self.counted.get(case_key(params))
+        if counted is not None:
+            return counted if _repeats(claim.metric) else self.measure(claim, params, False)
+        self.counted[case_key(params)] = self.measure(claim, params, True)
+        return self.counted[case_key(params)]
+
+    def count(self, spelling: str, found: Document, params: Mapping[str, Scalar]) -> float | None:
+        """Return a counter of a case: what one of its documents says, or the one that was counted."""
+        value = _read(spelling, found)
+        counted = self.counted.get(case_key(params))
+        return _read(spelling, counted) if value is None and counted is not None else value
 
     def has_cuda(self) -> bool:
         """Return whether the measured process would see a device."""
@@ -106,8 +123,8 @@ def test(claim: Claim, bench: Bench) -> Trial:
         return _impossible(claim, "there is no CUDA device")
     try:
         if claim.before is None:
-            return _look(claim, bench.rounds(claim, [claim.after])[0])
-        return _compare(claim, *bench.rounds(claim, [claim.before, claim.after]))
+            return _look(claim, bench, claim.after)
+        return _compare(claim, bench, claim.before, claim.after)
     except MeasurementError as failure:
         # A case may be refused on this machine, as compiling is without a compiler: its last line says why.
         said = failure.output.splitlines()
@@ -118,7 +135,8 @@ def _impossible(claim: Claim, reason: str) -> Trial:
     return Trial(claim, f"not testable here: {reason}")
 
 
-def _compare(claim: Claim, before: list[Document], after: list[Document]) -> Trial:
+def _compare(claim: Claim, bench: Bench, *cases: Mapping[str, Scalar]) -> Trial:
+    before, after = bench.rounds(claim, cases)
     sides = [[_read(claim.metric, one) for one in side] for side in (before, after)]
     if None in sides[0] or None in sides[1]:
         return _impossible(claim, f"{claim.metric} was not measured")
@@ -131,13 +149,14 @@ def _compare(claim: Claim, before: list[Document], after: list[Document]) -> Tri
         verdict(claim, measured) + unsure,
         measured,
         phase=_phase(claim, before, after),
-        counter=_counter(claim, before, after),
+        counter=_counter(claim, bench, zip(cases, (before[0], after[0]), strict=True)),
         measurements=len(before) + len(after),
         disturbed=_disturbed([*before, *after]),
     )
 
 
-def _look(claim: Claim, found: list[Document]) -> Trial:
+def _look(claim: Claim, bench: Bench, case: Mapping[str, Scalar]) -> Trial:
+    (found,) = bench.rounds(claim, [case])
     first = found[0].metric(*_place(claim.metric))
     values = [_read(claim.metric, one) for one in found]
     known = [value * claim.factor for value in values if value is not None]
@@ -146,7 +165,7 @@ def _look(claim: Claim, found: list[Document]) -> Trial:
     measured = _spread(known)
     if len(known) == 1 and first is not None and first.low is not None and first.high is not None:
         measured = Measured(first.value, first.low, first.high)
-    counter = _read(claim.counter, found[0]) if claim.counter else None
+    counter = bench.count(claim.counter, found[0], case) if claim.counter else None
     return Trial(
         claim,
         verdict(claim, measured),
@@ -171,7 +190,7 @@ def verdict(claim: Claim, measured: Measured) -> str:
         return _judge_sameness(measured, high)
     if claim.direction == "worse":
         measured = Measured(1 / measured.value, 1 / measured.high, 1 / measured.low)
-    if measured.low <= 1 <= measured.high or abs(measured.value - 1) < NOTHING:
+    if is_none(measured):
         return "none"
     if measured.value < 1:
         return "opposite"
@@ -216,7 +235,8 @@ def _sweeps(claim: Claim) -> bool:
     return claim.metric.startswith(SWEPT)
 
 
-def _is_counted(claim: Claim) -> bool:
+def is_counted(claim: Claim) -> bool:
+    """Return whether a claim needs a case to be counted."""
     names = [spelling for spelling in (claim.metric, claim.counter) if spelling]
     return any(_repeats(spelling) and not spelling.startswith(SWEPT) for spelling in names)
 
@@ -256,11 +276,11 @@ def _phase(claim: Claim, before: Sequence[Document], after: Sequence[Document]) 
 
 
 def _counter(
-    claim: Claim, before: Sequence[Document], after: Sequence[Document]
+    claim: Claim, bench: Bench, sides: Iterable[tuple[Mapping[str, Scalar], Document]]
 ) -> tuple[float, float] | None:
     if claim.counter is None:
         return None
-    values = [_read(claim.counter, side[0]) for side in (before, after)]
+    values = [bench.count(claim.counter, found, case) for case, found in sides]
     return None if values[0] is None or values[1] is None else (values[0], values[1])
 
 
@@ -274,42 +294,3 @@ def _or(value: int | None, default: int) -> int:
 
 def _quietly(fraction: float, text: str) -> None:
     """The protocol's progress: a claim tells its own."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command `claims`."""
-    parser.add_argument("name", help="a benchmark of the manifest, with claims.toml beside its script")
-    parser.add_argument("--quick", action="store_true", help="with the windows of the manifest's quick table")
-    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"pairs a claim; {PAIRS}")
-    parser.add_argument(
-        "--claim", action="append", default=[], metavar="ID", help="only this claim; repeatable"
-    )
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the results there too")
-    parser.add_argument(
-        "--readme", type=Path, metavar="PATH", help="put the table between this file's markers"
-    )
-    parser.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
-
-
-def prove(arguments: argparse.Namespace, say: Say) -> str:
-    """Test the claims that the arguments choose, and return their table; raises MeasurementError."""
-    if not 1 <= arguments.pairs <= PAIRS_LIMIT:
-        raise ManifestError(f"--pairs is {arguments.pairs}, must be between 1 and {PAIRS_LIMIT}")
-    path = arguments.manifest or manifest.find(Path.cwd())
-    benchmarks = manifest.load(path).benchmarks
-    if arguments.name not in benchmarks:
-        raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {', '.join(benchmarks)}")
-    benchmark, folder = benchmarks[arguments.name], path.parent.resolve()
-    file = folder / Path(benchmark.script).with_name(claims.FILE_NAME)
-    chosen = claims.load(file).chosen(arguments.claim, str(file))
-    if arguments.readme:
-        claims_table.check_markers(arguments.readme)
-    measured = benchmark.quickened() if arguments.quick else benchmark
-    bench = Bench(measured, folder, arguments.quick, arguments.pairs, say)
-    trials = [test(claim, bench) for claim in chosen]
-    text = f"{claims_table.table(trials)}\n\n{claims_table.notes(trials, arguments.pairs)}"
-    if arguments.json:
-        arguments.json.write_text(json.dumps(claims_table.data(trials), indent=1) + "\n")
-    if arguments.readme:
-        claims_table.insert(arguments.readme, text)
-    return text

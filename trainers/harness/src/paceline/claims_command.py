@@ -1,0 +1,60 @@
+"""The command `claims`: which claims to test, how often, and where their table goes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from . import claims, claims_table, manifest, toggles
+from .fields import ManifestError
+from .trials import Bench, Say, test
+
+PAIRS = 3
+PAIRS_LIMIT = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command `claims`."""
+    parser.add_argument("name", help="a benchmark of the manifest, with claims.toml beside its script")
+    parser.add_argument("--quick", action="store_true", help="with the windows of the manifest's quick table")
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"pairs a claim; {PAIRS}")
+    parser.add_argument(
+        "--claim", action="append", default=[], metavar="ID", help="only this claim; repeatable"
+    )
+    parser.add_argument(
+        "--toggles",
+        action="store_true",
+        help="only claims about toggles, as a table of these",
+    )
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the results there too")
+    parser.add_argument(
+        "--readme", type=Path, metavar="PATH", help="put the table between this file's markers"
+    )
+    parser.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
+
+
+def prove(arguments: argparse.Namespace, say: Say) -> str:
+    """Test the claims that the arguments choose, and return their table; raises MeasurementError."""
+    if not 1 <= arguments.pairs <= PAIRS_LIMIT:
+        raise ManifestError(f"--pairs is {arguments.pairs}, must be between 1 and {PAIRS_LIMIT}")
+    path = arguments.manifest or manifest.find(Path.cwd())
+    benchmarks = manifest.load(path).benchmarks
+    if arguments.name not in benchmarks:
+        raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {', '.join(benchmarks)}")
+    benchmark, folder = benchmarks[arguments.name], path.parent.resolve()
+    file = folder / Path(benchmark.script).with_name(claims.FILE_NAME)
+    chosen = claims.load(file).chosen(arguments.claim, str(file), toggles=arguments.toggles)
+    form = claims_table.TOGGLES if arguments.toggles else claims_table.CLAIMS
+    if arguments.readme:
+        form.check_markers(arguments.readme)
+    measured = benchmark.quickened() if arguments.quick else benchmark
+    bench = Bench(measured, folder, arguments.quick, arguments.pairs, say)
+    toggles.measure(chosen, bench)
+    trials = [test(claim, bench) for claim in chosen]
+    text = f"{form.table(trials)}\n\n{claims_table.notes(trials, arguments.pairs)}"
+    if arguments.json:
+        arguments.json.write_text(json.dumps(claims_table.data(trials), indent=1) + "\n")
+    if arguments.readme:
+        form.insert(arguments.readme, text)
+    return text
