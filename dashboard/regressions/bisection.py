@@ -10,6 +10,10 @@ from dashboard.models import Confirmation
 Verdict = Confirmation.Verdict
 
 
+HAS_IT = (Verdict.BAD, Verdict.BETWEEN)
+CANNOT_TELL = (Verdict.UNTESTABLE, Verdict.UNDECIDED)
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
     """What is left of a range: the cause lies after `good`, at `bad` or before it.
@@ -36,7 +40,7 @@ def narrow(good: str, between: Sequence[str], bad: str, verdicts: Mapping[str, s
         verdict = verdicts.get(commit)
         if verdict == Verdict.GOOD and index < high:
             low = index
-        elif verdict in (Verdict.BAD, Verdict.BETWEEN) and index < high:
+        elif verdict in HAS_IT and index < high:
             high = index
     # After the ends are known: a part of the step is seen right up to the commit that adds the rest.
     for commit in line[1:-1]:
@@ -45,3 +49,43 @@ def narrow(good: str, between: Sequence[str], bad: str, verdicts: Mapping[str, s
     tellable = [index for index in range(low + 1, high) if line[index] not in verdicts]
     middle = min(tellable, key=lambda index: (abs(2 * index - low - high), index), default=None)
     return Left(line[low], line[high], None if middle is None else line[middle], second)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOfBranch:
+    """The commits of a merged branch of which one is the cause, oldest first; `middle` is measured next."""
+
+    suspects: list[str]
+    middle: str | None
+
+
+def narrow_branch(brought: Mapping[str, Sequence[str]], verdicts: Mapping[str, str]) -> LeftOfBranch:
+    """Narrow the commits that a merge brought, whose last one has the step.
+
+    `brought` has the parents of each commit, oldest first. A branch may hold branches: a commit that has
+    the step leaves itself and its ancestors, one without it takes away itself and its ancestors.
+    """
+    before = ancestries(brought)
+    left = (1 << len(brought)) - 1
+    for commit, verdict in verdicts.items():
+        if verdict == Verdict.GOOD:
+            left &= ~before.get(commit, 0)
+        elif verdict in HAS_IT:
+            left &= before.get(commit, left)
+    suspects = [commit for index, commit in enumerate(brought) if left >> index & 1]
+    tellable = [commit for commit in suspects if commit not in verdicts]
+
+    def lopsided(commit: str) -> int:
+        return abs(2 * (before[commit] & left).bit_count() - len(suspects))
+
+    return LeftOfBranch(suspects, min(tellable, key=lopsided, default=None))
+
+
+def ancestries(brought: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Each commit with its ancestors, as the bits of their places."""
+    found: dict[str, int] = {}
+    for index, (commit, parents) in enumerate(brought.items()):
+        found[commit] = 1 << index
+        for parent in parents:
+            found[commit] |= found.get(parent, 0)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.models import Change, Document, Metric, Project, Regression
+from dashboard.models import Change, Commit, Document, Metric, Project, Regression
 from dashboard.regressions import attribution, diffs, history, suspects
 from dashboard.regressions.changes import Found
 
@@ -44,11 +44,19 @@ def suspects_of(
     return suspects.rank(
         profiles.get(good),
         profiles.get(bad),
-        diffs.touched(project, regression.last_good, regression.first_bad),
+        diffs.touched(project, *difference_of(regression)),
         kind=head.series.metric.kind,
         phase=regression.phase,
         delta=lost(head),
     )
+
+
+def difference_of(regression: Regression) -> tuple[Commit, Commit]:
+    """The commits between which the cause lies: of a merge the commit of its branch, where it is known."""
+    culprit = regression.culprit
+    if culprit and culprit.parents:
+        return Commit(hash=culprit.parents[0]), culprit
+    return regression.last_good, regression.first_bad
 
 
 def lost(head: Change) -> float:

@@ -13,12 +13,12 @@ import logging
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import Min
 from django.utils import timezone
 
-from dashboard import alerts, dispatch, repositories, runs
-from dashboard.models import Change, Commit, Confirmation, Project, Regression, Run, Series
-from dashboard.regressions import bisection, confirmations, promise, proofs, settling
+from dashboard import alerts, dispatch, repositories
+from dashboard.models import Commit, Confirmation, Project, Regression, Run
+from dashboard.regressions import bisection, confirmations, merges, promise, proofs, settling
+from dashboard.regressions.asking import known, measure, request, runs_of
 from dashboard.regressions.ranges import Range
 from dashboard.regressions.relevance import is_exact_counter
 from dashboard.repositories import RepositoryError
@@ -29,9 +29,8 @@ State = Regression.State
 Purpose = Confirmation.Purpose
 Verdict = Confirmation.Verdict
 
-# Of a proof's own runs: before history, behind what somebody waits for.
-PRIORITY = 5
-MOST_BETWEEN = 500
+# The commits between two, at most: only those that are measured become rows.
+MOST_BETWEEN = 100_000
 
 
 def prove(regression_id: int) -> None:
@@ -101,22 +100,6 @@ def advance(project: Project, regression: Regression) -> None:
         alerts.announce(regression)
 
 
-def request(regression: Regression, purpose: str, good: Commit, bad: Commit) -> None:
-    series = regression.series
-    Confirmation.objects.create(
-        regression=regression,
-        purpose=purpose,
-        good=good,
-        bad=bad,
-        series=series,
-        pool=series.pool,
-        before=regression.before,
-        after=regression.after,
-        error=promise.error(regression.project),
-    )
-    dispatch.ring(series.pool.name)
-
-
 def widened(regression: Regression) -> tuple[Commit, Commit] | None:
     """The range with one more measured commit on both sides; None where that was refuted too."""
     refuted = regression.confirmations.filter(purpose=Purpose.CONFIRM, state=Confirmation.State.DONE)
@@ -135,52 +118,46 @@ def narrow(project: Project, regression: Regression) -> bool:
     proof = proofs.of(regression, Range(regression.last_good.position, regression.first_bad.position))
     if proof is None or has_exact(regression):
         return narrow_by_counter(project, regression)
-    line = commits_between(project, proof.confirmation.good, proof.confirmation.bad)
-    steps = regression.confirmations.filter(
-        purpose=Purpose.BISECT, good=proof.confirmation.good, state=Confirmation.State.DONE
-    )
+    good, bad = proof.confirmation.good, proof.confirmation.bad
+    line = commits_between(project, good, bad)
+    steps = regression.confirmations.filter(purpose=Purpose.BISECT, good=good, state=Confirmation.State.DONE)
     verdicts = dict(steps.values_list("bad__hash", "verdict"))
-    ends = proof.confirmation.good.hash, proof.confirmation.bad.hash
-    left = bisection.narrow(ends[0], [one.hash for one in line], ends[1], verdicts)
+    left = bisection.narrow(good.hash, line, bad.hash, verdicts)
     if left.middle is not None:
-        middle = next(one for one in line if one.hash == left.middle)
-        request(regression, Purpose.BISECT, proof.confirmation.good, middle)
+        request(regression, Purpose.BISECT, good, known(project, left.middle))
         return True
     if left.second:
-        open_second(regression, next(one for one in line if one.hash == left.second), proof.confirmation.bad)
-    return explain(regression)
+        open_second(regression, known(project, left.second), bad)
+    skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
+    return merges.follow(project, regression, skipped) or explain(regression)
 
 
 def narrow_by_counter(project: Project, regression: Regression) -> bool:
     """Measure the middle of the range in full: an exact counter tells at once on which side it lies."""
     line = commits_between(project, regression.last_good, regression.first_bad)
-    series = regression.series
-    tried = runs_of(series, line)
+    tried = runs_of(regression.series, project.commits.filter(hash__in=line))
     if any(run.state not in Run.TERMINAL for run in tried.values()):
         return True
-    verdicts = dict.fromkeys((one.hash for one in line if one.pk in tried), Verdict.UNTESTABLE)
-    ends = regression.last_good.hash, regression.first_bad.hash
-    left = bisection.narrow(ends[0], [one.hash for one in line], ends[1], verdicts)
-    if left.middle is None:
-        return explain(regression)
-    return measure(regression, [one for one in line if one.hash == left.middle])
+    # Those that a counter was read at are the range's ends by now.
+    verdicts = dict.fromkeys((run.commit.hash for run in tried.values()), Verdict.UNTESTABLE)
+    left = bisection.narrow(regression.last_good.hash, line, regression.first_bad.hash, verdicts)
+    if left.middle is not None and measure(regression, [known(project, left.middle)]):
+        return True
+    counters = [one for one in settling.speaking_of(regression) if is_exact_counter(one.series)]
+    following = bool(counters) and merges.follow(project, regression, verdicts, counters[0])
+    return following or explain(regression)
 
 
-def commits_between(project: Project, good: Commit, bad: Commit) -> list[Commit]:
-    """The first-parent commits strictly between two, oldest first.
-
-    Rows are made for those never asked for.
-    """
+def commits_between(project: Project, good: Commit, bad: Commit) -> list[str]:
+    """The first-parent commits strictly between two, oldest first."""
     if bad.position - good.position <= 1:
         return []
     mirror = repositories.mirror_of(project)
     try:
-        hashes = repositories.between(mirror, good.hash, bad.hash)[:-1]
-        rows = runs.known(project, repositories.facts(mirror, hashes[:MOST_BETWEEN])) if hashes else {}
+        return repositories.between(mirror, good.hash, bad.hash, MOST_BETWEEN)[:-1]
     except RepositoryError as error:
         logger.warning("The commits between %s and %s can't be told: %s", good, bad, error)
         return []
-    return [rows[one] for one in hashes if one in rows]
 
 
 def explain(regression: Regression) -> bool:
@@ -189,51 +166,14 @@ def explain(regression: Regression) -> bool:
     return measure(regression, sides)
 
 
-def measure(regression: Regression, commits: Sequence[Commit]) -> bool:
-    """Request what no run has measured yet of the regression's cases.
-
-    False where there is nothing to wait for.
-    """
-    waiting = False
-    for series in by_case(regression):
-        tried = runs_of(series, commits)
-        waiting |= any(run.state not in Run.TERMINAL for run in tried.values())
-        pattern = Run.objects.filter(state=Run.State.DONE, points__series=series).order_by("-pk").first()
-        missing = [one for one in commits if one.pk not in tried]
-        if pattern is None or not missing:
-            continue
-        for commit in missing:
-            runs.repeat(pattern, commit, priority=PRIORITY)
-        waiting = True
-    return waiting
-
-
-def by_case(regression: Regression) -> list[Series]:
-    """One series of each case, pool and version that the regression's changes are of."""
-    changes = Change.objects.filter(regression=regression).values(
-        "series__case", "series__pool", "series__version", "series__quick"
-    )
-    keys = {regression.series_id, *(row["least"] for row in changes.annotate(least=Min("series")))}
-    found: dict[tuple[int, int, int, bool], Series] = {}
-    for one in Series.objects.filter(pk__in=keys).select_related("pool").order_by("pk"):
-        found.setdefault((one.case_id, one.pool_id, one.version, one.quick), one)
-    return list(found.values())
-
-
-def runs_of(series: Series, commits: Sequence[Commit]) -> dict[int, Run]:
-    """The newest run of the series' case at each of the commits that has one."""
-    rows = Run.objects.filter(
-        commit__in=commits,
-        case=series.case_id,
-        pool=series.pool_id,
-        version=series.version,
-        quick=series.quick,
-    ).exclude(state=Run.State.CANCELLED)
-    return {run.commit_id: run for run in rows.order_by("pk")}
-
-
 def open_second(regression: Regression, good: Commit, bad: Commit) -> None:
-    """Part of the step is there before the range's end: what comes after it has a cause of its own."""
+    """Part of the step is there before the range's end: what comes after it has a cause of its own.
+
+    It is asked once: where it ended, narrowed or refuted, it isn't measured again.
+    """
+    asked = Confirmation.objects.filter(purpose=Purpose.CONFIRM, good=good, bad=bad)
+    if asked.filter(regression__project=regression.project).exists():
+        return
     second, new = Regression.objects.get_or_create(
         project=regression.project,
         first_bad=bad,

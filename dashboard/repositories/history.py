@@ -77,21 +77,55 @@ def select(mirror: Mirror, revisions: Mapping[str, Any]) -> list[str]:
     return [resolve(mirror, revisions.get("commit", "HEAD"))]
 
 
-def between(mirror: Mirror, first: str, final: str) -> list[str]:
+def between(mirror: Mirror, first: str, final: str, most: int = MOST_COMMITS) -> list[str]:
     """The first-parent commits after `first` up to `final`."""
     ends = resolve(mirror, first), resolve(mirror, final)
     found = git.lines(
         mirror.folder,
         "rev-list",
         "--first-parent",
-        f"--max-count={MOST_COMMITS + 1}",
+        f"--max-count={most + 1}",
         f"{ends[0]}..{ends[1]}",
     )
     if not found:
         raise RepositoryError(f"The range {first}..{final} holds no commit: is {first} the older one?")
-    if len(found) > MOST_COMMITS:
-        raise RepositoryError(f"The range {first}..{final} holds more than {MOST_COMMITS} commits.")
+    if len(found) > most:
+        raise RepositoryError(f"The range {first}..{final} holds more than {most} commits.")
     return found[::-1]
+
+
+def brought(mirror: Mirror, first: str, second: str) -> dict[str, list[str]]:
+    """The commits that merging `second` into `first` brings, oldest first, each with its parents.
+
+    Raises RepositoryError where they are more than MOST_COMMITS.
+    """
+    ends = resolve(mirror, first), resolve(mirror, second)
+    found = git.lines(
+        mirror.folder,
+        *("rev-list", "--topo-order", "--parents", f"--max-count={MOST_COMMITS + 1}"),
+        f"{ends[0]}..{ends[1]}",
+    )
+    if len(found) > MOST_COMMITS:
+        raise RepositoryError(f"The merge of {second[:10]} brings more than {MOST_COMMITS} commits.")
+    rows = [line.split() for line in reversed(found)]
+    return {sha: parents for sha, *parents in rows}
+
+
+def merge_base(mirror: Mirror, one: str, other: str) -> str | None:
+    """The newest commit that both histories hold; None where they are unrelated."""
+    ends = resolve(mirror, one), resolve(mirror, other)
+    try:
+        return git.lines(mirror.folder, "merge-base", *ends)[0]
+    except RepositoryError:
+        return None  # git says so with its exit status alone.
+
+
+def is_same_tree(mirror: Mirror, one: str, other: str) -> bool:
+    """Do two commits hold the same files?"""
+    trees = {
+        git.lines(mirror.folder, "rev-parse", f"{resolve(mirror, sha)}^{{tree}}")[0] for sha in (one, other)
+    }
+    return len(trees) == 1
 
 
 def last(mirror: Mirror, count: int) -> list[str]:

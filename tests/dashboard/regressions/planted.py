@@ -1,0 +1,135 @@
+"""Histories of real commits with a planted truth, and a worker that answers from it without measuring."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.utils import timezone
+
+from dashboard import repositories, runs
+from dashboard.models import Commit, Confirmation, Project, Regression
+from dashboard.regressions import prove
+from tests.dashboard import factories
+
+LEVEL = 0.010
+PARTS = {"who": "Ada <ada@example.org> 1770000000 +0000"}
+
+
+@dataclass
+class History:
+    """Commits by name, in the order made, each with its parents; `steps` is what each multiplies the level by.
+
+    A commit's files are those of its ancestors and its own, so that a merge differs from its branch's tip
+    only where something else was merged, or where it is `evil` and changes something itself.
+    """
+
+    parents: Mapping[str, Sequence[str]]
+    steps: Mapping[str, float]
+    broken: frozenset[str] = frozenset()
+    evil: frozenset[str] = frozenset()
+    main: str = ""
+    project: Project = field(init=False)
+    rows: dict[str, Commit] = field(init=False)
+
+    def ancestry(self, name: str) -> set[str]:
+        found, waiting = set(), [name]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting.extend(self.parents[one])
+        return found
+
+    def level(self, name: str) -> float:
+        return LEVEL * math.prod(self.steps.get(one, 1.0) for one in self.ancestry(name))
+
+    def make(self, slug: str, tips: Sequence[str] = ()) -> History:
+        """Write it where the project's mirror is; `tips` are branches that still exist."""
+        self.project = factories.project(slug, repository=f"/nowhere/{slug}")
+        mirror = repositories.mirror_of(self.project)
+        mirror.folder.mkdir(parents=True)
+        run(["init", "--quiet", "--bare"], mirror.folder)
+        run(["symbolic-ref", "HEAD", "refs/heads/main"], mirror.folder)
+        run(["fast-import", "--quiet", "--export-marks=marks"], mirror.folder, self.stream(tips))
+        lines = (mirror.folder / "marks").read_text().split("\n")
+        places = {int(mark[1:]): sha for mark, sha in (line.split() for line in lines if line)}
+        names = list(self.parents)
+        hashes = [places[index] for index in range(1, len(names) + 1)]
+        known = runs.known(self.project, repositories.facts(mirror, hashes))
+        self.rows = {name: known[sha] for name, sha in zip(names, hashes, strict=True)}
+        return self
+
+    def stream(self, tips: Sequence[str]) -> str:
+        marks = {name: index for index, name in enumerate(self.parents, start=1)}
+        out = []
+        for name, parents in self.parents.items():
+            out += [
+                f"commit refs/heads/work\nmark :{marks[name]}\ncommitter {PARTS['who']}\ndata {len(name)}\n{name}"
+            ]
+            out += [f"{'merge' if place else 'from'} :{marks[one]}" for place, one in enumerate(parents)]
+            merged = {one for one in self.ancestry(name) if len(self.parents[one]) < 2 or one in self.evil}
+            out += ["deleteall", *(f"M 100644 inline {one}\ndata 0\n" for one in sorted(merged))]
+            out += [f"reset refs/heads/work\nfrom :{marks[name]}\n"]
+        heads = {"main": self.main or list(self.parents)[-1], **{f"of-{one}": one for one in tips}}
+        out += [f"reset refs/heads/{ref}\nfrom :{marks[name]}\n" for ref, name in heads.items()]
+        return "\n".join(out) + "\ndone\n"
+
+    def suspect(self, good: str, bad: str) -> Regression:
+        """A regression between two commits that nothing is known of yet."""
+        of = factories.case(self.project)
+        series = factories.series(factories.run(self.rows[good], of), "step_time")
+        return Regression.objects.create(
+            project=self.project,
+            last_good=self.rows[good],
+            first_bad=self.rows[bad],
+            series=series,
+            before=self.level(good),
+            after=self.level(bad),
+            proving=True,
+        )
+
+    def carry(self) -> int:
+        """Answer until nothing is asked any more; how many bisection steps that took."""
+        for regression in self.project.regressions.all():
+            prove(regression.pk)
+        asked = Confirmation.objects.filter(regression__project=self.project, state="requested")
+        steps = 0
+        while row := asked.select_related("good", "bad").first():
+            self.answer(row)
+            steps += row.purpose != "confirm"
+            prove(row.regression_id)
+            assert steps < 200, "it doesn't end"
+        return steps
+
+    def answer(self, row: Confirmation) -> None:
+        names = {commit.hash: name for name, commit in self.rows.items()}
+        good, bad = names[row.good.hash], names[row.bad.hash]
+        moved = math.log(self.level(bad) / self.level(good))
+        share = moved / math.log(row.after / row.before)
+        row.verdict = "untestable" if {good, bad} & self.broken else verdict(row, share)
+        row.state, row.ratio, row.finished_at = "done", math.exp(moved), timezone.now()
+        row.save()
+
+
+def verdict(row: Confirmation, share: float) -> str:
+    """What pairs without noise say."""
+    if row.purpose == "confirm":
+        return "confirmed" if share > 0.1 else "refuted"
+    if 0.25 < share < 0.75:
+        return "between"
+    return "bad" if share >= 0.75 else "good"
+
+
+def run(arguments: list[str], folder: object, text: str = "") -> None:
+    subprocess.run(
+        ["git", *arguments], cwd=str(folder), input=text, text=True, check=True, capture_output=True
+    )
+
+
+def line(count: int, first: str = "m") -> dict[str, list[str]]:
+    """`m0` to `m<count>`, one behind the other."""
+    names = [f"{first}{index}" for index in range(count + 1)]
+    return {name: names[index - 1 : index] if index else [] for index, name in enumerate(names)}
