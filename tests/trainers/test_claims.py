@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.trainers.conftest import ROOT, import_script
 
 MANIFEST = manifest.load(ROOT / "paceline.toml")
 SNAKES = ("snake_dqn", "snake_vectorized")
+ZELDA = ("zelda_overworld", "arguments")
 
 NAMED = {
     "snake_dqn": "tensors memory train_every device inference batch_size cudnn_benchmark tf32 threads",
@@ -52,4 +54,12 @@ def test_every_phase_of_a_claim_is_marked_in_the_script(name: str) -> None:
     text = "".join(path.read_text() for path in sorted(folder(name).glob("*.py")))
     phases = {claim.phase for claim in found(name) if claim.phase}
     assert phases
-    assert [phase for phase in phases if f'phase("{phase}")' not in text] == []
+    parts = {part for phase in phases for part in phase.split("/")}
+    assert [part for part in parts if f'phase("{part}")' not in text] == []
+
+
+@pytest.mark.parametrize(("name", "module"), [*((name, "train") for name in SNAKES), ZELDA])
+def test_every_toggle_is_claimed_off_against_on(name: str, module: str) -> None:
+    fields = dataclasses.fields(import_script(folder(name), module).Args)
+    toggles = {spec.name for spec in fields if spec.metadata["help"].startswith("toggle: ")}
+    assert toggles == {claim.toggle for claim in found(name) if claim.toggle}
