@@ -1,0 +1,237 @@
+"""The arguments of train.py, one by one, and what the variants make of them."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NoReturn
+
+import torch
+
+
+def option(
+    default: Any, text: str, least: float = 0, most: float = math.inf, choices: Sequence[str] = ()
+) -> Any:
+    """A field of Args with its line of documentation and its bounds, or the words that it may be."""
+    return field(default=default, metadata={"help": text, "least": least, "most": most, "choices": choices})
+
+
+@dataclass(frozen=True)
+class Args:
+    """The arguments. None means: what the variant says."""
+
+    variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
+    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**31 - 1)
+    total_steps: int = option(2048, "decisions of every environment, in training", least=1)
+    environments: int = option(8, "games side by side, shared out among the collectors", least=1, most=512)
+
+    collectors: int | None = option(None, "toggle: threads that act and play", least=1, most=64)
+    queues: str | None = option(
+        None,
+        "toggle: one queue and one lock for all, or a queue for each collector",
+        choices=("shared", "local"),
+    )
+    chunk: int | None = option(None, "toggle: experiences that are consolidated at once", least=1)
+    memory: str | None = option(
+        None, "toggle: a list of experiences, or a ring of arrays", choices=("list", "ring")
+    )
+    capacity: int | None = option(
+        None, "toggle: experiences that the memory holds (the document's buffer)", least=1, most=10**7
+    )
+    uint8: bool | None = option(None, "toggle: pictures kept as bytes, not as float32")
+    preallocate: bool | None = option(None, "toggle: batches gathered into buffers that are made once")
+    batch_size: int | None = option(None, "toggle: samples in one pass through the network", least=2)
+    accumulate: int | None = option(None, "toggle: batches in one step of the optimizer", least=1)
+    bf16: bool | None = option(None, "toggle: passes in mixed precision, bfloat16 by autocast")
+    batch_norm: bool | None = option(None, "toggle: BatchNorm behind every convolution")
+    he_init: bool | None = option(None, "toggle: He's initialization in place of torch's")
+    conv_biases: bool | None = option(None, "toggle: biases in the convolutions")
+    inplace: bool | None = option(None, "toggle: ReLU writes over its input")
+    compile: bool | None = option(None, "toggle: torch.compile; the variants use it on CUDA alone")
+    sync_every: int | None = option(
+        None, "toggle: epochs from one copy for the collectors to the next", least=1
+    )
+    clear_every: int | None = option(
+        None, "toggle: epochs from one clearing of the memory cache to the next; 0: never"
+    )
+    data_parallel: bool | None = option(None, "toggle: batches split over all CUDA devices")
+    clip: float | None = option(None, "toggle: norm that gradients are clipped to; 0: as they are")
+    batched: bool | None = option(None, "toggle: a collector's games are one batch for its network")
+    vectorized: bool | None = option(
+        None, "toggle: a collector's games are one AtariVectorEnv; changes what is seen"
+    )
+    overlap: bool | None = option(None, "toggle: learn in a thread while the next epoch is collected")
+    small: bool | None = option(None, "toggle: pictures of 42 x 40, not 52 x 53; changes what is seen")
+    channels_last: bool | None = option(None, "toggle: convolutions with the channels innermost")
+    fused: bool | None = option(None, "toggle: Adam as one operation for all parameters")
+    device: str = option(
+        "auto", "toggle: cpu, cuda, or auto for cuda where there is one", choices=("cpu", "cuda", "auto")
+    )
+    threads: int = option(1, "toggle: threads of torch, OpenMP and MKL; 0 means one per core", most=1024)
+
+    epoch: int = option(256, "experiences from one round of learning to the next", least=1)
+    samples: int = option(4, "samples learned for each experience", least=1)
+    queue_limit: int = option(10_000, "experiences that a queue holds; what comes then is dropped", least=1)
+    learning_rate: float | None = option(None, "learning rate of Adam", most=1)
+    discount: float = option(0.9, "what a reward is worth one decision later", most=1)
+    horizon: int = option(4, "decisions whose rewards are summed before the network's own value", least=1)
+    target_every: int = option(4, "epochs from one copy for the targets to the next", least=1)
+    exploration: float = option(0.1, "last share of random moves", most=1)
+    exploration_steps: int = option(1024, "steps until random moves are at their last share", least=1)
+    game_steps: int = option(1000, "decisions after which a game ends", least=1)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "baseline": {
+        "collectors": 2,
+        "queues": "shared",
+        "chunk": 4,
+        "memory": "list",
+        "capacity": 10_000,
+        "uint8": True,
+        "preallocate": False,
+        "batch_size": 256,
+        "accumulate": 1,
+        "bf16": False,
+        "batch_norm": False,
+        "he_init": False,
+        "conv_biases": True,
+        "inplace": False,
+        "compile": False,
+        "sync_every": 3,
+        "clear_every": 0,
+        "data_parallel": False,
+        "clip": 0.0,
+        "batched": False,
+        "vectorized": False,
+        "overlap": False,
+        "small": False,
+        "channels_last": False,
+        "fused": False,
+        "learning_rate": 1e-3,
+    },
+}
+VARIANTS["optimized"] = VARIANTS["baseline"] | {
+    "collectors": 4,
+    "queues": "local",
+    "chunk": 1024,
+    "memory": "ring",
+    "capacity": 50_000,
+    "preallocate": True,
+    "batch_size": 512,
+    "accumulate": 4,
+    "bf16": True,
+    "batch_norm": True,
+    "he_init": True,
+    "conv_biases": False,
+    "inplace": True,
+    "compile": True,
+    "sync_every": 5,
+    "clear_every": 10,
+    "learning_rate": 2e-3,
+}
+VARIANTS["beyond"] = VARIANTS["optimized"] | {
+    "collectors": 1,
+    "batched": True,
+    "vectorized": True,
+    "overlap": True,
+    "small": True,
+    "channels_last": True,
+    "fused": True,
+}
+
+
+def refuse(sentence: str) -> NoReturn:
+    """End with the status of a wrong argument."""
+    print(f"train.py: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
+class Parser(argparse.ArgumentParser):
+    """One sentence for a wrong argument, in place of the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        refuse(message)
+
+
+def parse(arguments: Sequence[str]) -> Args:
+    """Read and check the arguments, and fill in the variant's; exits with status 2 and one sentence."""
+    parser = Parser(
+        description=sys.modules["__main__"].__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for spec in fields(Args):
+        flag, default, text = "--" + spec.name.replace("_", "-"), spec.default, spec.metadata["help"]
+        if "bool" in str(spec.type):
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
+            continue
+        kind = next(kind for kind in (int, float, str) if kind.__name__ in str(spec.type))
+        shown = kind.__name__.upper()
+        parser.add_argument(flag, type=kind, default=default, metavar=shown, help=text)
+    known, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        near = difflib.get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)
+        refuse(f"there is no argument {unknown[0]}{f', did you mean {near[0]}?' if near else ''}")
+    return complete(Args(**vars(known)))
+
+
+def complete(args: Args) -> Args:
+    """Check the values and return the arguments with the variant's in place of every None."""
+    if args.variant not in VARIANTS:
+        refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
+    if args.seed is None:
+        args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
+    said = {name for name in VARIANTS[args.variant] if getattr(args, name) is not None}
+    chosen = {name: value for name, value in VARIANTS[args.variant].items() if name not in said}
+    args = replace(args, **chosen)
+    for spec in fields(Args):
+        check(spec.name, getattr(args, spec.name), spec.metadata)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        refuse("--device is cuda, but torch finds no CUDA device here")
+    args = settle(args, said)
+    relate(args)
+    return args
+
+
+def check(name: str, value: Any, metadata: Any) -> None:
+    """Refuse a value beyond its bounds."""
+    flag, least, most = "--" + name.replace("_", "-"), metadata["least"], metadata["most"]
+    if metadata["choices"] and value not in metadata["choices"]:
+        refuse(f"{flag} is {value!r}, must be one of {', '.join(metadata['choices'])}")
+    if isinstance(value, int | float) and not least <= value <= most:
+        bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+        refuse(f"{flag} is {value}, must be {bounds}")
+
+
+def settle(args: Args, said: set[str]) -> Args:
+    """Fit what only the variant says to the device that was found."""
+    cuda = args.device != "cpu" and torch.cuda.is_available()
+    return replace(
+        args, device="cuda" if cuda else "cpu", compile=args.compile if cuda or "compile" in said else False
+    )
+
+
+def relate(args: Args) -> None:
+    """Refuse values that don't fit each other."""
+    per_epoch = args.epoch * args.samples
+    if args.environments % (args.collectors or 1):
+        refuse(
+            f"--environments is {args.environments}, must be a multiple of --collectors, {args.collectors}"
+        )
+    if args.epoch % args.environments:
+        refuse(f"--epoch is {args.epoch}, must be a multiple of --environments, {args.environments}")
+    if per_epoch % (args.batch_size or 1):
+        refuse(
+            f"--batch-size is {args.batch_size}, must divide the {per_epoch} samples "
+            "of an epoch, --epoch times --samples"
+        )
+    if (args.capacity or 0) < args.epoch + args.environments * args.horizon:
+        refuse(f"--capacity is {args.capacity}, must hold an --epoch and --horizon more decisions")
+    if args.data_parallel and (args.device == "cpu" or torch.cuda.device_count() < 2):
+        refuse("--data-parallel needs two CUDA devices, which torch doesn't find here")

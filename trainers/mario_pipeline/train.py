@@ -1,0 +1,338 @@
+"""A DQN learns Crazy Climber from what collector threads play. Read this file first.
+
+The games are in games.py, the way from the collectors into the memory in queues.py, the memory in memory.py,
+network and learner in network.py. There are three variants: `baseline`, the pipeline with one queue behind one
+lock; `optimized`, which is what its engineers made of it; `beyond`, what can be done on top. Each optimization
+is one argument (arguments.py), so that any of them can be switched alone:
+`python train.py --variant optimized --queues shared`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+import numpy as np
+import paceline
+import torch
+from arguments import Args, parse
+from games import ACTIONS, MissingEmulatorError, games, play
+from memory import Batch, Experience, Memory, memory
+from network import Learner, Network, Sight
+from numpy.typing import NDArray
+from queues import Queues, queues
+
+HELD_OUT = 2**30
+"""Seed of the games of the frozen replay, which training never sees."""
+
+HELD_OUT_ROUNDS = 256
+
+
+def prepare(args: Args) -> torch.device:
+    """Set torch up as the arguments say; return the device and print which path was taken."""
+    threads = args.threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
+    torch.manual_seed(int(args.seed or 0))
+    cuda = args.device == "cuda"
+    name = torch.cuda.get_device_name() if cuda else f"{threads} thread{'s' if threads > 1 else ''}"
+    collectors = f"{args.collectors} collector{'s' if int(args.collectors or 1) > 1 else ''}"
+    print(f"path: {args.device}, {name}, variant {args.variant}, {collectors}")
+    return torch.device(args.device)
+
+
+class Order(NamedTuple):
+    """A round that a collector is to play; with a copy of the network where there is a newer one."""
+
+    round: int
+    exploration: float
+    weights: dict[str, torch.Tensor] | None
+
+
+class Collector:
+    """Plays some of the games in a thread of its own, with a copy of the network."""
+
+    def __init__(self, args: Args, number: int, device: torch.device, way: Queues) -> None:
+        self.args = args
+        self.number = number
+        self.way = way
+        self.sight = Sight(args, device)
+        self.network: Any = Network(args).to(device=device, memory_format=self.sight.layout).eval()
+        count = args.environments // int(args.collectors or 1)
+        self.first = number * count
+        seed = int(args.seed or 0)
+        self.games = games(args, count, seed * 1000 % HELD_OUT + self.first)
+        self.chances = [np.random.default_rng((seed, self.first + game)) for game in range(count)]
+        self.views = self.games.reset()
+        self.orders: SimpleQueue[Order | None] = SimpleQueue()
+        self.answers: SimpleQueue[BaseException | None] = SimpleQueue()
+        self.thread = Thread(target=self._work, name="collector", daemon=True)
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def wait(self) -> None:
+        """Return when the round that was ordered is played; raises what failed in it."""
+        failed = self.answers.get()
+        if failed is not None:
+            raise failed
+
+    def close(self) -> None:
+        """End the thread and the games."""
+        self.orders.put(None)
+        self.thread.join()
+        self.games.close()
+
+    def _work(self) -> None:
+        while (order := self.orders.get()) is not None:
+            try:
+                self._play(order)
+                self.answers.put(None)
+            except BaseException as error:  # noqa: BLE001  # a thread's border: wait raises it
+                self.answers.put(error)
+
+    def _play(self, order: Order) -> None:
+        if order.weights is not None:
+            with paceline.phase("sync"):
+                self.network.load_state_dict(order.weights)
+        with paceline.phase("act"):
+            actions = self._act(order.exploration)
+        result = play(self.games, actions)
+        for game, view in enumerate(self.views):
+            self.way.put(
+                self.number,
+                Experience(
+                    order.round,
+                    self.first + game,
+                    view,
+                    int(actions[game]),
+                    float(result.rewards[game]),
+                    bool(result.ended[game]),
+                ),
+            )
+        self.views = result.views
+
+    @torch.inference_mode()
+    def _act(self, exploration: float) -> NDArray[np.int64]:
+        """The best action for every game, or a random one."""
+        at_random = [chance.random() < exploration for chance in self.chances]
+        drawn = [int(chance.integers(ACTIONS)) for chance in self.chances]
+        if self.args.batched:
+            best = self.network(self.sight.views(self.views)).argmax(1).tolist()
+        else:
+            best = [
+                0 if wild else int(self.network(self.sight.views(self.views[game : game + 1])).argmax(1))
+                for game, wild in enumerate(at_random)
+            ]
+        return np.where(at_random, drawn, best)
+
+
+class Aside:
+    """Runs the learner's work: here and now, or in a thread beside the next epoch."""
+
+    def __init__(self, learner: Learner, overlap: bool) -> None:
+        self.learner = learner
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix="learner") if overlap else None
+        self.work: Future[None] | None = None
+
+    def learn(self, batches: list[Batch]) -> None:
+        if self.pool is None:
+            self._learn(batches)
+        else:
+            self.work = self.pool.submit(self._learn_beside, batches)
+
+    def _learn(self, batches: list[Batch]) -> None:
+        with paceline.phase("update"):
+            self.learner.learn(batches)
+
+    def _learn_beside(self, batches: list[Batch]) -> None:
+        if self.learner.device.type == "cpu":
+            self._learn(batches)
+            return
+        # In a stream of its own, or acting would wait for all that learning has asked of the device.
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._learn(batches)
+        stream.synchronize()
+
+    def wait(self) -> None:
+        """Wait for the thread's work, if there is any; raises what it raised."""
+        if self.work is not None:
+            with paceline.phase("wait"):
+                self.work.result()
+            self.work = None
+
+
+class Training:
+    """Everything that the loop works on."""
+
+    def __init__(self, args: Args, device: torch.device) -> None:
+        self.args = args
+        self.memory: Memory = memory(args)
+        self.way = queues(args, self.memory)
+        self.learner = Learner(args, device)
+        self.aside = Aside(self.learner, bool(args.overlap))
+        self.collectors = [
+            Collector(args, number, device, self.way) for number in range(int(args.collectors or 1))
+        ]
+        self.chance = np.random.default_rng((int(args.seed or 0), HELD_OUT))
+        self.weights: dict[str, torch.Tensor] | None = self.learner.copied()
+        self.epochs = 0
+        self.reported = (0, 0.0, 0)
+        self.way.start()
+        for collector in self.collectors:
+            collector.start()
+
+    def close(self) -> None:
+        """End all threads."""
+        for collector in self.collectors:
+            collector.close()
+        self.way.close()
+
+
+def collect(training: Training, step: int) -> None:
+    """One decision of every environment: all collectors play a round."""
+    args = training.args
+    share = max(args.exploration, 1 - step / args.exploration_steps)
+    order = Order(step, share, training.weights)
+    training.weights = None
+    with paceline.phase("wait"):
+        for collector in training.collectors:
+            collector.orders.put(order)
+        for collector in training.collectors:
+            collector.wait()
+    training.way.end_round()
+
+
+def sample(training: Training) -> list[Batch]:
+    """The batches of an epoch, gathered from the memory."""
+    args = training.args
+    number = args.epoch * args.samples // int(args.batch_size or 1)
+    batches = []
+    for batch in range(number):
+        if training.way.lock is None:
+            with paceline.phase("sample"):
+                batches.append(training.memory.sample(training.chance, batch))
+        else:
+            with training.way.lock, paceline.phase("sample"):
+                batches.append(training.memory.sample(training.chance, batch))
+    return batches
+
+
+def learn(training: Training) -> None:
+    """The learning of one epoch, and a copy for the collectors where it is time for one."""
+    training.way.flush()
+    training.aside.wait()
+    training.epochs += 1
+    if training.args.overlap:
+        # With overlap the copy is of the epoch before; the next one is learned meanwhile.
+        sync(training)
+        training.aside.learn(sample(training))
+    else:
+        training.aside.learn(sample(training))
+        sync(training)
+
+
+def sync(training: Training) -> None:
+    """Copy the network for the collectors, which take it when their next round begins."""
+    if training.epochs % int(training.args.sync_every or 1) == 0:
+        with paceline.phase("sync"):
+            training.weights = training.learner.copied()
+
+
+def report(training: Training) -> None:
+    """Tell what was handed over and dropped, and how long one waited for the lock."""
+    lock, (taken, waited, dropped) = training.way.lock, training.reported
+    paceline.count("experiences", training.args.environments)
+    paceline.count("queue_drops", training.way.drops - dropped)
+    if lock is not None:
+        number, seconds = lock.taken - taken, lock.waited - waited
+        paceline.count("lock_acquisitions", number)
+        paceline.gauge("lock_wait_ms", 1000 * seconds / max(1, number))
+    training.reported = (lock.taken if lock else 0, lock.waited if lock else 0.0, training.way.drops)
+
+
+def run(training: Training, steps: Iterable[int]) -> None:
+    """Take these steps. One step is one decision of every environment."""
+    rounds = training.args.epoch // training.args.environments
+    for step in steps:
+        collect(training, step)
+        report(training)
+        if step % rounds == rounds - 1 and training.memory.rounds > training.args.horizon:
+            learn(training)
+    training.aside.wait()
+
+
+def train(args: Args, device: torch.device) -> Training:
+    """The training loop; all threads have ended when it returns."""
+    training = Training(args, device)
+    try:
+        run(training, paceline.steps(range(args.total_steps)))
+    finally:
+        training.close()
+    return training
+
+
+def frozen(args: Args) -> list[Batch]:
+    """The frozen replay: what happened in games of random moves, in batches."""
+    starts = np.arange(HELD_OUT_ROUNDS - args.horizon)
+    held_out = memory(replace(args, memory="ring", preallocate=False, batch_size=len(starts)))
+    some = games(args, args.environments, HELD_OUT)
+    chance = np.random.default_rng(HELD_OUT)
+    views = some.reset()
+    for step in range(HELD_OUT_ROUNDS):
+        actions = chance.integers(ACTIONS, size=args.environments)
+        result = play(some, actions)
+        held_out.write(
+            [
+                Experience(step, game, views[game], int(actions[game]), float(reward), bool(ended))
+                for game, (reward, ended) in enumerate(zip(result.rewards, result.ended, strict=True))
+            ]
+        )
+        views = result.views
+    some.close()
+    return [held_out.gather(starts, np.full_like(starts, game), game) for game in range(args.environments)]
+
+
+@torch.no_grad()
+def skill(training: Training) -> float:
+    """How much of the rewards' variance in the frozen replay the network's values explain.
+
+    One minus the TD loss there, as a share of the variance of the rewards: a network that has learned nothing
+    has 0 or less, also one that has learned how large rewards are and not when they come.
+    """
+    learner, losses, returns = training.learner, [], []
+    network = learner.network.eval()
+    for batch in frozen(training.args):
+        actions = learner.sight.hold(batch.actions)
+        values = network(learner.sight.views(batch.views)).gather(1, actions[:, None]).squeeze(1)
+        ahead = network(learner.sight.views(batch.following)).amax(1)
+        targets = learner.sight.hold(batch.returns) + learner.sight.hold(batch.onward) * ahead
+        losses.append(((values - targets) ** 2).mean().item())
+        returns.append(batch.returns)
+    print(f"held-out TD loss: {np.mean(losses):.4f}")
+    return float(1 - np.mean(losses) / np.concatenate(returns).var())
+
+
+def main() -> None:
+    """Run what the arguments say; without an emulator one sentence tells so."""
+    args = parse(sys.argv[1:])
+    device = prepare(args)
+    try:
+        training = train(args, device)
+        quality = skill(training)
+    except MissingEmulatorError as error:
+        sys.exit(f"train.py: {error}")
+    paceline.quality("skill", quality)
+    print(f"skill: {quality:.3f} of the rewards' variance in the frozen replay")
+    print(f"parameters: {training.learner.fingerprint()}")
+
+
+if __name__ == "__main__":
+    main()
