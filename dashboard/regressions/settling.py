@@ -87,6 +87,10 @@ def update(regression: Regression, values: dict[str, Any]) -> set[str]:
     moved = {name for name, value in values.items() if getattr(regression, name) != value}
     for name in moved:
         setattr(regression, name, values[name])
+    if "first_bad_id" in moved:
+        # What bisection said was said of the commit that it was.
+        regression.culprit, regression.bisected = None, ""
+        regression.save(update_fields=["culprit", "bisected"])
     if moved:
         regression.save(update_fields=[*moved, "updated_at"])
     return moved
