@@ -13,6 +13,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard.models import Case, Change, Commit, Pool, Project, Run, SeriesLatest
 from dashboard.pages import words
+from dashboard.pages.costs import tally_sentence
 from dashboard.pages.paging import page_of
 from dashboard.querysets import limits, projects, regressions, runs, series
 
@@ -51,6 +52,7 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
         "columns": columns,
         "rows": rows,
         "regressions": list(regressions.open_ones().filter(project=shown)[:FEW]),
+        "tally": tally_sentence(regressions.tally(shown.slug)),
         "crossed": list(limits.standing().filter(series__case__project=shown)[:LONG]),
         **_runs(shown),
         "commits": _commits(projects.commits(shown)[:FEW]),

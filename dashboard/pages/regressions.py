@@ -12,13 +12,17 @@ from dashboard.charts import phases as phase_charts
 from dashboard.charts import theme
 from dashboard.models import Metric, Project, Regression, Triage
 from dashboard.pages import words
+from dashboard.pages.costs import cost, tally_sentence
 from dashboard.pages.paging import page_of
 from dashboard.pages.proof import proof
 from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
+from dashboard.regressions.lines import changed_lines
 from dashboard.regressions.triage import BECOMES
 
 LONG = 40
+# Phases beside the chart; the others are one click away.
+FEW = 6
 LABELS = {
     Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it."),
     Triage.Action.INTENDED: ("Intended", "The new level is the baseline; this step is never told again."),
@@ -42,12 +46,20 @@ def regressions(request: HttpRequest) -> HttpResponse:
         "page": listed,
         "regressions": list(listed),
         "state": state,
-        "states": list(read.FILTERS),
+        "states": tabs(state, project),
         "project_slug": project,
         "project_slugs": slugs,
+        "tally": tally_sentence(read.tally(project)),
         "example": project or next(iter(slugs), "my-training"),
     }
     return render(request, "regressions.html", context)
+
+
+def tabs(shown: str, project: str) -> list[tuple[str, int]]:
+    """The filters that list something, with how much: an inbox has no use for the empty ones."""
+    counted = read.counts(project)
+    always = {"open", "all", shown}
+    return [(name, count) for name, count in counted.items() if count or name in always]
 
 
 @require_safe
@@ -67,6 +79,8 @@ def page(
         "changes": list(read.evidence(found)),
         "deliveries": list(read.deliveries(found)),
         "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
+        "excerpts": _excerpts(found),
+        "cost": cost(found),
         **_phases(found),
         "triages": list(read.triages(found)),
         "actions": actions(found),
@@ -83,7 +97,7 @@ def actions(found: Regression) -> list[tuple[str, str, str]]:
     if found.is_away:
         becomes.pop(Triage.Action.ACKNOWLEDGE, None)
     known = [(str(action), *LABELS[action]) for action in LABELS if action in becomes]
-    return known + [(str(Triage.Action.COMMENT), "Comment only", "Keeps what you wrote.")]
+    return [*known, (str(Triage.Action.COMMENT), "Comment only", "Keeps what you wrote.")]
 
 
 @require_safe
@@ -94,6 +108,16 @@ def deliveries(request: HttpRequest) -> HttpResponse:
 
 def _suspect(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
     return {**suspect, "place": words.place(suspect), "sentence": words.suspect_sentence(suspect, kind)}
+
+
+def _excerpts(found: Regression) -> list[dict[str, Any]]:
+    """The changed lines of the first suspects, each with what the function does otherwise than before."""
+    kind = found.series.metric.kind
+    known = {(one.get("file"), one.get("function")): one for one in reversed(found.suspects)}
+    return [
+        {**_suspect(known[one.file, one.function], kind), "lines": one.lines, "left_out": one.left_out}
+        for one in changed_lines(found.project, found.last_good, found.first_bad, found.suspects)
+    ]
 
 
 def _phases(found: Regression) -> dict[str, Any]:
@@ -114,10 +138,14 @@ def _phases(found: Regression) -> dict[str, Any]:
         for path in old.keys() | new.keys()
     ]
     rows.sort(key=lambda row: (-abs(row["delta"]), row["path"]))
+    whole = sum(row["delta"] for row in rows)
+    for row in rows:
+        row["share"] = row["delta"] / whole if whole else None
     drawn = phase_charts.before_after(old, new, unit, title) if old and new else None
     return {
         "phase_figure": theme.dump(drawn) if drawn else "",
-        "phase_rows": rows,
+        "phase_rows": rows[:FEW],
+        "phase_rest": rows[FEW:],
         "phase_unit": unit,
         "phase_title": title,
     }

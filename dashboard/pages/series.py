@@ -14,9 +14,11 @@ from dashboard.charts.bounds import TrendLimit
 from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, trend
 from dashboard.models import Change, Limit, Point, Regression, Series
 from dashboard.pages import words
+from dashboard.pages.costs import precision_sentence
 from dashboard.pages.paging import whole_number
 from dashboard.querysets import limits
 from dashboard.querysets import series as read
+from dashboard.querysets.regressions import precision
 
 SHOWN, MOST_SHOWN = 200, 1000
 CHOICES = (50, 200, 1000)
@@ -50,6 +52,7 @@ def series(request: HttpRequest, pk: int) -> HttpResponse:
         "figure": theme.dump(drawing(found, points, changes, bounds)) if points else "",
         "points": points[::-1],
         "changes": changes[::-1],
+        "precision": precision_sentence(precision(found)),
         "limit": bounds[-1] if bounds else None,
         "bound": words.bound(bounds[-1].minimum, bounds[-1].maximum, found.metric.unit) if bounds else "",
         "crossed": {bound.run_id for bound in bounds if bound.crossed},

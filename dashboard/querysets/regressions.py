@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.utils import timezone
 
-from dashboard.models import Change, Confirmation, Delivery, Document, Point, Project, Regression, Triage
+from dashboard.models import (
+    Change,
+    Confirmation,
+    Delivery,
+    Document,
+    Pair,
+    Point,
+    Project,
+    Regression,
+    Series,
+    Triage,
+)
+
+# What proving cost is told of so many days.
+LATELY = 30
 
 # What stands, whatever people made of it; and what a person still has to decide on.
 STANDING = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
@@ -93,6 +111,81 @@ def triages(regression: Regression) -> QuerySet[Triage]:
 def deliveries(regression: Regression | None = None) -> QuerySet[Delivery]:
     found = Delivery.objects.select_related("channel__project", "regression__series__metric")
     return found.filter(regression=regression) if regression else found
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of suspicions that were measured again lately, and what that took of the machines."""
+
+    days: int
+    confirmed: int
+    refuted: int
+    undecided: int
+    pairs: int
+    seconds: float
+
+    @property
+    def suspicions(self) -> int:
+        return self.confirmed + self.refuted + self.undecided
+
+
+def tally(project: str = "", days: int = LATELY) -> Tally:
+    """Of the last `days` days; of the project of that slug, or of all. A suspicion has its newest verdict."""
+    since = timezone.now() - timedelta(days=days)
+    own = {"regression__project__slug": project} if project else {}
+    done = Confirmation.objects.filter(
+        purpose=Confirmation.Purpose.CONFIRM, state=Confirmation.State.DONE, finished_at__gte=since, **own
+    )
+    newer = Confirmation.objects.filter(
+        regression=OuterRef("regression"),
+        purpose=Confirmation.Purpose.CONFIRM,
+        state=Confirmation.State.DONE,
+        pk__gt=OuterRef("pk"),
+    )
+    newest = done.filter(~Exists(newer)).order_by().values_list("verdict").annotate(found=Count("pk"))
+    counts: Counter[str] = Counter(dict(newest))
+    took = Pair.objects.filter(
+        measured_at__gte=since, **{f"confirmation__{name}": value for name, value in own.items()}
+    ).aggregate(pairs=Count("pk"), seconds=Sum("seconds"))
+    confirmed, refuted = counts[Confirmation.Verdict.CONFIRMED], counts[Confirmation.Verdict.REFUTED]
+    return Tally(
+        days=days,
+        confirmed=confirmed,
+        refuted=refuted,
+        undecided=counts.total() - confirmed - refuted,
+        pairs=took["pairs"],
+        seconds=took["seconds"] or 0.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Of the alarms that a series spoke for: how many people called not real, how many they took for real."""
+
+    alarms: int
+    not_real: int
+    real: int
+
+
+def precision(series: Series) -> Precision:
+    """An alarm was told to somebody, or stands confirmed; what nobody has triaged counts for neither side."""
+    told = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
+    alarms = Regression.objects.filter(told | Q(state=Regression.State.CONFIRMED), series=series)
+    not_real = Q(triaged=Regression.Triaged.NOT_REAL)
+    counted = alarms.aggregate(
+        alarms=Count("pk"),
+        not_real=Count("pk", filter=not_real),
+        real=Count("pk", filter=~not_real & ~Q(triaged=Regression.Triaged.OPEN)),
+    )
+    return Precision(**counted)
+
+
+def counts(project: str = "") -> dict[str, int]:
+    """How many each of FILTERS would list."""
+    found = Regression.objects.filter(project__slug=project) if project else Regression.objects.all()
+    named = {f"n{place}": Count("pk", filter=rule) for place, rule in enumerate(FILTERS.values()) if rule}
+    counted = found.aggregate(whole=Count("pk"), **named)
+    return {name: counted.get(f"n{place}", counted["whole"]) for place, name in enumerate(FILTERS)}
 
 
 def phases_around(regression: Regression) -> tuple[dict[str, float], dict[str, float]]:

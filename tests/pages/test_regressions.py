@@ -90,7 +90,7 @@ def test_a_suspect_shows_its_time_with_and_without_callees(client: Client, regre
     Regression.objects.update(suspects=[suspect])
     shown = page(client, f"/regressions/{regression.pk}/")
     for part in ("21.0 µs", "390 µs", "12.3 ms", "45.7 ms"):
-        assert f'<td class="num">{part}</td>' in shown
+        assert f">{part}</td>" in shown
 
 
 def test_there_is_no_page_of_an_unknown_regression(client: Client) -> None:
