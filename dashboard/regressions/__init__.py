@@ -4,8 +4,8 @@ from dashboard.regressions.confirmations import ConfirmationAssignment, PairMeas
 from dashboard.regressions.confirmations import claim as claim_confirmation
 from dashboard.regressions.confirmations import heartbeat as confirmation_lives
 from dashboard.regressions.confirmations import release as release_confirmations
-from dashboard.regressions.judging import Outcome, judge_run, redetect
-from dashboard.regressions.proving import prove, sweep
+from dashboard.regressions.judging import Outcome, judge_run, prove, redetect
+from dashboard.regressions.proving import sweep
 from dashboard.regressions.sentinels import watch as watch_machines
 
 __all__ = [

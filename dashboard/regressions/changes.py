@@ -25,6 +25,7 @@ class Found:
     first_bad: Measured
     system: tuple[str, ...] = ()
     software: tuple[str, ...] = ()
+    machine: tuple[str, ...] = ()
 
     @property
     def position(self) -> int:
@@ -85,6 +86,7 @@ def surrounded(history: History, change: detection.Change, environments: markers
         first_bad=history.measured[change.index],
         system=tuple(markers.system(*pair)),
         software=tuple(markers.software(*pair)),
+        machine=tuple(markers.machine(*pair)),
     )
 
 
@@ -158,6 +160,7 @@ def write(history: History, found: Found, row: Change | None, done: Synced) -> N
         "high": change.high if change.before else None,
         "confidence": change.confidence,
         "doubts": [doubt[:200] for doubt in change.doubts],
+        "markers": [text[:200] for text in (*found.system, *found.software, *found.machine)],
     }
     kind = verdict(row, values)
     done.counts[kind] += 1

@@ -16,11 +16,13 @@ from dashboard.regressions import (
     blame,
     changes,
     crossings,
+    evidence,
     grouping,
     history,
     markers,
     promise,
     proving,
+    sentinels,
     settling,
 )
 from dashboard.regressions.relevance import JUDGED, speaks
@@ -39,6 +41,8 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
     opened: list[Regression] = field(default_factory=list)
     resized: list[tuple[Regression, float | None]] = field(default_factory=list)
+    # Those of both, also where they are left out of what is proved and told.
+    touched: list[int] = field(default_factory=list)
 
 
 def judge_run(run_id: int) -> None:
@@ -48,20 +52,62 @@ def judge_run(run_id: int) -> None:
     Safe to repeat; a run that isn't done (any more) is left alone.
     """
     with transaction.atomic():
-        run = Run.objects.select_related("commit").filter(pk=run_id, state=Run.State.DONE).first()
+        run = Run.objects.select_related("commit", "case").filter(pk=run_id, state=Run.State.DONE).first()
         if run is None:
             return
         project = locked(run.commit.project_id)
+        if run.origin == Run.Origin.SENTINEL:
+            judge_sentinel(run)
+            return
         touched = Series.objects.filter(JUDGED, points__run=run).select_related("metric", "case")
         outcome = judge_series(project, run.commit.branch, list(touched))
+        proved = {one.pk for one in project.regressions.filter(proving=True)}
+        drop_innocent(project, outcome)
         # Confirmed first, then told; and who was told of one that comes back isn't told twice.
         proving.begin(project, outcome.opened, [one for one, _ in outcome.resized])
+        ended = project.regressions.filter(pk__in=proved, proving=False)
+        evidence.decide_all([*outcome.touched, *ended.values_list("pk", flat=True)])
         promise.tell_suspicions(project, run)
         for crossing in crossings.find(project, run):
             alerts.announce(crossing)
         for regression, earlier in outcome.resized:
             alerts.announce_growth(regression, earlier)
         Run.objects.filter(pk=run_id).update(judged_at=timezone.now())
+
+
+def judge_sentinel(run: Run) -> None:
+    """The same code as ever: it can open nothing, only say that its machine moved. The project is locked."""
+    sentinels.judge(run)
+    evidence.again_after(run)
+    Run.objects.filter(pk=run.pk).update(judged_at=timezone.now())
+
+
+def prove(regression_id: int) -> None:
+    """Act on the verdicts of a regression's confirmations, and decide its cause class by them."""
+    with transaction.atomic():
+        proving.prove(regression_id)
+        evidence.decide_all([regression_id])
+
+
+def drop_innocent(project: Project, outcome: Outcome) -> None:
+    """Leave out what no commit is blamed for: it is shown with its cause, neither proved nor told.
+
+    One that a blamed change has joined since is proved like any other.
+    """
+    found = [*outcome.opened, *(one for one, _ in outcome.resized)]
+    innocent = {one.pk for one in found if evidence.is_innocent(one)}
+    outcome.touched = [one.pk for one in found]
+    waiting = project.regressions.filter(
+        proving=False,
+        state=Regression.State.SUSPECTED,
+        cause__in=evidence.AROUND,
+        withdrawn_at=None,
+        confirmations=None,
+    ).exclude(pk__in=[one.pk for one in outcome.opened])
+    joined = [one for one in waiting if not evidence.is_innocent(one)]
+    outcome.opened = [one for one in outcome.opened if one.pk not in innocent] + joined
+    outcome.resized = [(one, earlier) for one, earlier in outcome.resized if one.pk not in innocent]
+    outcome.touched += [one.pk for one in joined]
 
 
 def redetect(project: Project, show: Callable[[int, int], None] | None = None) -> Outcome:
@@ -74,6 +120,7 @@ def redetect(project: Project, show: Callable[[int, int], None] | None = None) -
     for done, (branch, series) in enumerate(groups, start=1):
         with transaction.atomic():
             outcome = judge_series(locked(project.pk), branch, series)
+            evidence.decide_all(one.pk for one in [*outcome.opened, *(one for one, _ in outcome.resized)])
         total.counts.update(outcome.counts)
         total.opened.extend(outcome.opened)
         if show:
@@ -112,12 +159,12 @@ def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Out
         outcome.counts.update(synced[-1].counts)
         if branch == project.branch:
             keep_level(past, found)
-    blamed, left = to_group(project, branch, histories, synced)
-    known = grouping.group(project, branch, blamed, histories, opening=False)
-    touched = known.touched.union(left, *(one.left for one in synced))
+    speaking = to_group(project, branch, histories, synced)
+    known = grouping.group(project, branch, speaking, histories, opening=False)
+    touched = known.touched.union(*(one.left for one in synced))
     altered = any(one.altered for one in synced)
     settled = settling.settle_all(project, to_settle(series, touched, altered))
-    homeless = [change for change in blamed if change.regression_id is None]
+    homeless = [change for change in speaking if change.regression_id is None]
     grouped = grouping.group(project, branch, homeless, histories, opening=True)
     settled += settling.settle_all(project, Regression.objects.filter(pk__in=grouped.touched).order_by("pk"))
     newest = {regression.pk: (regression, head) for regression, head in settled}
@@ -155,25 +202,24 @@ def keep_level(past: history.History, found: Sequence[changes.Found]) -> None:
 
 def to_group(
     project: Project, branch: str, histories: dict[int, history.History], synced: Sequence[changes.Synced]
-) -> tuple[list[Change], set[int]]:
+) -> list[Change]:
     """The changes that need a place: those that are new or moved, and those that have none yet.
 
-    And the regressions that lost a change, because it turned out to be no commit's doing. What is too old to
-    be judged again keeps the place that it has: what changed around it isn't known any more.
+    Marks those that are no commit's doing. What is too old to be judged again keeps the place that it has:
+    what changed around it isn't known any more.
     """
     surroundings = {key: found for one in synced for key, found in one.surroundings.items()}
     altered = [change.pk for one in synced for change in one.altered]
     rows = Change.objects.filter(series__in=list(histories), first_bad__branch=branch, direction=WORSE)
     rows = (rows.filter(pk__in=altered) | rows.filter(regression=None)).select_related(*grouping.RELATED)
     speaking = [row for row in rows if row.position > histories[row.series_id].frozen_until and speaks(row)]
-    innocent = [
-        row
-        for row in speaking
-        if row.pk in surroundings and not blame.is_commits(project, row, surroundings[row.pk])
-    ]
-    Change.objects.filter(pk__in=[row.pk for row in innocent]).update(regression=None)
-    left = {row.regression_id for row in innocent if row.regression_id}
-    return [row for row in speaking if row not in innocent], left
+    for row in speaking:
+        around = surroundings.get(row.pk)
+        innocent = around is not None and not blame.is_commits(project, row, around)
+        if innocent != row.innocent:
+            row.innocent = innocent
+            row.save(update_fields=["innocent"])
+    return speaking
 
 
 def to_settle(series: Sequence[Series], touched: Iterable[int], altered: bool) -> list[Regression]:

@@ -53,6 +53,8 @@ class Moved:
     before: datetime
     # Is the step outside noise, and large enough to matter for this kind of metric?
     moved: bool
+    # Over 1 where it got worse, whichever way the metric goes.
+    worse: float
 
 
 def watch(now: datetime | None = None) -> list[Run]:
@@ -300,6 +302,7 @@ def compared(
         after=old[-1].measured_at,
         before=new[0].measured_at,
         moved=relevant and found.verdict in ("higher", "lower"),
+        worse=found.ratio if metric.better == Metric.Better.LOWER or not found.ratio else 1 / found.ratio,
     )
 
 

@@ -146,4 +146,5 @@ def test_a_new_torch_is_the_commits_doing_where_it_asked_for_it(
         value = (0.014 if late else 0.010) * factories.wobble(place)
         torch = {"torch": "2.13.0" if late else "2.12.0"}
         judge_run(factories.measured(commit, of, {"step_time": value}, environment=torch).pk)
-    assert Regression.objects.exists() == blamed
+    told = Regression.objects.get()
+    assert (told.proving, told.cause) == (blamed, "" if blamed else "dependency")

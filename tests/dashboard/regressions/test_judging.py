@@ -165,7 +165,8 @@ def test_a_step_of_a_driver_stays_one_when_it_is_old(
             judge_run(run.pk)
     # In the end the newest 20 begin at 10, and nothing up to 12 is judged again.
     assert places() == [("regression", 10)]
-    assert not Regression.objects.exists()
+    told = Regression.objects.get()
+    assert (told.cause, told.proving) == ("driver or system", False)
 
 
 def test_redetect_says_what_it_did(project: Project, of: Case) -> None:
