@@ -1,0 +1,147 @@
+"""The agent: facts from what was seen, rewards, a network of action values, its replay memory."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import paceline
+import torch
+from answers import Seen
+from arguments import Args
+from games import ACTIONS
+from numpy.typing import NDArray
+from torch import nn
+
+FACTS = 8
+"""Numbers that the policy sees of a game."""
+
+SCALE = 80.0
+"""Pixels from the middle of the field to its edges: facts lie between -1 and 1."""
+
+MIDDLE = 73.0, 78.0
+"""Where the ball is when it can't be seen."""
+
+REACH = 6.0
+"""Rows from the upper edge of the paddle to where the ball's upper edge meets its middle."""
+
+
+def facts(before: Seen, seen: Seen) -> tuple[float, ...]:
+    """Where the ball and the paddle are, how they moved, where the opponent is."""
+    ball = seen.ball or MIDDLE
+    moved = before.ball if before.ball and seen.ball else ball
+    own, opponent = (place or MIDDLE for place in (seen.player, seen.opponent))
+    own_before = before.player or own
+    return (
+        ball[0] / SCALE - 1,
+        ball[1] / SCALE - 1,
+        (ball[0] - moved[0]) / 8,
+        (ball[1] - moved[1]) / 8,
+        own[1] / SCALE - 1,
+        (own[1] - own_before[1]) / 8,
+        (ball[1] - own[1] - REACH) / SCALE,
+        opponent[1] / SCALE - 1,
+    )
+
+
+def reward(before: Seen, seen: Seen) -> float:
+    """A point won or lost, and the share of the field by which the paddle came nearer to the ball's row."""
+    lost, won = (new - old for new, old in zip(seen.points, before.points, strict=True))
+    value = float(won > 0) - float(lost > 0)
+    if before.ball and seen.ball and before.player and seen.player:
+        value += (distance(before) - distance(seen)) / 16
+    return value
+
+
+def distance(seen: Seen) -> float:
+    """Rows between the middles of the ball and of the paddle, of which both were seen."""
+    assert seen.ball is not None  # noqa: S101 (the caller's duty)
+    assert seen.player is not None  # noqa: S101
+    return abs(seen.ball[1] - seen.player[1] - REACH)
+
+
+def tabulate(pairs: list[tuple[Seen, Seen]]) -> NDArray[np.float32]:
+    """The facts of some games."""
+    return np.array([facts(*pair) for pair in pairs], dtype=np.float32)
+
+
+class Memory:
+    """The replay memory: transitions in a ring."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.size = size
+        self.views = np.zeros((2, size, FACTS), dtype=np.float32)
+        self.actions = np.zeros(size, dtype=np.int64)
+        self.rewards = np.zeros(size, dtype=np.float32)
+        self.number = 0
+        self.chance = np.random.default_rng(seed)
+
+    def push(
+        self, view: NDArray[np.float32], action: int, reward: float, following: NDArray[np.float32]
+    ) -> None:
+        at = self.number % self.size
+        self.views[0, at], self.views[1, at] = view, following
+        self.actions[at], self.rewards[at] = action, reward
+        self.number += 1
+
+    def sample(self, count: int) -> tuple[torch.Tensor, ...]:
+        """Views, actions, rewards and following views of transitions drawn at random."""
+        at = self.chance.integers(0, min(self.number, self.size), count)
+        parts = (self.views[0, at], self.actions[at], self.rewards[at], self.views[1, at])
+        return tuple(torch.from_numpy(part) for part in parts)
+
+
+class Agent:
+    """The network that values actions, on the host: it is too small for a device to pay."""
+
+    def __init__(self, args: Args) -> None:
+        self.args = args
+        size = args.hidden
+        self.network = nn.Sequential(
+            nn.Linear(FACTS, size), nn.ReLU(), nn.Linear(size, size), nn.ReLU(), nn.Linear(size, ACTIONS)
+        )
+        self.optimizer = torch.optim.Adam(self.network.parameters(), args.learning_rate, fused=True)
+        self.memory = Memory(20_000, int(args.seed or 0))
+        self.chance = np.random.default_rng(int(args.seed or 0) + 1)
+        self.rewards = 0.0
+
+    @torch.no_grad()
+    def best(self, views: NDArray[np.float32]) -> list[int]:
+        """The action of the highest value, for each view."""
+        return self.network(torch.from_numpy(views)).argmax(1).tolist()
+
+    def act(self, views: NDArray[np.float32], exploration: float) -> list[int]:
+        """The same, or with this chance any action."""
+        drawn = self.chance.random(len(views)) < exploration
+        others = self.chance.integers(0, ACTIONS, len(views))
+        return [
+            int(other) if draw else best
+            for draw, other, best in zip(drawn, others, self.best(views), strict=True)
+        ]
+
+    def exploration(self, step: int) -> float:
+        """The share of random moves."""
+        return max(0.05, 1 - step / max(1, self.args.exploration_steps))
+
+    def learn(self) -> None:
+        """One update, once there are enough transitions."""
+        if self.memory.number < self.args.batch_size:
+            return
+        views, actions, rewards, following = self.memory.sample(self.args.batch_size)
+        with paceline.phase("forward"):
+            with torch.no_grad():
+                targets = rewards + self.args.discount * self.network(following).max(1).values
+            values = self.network(views).gather(1, actions[:, None]).squeeze(1)
+            loss = nn.functional.smooth_l1_loss(values, targets)
+        with paceline.phase("backward"):
+            self.optimizer.zero_grad()
+            loss.backward()
+        with paceline.phase("optimizer"):
+            self.optimizer.step()
+
+    def fingerprint(self) -> str:
+        """A hash of all the parameters: equal for two runs that learned bit by bit the same."""
+        digest = hashlib.sha256()
+        for parameter in self.network.parameters():
+            digest.update(parameter.detach().contiguous().numpy().tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,147 @@
+"""The agent's end of the vision service: its process, connections, requests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import paceline
+from games import MissingPartError
+from service import WITHOUT
+
+MISSING = "cs2_vision can't run here, since its vision service needs the package uvicorn, which is missing"
+
+
+class ServiceError(RuntimeError):
+    """One sentence: why the service did not answer."""
+
+
+class Service:
+    """The process. It ends when this one does, or with close()."""
+
+    def __init__(self, device: str, threads: int, torch_threads: int) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("service.py"))]
+        command += [device, str(threads), str(torch_threads)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None  # noqa: S101 (it is asked for above)
+        said = self.process.stdout.readline()
+        if not said:
+            raise self.failed()
+        self.address = ("127.0.0.1", int(said))
+
+    def failed(self) -> RuntimeError:
+        """Why it doesn't answer."""
+        try:
+            status = self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            return ServiceError("the vision service does not answer")
+        if status == WITHOUT:
+            return MissingPartError(MISSING)
+        return ServiceError(f"the vision service has ended with status {status}")
+
+    def memory(self) -> int:
+        """Its resident bytes; 0 where the system does not say."""
+        with contextlib.suppress(OSError):
+            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return 0
+
+    def close(self) -> None:
+        """End it."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()
+        self.process.wait()
+
+
+class Connection:
+    """One connection, over which one request is under way at a time."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = socket.create_connection(address)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A file of the system's own, not of the socket: how often it has to be asked for more is a matter of
+        # chance, and happens inside of it.
+        self.reader: IO[bytes] = os.fdopen(os.dup(self.socket.fileno()), "rb")
+
+    def send(self, head: str, body: bytes) -> None:
+        self.socket.sendall(head.encode() + body)
+
+    def receive(self) -> bytes:
+        """The body of an answer; raises EOFError where the connection ends before."""
+        status = self.reader.readline()
+        length = 0
+        while (line := self.reader.readline()) not in (b"\r\n", b""):
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        body = self.reader.read(length)
+        if not status or len(body) < length:
+            raise EOFError
+        if b" 200 " not in status:
+            raise ServiceError(f"the vision service refused a request: {body.decode().strip()}")
+        return body
+
+    def close(self) -> None:
+        self.reader.close()
+        self.socket.close()
+
+
+class Request(NamedTuple):
+    """A body with pictures, and whether its answer is not urgent."""
+
+    body: bytes
+    later: bool
+
+
+class Client:
+    """Sends requests, as many at once as `parallel` says; the answers come in the requests' order."""
+
+    def __init__(self, service: Service, *, keep_alive: bool, transfer: str, compact: bool) -> None:
+        self.service = service
+        self.keep_alive = keep_alive
+        answer = "short" if compact else "words"
+        self.head = (
+            f"POST /look HTTP/1.1\r\nHost: localhost\r\nX-Transfer: {transfer}\r\nX-Answer: {answer}\r\n"
+            f"Connection: {'keep-alive' if keep_alive else 'close'}\r\n"
+        )
+        self.free: list[Connection] = []
+
+    def send(self, request: Request) -> Connection:
+        """Start a request; receive() with what this returns waits for its answer."""
+        head = f"{self.head}X-Later: {int(request.later)}\r\nContent-Length: {len(request.body)}\r\n\r\n"
+        paceline.count("api_calls")
+        paceline.count("bytes_sent", len(head) + len(request.body))
+        try:
+            connection = self.free.pop() if self.free else Connection(self.service.address)
+            connection.send(head, request.body)
+        except OSError as error:
+            raise self.service.failed() from error
+        return connection
+
+    def receive(self, connection: Connection) -> list[str]:
+        """Wait for an answer: one text for each picture."""
+        try:
+            body = connection.receive()
+        except (OSError, EOFError) as error:
+            raise self.service.failed() from error
+        if self.keep_alive:
+            self.free.append(connection)
+        else:
+            connection.close()
+        return body.decode().splitlines()
+
+    def ask(self, requests: Sequence[Request]) -> list[str]:
+        """Ask and wait, one after the other."""
+        return [text for request in requests for text in self.receive(self.send(request))]
+
+    def close(self) -> None:
+        for connection in self.free:
+            connection.close()
+        self.free.clear()

@@ -1,0 +1,139 @@
+"""The vision service: HTTP in a process of its own. client.py starts this file as a script.
+
+It prints the port that it found free, answers `POST /look` with a line of JSON for each picture, and ends when
+its standard input does, so that it never outlives who started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from pictures import decode
+from vision import Vision, in_short, in_words
+
+WITHOUT = 3
+"""Exit status of a service that has no uvicorn."""
+
+ANSWERS = {"words": in_words, "short": in_short}
+
+
+class Task(NamedTuple):
+    """A request. Of those that wait, the smallest is the first: urgent ones, then older ones."""
+
+    later: bool
+    number: int
+    work: Callable[[], bytes]
+    done: Callable[[Any], None]
+
+
+class Desk:
+    """Threads that work on requests."""
+
+    def __init__(self, vision: Vision, threads: int) -> None:
+        self.vision = vision
+        self.waiting: queue.PriorityQueue[Task] = queue.PriorityQueue()
+        self.number = 0
+        for _ in range(threads):
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            task = self.waiting.get()
+            try:
+                task.done(task.work())
+            except Exception as error:  # noqa: BLE001 (a request's fault is its answer; the next one waits)
+                task.done(error)
+
+    def look(self, body: bytes, transfer: str, answer: str) -> bytes:
+        """One line for each picture."""
+        views = self.vision.look(decode(body, transfer))
+        return "".join(ANSWERS[answer](view) + "\n" for view in views).encode()
+
+    async def ask(self, body: bytes, transfer: str, answer: str, later: bool) -> bytes:
+        """Put a request on the desk and wait for its answer."""
+        loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+
+        def done(result: Any) -> None:
+            settle = future.set_exception if isinstance(result, Exception) else future.set_result
+            loop.call_soon_threadsafe(settle, result)
+
+        self.number += 1
+        work = lambda: self.look(body, transfer, answer)  # noqa: E731 (nothing more than the call)
+        self.waiting.put(Task(later, self.number, work, done))
+        return await future
+
+
+async def whole_body(receive: Callable[[], Any]) -> bytes:
+    """The body of a request, in as many pieces as it comes."""
+    pieces, more = [], True
+    while more:
+        message = await receive()
+        pieces.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(pieces)
+
+
+class Application:
+    """The service as uvicorn calls it."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Answer one request."""
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        body = await whole_body(receive)
+        try:
+            if (scope["method"], scope["path"]) != ("POST", "/look"):
+                raise ValueError(f"there is no {scope['method']} {scope['path']}, only POST /look")
+            later = headers.get("x-later") == "1"
+            content = await self.desk.ask(body, headers["x-transfer"], headers["x-answer"], later)
+            status = 200
+        except (ValueError, KeyError, TypeError) as error:
+            content, status = f"{error!r}\n".encode(), 400
+        length = str(len(content)).encode()
+        start = {"type": "http.response.start", "status": status, "headers": [(b"content-length", length)]}
+        await send(start)
+        await send({"type": "http.response.body", "body": content})
+
+
+def end_with_the_starter() -> None:
+    """End when the standard input does, which it does however the process ends that holds its other end."""
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+def main() -> None:
+    """Serve. Arguments: the device, the desk's threads, torch's threads."""
+    try:
+        import uvicorn
+    except ImportError:
+        # The sentence is for the process that started this one to say.
+        sys.exit(WITHOUT)
+    threading.Thread(target=end_with_the_starter, daemon=True).start()
+    device, desk_threads, torch_threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    torch.set_num_threads(torch_threads)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+    application = Application(Desk(Vision(torch.device(device)), desk_threads))
+    config = uvicorn.Config(
+        application,
+        log_level="warning",
+        lifespan="off",
+        loop="asyncio",
+        access_log=False,
+        timeout_keep_alive=3600,
+    )
+    print(listener.getsockname()[1], flush=True)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""The agent's sight: which pictures the service is asked about, when, and what comes of its answers.
+
+A look has two halves: begin() asks, finish() waits for what decisions depend on. In between other work can be
+done.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import paceline
+from answers import Parser, Seen
+from arguments import Args
+from cache import LruCache, Nearest, cache
+from client import Client, Connection, Request
+from games import Screen
+from history import History
+from pictures import encode
+from vision import DIGITS
+
+
+@dataclass
+class Picture:
+    """A game's picture in a look; the text is None until there is an answer."""
+
+    game: int
+    screen: Screen
+    key: Any = None
+    is_ui: bool = False
+    text: str | None = None
+    fresh: bool = False
+
+
+@dataclass
+class Part:
+    """Pictures that share a request."""
+
+    pictures: list[Picture]
+    request: Request
+    connection: Connection | None = None
+
+    @property
+    def is_ui(self) -> bool:
+        return all(picture.is_ui for picture in self.pictures)
+
+
+@dataclass
+class Look:
+    """One look at some games."""
+
+    step: int
+    pictures: list[Picture]
+    asked: deque[Part] = field(default_factory=deque)
+    later: list[Part] = field(default_factory=list)
+
+
+class Sight:
+    """Looks at games through the vision service, the cache before it, and the history behind it."""
+
+    def __init__(self, args: Args, client: Client, history: History, known: Cache | None = None) -> None:
+        self.args = args
+        self.client = client
+        self.history = history
+        self.parser = Parser(compact=bool(args.compact), similar=bool(args.similar))
+        self.known = known or Cache(args, self.parser)
+        self.looked = [-(10**9)] * len(history.last)
+        self.looks: dict[tuple[int, ...], Look] = {}
+        self.late: dict[tuple[int, ...], list[Part]] = {}
+        self.waits = 0
+
+    def begin(self, games: Sequence[int], screens: Sequence[Screen], step: int) -> None:
+        """Ask about these games' pictures, as far as nothing is known of them."""
+        pictures = [
+            Picture(game, screen, is_ui=self.history.last[game].kind != "play")
+            for game, screen in zip(games, screens, strict=True)
+        ]
+        look = self.looks[tuple(games)] = Look(step, pictures)
+        asked = [picture for picture in pictures if self._is_due(picture, step)]
+        with paceline.phase("cache"):
+            asked = self.known.missing(asked, step)
+        urgent = [picture for picture in asked if not (self.args.priorities and picture.is_ui)]
+        with paceline.phase("serialize"):
+            look.asked.extend(self._parts(urgent, later=False))
+            look.later.extend(
+                self._parts([picture for picture in asked if picture not in urgent], later=True)
+            )
+        for part in [*list(look.asked)[: self.args.parallel], *look.later]:
+            self._send(part)
+
+    def _is_due(self, picture: Picture, step: int) -> bool:
+        if self.args.skip_ui and picture.is_ui and step - self.looked[picture.game] < self.args.ui_every:
+            paceline.count("ui_skipped")
+            return False
+        self.looked[picture.game] = step
+        return True
+
+    def _parts(self, pictures: list[Picture], *, later: bool) -> list[Part]:
+        """Share pictures out to requests, as evenly as their size and number allow."""
+        if not pictures:
+            return []
+        size = min(int(self.args.pictures or 1), -(-len(pictures) // int(self.args.parallel or 1)))
+        shares = [pictures[at : at + size] for at in range(0, len(pictures), size)]
+        transfer = str(self.args.transfer)
+        return [
+            Part(share, Request(encode([picture.screen for picture in share], transfer), later))
+            for share in shares
+        ]
+
+    def _send(self, part: Part) -> None:
+        with paceline.phase("api"):
+            part.connection = self.client.send(part.request)
+
+    def finish(self, games: Sequence[int]) -> None:
+        """Wait for the answers that decisions depend on, and add what was seen to the history."""
+        look = self.looks.pop(tuple(games), None)
+        if look is None:
+            return
+        if look.asked:
+            self._tidy()
+        late = self.late.pop(tuple(games), [])
+        for part in late:
+            self._receive(part)
+        while look.asked:
+            part = look.asked.popleft()
+            self._receive(part)
+            waiting = [other for other in look.asked if other.connection is None]
+            if waiting:
+                self._send(waiting[0])
+        self.late[tuple(games)] = look.later
+        self._keep([picture for part in late for picture in part.pictures], look.step)
+        self._keep(look.pictures, look.step)
+        with paceline.phase("parse"):
+            overdue = {picture.game: self._seen(picture) for part in late for picture in part.pictures}
+            seen = [self._seen(picture) for picture in look.pictures]
+        seen = [one or overdue.get(picture.game) for one, picture in zip(seen, look.pictures, strict=True)]
+        self._remember(look, seen)
+
+    def _receive(self, part: Part) -> None:
+        assert part.connection is not None  # noqa: S101 (sent before)
+        with paceline.phase("api"):
+            if part.is_ui:
+                with paceline.phase("ui"):
+                    texts = self.client.receive(part.connection)
+            else:
+                texts = self.client.receive(part.connection)
+        for picture, text in zip(part.pictures, texts, strict=True):
+            picture.text, picture.fresh = text, True
+
+    def _keep(self, pictures: list[Picture], step: int) -> None:
+        with paceline.phase("cache"):
+            for picture in pictures:
+                if picture.fresh:
+                    self.known.keep(picture, step)
+
+    def _seen(self, picture: Picture) -> Seen | None:
+        if picture.text is None:
+            return None
+        seen = self.parser.parse(picture.text)
+        return self.known.with_points(picture, seen)
+
+    def _remember(self, look: Look, seen: list[Seen | None]) -> None:
+        for picture, one in zip(look.pictures, seen, strict=True):
+            last = self.history.last[picture.game]
+            found = one or last
+            if not self.args.skip_ui and found.kind != last.kind:
+                found = self._ask_again(picture)
+            with paceline.phase("history"):
+                self.history.add(picture.game, picture.screen, found)
+
+    def _ask_again(self, picture: Picture) -> Seen:
+        """Make sure of a screen that changed."""
+        with paceline.phase("serialize"):
+            (part,) = self._parts([picture], later=False)
+        with paceline.phase("api"), paceline.phase("ui"):
+            (picture.text,) = self.client.ask([part.request])
+        with paceline.phase("parse"):
+            return self.parser.parse(picture.text)
+
+    def _tidy(self) -> None:
+        """Collect garbage while the service is at work."""
+        if self.args.collect != "idle":
+            return
+        self.waits += 1
+        if self.waits % 20 == 0:
+            with paceline.phase("history"), paceline.phase("collect"):
+                gc.collect(2 if self.waits % 400 == 0 else 0)
+
+
+class Cache:
+    """The cache before the service. With fingerprints the points are known apart, by the exact digits."""
+
+    def __init__(self, args: Args, parser: Parser) -> None:
+        self.answers: LruCache | None = cache(args, parser.alike)
+        self.by_fingerprint = self.answers is not None and isinstance(self.answers.pictures, Nearest)
+        self.points: dict[bytes, tuple[int, int]] = {}
+
+    def missing(self, pictures: list[Picture], step: int) -> list[Picture]:
+        """Put what is known into the pictures; return the others."""
+        if self.answers is None or not pictures:
+            return pictures
+        keys = self.answers.keys([picture.screen for picture in pictures])
+        for picture, key in zip(pictures, keys, strict=True):
+            picture.key = key
+            if not self.by_fingerprint or digits(picture) in self.points:
+                picture.text = self.answers.get(key, step)
+        missing = [picture for picture in pictures if picture.text is None]
+        paceline.count("cache_lookups", len(pictures))
+        paceline.count("cache_hits", len(pictures) - len(missing))
+        return missing
+
+    def keep(self, picture: Picture, step: int) -> None:
+        """Keep a fresh answer."""
+        if self.answers is not None and picture.text is not None:
+            self.answers.put(picture.key, picture.text, step)
+
+    def with_points(self, picture: Picture, seen: Seen) -> Seen:
+        """The answer with this picture's points, where it may be the answer about another one."""
+        if not self.by_fingerprint:
+            return seen
+        if picture.fresh:
+            self.points[digits(picture)] = seen.points
+            return seen
+        return seen._replace(points=self.points[digits(picture)])
+
+
+def digits(picture: Picture) -> bytes:
+    """The part of a picture that shows the points."""
+    return picture.screen[DIGITS].tobytes()

@@ -1,0 +1,223 @@
+"""An agent learns a game that it sees only through a vision service. Read this file first.
+
+The games are Pong on an emulated Atari (games.py). Pictures of them go over HTTP to a process of its own
+(client.py, service.py), where a convolutional network finds what is on them (vision.py) and answers in JSON
+(answers.py). In front of it is a cache (cache.py), behind it the observation history (history.py); sight.py puts
+these together. agent.py learns from what was seen, checkpoints.py keeps it.
+
+There are three variants: `baseline`, `optimized`, which is what the engineers of such a loop planned for it,
+and `beyond`. Each optimization is one argument (arguments.py), so that any of them can be switched alone:
+`python train.py --variant optimized --no-keep-alive`.
+"""
+
+from __future__ import annotations
+
+import os
+
+# numpy's library reads this once, when it is loaded: with a thread for each core it spins, and a busy machine
+# takes forty times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import gc
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paceline
+import torch
+from agent import Agent, reward, tabulate
+from arguments import Args, parse
+from checkpoints import Checkpoints
+from client import Client, Request, Service, ServiceError
+from games import Game, MissingPartError, Screen
+from history import History
+from pictures import encode
+from sight import Sight
+
+BALL = 14
+"""The ball's number in the palette."""
+
+AUDITED = 256
+"""Observations that are asked about anew after training."""
+
+
+def prepare(args: Args) -> str:
+    """Set torch up as the arguments say; return the service's device and print which path was taken."""
+    threads = args.threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(threads)
+    torch.manual_seed(args.seed)
+    on_cuda = args.device != "cpu" and torch.cuda.is_available()
+    name = torch.cuda.get_device_name() if on_cuda else f"{threads} thread{'s' if threads > 1 else ''}"
+    print(f"path: {'cuda' if on_cuda else 'cpu'}, {name}, variant {args.variant}")
+    return "cuda" if on_cuda else "cpu"
+
+
+class Players:
+    """Some of the games, which are played together, and the agent's last view of them."""
+
+    def __init__(self, games: Sequence[int], consoles: Sequence[Game]) -> None:
+        self.games = list(games)
+        self.consoles = [consoles[game] for game in games]
+        self.views: Any = None
+        self.actions: list[int] = []
+
+    def act(self, sight: Sight, agent: Agent, exploration: float) -> None:
+        """Learn of what the last actions led to, and choose the next ones."""
+        history = sight.history
+        pairs = [(history.before[game], history.last[game]) for game in self.games]
+        views = tabulate(pairs)
+        for at, (before, seen) in enumerate(pairs):
+            # Only while a ball is in play there is something to learn.
+            if self.views is not None and before.kind == "play":
+                value = reward(before, seen)
+                agent.rewards += value
+                agent.memory.push(self.views[at], self.actions[at], value, views[at])
+        self.views, self.actions = views, agent.act(views, exploration)
+
+    def step(self) -> list[Screen]:
+        """Play a decision and take pictures."""
+        for console, action in zip(self.consoles, self.actions, strict=True):
+            console.step(action)
+        return self.screens()
+
+    def screens(self) -> list[Screen]:
+        return [console.screen() for console in self.consoles]
+
+
+def halves(args: Args, consoles: Sequence[Game]) -> list[Players]:
+    """All games at once; with overlap in two halves, one of which is looked at while the other is played."""
+    places = range(len(consoles))
+    middle = len(consoles) // 2 if args.overlap else len(consoles)
+    return [Players(part, consoles) for part in (places[:middle], places[middle:]) if part]
+
+
+def play(players: Players, sight: Sight, agent: Agent, exploration: float, step: int) -> None:
+    """One decision of some games."""
+    sight.finish(players.games)
+    with paceline.phase("policy"):
+        players.act(sight, agent, exploration)
+    with paceline.phase("env"):
+        screens = players.step()
+    sight.begin(players.games, screens, step)
+    if not sight.args.overlap:
+        sight.finish(players.games)
+
+
+def train(args: Args, sight: Sight, agent: Agent, checkpoints: Checkpoints) -> None:
+    """The training loop. One step is one decision of every game."""
+    consoles = [Game(int(args.seed or 0) + game) for game in range(args.games)]
+    parts = halves(args, consoles)
+    for players in parts:
+        sight.begin(players.games, players.screens(), 0)
+        sight.finish(players.games)
+    for step in paceline.steps(range(1, args.total_steps + 1)):
+        for players in parts:
+            play(players, sight, agent, agent.exploration(step), step)
+        with paceline.phase("train"):
+            if step % args.train_every == 0:
+                agent.learn()
+        with paceline.phase("checkpoint"):
+            checkpoints.consider(step)
+        if step % args.checkpoint_every == 0:
+            paceline.gauge("history_bytes", sight.history.bytes())
+            paceline.gauge("checkpoint_bytes", checkpoints.bytes)
+            paceline.gauge("service_memory", sight.client.service.memory())
+    for players in parts:
+        sight.finish(players.games)
+
+
+def ball(screen: Screen) -> int | None:
+    """The ball's column on the console's own screen."""
+    columns = np.flatnonzero((screen[34:194] == BALL).any(0))
+    return int(columns[0]) if len(columns) else None
+
+
+def score(args: Args, sight: Sight, agent: Agent) -> float:
+    """The share of balls that come back from the paddle, in games that training never saw."""
+    consoles = [Game(1_000_000 + game) for game in range(args.games)]
+    looking = Sight(args, sight.client, History(args.games, 64, "palette"), sight.known)
+    looking.looked = [-(10**9)] * args.games
+    parts = halves(args, consoles)
+    returned, lost = 0, 0
+    columns: list[list[int | None]] = [[None, None] for _ in consoles]
+    for players in parts:
+        looking.begin(players.games, players.screens(), 0)
+    for step in range(1, args.score_steps + 1):
+        for players in parts:
+            play(players, looking, agent, 0.0, args.total_steps + step)
+        for console, last in zip(consoles, columns, strict=True):
+            here = ball(console.screen())
+            if here is not None and None not in last:
+                returned += last[0] < last[1] > here and last[1] > 100
+            last[:] = [last[1], here]
+            lost += console.lost
+            console.lost = 0
+    for players in parts:
+        looking.finish(players.games)
+    return returned / max(1, returned + lost)
+
+
+def agreement(sight: Sight, agent: Agent) -> float:
+    """The share of the last observations in which fresh answers lead to the action that the used ones led to."""
+    history, fresh = sight.history, {}
+    pairs, others = [], []
+    for kept in list(history.observations)[-AUDITED:]:
+        body = encode([history.storage.screen(kept.picture)], str(sight.args.transfer))
+        (text,) = sight.client.ask([Request(body, later=False)])
+        seen = sight.parser.read(text)
+        if seen.kind == "play" and kept.game in fresh:
+            pairs.append((fresh[kept.game], seen))
+            others.append((kept.before, kept.seen))
+        fresh[kept.game] = seen
+    if not pairs:
+        return 0.0
+    actions, used = agent.best(tabulate(pairs)), agent.best(tabulate(others))
+    return sum(one == other for one, other in zip(actions, used, strict=True)) / len(pairs)
+
+
+def run(args: Args, device: str, folder: Path) -> None:
+    """Train, then say how well it learned."""
+    service = Service(device, int(args.parallel or 1), args.threads or os.cpu_count() or 1)
+    try:
+        client = Client(
+            service,
+            keep_alive=bool(args.keep_alive),
+            transfer=str(args.transfer),
+            compact=bool(args.compact),
+        )
+        history = History(args.games, int(args.history_limit or 64), str(args.history_storage))
+        agent = Agent(args)
+        sight = Sight(args, client, history)
+        checkpoints = Checkpoints(args, agent, folder)
+        train(args, sight, agent, checkpoints)
+        checkpoints.close()
+        qualities = {"score": score(args, sight, agent), "agreement": agreement(sight, agent)}
+        for name, value in qualities.items():
+            paceline.quality(name, value)
+        print(f"score: {qualities['score']:.2f} of the balls returned")
+        print(f"agreement: {qualities['agreement']:.2f} of the actions")
+        print(f"parameters: {agent.fingerprint()}")
+        client.close()
+    finally:
+        service.close()
+
+
+def main() -> None:
+    """Run what the arguments say; where something is missing one sentence tells so."""
+    args = parse(sys.argv[1:])
+    device = prepare(args)
+    if args.collect == "idle":
+        gc.disable()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            run(args, device, Path(folder))
+    except (MissingPartError, ServiceError) as error:
+        sys.exit(f"train.py: {error}")
+
+
+if __name__ == "__main__":
+    main()
