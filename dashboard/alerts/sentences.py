@@ -14,9 +14,17 @@ def title(regression: Regression) -> str:
     # A limit alone has no change behind it: the bound is all there is to say.
     what = [regression.limit] if regression.limit else []
     what += [] if regression.limit and not regression.changes.exists() else [size(regression)]
+    if not regression.names_commit:
+        return "; ".join(text for text in (", ".join(what), cause(regression), phase(regression)) if text)
     parts = [f"{', '.join(what)} since {regression.first_bad.short} “{regression.first_bad.subject}”"]
     parts += [text for text in (phase(regression), suspect(regression)) if text]
     return "; ".join(parts)
+
+
+def cause(regression: Regression) -> str:
+    """`driver or system: changed between the two runs: driver 550.1 -> 560.2`: what moved, if no code did."""
+    first = next(iter(regression.cause_evidence), "").rstrip(".")
+    return f"{regression.cause}: {first[:1].lower()}{first[1:]}" if first else regression.cause
 
 
 def size(regression: Regression) -> str:
