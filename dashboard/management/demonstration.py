@@ -13,7 +13,9 @@ from typing import Any
 
 from django.conf import settings
 
-from dashboard.models import Change, Point, Project, Regression, Run
+from dashboard.management import decisions
+from dashboard.management.decisions import in_words
+from dashboard.models import Change, Document, Point, Project, Regression, Run
 from dashboard.regressions.relevance import is_time, size
 
 # Sentences that the builder says on its way, for the progress bar: a few more or fewer do no harm.
@@ -51,9 +53,11 @@ def folder(slug: str) -> Path:
     return home / "demonstrations" / slug
 
 
-def build(repository: Path, seed: int, show: Callable[[float, str], None]) -> Built:
-    """Have the repository built, which measures for half a minute; `show` gets fraction and sentence."""
-    command = [sys.executable, "-m", "trainers.planted", "--json", f"--seed={seed}"]
+def build(
+    repository: Path, seed: int, show: Callable[[float, str], None], options: Sequence[str] = ()
+) -> Built:
+    """Have the repository built, which measures for a minute; `show` gets fraction and sentence."""
+    command = [sys.executable, "-m", "trainers.planted", "--json", f"--seed={seed}", *options]
     # Its answer goes into a file: two pipes that are read one after the other can block each other.
     with (
         tempfile.TemporaryFile() as answer,
@@ -81,34 +85,40 @@ def report(project: Project, built: Built) -> dict[str, Any]:
     """All that the site found, beside what was planted, as plain data."""
     regressions = list(
         Regression.objects.filter(project=project)
-        .select_related("first_bad", "last_good", "series__metric", "series__case")
+        .select_related(
+            *("first_bad", "last_good", "culprit", "recovered_by", "series__metric", "series__case")
+        )
         .order_by("first_bad__position")
     )
     live = [one for one in regressions if one.withdrawn_at is None]
-    return {
+    result = {
         "seed": built.seed,
         "project": project.slug,
         "address": f"{settings.PACELINE_URL}{project.get_absolute_url()}",
         "repository": str(built.repository),
         "commits": list(built.commits),
-        "runs": [describe_run(run) for run in runs_of(project)],
+        "runs": describe_runs(project),
         "planted": list(built.planted),
         "regressions": [describe(one) for one in live if one.state != Regression.State.REFUTED],
         "refuted": [describe(one) for one in live if one.state == Regression.State.REFUTED],
         "withdrawn": [describe(one) for one in regressions if one.withdrawn_at is not None],
         "improvements": improvements(project),
     }
+    return {**result, "decided": decisions.decided(result)}
 
 
-def runs_of(project: Project) -> Iterable[Run]:
-    return (
+def describe_runs(project: Project) -> list[dict[str, Any]]:
+    runs = (
         Run.objects.filter(commit__project=project)
         .select_related("commit", "case")
         .order_by("commit__position", "pk")
     )
+    tainted = Document.objects.filter(run__commit__project=project, run__tainted=True)
+    warnings = dict(tainted.values_list("run_id", "body__warnings"))
+    return [describe_run(run, warnings.get(run.pk) or []) for run in runs]
 
 
-def describe_run(run: Run) -> dict[str, Any]:
+def describe_run(run: Run, warnings: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {
         "id": run.pk,
         "commit": run.commit.hash,
@@ -116,6 +126,7 @@ def describe_run(run: Run) -> dict[str, Any]:
         "state": run.state,
         "reason": run.reason,
         "tainted": run.tainted,
+        "doubts": [one["message"] for one in warnings if one.get("taints")],
         "seconds": took(run),
     }
 
@@ -137,6 +148,9 @@ def describe(regression: Regression) -> dict[str, Any]:
         "change_percent": rounded(regression.change_percent),
         "state": regression.state,
         "suspects": regression.suspects,
+        "culprit": regression.culprit and regression.culprit.hash,
+        "recovered_by": regression.recovered_by and regression.recovered_by.hash,
+        "cause": regression.cause,
         "address": f"{settings.PACELINE_URL}{regression.get_absolute_url()}",
     }
 
@@ -203,26 +217,9 @@ def rounded(percent: float | None) -> float | None:
 
 def table(result: dict[str, Any]) -> list[str]:
     """The report for people: each planted change beside what was found at its commit, then all else."""
-    lines = [f"{'planted at':<12}{'what':<30}{'size':>8}    found"]
-    found = {one["first_bad"]: one for one in result["regressions"]}
-    found |= {one["commit"]: one for one in result["improvements"] if one["commit"] not in found}
-    for planted in result["planted"]:
-        where = f"{planted['metric']}, {planted['phase']}"
-        answer = in_words(found.pop(planted["commit"], None))
-        lines.append(f"{planted['commit'][:10]:<12}{where:<30}{planted['percent']:>+7.0f}%    {answer}")
-    lines += [f"{commit[:10]:<12}{'nothing':<30}{'':>8}    {in_words(one)}" for commit, one in found.items()]
+    lines = decisions.table(result["decided"])
     for kind in ("refuted", "withdrawn"):
         lines += [f"{kind}: {one['first_bad'][:10]} {in_words(one)}" for one in result[kind]]
-    return lines
-
-
-def in_words(found: dict[str, Any] | None) -> str:
-    if found is None:
-        return "nothing"
-    percent = found["change_percent"]
-    said = f"{found['metric']} {'from 0' if percent is None else f'{percent:+.0f}%'}"
-    if found.get("phase"):
-        said += f", {found['phase']}"
-    if found.get("suspects"):
-        said += f", {found['suspects'][0]['function']}"
-    return f"{said} ({found['state']})" if "state" in found else said
+    planted = {entry["commit"] for entry in result["planted"]}
+    others = [one for one in result["improvements"] if one["commit"] not in planted]
+    return lines + [f"improvement: {one['commit'][:10]} {in_words(one)}" for one in others]

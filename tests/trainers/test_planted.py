@@ -14,7 +14,7 @@ import pytest
 from tests.trainers.conftest import ROOT
 from trainers.planted import __main__ as command
 from trainers.planted import calibration
-from trainers.planted.changes.plants import AVERAGED, KEPT, LISTED, SUMMED, VECTORIZED, Plant
+from trainers.planted.changes.plants import AVERAGED, KEPT, LISTED, PICTURE_BYTES, SUMMED, VECTORIZED, Plant
 from trainers.planted.changes.renaming import RENAMING
 from trainers.planted.edits import Edit, Tree, base_tree
 from trainers.planted.histories import demo, plan
@@ -131,6 +131,20 @@ def test_a_larger_knob_makes_a_larger_change() -> None:
     assert grown[0] + 0.5 < grown[1]
 
 
+@pytest.mark.parametrize("wanted", [0.13, 0.3, 1.2])
+def test_the_knob_is_chosen_that_comes_near_to_what_is_wanted(
+    wanted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def race(_first: Tree, second: Tree, _seconds: float) -> tuple[float, float]:
+        number = int(second["model.py"].partition("RECENT_LOSSES = ")[2].partition("\n")[0])
+        return 0.001, 0.01 + number / 40_000
+
+    monkeypatch.setattr(calibration, "race", race)
+    knob, growth = calibration.choose(AVERAGED, base_tree(), wanted, lambda _sentence: None)
+    assert growth == pytest.approx(0.01 + knob / 40_000)
+    assert growth == pytest.approx(wanted, abs=0.005 + 0.06 * wanted)
+
+
 def test_programs_race_with_full_memories_that_they_have_not_learned_from() -> None:
     racer = calibration.Racer(base_tree())
     assert len(racer.trainer.replay) == calibration.FILLED + calibration.WARMUP
@@ -140,7 +154,7 @@ def test_programs_race_with_full_memories_that_they_have_not_learned_from() -> N
 def test_pictures_need_the_memory_that_they_are_said_to() -> None:
     tree = base_tree()
     more = calibration.peak_memory(KEPT.apply(tree, 60), 90) - calibration.peak_memory(tree, 90)
-    assert more == pytest.approx(60 * demo.PICTURE_BYTES, rel=0.15)
+    assert more == pytest.approx(60 * PICTURE_BYTES, rel=0.15)
 
 
 def test_an_edit_that_does_not_fit_says_so() -> None:
@@ -183,8 +197,10 @@ def test_the_command_refuses_a_taken_folder_before_it_measures(tmp_path: Path) -
 def test_the_command_prints_what_it_planted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Sizes are rough after so short a measurement; that they come true isn't this test's subject.
-    monkeypatch.setattr(calibration, "SECONDS", 0.1)
+    # That sizes come true isn't this test's subject.
+    monkeypatch.setattr(calibration, "race", lambda *_: (0.001, -IMPROVABLE))
+    monkeypatch.setattr(calibration, "choose", lambda *_: (5, 0.3))
+    monkeypatch.setattr(calibration, "peak_memory", lambda *_: 300_000_000)
     monkeypatch.setattr(
         sys, "argv", ["planted", "--repository", str(tmp_path / "a"), "--seed", "2", "--json"]
     )

@@ -9,22 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .histories import plan
-from .histories.demo import Sized, build
-from .repository import RepositoryError, claim, create
+from .histories import demo, larger, same
+from .repository import RepositoryError, claim
 
-
-def describe(entry: Sized, commit: str) -> dict[str, Any]:
-    """A planted change as the JSON tells it; `percent` is the change of the metric, as measured here."""
-    plant = entry.planned.plant
-    return {
-        "commit": commit,
-        "kind": "improvement" if entry.growth < 0 else "regression",
-        "metric": plant.metric,
-        "phase": plant.phase,
-        "function": plant.function,
-        "percent": round(100 * entry.growth, 1),
-    }
+HISTORIES = ("planted", "larger", "same")
 
 
 def say(sentence: str) -> None:
@@ -32,28 +20,32 @@ def say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
+def create(args: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """Make the history that was asked for."""
+    if args.history == "same":
+        return same.create(args.repository, seed, say, args.commits, args.plant)
+    return {"planted": demo, "larger": larger}[args.history].create(args.repository, seed, say)
+
+
 def main() -> None:
     """Read the arguments, build, and print what was planted."""
     parser = argparse.ArgumentParser(prog="python -m trainers.planted", description=__doc__)
     parser.add_argument("--repository", type=Path, required=True, help="folder to make; empty, if it exists")
+    parser.add_argument("--history", choices=HISTORIES, default="planted", help="see README.md")
+    parser.add_argument("--commits", type=int, default=30, help="of the history `same`")
+    parser.add_argument("--plant", action="store_true", help="one slower commit in the history `same`")
     parser.add_argument("--seed", type=int, help="draws positions, order and sizes; random by default")
     parser.add_argument("--json", action="store_true", help="print the answer on one line")
     args = parser.parse_args()
     seed = random.SystemRandom().randrange(2**32) if args.seed is None else args.seed
+    if args.commits < same.FEWEST_COMMITS:
+        sys.exit(f"planted: --commits is {args.commits}, must be {same.FEWEST_COMMITS} or more")
     try:
         claim(args.repository)
-        history = build(seed, say)
-        commits = create(args.repository, history.commits)
+        made = create(args, seed)
     except RepositoryError as error:
         sys.exit(f"planted: {error}")
-    planted = [describe(entry, commits[entry.planned.position]) for entry in history.planted]
-    result = {
-        "seed": seed,
-        "repository": str(args.repository.resolve()),
-        "commits": commits,
-        "measured": [commits[index] for index in plan.measured(len(commits))],
-        "planted": planted,
-    }
+    result = {"seed": seed, "repository": str(args.repository.resolve()), **made}
     print(json.dumps(result) if args.json else json.dumps(result, indent=2))
 
 

@@ -56,7 +56,8 @@ def write(tree: Tree, folder: Path) -> None:
 
 def load(tree: Tree) -> Any:
     """Import a tree's train.py beside whatever else is imported under the same names; return the module."""
-    names = [path.removesuffix(".py") for path in tree if path.endswith(".py") and "/" not in path]
+    names = modules(tree)
+    path = list(sys.path)
     with tempfile.TemporaryDirectory() as folder:
         write(tree, Path(folder))
         for name in names:
@@ -65,9 +66,16 @@ def load(tree: Tree) -> Any:
         try:
             return import_module("train")
         finally:
-            sys.path.remove(folder)
+            sys.path[:] = path
             for name in names:
                 sys.modules.pop(name, None)
+
+
+def modules(tree: Tree) -> set[str]:
+    """The names under which a tree's files and the packages that it carries along are imported."""
+    paths = [Path(path) for path in tree if path.endswith(".py")]
+    packages = {path.parent.name for path in paths if path.name == "__init__.py"}
+    return packages | {path.stem for path in paths if len(path.parts) == 1}
 
 
 class Racer:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import random
 import secrets
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,8 +12,9 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard import services, triggers
-from dashboard.management import demonstration
+from dashboard.management import demonstration, disturbance
 from dashboard.management.base import SiteCommand
+from dashboard.management.burning import Burner
 from dashboard.management.commands.trigger import progress
 from dashboard.management.demonstration import Built, DemonstrationError
 from dashboard.management.progress import Bar
@@ -21,6 +24,8 @@ from dashboard.triggers import TriggerError
 
 LOOK_SECONDS = 0.5
 MOST_SEED = 2**32 - 1
+HISTORIES = ("planted", "larger", "same")
+FEWEST_COMMITS, MOST_COMMITS = 12, 500
 # A run that is stored is judged within seconds; the sweep sends what was lost on the way again.
 JUDGEMENT_SECONDS = 180.0
 # Each takes a minute or two, a few of them in turn; on a busy machine several times as long.
@@ -45,30 +50,50 @@ class Command(SiteCommand):
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object, not a table")
         parser.add_argument(
+            "--history",
+            metavar="NAME",
+            default=HISTORIES[0],
+            help="planted (the default); larger: two culprits in one range, a commit that doesn't run, a "
+            "merge, a regression that is repaired, a package's new version, a benchmark defined anew; "
+            "same: nothing changes but comments, so no alert may go out",
+        )
+        parser.add_argument("--commits", metavar="N", default="30", help="of the history same (default: 30)")
+        parser.add_argument(
+            "--plant", action="store_true", help="plant one commit that is 10 %% slower in the history same"
+        )
+        parser.add_argument(
+            "--burn",
+            action="store_true",
+            help="burn every core while some of the runs, drawn by lot, are measured; needs --wait",
+        )
+        parser.add_argument(
             "--seed", metavar="N", help="draws what is planted, where and how large (default: random)"
         )
 
     def perform(self, **options: Any) -> None:
         seed = parse_seed(options["seed"])
+        arguments = parse_history(options)
         with services.running(settings) if options["wait"] else nullcontext():
-            project, built, ids = self.set_up(seed)
-            if options["wait"]:
-                self.wait(project, ids)
+            project, built, ids = self.set_up(seed, arguments)
+            burned = self.wait(project, ids, seed, options["burn"]) if options["wait"] else set()
             result = demonstration.report(project, built)
+        if options["history"] == "same":
+            result["disturbance"] = disturbance.described(result, ids, burned)
         self.print(result, options["json"], options["wait"])
-        bad = [run for run in result["runs"] if run["state"] in (Run.State.FAILED, Run.State.CANCELLED)]
+        asked = [run for run in result["runs"] if run["id"] in ids]
+        bad = [run for run in asked if run["state"] in (Run.State.FAILED, Run.State.CANCELLED)]
         if bad:
             raise CommandError(
                 f"{len(bad)} of {len(ids)} runs failed or were cancelled; the first: {bad[0]['reason']}"
             )
 
-    def set_up(self, seed: int) -> tuple[Project, Built, list[int]]:
+    def set_up(self, seed: int, arguments: Sequence[str]) -> tuple[Project, Built, list[int]]:
         """Build the repository, register it and request what is to be measured, the oldest first."""
         slug = demonstration.free_slug(seed)
         with Bar() as bar:
             bar.show(0, "Building a repository of training code")
             try:
-                built = demonstration.build(demonstration.folder(slug), seed, bar.show)
+                built = demonstration.build(demonstration.folder(slug), seed, bar.show, arguments)
                 project = add_project(slug, str(built.repository))
                 ids = [run for commit in built.measured for run in requested(project, commit)]
             except (DemonstrationError, ProjectError, TriggerError) as error:
@@ -76,9 +101,12 @@ class Command(SiteCommand):
             bar.show(1, f"Project {slug}: {len(ids)} runs requested")
         return project, built, ids
 
-    def wait(self, project: Project, ids: list[int]) -> None:
+    def wait(self, project: Project, ids: list[int], seed: int, burn: bool) -> set[int]:
+        """Until all is judged; the ids of the runs beside which a second program burned."""
         try:
-            wait_for(ids)
+            with Burner(ids if burn else [], random.Random(seed)) as burner:  # noqa: S311 - nothing secret
+                wait_for(ids, burner.follow)
+                return burner.drawn
         except KeyboardInterrupt:
             raise CommandError(
                 f"Interrupted: project {project} stays, and its runs go on once the services run again."
@@ -93,6 +121,8 @@ class Command(SiteCommand):
             self.stdout.write(f"{len(result['runs'])} runs are requested; the page shows what they find.")
             return
         self.stdout.write("\n".join(demonstration.table(result)))
+        if "disturbance" in result:
+            self.stdout.write("\n".join(disturbance.table(result)))
 
 
 def requested(project: Project, commit: str) -> list[int]:
@@ -108,12 +138,30 @@ def parse_seed(text: str | None) -> int:
     return int(text)
 
 
-def wait_for(ids: list[int]) -> None:
-    """Until every run has ended and every stored one is judged."""
+def parse_history(options: dict[str, Any]) -> list[str]:
+    """The builder's arguments; CommandError where options don't go together."""
+    name, commits = options["history"], options["commits"]
+    if name not in HISTORIES:
+        raise CommandError(f"--history is {name!r}, must be one of {', '.join(HISTORIES)}.")
+    if name != "same" and (options["plant"] or commits != "30"):
+        raise CommandError("--commits and --plant belong to --history same.")
+    if options["burn"] and not options["wait"]:
+        raise CommandError("--burn needs --wait: it burns while this command watches the runs.")
+    if not (commits.isascii() and commits.isdigit() and FEWEST_COMMITS <= int(commits) <= MOST_COMMITS):
+        raise CommandError(
+            f"--commits is {commits!r}, must be a whole number from {FEWEST_COMMITS} to {MOST_COMMITS}."
+        )
+    plant = ["--plant"] if options["plant"] else []
+    return [f"--history={name}", f"--commits={commits}", *plant]
+
+
+def wait_for(ids: list[int], follow: Callable[[Sequence[Run]], None]) -> None:
+    """Until every run has ended and every stored one is judged; `follow` gets the runs at every look."""
     start = time.monotonic()
     with Bar() as bar:
         while True:
             runs = list(Run.objects.filter(pk__in=ids).select_related("case", "commit").order_by("pk"))
+            follow(runs)
             fraction, text = progress(runs)
             bar.show(fraction, f"{text}; {clock(fraction, time.monotonic() - start)}")
             if all(run.state in Run.TERMINAL for run in runs):

@@ -5,23 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from .. import calibration
 from ..changes.documents import DOCUMENTS
-from ..changes.plants import KEPT, PICTURE_BYTES, VECTORIZED
+from ..changes.plants import KEPT, VECTORIZED
 from ..changes.refactorings import REFACTORINGS
 from ..changes.renaming import RENAMING
 from ..edits import Tree, base_tree, set_steps
-from . import plan
+from ..repository import create as create_repository
+from . import plan, sizing
 
 FIRST = "Train a DQN on Snake"
 OTHERS = (*REFACTORINGS, *DOCUMENTS)
-
-WINDOW_SECONDS = 1.5
-"""What the measured window of a repetition takes, on the average of the history's commits."""
-
-WARMUP_STEPS = 300
-LEAST_STEPS, MOST_STEPS = 500, 4000
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,20 @@ class History:
     planted: Sequence[Sized]
 
 
+def create(folder: Path, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """Make the repository; return its commits, which of them are measured, and what was planted."""
+    history = build(seed, say)
+    commits = create_repository(folder, history.commits)
+    return {
+        "commits": commits,
+        "measured": [commits[index] for index in plan.measured(len(commits))],
+        "planted": [
+            plan.described(one.planned.plant, commits[one.planned.position], one.growth)
+            for one in history.planted
+        ],
+    }
+
+
 def build(seed: int, say: Callable[[str], None]) -> History:
     """Draw a history from the seed and size its planted changes for this machine; `say` tells progress."""
     chance = random.Random(seed)
@@ -48,16 +59,18 @@ def build(seed: int, say: Callable[[str], None]) -> History:
     step, saved = calibration.race(start, VECTORIZED.apply(start, 0), calibration.SECONDS)
     say(f"a step takes {1e6 * step:.0f} us; working the targets out at once makes it {100 * saved:+.0f} %")
     planned = plan.draw(chance, -saved)
-    sized = [entry for entry in _size(planned, say) if entry.planned.plant is not KEPT]
-    steps = _steps(step, sized)
+    sized = size(planned, say)
+    growth_at = {entry.planned.position: entry.growth for entry in sized}
+    steps = sizing.steps(step, [growth_at.get(position, 0.0) for position in range(1, plan.COMMITS)])
     start = set_steps(start, steps)
     kept = next(entry for entry in planned if entry.plant is KEPT)
-    sized.append(_size_memory(start, kept, steps, say))
+    memory = sizing.pictures(start, kept.size, steps, say)
+    sized.append(Sized(kept, memory.number, memory.growth))
     sized.sort(key=lambda entry: entry.planned.position)
     return History(lay_out(start, sized, chance), sized)
 
 
-def _size(planned: Sequence[plan.Planned], say: Callable[[str], None]) -> list[Sized]:
+def size(planned: Sequence[plan.Planned], say: Callable[[str], None]) -> list[Sized]:
     """Choose the knobs of the changes of step time, each beside the code that it will meet."""
     tree: Tree = base_tree()
     sized = []
@@ -71,24 +84,6 @@ def _size(planned: Sequence[plan.Planned], say: Callable[[str], None]) -> list[S
         tree = entry.plant.apply(tree, knob)
         sized.append(Sized(entry, knob, growth))
     return sized
-
-
-def _steps(step: float, sized: Sequence[Sized]) -> int:
-    """How many steps the measured window has, so that it takes WINDOW_SECONDS on the average."""
-    level, total = step, 0.0
-    for position in range(plan.COMMITS):
-        level *= 1 + next((entry.growth for entry in sized if entry.planned.position == position), 0.0)
-        total += level
-    steps = round(WINDOW_SECONDS / (total / plan.COMMITS) / 10) * 10
-    return min(max(steps, LEAST_STEPS), MOST_STEPS)
-
-
-def _size_memory(tree: Tree, entry: plan.Planned, steps: int, say: Callable[[str], None]) -> Sized:
-    peak = calibration.peak_memory(tree, WARMUP_STEPS + steps)
-    knob = min(round(entry.size * peak / PICTURE_BYTES), KEPT.most)
-    growth = knob * PICTURE_BYTES / peak
-    say(f"a run peaks at {peak / 1e6:.0f} MB; keeping {knob} pictures makes it {100 * growth:+.0f} %")
-    return Sized(entry, knob, growth)
 
 
 def lay_out(tree: Tree, sized: Sequence[Sized], chance: random.Random) -> list[tuple[str, Tree]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..changes.plants import AVERAGED, KEPT, LISTED, RANKED, SUMMED, VECTORIZED, Plant
 
@@ -51,6 +52,19 @@ class Planned:
     size: float
 
 
+def described(plant: Plant, commit: str, growth: float, **more: str) -> dict[str, Any]:
+    """A planted change as the JSON tells it; `percent` is the change of the metric, as measured here."""
+    return {
+        "commit": commit,
+        "kind": "improvement" if growth < 0 else "regression",
+        "metric": plant.metric,
+        "phase": plant.phase,
+        "function": plant.function,
+        "percent": round(100 * growth, 1),
+        **more,
+    }
+
+
 def measured(commits: int) -> list[int]:
     """The indices of the commits that are measured at first."""
     return list(range((commits - 1) % STRIDE, commits, STRIDE))
@@ -87,4 +101,6 @@ def _positions(chance: random.Random, order: Sequence[Plant]) -> list[int]:
     for _ in range(MEASURED - sum(levels)):
         levels[chance.randrange(len(levels))] += 1
     starts = [sum(levels[: number + 1]) for number in range(len(order))]
-    return [STRIDE * start - chance.randrange(STRIDE) for start in starts]
+    # An improvement isn't bisected: to be told of its own commit it is measured.
+    early = [0 if plant is VECTORIZED else chance.randrange(STRIDE) for plant in order]
+    return [STRIDE * start - less for start, less in zip(starts, early, strict=True)]
