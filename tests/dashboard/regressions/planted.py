@@ -6,6 +6,7 @@ import math
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from django.utils import timezone
 
@@ -15,12 +16,12 @@ from dashboard.regressions import prove
 from tests.dashboard import factories
 
 LEVEL = 0.010
-PARTS = {"who": "Ada <ada@example.org> 1770000000 +0000"}
+WHO = "Ada <ada@example.org> 1770000000 +0000"
 
 
 @dataclass
 class History:
-    """Commits by name, in the order made, each with its parents; `steps` is what each multiplies the level by.
+    """Commits by name, oldest first, each with its parents; each of `steps` multiplies the level.
 
     A commit's files are those of its ancestors and its own, so that a merge differs from its branch's tip
     only where something else was merged, or where it is `evil` and changes something itself.
@@ -46,9 +47,10 @@ class History:
     def level(self, name: str) -> float:
         return LEVEL * math.prod(self.steps.get(one, 1.0) for one in self.ancestry(name))
 
-    def make(self, slug: str, tips: Sequence[str] = ()) -> History:
+    def make(self, slug: str = "snakes", tips: Sequence[str] = ()) -> History:
         """Write it where the project's mirror is; `tips` are branches that still exist."""
-        self.project = factories.project(slug, repository=f"/nowhere/{slug}")
+        # Each has a mirror of its own, also where the database was emptied in between.
+        self.project = factories.project(slug, repository=f"/nowhere/{uuid4()}")
         mirror = repositories.mirror_of(self.project)
         mirror.folder.mkdir(parents=True)
         run(["init", "--quiet", "--bare"], mirror.folder)
@@ -66,9 +68,8 @@ class History:
         marks = {name: index for index, name in enumerate(self.parents, start=1)}
         out = []
         for name, parents in self.parents.items():
-            out += [
-                f"commit refs/heads/work\nmark :{marks[name]}\ncommitter {PARTS['who']}\ndata {len(name)}\n{name}"
-            ]
+            out += [] if parents else ["reset refs/heads/work\n"]
+            out += [f"commit refs/heads/work\nmark :{marks[name]}\ncommitter {WHO}\ndata {len(name)}\n{name}"]
             out += [f"{'merge' if place else 'from'} :{marks[one]}" for place, one in enumerate(parents)]
             merged = {one for one in self.ancestry(name) if len(self.parents[one]) < 2 or one in self.evil}
             out += ["deleteall", *(f"M 100644 inline {one}\ndata 0\n" for one in sorted(merged))]
@@ -79,7 +80,7 @@ class History:
 
     def suspect(self, good: str, bad: str) -> Regression:
         """A regression between two commits that nothing is known of yet."""
-        of = factories.case(self.project)
+        of = self.project.cases.first() or factories.case(self.project)
         series = factories.series(factories.run(self.rows[good], of), "step_time")
         return Regression.objects.create(
             project=self.project,

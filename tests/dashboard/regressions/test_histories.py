@@ -42,7 +42,7 @@ def planted(chance: random.Random, culprits: int) -> tuple[int, list[int], set[i
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_culprit_is_found_as_far_as_commits_run(seed: int) -> None:
-    count, (culprit,), broken = planted(random.Random(seed), 1)
+    count, (culprit,), broken = planted(random.Random(seed), 1)  # noqa: S311  # a fixed seed is the point
     history = History(line(count), {f"m{culprit}": 1.4}, frozenset(f"m{one}" for one in broken))
     history.make(f"one{seed}").suspect("m0", f"m{count}")
     steps = history.carry()
@@ -55,7 +55,7 @@ def test_one_culprit_is_found_as_far_as_commits_run(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_culprits_are_two_regressions_where_a_commit_between_runs(seed: int) -> None:
-    chance = random.Random(1000 + seed)
+    chance = random.Random(1000 + seed)  # noqa: S311  # a fixed seed is the point
     count, (first, second), broken = planted(chance, 2)
     share = chance.uniform(0.35, 0.65)
     steps = {f"m{first}": 1.6**share, f"m{second}": 1.6 ** (1 - share)}
@@ -68,3 +68,59 @@ def test_two_culprits_are_two_regressions_where_a_commit_between_runs(seed: int)
         expected = [(expected[0][0], expected[1][1])]
     assert ranges == [(f"m{good}", f"m{bad}") for good, bad in expected]
     assert taken <= 2 * (math.ceil(math.log2(count)) + len(broken))
+
+
+def merged(chance: random.Random, inner: bool) -> tuple[dict[str, list[str]], list[str]]:
+    """A main line of a few commits with a merge, and the commits that it brought.
+
+    With `inner` the branch has merged another branch, and the main line in between.
+    """
+    parents = line(chance.randint(2, 5))
+    fork = f"m{chance.randint(0, 1)}"
+    brought = [f"b{index}" for index in range(chance.randint(1, 9))]
+    parents |= {name: [brought[index - 1]] if index else [fork] for index, name in enumerate(brought)}
+    if inner:
+        for index in range(chance.randint(1, 4)):
+            parents[f"i{index}"] = [f"i{index - 1}" if index else brought[0]]
+        last = list(parents)[-1]
+        parents["n"] = [brought[-1], last]
+        parents["caught-up"] = ["n", "m2"]
+        parents["b-last"] = ["caught-up"]
+        brought = [name for name in parents if name[0] in "bic" or name == "n"]
+    tip = f"m{len([name for name in parents if name[0] == 'm']) - 1}"
+    parents |= {"merge": [tip, brought[-1]], "after": ["merge"]}
+    return parents, brought
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_culprit_that_a_merge_brought_is_named_with_the_merge(seed: int, inner: bool) -> None:
+    chance = random.Random(2000 + seed)  # noqa: S311  # a fixed seed is the point
+    parents, brought = merged(chance, inner)
+    culprit = chance.choice([name for name in brought if len(parents[name]) == 1])
+    broken = {name for name in brought[:-1] if chance.random() < chance.choice([0, 0.3])}
+    # Beside the branch the main line got faster and slower: that isn't the branch's doing.
+    steps = {culprit: 1.4, "m1": 0.9, "m2": chance.choice([1.0, 1.5])}
+    history = History(parents, steps, frozenset(broken - {culprit}), main="after")
+    history.make(f"merge{inner}{seed}").suspect("m2", "after")
+    taken = history.carry()
+    (one,) = found(history)
+    assert one.first_bad.subject == "merge"
+    assert f"came by the merge {one.first_bad}" in one.bisected
+    hashes = history.rows[culprit]
+    assert one.culprit == hashes if one.culprit else "it is one of " in one.bisected
+    assert one.culprit or broken
+    assert taken <= 2 + math.ceil(math.log2(len(parents))) + math.ceil(math.log2(len(brought))) + len(broken)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_merge_whose_branch_has_no_step_is_itself_to_blame(seed: int) -> None:
+    chance = random.Random(3000 + seed)  # noqa: S311  # a fixed seed is the point
+    parents, brought = merged(chance, inner=bool(seed % 2))
+    history = History(parents, {"merge": 1.3, "m1": 1.2}, evil=frozenset({"merge"}), main="after")
+    history.make(f"evil{seed}").suspect("m2", "after")
+    history.carry()
+    (one,) = found(history)
+    assert (one.first_bad.subject, one.culprit) == ("merge", None)
+    assert one.bisected.startswith(f"The merge {one.first_bad} itself is to blame: its branch, up to ")
+    assert history.rows[brought[-1]].short in one.bisected
