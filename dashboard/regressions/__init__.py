@@ -6,6 +6,7 @@ from dashboard.regressions.confirmations import heartbeat as confirmation_lives
 from dashboard.regressions.confirmations import release as release_confirmations
 from dashboard.regressions.judging import Outcome, judge_run, prove, redetect
 from dashboard.regressions.proving import sweep
+from dashboard.regressions.sentinels import pin
 from dashboard.regressions.sentinels import watch as watch_machines
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "conclude",
     "confirmation_lives",
     "judge_run",
+    "pin",
     "prove",
     "redetect",
     "release_confirmations",

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from dashboard import regressions, repositories, runs
+from dashboard.management.base import SiteCommand, project_named
+from dashboard.models import Commit, Project, Sentinel
+from dashboard.repositories import RepositoryError
+
+
+class Command(SiteCommand):
+    help = (
+        "A project's sentinels: one pinned commit of each case, measured daily on each machine, so that a "
+        "machine that moved is told from code that moved. Without options it lists them. "
+        "Example: manage.py sentinel my-training --commit v1.0"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", metavar="SLUG", help="the project's name")
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument(
+            "--commit", metavar="REV", help="pin this commit; what was measured so far is dropped"
+        )
+        choice.add_argument(
+            "--off", action="store_true", help="measure no sentinels of this project any more"
+        )
+        choice.add_argument("--on", action="store_true", help="measure them again")
+
+    def perform(self, **options: Any) -> None:
+        project = project_named(options["slug"])
+        if options["off"] or options["on"]:
+            Project.objects.filter(pk=project.pk).update(sentinels=options["on"])
+            does = "are measured daily" if options["on"] else "aren't measured any more"
+            self.stdout.write(f"The sentinels of {project} {does}.")
+        elif options["commit"]:
+            self.pin(project, options["commit"])
+        else:
+            self.show(project)
+
+    def pin(self, project: Project, revision: str) -> None:
+        commit = found(project, revision)
+        pinned = regressions.pin(project, commit)
+        if not pinned:
+            raise CommandError(
+                f"No case of {project} was measured these days on a machine that lives: "
+                f"begin with manage.py trigger {project}."
+            )
+        self.stdout.write(f"{commit} is the sentinel of {len(pinned)} cases and machines.")
+
+    def show(self, project: Project) -> None:
+        rows = Sentinel.objects.filter(case__project=project).select_related("case", "machine", "commit")
+        state = "on" if project.sentinels else "off"
+        self.stdout.write(f"Sentinels of {project} are {state}; {len(rows)} are pinned.")
+        for row in rows.order_by("case", "machine", "pk"):
+            by = "by hand" if row.by_hand else "chosen"
+            times = row.points.values("run").distinct().count()
+            self.stdout.write(f"{row.case} on {row.machine}: {row.commit}, {by}, measured {times} times")
+
+
+def found(project: Project, revision: str) -> Commit:
+    """The commit that a revision names, in the newest state of the repository."""
+    if not project.repository:
+        raise CommandError(f"{project} has no repository, only an imported history: nothing can be pinned.")
+    mirror = repositories.mirror_of(project)
+    try:
+        mirror.fetch()
+        sha = repositories.resolve(mirror, revision)
+        return runs.known(project, repositories.facts(mirror, [sha]))[sha]
+    except RepositoryError as error:
+        raise CommandError(str(error)) from error
