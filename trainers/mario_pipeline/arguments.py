@@ -231,7 +231,13 @@ def relate(args: Args) -> None:
             f"--batch-size is {args.batch_size}, must divide the {per_epoch} samples "
             "of an epoch, --epoch times --samples"
         )
-    if (args.capacity or 0) < args.epoch + args.environments * args.horizon:
-        refuse(f"--capacity is {args.capacity}, must hold an --epoch and --horizon more decisions")
+    least = args.epoch + args.environments * (args.horizon + 1)
+    if (args.capacity or 0) < least:
+        refuse(
+            f"--capacity is {args.capacity}, must be at least {least}, an --epoch and --horizon rounds more"
+        )
+    rounds = args.epoch // args.environments
+    if args.horizon >= rounds:
+        refuse(f"--horizon is {args.horizon}, must be below the {rounds} rounds of an --epoch")
     if args.data_parallel and (args.device == "cpu" or torch.cuda.device_count() < 2):
         refuse("--data-parallel needs two CUDA devices, which torch doesn't find here")

@@ -1,8 +1,8 @@
 """The games: Crazy Climber for the Atari 2600, which the package ale-py emulates.
 
-`Plain` plays each game by itself and makes its pictures in Python, as the document's collectors do; `Vector`
-has all of them in one AtariVectorEnv, whose threads know nothing of Python. Both see four frames a decision, the
-brighter of the last two as one picture, and the last four pictures at once.
+`Plain` plays each game by itself and makes its pictures in Python, as the document's collectors do;
+`Vector` has all of them in one AtariVectorEnv, whose threads know nothing of Python. With both a decision
+lasts four frames; the brighter of the last two are one picture, and the last four pictures are seen at once.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Memory:
         self.args = args
         self.games = args.environments
         self.rows = int(args.capacity or 0) // self.games
-        self.rounds = 0
+        self.rounds = self.shown = 0
         self.shape = (STACK, *size_of_picture(args))
         self.buffers = Buffers(args, self.shape)
         self.powers = [args.discount**ahead for ahead in range(args.horizon + 1)]
@@ -80,10 +80,15 @@ class Memory:
     def gather(self, rounds: NDArray[np.int64], games: NDArray[np.int64], batch: int) -> Batch:
         raise NotImplementedError
 
+    def show(self) -> None:
+        """Let all rounds be drawn from that were handed over and written."""
+        self.shown = self.rounds
+
     def sample(self, chance: np.random.Generator, batch: int) -> Batch:
-        """Draw a batch, the one of this number in its epoch; all games' rounds must be written."""
+        """Draw a batch, the one of this number in its epoch, from places that this epoch doesn't write to."""
         size = int(self.args.batch_size or 0)
-        oldest, newest = max(0, self.rounds - self.rows), self.rounds - self.args.horizon
+        overwritten = self.shown + self.args.epoch // self.games - self.rows
+        oldest, newest = max(0, overwritten), self.shown - self.args.horizon
         return self.gather(
             chance.integers(oldest, newest, size=size), chance.integers(self.games, size=size), batch
         )

@@ -6,7 +6,6 @@ import copy
 import ctypes
 import hashlib
 import sys
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -96,7 +95,6 @@ class Learner:
             self.network.parameters(), lr=float(args.learning_rate or 0), eps=1e-5, fused=bool(args.fused)
         )
         self.passes = 0
-        self.epochs = 0
 
     def _prepared(self, network: nn.Module) -> Any:
         """The network as it is called: compiled, or split over devices, which share its parameters."""
@@ -107,18 +105,18 @@ class Learner:
     def precision(self) -> AbstractContextManager[Any]:
         return torch.autocast(self.device.type, torch.bfloat16) if self.args.bf16 else nullcontext()
 
-    def learn(self, batches: Sequence[Batch]) -> None:
-        """Learn an epoch's batches; each `accumulate` of them are one step of the optimizer."""
-        self.network.train()
-        for batch in batches:
-            self._pass(batch)
-            self.passes += 1
-            if self.passes % int(self.args.accumulate or 1) == 0:
-                self._step()
-        self.epochs += 1
-        if self.epochs % self.args.target_every == 0:
+    def learn(self, batch: Batch) -> None:
+        """Learn a batch; each `accumulate` of them are one step of the optimizer."""
+        self._pass(batch)
+        self.passes += 1
+        if self.passes % int(self.args.accumulate or 1) == 0:
+            self._step()
+
+    def end_epoch(self, epochs: int) -> None:
+        """Copy the network for the targets, and clear the cache, where it is time for it."""
+        if epochs % self.args.target_every == 0:
             self.target.load_state_dict(self.network.state_dict())
-        if self.args.clear_every and self.epochs % self.args.clear_every == 0:
+        if self.args.clear_every and epochs % self.args.clear_every == 0:
             with paceline.phase("clear"):
                 clear(self.device)
 

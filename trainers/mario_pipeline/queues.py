@@ -112,7 +112,7 @@ class Shared(Queues):
         self.dropped = 0
         self.waiting = 0
 
-    def put(self, collector: int, experience: Experience) -> None:
+    def put(self, collector: int, experience: Experience) -> None:  # noqa: ARG002  # all share one list
         """Append to the one list, if it has room."""
         with self.guard, paceline.phase("enqueue"):
             if len(self.pending) < self.limit:

@@ -1,9 +1,9 @@
 """A DQN learns Crazy Climber from what collector threads play. Read this file first.
 
-The games are in games.py, the way from the collectors into the memory in queues.py, the memory in memory.py,
-network and learner in network.py. There are three variants: `baseline`, the pipeline with one queue behind one
-lock; `optimized`, which is what its engineers made of it; `beyond`, what can be done on top. Each optimization
-is one argument (arguments.py), so that any of them can be switched alone:
+The games are in games.py, the way from the collectors into the memory in queues.py, the memory in
+memory.py, network and learner in network.py. There are three variants: `baseline`, the pipeline with one
+queue behind one lock; `optimized`, which is what its engineers made of it; `beyond`, what can be done on top.
+Each optimization is one argument (arguments.py), so that any of them can be switched alone:
 `python train.py --variant optimized --queues shared`.
 """
 
@@ -26,7 +26,7 @@ from games import ACTIONS, MissingEmulatorError, games, play
 from memory import Batch, Experience, Memory, memory
 from network import Learner, Network, Sight
 from numpy.typing import NDArray
-from queues import Queues, queues
+from queues import Queues, TimedLock, queues
 
 HELD_OUT = 2**30
 """Seed of the games of the frozen replay, which training never sees."""
@@ -132,34 +132,54 @@ class Collector:
         return np.where(at_random, drawn, best)
 
 
-class Aside:
-    """Runs the learner's work: here and now, or in a thread beside the next epoch."""
+class Learning:
+    """Samples and learns: between the rounds of an epoch, or in a thread beside them."""
 
-    def __init__(self, learner: Learner, overlap: bool) -> None:
+    def __init__(self, args: Args, learner: Learner, some: Memory, lock: TimedLock | None) -> None:
+        self.args = args
         self.learner = learner
-        self.pool = ThreadPoolExecutor(1, thread_name_prefix="learner") if overlap else None
+        self.memory = some
+        self.lock = lock
+        self.chance = np.random.default_rng((int(args.seed or 0), HELD_OUT))
+        self.batches = args.epoch * args.samples // int(args.batch_size or 1)
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix="learner") if args.overlap else None
         self.work: Future[None] | None = None
 
-    def learn(self, batches: list[Batch]) -> None:
-        if self.pool is None:
-            self._learn(batches)
-        else:
-            self.work = self.pool.submit(self._learn_beside, batches)
+    def due(self, place: int, rounds: int) -> range:
+        """The numbers of the batches that are learned in this round of an epoch."""
+        return range(place * self.batches // rounds, (place + 1) * self.batches // rounds)
 
-    def _learn(self, batches: list[Batch]) -> None:
+    def sample(self, number: int) -> Batch:
+        """Gather a batch from the memory, which others may be writing to."""
+        if self.lock is None:
+            with paceline.phase("sample"):
+                return self.memory.sample(self.chance, number)
+        with self.lock, paceline.phase("sample"):
+            return self.memory.sample(self.chance, number)
+
+    def learn(self, batch: Batch) -> None:
         with paceline.phase("update"):
-            self.learner.learn(batches)
+            self.learner.learn(batch)
 
-    def _learn_beside(self, batches: list[Batch]) -> None:
+    def begin_epoch(self) -> None:
+        """With overlap: begin to learn all that is due in this epoch, in the thread."""
+        if self.pool is not None:
+            self.work = self.pool.submit(self._learn_beside)
+
+    def _learn_beside(self) -> None:
         if self.learner.device.type == "cpu":
-            self._learn(batches)
+            self._learn_all()
             return
         # In a stream of its own, or acting would wait for all that learning has asked of the device.
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            self._learn(batches)
+            self._learn_all()
         stream.synchronize()
+
+    def _learn_all(self) -> None:
+        for number in range(self.batches):
+            self.learn(self.sample(number))
 
     def wait(self) -> None:
         """Wait for the thread's work, if there is any; raises what it raised."""
@@ -177,11 +197,11 @@ class Training:
         self.memory: Memory = memory(args)
         self.way = queues(args, self.memory)
         self.learner = Learner(args, device)
-        self.aside = Aside(self.learner, bool(args.overlap))
+        self.learning = Learning(args, self.learner, self.memory, self.way.lock)
         self.collectors = [
             Collector(args, number, device, self.way) for number in range(int(args.collectors or 1))
         ]
-        self.chance = np.random.default_rng((int(args.seed or 0), HELD_OUT))
+        self.rounds = args.epoch // args.environments
         self.weights: dict[str, torch.Tensor] | None = self.learner.copied()
         self.epochs = 0
         self.reported = (0, 0.0, 0)
@@ -191,82 +211,75 @@ class Training:
 
     def close(self) -> None:
         """End all threads."""
+        self.learning.wait()
         for collector in self.collectors:
             collector.close()
         self.way.close()
 
 
-def collect(training: Training, step: int) -> None:
-    """One decision of every environment: all collectors play a round."""
+def begin_round(training: Training, step: int) -> None:
+    """Have every collector take one decision for each of its games."""
     args = training.args
     share = max(args.exploration, 1 - step / args.exploration_steps)
     order = Order(step, share, training.weights)
     training.weights = None
+    for collector in training.collectors:
+        collector.orders.put(order)
+
+
+def end_round(training: Training) -> None:
+    """Wait for the collectors."""
     with paceline.phase("wait"):
-        for collector in training.collectors:
-            collector.orders.put(order)
         for collector in training.collectors:
             collector.wait()
     training.way.end_round()
 
 
-def sample(training: Training) -> list[Batch]:
-    """The batches of an epoch, gathered from the memory."""
+def end_epoch(training: Training) -> None:
+    """Let the learner see what was played in this epoch, and the collectors what was learned."""
     args = training.args
-    number = args.epoch * args.samples // int(args.batch_size or 1)
-    batches = []
-    for batch in range(number):
-        if training.way.lock is None:
-            with paceline.phase("sample"):
-                batches.append(training.memory.sample(training.chance, batch))
-        else:
-            with training.way.lock, paceline.phase("sample"):
-                batches.append(training.memory.sample(training.chance, batch))
-    return batches
-
-
-def learn(training: Training) -> None:
-    """The learning of one epoch, and a copy for the collectors where it is time for one."""
     training.way.flush()
-    training.aside.wait()
+    training.learning.wait()
+    training.memory.show()
     training.epochs += 1
-    if training.args.overlap:
-        # With overlap the copy is of the epoch before; the next one is learned meanwhile.
-        sync(training)
-        training.aside.learn(sample(training))
-    else:
-        training.aside.learn(sample(training))
-        sync(training)
-
-
-def sync(training: Training) -> None:
-    """Copy the network for the collectors, which take it when their next round begins."""
-    if training.epochs % int(training.args.sync_every or 1) == 0:
+    training.learner.end_epoch(training.epochs)
+    if training.epochs % int(args.sync_every or 1) == 0:
         with paceline.phase("sync"):
             training.weights = training.learner.copied()
 
 
-def report(training: Training) -> None:
-    """Tell what was handed over and dropped, and how long one waited for the lock."""
+def report(training: Training, learned: int) -> None:
+    """Tell what was handed over, dropped and learned, and how long one waited for the lock."""
     lock, (taken, waited, dropped) = training.way.lock, training.reported
     paceline.count("experiences", training.args.environments)
+    paceline.count("batches", learned)
     paceline.count("queue_drops", training.way.drops - dropped)
     if lock is not None:
         number, seconds = lock.taken - taken, lock.waited - waited
         paceline.count("lock_acquisitions", number)
         paceline.gauge("lock_wait_ms", 1000 * seconds / max(1, number))
-    training.reported = (lock.taken if lock else 0, lock.waited if lock else 0.0, training.way.drops)
+        training.reported = (lock.taken, lock.waited, training.way.drops)
+    else:
+        training.reported = (0, 0.0, training.way.drops)
 
 
 def run(training: Training, steps: Iterable[int]) -> None:
     """Take these steps. One step is one decision of every environment."""
-    rounds = training.args.epoch // training.args.environments
+    learning = training.learning
     for step in steps:
-        collect(training, step)
-        report(training)
-        if step % rounds == rounds - 1 and training.memory.rounds > training.args.horizon:
-            learn(training)
-    training.aside.wait()
+        place = step % training.rounds
+        begin_round(training, step)
+        # What the first epoch plays is learned in the second one, and so on.
+        due = learning.due(place, training.rounds) if training.epochs else range(0)
+        if training.epochs and place == 0:
+            learning.begin_epoch()
+        batches = [] if training.args.overlap else [learning.sample(number) for number in due]
+        end_round(training)
+        for batch in batches:
+            learning.learn(batch)
+        report(training, len(due))
+        if place == training.rounds - 1:
+            end_epoch(training)
 
 
 def train(args: Args, device: torch.device) -> Training:
