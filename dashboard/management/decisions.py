@@ -50,7 +50,8 @@ def is_told(one: Entry, entry: Entry) -> bool:
         one["state"] == Regression.State.CONFIRMED
         and (one["metric"], one["phase"]) == (entry["metric"], entry["phase"])
         and bool(suspects)
-        and suspects[0]["function"] == entry["function"]
+        # A method's name has its class before it.
+        and suspects[0]["function"].rpartition(".")[2] == entry["function"]
         and one["recovered_by"] == entry.get("repaired_by")
         and (CAUSE not in entry or one[CAUSE] == entry[CAUSE])
     )

@@ -22,7 +22,7 @@ FOUND = {
     "phase": "push",
     "change_percent": 31.0,
     "state": "confirmed",
-    "suspects": [{"function": "push"}],
+    "suspects": [{"function": "Replay.push"}],
     "culprit": None,
     "recovered_by": None,
     "cause": "code",
@@ -45,7 +45,7 @@ def right(planted: dict[str, Any], *found: dict[str, Any], **more: Any) -> bool:
 def test_a_regression_that_says_all_that_was_planted_is_right() -> None:
     (row,) = decisions.decided(RESULT)
     assert (row["commit"], row["right"]) == (COMMITS[2], True)
-    assert row["paceline"] == "step_time +31%, push, push (confirmed)"
+    assert row["paceline"] == "step_time +31%, push, Replay.push (confirmed)"
 
 
 @pytest.mark.parametrize(
