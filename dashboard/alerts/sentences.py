@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.models import Metric, Regression
+from dashboard.repositories.history import DETACHED
 
 MORE_CALLS = 1.2
 
@@ -16,9 +17,19 @@ def title(regression: Regression) -> str:
     what += [] if regression.limit and not regression.changes.exists() else [size(regression)]
     if not regression.names_commit:
         return "; ".join(text for text in (", ".join(what), cause(regression), phase(regression)) if text)
-    parts = [f"{', '.join(what)} since {regression.first_bad.short} “{regression.first_bad.subject}”"]
+    parts = [f"{', '.join(what)} since {since(regression)}"]
     parts += [text for text in (phase(regression), suspect(regression)) if text]
     return "; ".join(parts)
+
+
+def since(regression: Regression) -> str:
+    """`abc1234567 “subject”`, with the merge by which it came, and another branch than the project's."""
+    merge, culprit = regression.first_bad, regression.culprit
+    blamed = culprit or merge
+    text = f"{blamed.short} “{blamed.subject}”"
+    text += f", merged by {merge.short}" if culprit else ""
+    elsewhere = merge.branch not in (regression.project.branch, DETACHED)
+    return f"{text} on branch {merge.branch}" if elsewhere else text
 
 
 def cause(regression: Regression) -> str:

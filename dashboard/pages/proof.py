@@ -8,6 +8,7 @@ from dashboard.charts import pairs as pair_charts
 from dashboard.charts import theme, units
 from dashboard.models import Confirmation, Regression
 from dashboard.querysets import regressions as read
+from dashboard.repositories.history import DETACHED
 
 Purpose = Confirmation.Purpose
 Verdict = Confirmation.Verdict
@@ -30,7 +31,7 @@ def proof(regression: Regression) -> dict[str, Any]:
     drawn = weighed[-1] if weighed else None
     return {
         "proofs": rows,
-        "proof_sentence": _sentence(rows),
+        "proof_sentence": " ".join(text for text in (_sentence(rows), *_places(regression)) if text),
         "proof_figure": _figure(drawn) if drawn else "",
         "proof_pairs": drawn["pairs"] if drawn else [],
         "proof_seconds": sum(one["row"].seconds for one in rows),
@@ -40,10 +41,21 @@ def proof(regression: Regression) -> dict[str, Any]:
 def _described(row: Confirmation) -> dict[str, Any]:
     measured = list(row.pairs.all())
     state = WORDS[Verdict(row.verdict)] if row.verdict else row.state
+    if row.purpose == Purpose.BRANCH:
+        state += ", on the merged branch"
     # What it found, as a bisection step too: `+38 % [33, 43]`.
     found = f"{units.percent(row.ratio)} {units.percent_interval(row.low, row.high)}" if row.ratio else ""
     calm = sum(not pair.disturbed for pair in measured)
     return {"row": row, "pairs": measured, "calm": calm, "state": state, "found": found.strip()}
+
+
+def _places(regression: Regression) -> list[str]:
+    """What there is to say about where it is: on another branch, inside a merge, in a range."""
+    branch, main = regression.first_bad.branch, regression.project.branch
+    elsewhere = (
+        f"It is on the branch {branch}, which is judged against {main} as it was where the branch left it."
+    )
+    return [elsewhere if branch not in (main, DETACHED) else "", regression.bisected]
 
 
 def _sentence(rows: list[dict[str, Any]]) -> str:

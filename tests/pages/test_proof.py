@@ -104,3 +104,18 @@ def test_what_lies_in_the_past_is_not_measured_again(client: Client, regression:
 def test_exact_counters_need_none(client: Client, regression: Regression) -> None:
     Regression.objects.update(state=Regression.State.CONFIRMED)
     assert "Exact counters need no second measurement" in page(client, regression)
+
+
+def test_it_says_which_way_a_bisection_took(client: Client, regression: Regression) -> None:
+    measured_again(regression, "confirmed")
+    measured_again(regression, "good", purpose="bisect")
+    measured_again(regression, "bad", purpose="branch")
+    Regression.objects.update(bisected="It came by the merge abc, which brought 2 commits.")
+    shown = page(client, regression)
+    assert "has it, on the merged branch" in shown
+    assert "+38 % [31, 45]. It came by the merge abc, which brought 2 commits." in shown
+
+
+def test_it_names_another_branch(client: Client, regression: Regression) -> None:
+    Commit.objects.filter(pk=regression.first_bad_id).update(branch="faster")
+    assert "It is on the branch faster, which is judged against main" in page(client, regression)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dashboard import alerts
 from dashboard.models import Change, Confirmation, Regression, Run, Series
 from dashboard.regressions import prove, settling
 from tests.dashboard import factories
@@ -60,6 +61,8 @@ def test_two_culprits_in_a_branch_are_said() -> None:
     found = blamed(History(parents, {"b0": 1.3, "b2": 1.3}, main="merge"))
     assert subject(found) == "b0"
     assert found.bisected.endswith("It has a part of it; a later commit of the branch has the rest.")
+    culprit = found.culprit
+    assert f"since {culprit} “b0”, merged by {found.first_bad}" in alerts.title(found)
 
 
 def test_a_branch_merged_at_its_base_needs_no_second_look_at_its_newest_commit() -> None:
