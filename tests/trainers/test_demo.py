@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import shutil
 import time
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from dashboard.management import demonstration
+from dashboard.management.burning import Burner
 from dashboard.management.commands import demo
 from dashboard.management.commands.demo import clock, parse_seed
 from dashboard.management.demonstration import Built, DemonstrationError
@@ -111,6 +114,62 @@ def test_a_wrong_seed_is_refused(built: Any, seed: str) -> None:
     with pytest.raises(CommandError, match="must be a whole number from 0 to 4294967295"):
         called("--seed", seed)
     assert not Project.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--history", "small"], "--history is 'small', must be one of planted, larger, same."),
+        (["--plant"], "--commits and --plant belong to --history same."),
+        (["--commits", "40", "--history", "larger"], "--commits and --plant belong to --history same."),
+        (
+            ["--history", "same", "--commits", "11"],
+            "--commits is '11', must be a whole number from 12 to 500.",
+        ),
+        (["--history", "same", "--commits", "x"], "--commits is 'x', must be a whole number from 12 to 500."),
+        (["--history", "same", "--burn"], "--burn needs --wait"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(arguments: list[str], sentence: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        called(*arguments)
+    assert str(refused.value).startswith(sentence)
+
+
+@pytest.mark.django_db
+def test_the_builder_is_told_which_history_is_wanted(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    builder = demonstration.build
+    monkeypatch.setattr(demonstration, "build", lambda *given: told.append(given[3]) or builder(*given))
+    result = json.loads(called("--json", "--history", "same", "--commits", "20", "--plant"))
+    assert told == [["--history=same", "--commits=20", "--plant"]]
+    assert (result["disturbance"]["undisturbed"], result["disturbance"]["burned"]) == (2, [])
+
+
+def of_state(number: int, state: Run.State) -> Run:
+    return Run(pk=number, state=state)
+
+
+def test_cores_burn_only_beside_the_runs_that_were_drawn() -> None:
+    with Burner(range(1, 9), random.Random(1)) as burner:  # noqa: S311 - nothing secret is drawn
+        drawn, other = min(burner.drawn), min(set(range(1, 9)) - burner.drawn)
+        assert len(burner.drawn) == 2
+        burner.follow([of_state(other, Run.State.MEASURING), of_state(drawn, Run.State.REQUESTED)])
+        assert burner.processes == []
+        burner.follow([of_state(drawn, Run.State.MEASURING)])
+        burning = burner.processes
+        assert len(burning) == len(os.sched_getaffinity(0))
+        assert all(process.poll() is None for process in burning)
+        burner.follow([of_state(drawn, Run.State.DONE)])
+        assert all(process.poll() is not None for process in burning)
+
+
+def test_nothing_burns_on_after_the_wait_has_ended() -> None:
+    with Burner([1, 2, 3, 4], random.Random(1)) as burner:  # noqa: S311 - nothing secret is drawn
+        burner.follow([of_state(number, Run.State.MEASURING) for number in (1, 2, 3, 4)])
+        burning = burner.processes
+    assert burning
+    assert all(process.poll() is not None for process in burning)
 
 
 def test_a_seed_is_drawn_where_none_is_given() -> None:

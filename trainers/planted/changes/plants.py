@@ -217,6 +217,6 @@ AVERAGED = Plant(
             '    print(f"average loss {trainer.agent.average_loss:.4f}")',
         ),
     ),
-    trial=5_000,
+    trial=15_000,
     most=400_000,
 )
