@@ -28,11 +28,13 @@ def cost(regression: Regression) -> str:
     unit = "GPU-hours" if has_gpu(regression) else "machine-hours"
     known_ends = sorted(end for end in ends if end is not None)
     wide = len(known_ends) == 2 and known_ends[0] != known_ends[1]
-    interval = f" [{', '.join(units.number(end) for end in known_ends)}]" if wide else ""
-    return (
-        f"At {units.number(hours)} {unit} a week of training this costs "
-        f"{units.number(middle)} {unit} a week{interval}."
-    )
+    interval = f" [{', '.join(whole(end) for end in known_ends)}]" if wide else ""
+    return f"At {whole(hours)} {unit} a week of training this costs {whole(middle)} {unit} a week{interval}."
+
+
+def whole(hours: float) -> str:
+    """Hours as people say them: no tenths of many."""
+    return units.number(round(hours) if abs(hours) >= 10 else hours, 2 if abs(hours) < 10 else 3)
 
 
 def slower(ratio: float, metric: Metric) -> float:
@@ -79,7 +81,7 @@ def tally_sentence(tally: Tally) -> str:
     pairs = f"{tally.pairs} pair{'' if tally.pairs == 1 else 's'} of runs"
     return (
         f"In the last {tally.days} days {tally.suspicions} {many} measured again: {counted}. "
-        f"Bisections included that took {pairs}, {units.duration(tally.seconds)} of machine time."
+        f"That took {pairs} and {units.duration(tally.seconds)} of machine time, bisections included."
     )
 
 
