@@ -90,8 +90,12 @@ def precision_sentence(precision: Precision) -> str:
     if not precision.alarms:
         return ""
     many = "alarms" if precision.alarms > 1 else "alarm"
-    said = f"Of {precision.alarms} {many} here people called {precision.not_real} not real"
     judged = precision.not_real + precision.real
     if not judged:
-        return f"{precision.alarms} {many} here, none triaged yet."
-    return f"{said} and {precision.real} real: {100 * precision.real / judged:.0f} % precision."
+        return f"Precision: {precision.alarms} {many} here, none triaged yet."
+    share = f"{100 * precision.real / judged:.0f} %"
+    return (
+        f"Precision: of {precision.alarms} {many} here {judged} "
+        f"{'is' if judged == 1 else 'are'} triaged; people called {precision.not_real} not real, "
+        f"so {share} were right."
+    )

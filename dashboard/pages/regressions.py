@@ -112,6 +112,8 @@ def _suspect(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def _excerpts(found: Regression) -> list[dict[str, Any]]:
     """The changed lines of the first suspects, each with what the function does otherwise than before."""
+    if not found.names_commit:
+        return []
     kind = found.series.metric.kind
     known = {(one.get("file"), one.get("function")): one for one in reversed(found.suspects)}
     return [

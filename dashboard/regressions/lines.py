@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -106,7 +106,14 @@ def compare(before: Body, after: Body) -> list[Line]:
             shown.append(Line("", None, None, "…"))
         for opcode in group:
             shown.extend(written(opcode, before, after))
-    return shown
+    return dedented(shown)
+
+
+def dedented(shown: Sequence[Line]) -> list[Line]:
+    """Without the indentation that all share: a method's lines then fit beside other things."""
+    texts = [one.text for one in shown if one.sign and one.text]
+    spare = min((len(text) - len(text.lstrip(" ")) for text in texts), default=0)
+    return [replace(one, text=one.text[spare:]) if one.sign else one for one in shown]
 
 
 def written(opcode: tuple[str, int, int, int, int], before: Body, after: Body) -> Iterator[Line]:
