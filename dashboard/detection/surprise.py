@@ -42,12 +42,22 @@ def of_newest(known: Floats, newest: Floats) -> float:
     """The p-value of points (m,) after a level's points (k,)."""
     spread = max(noise.scale(known), noise.between_runs(known), noise.of_rounding(known), LEAST_NOISE)
     memory = remembered(known, [], doubt=0.0)
-    apart = (newest - np.median(known)) / (spread * np.sqrt(1 + memory.variance(len(known))))
+    before, after = ((points - np.median(known)) / spread for points in (known, newest))
     if len(newest) in RUNS:
-        return of_run(apart, (known - np.median(known)) / spread, memory)
-    total = float(np.clip(apart, -CLIP, CLIP).mean())
-    error = np.sqrt(memory.variance(len(newest)) + memory.variance(len(known)))
-    return float(2 * stats.t.sf(abs(total) / error, len(known) - 1))
+        return of_run(after / np.sqrt(1 + memory.variance(len(known))), before, memory)
+    return of_mean(after, before, memory)
+
+
+def of_mean(newest: Floats, known: Floats, memory: Memory) -> float:
+    """The p-value of the mean of points (m,) after a level's points (k,), in noises: Student's t.
+
+    Outliers count up to a bound, in the mean and in its variance, and on both sides: many series throw them
+    to one side only, so that the mean of a level lies beside its median.
+    """
+    bounded, level = (np.clip(points, -CLIP, CLIP) for points in (newest, known))
+    variance = max(1.0, float(level.var(ddof=1)))
+    error = np.sqrt(variance * (memory.variance(len(bounded)) + memory.variance(len(level))))
+    return float(2 * stats.t.sf(abs(bounded.mean() - level.mean()) / error, len(level) - 1))
 
 
 def of_run(apart: Floats, known: Floats, memory: Memory) -> float:

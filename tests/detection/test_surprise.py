@@ -41,6 +41,12 @@ def test_one_outlier_is_none():
     assert surprise(values) > 0.1
 
 
+@pytest.mark.parametrize("family", ["outliers", "two modes", "rounded"])
+def test_outliers_on_one_side_are_no_new_level(family):
+    found = [surprise(series(family, seed, n)) for seed in range(60) for n in (60, 90, 120)]
+    assert np.mean(np.array(found) <= 0.01) <= 0.02
+
+
 def test_it_counts_from_the_present_level():
     values = step(40, 30, 1.5) * noise(70, 0.01)
     assert surprise(values[:60], since=40) > 0.05
