@@ -15,7 +15,7 @@ from trainers.planted import __main__ as command
 from trainers.planted import calibration
 from trainers.planted.changes.accidents import BROKEN, MENDED, REDEFINED, reverted
 from trainers.planted.changes.comments import REMARKS, remarks
-from trainers.planted.changes.plants import AVERAGED, KEPT
+from trainers.planted.changes.plants import KEPT, SMOOTHED
 from trainers.planted.changes.vendored import CARRIED, UPDATED
 from trainers.planted.edits import Tree, base_tree
 from trainers.planted.histories import larger, same, sizing
@@ -100,7 +100,7 @@ def test_the_repair_takes_back_every_line(made: dict[str, Any]) -> None:
     assert before == after
     assert entry["repaired_by"] in made["measured"]
     tree = base_tree()
-    assert reverted(AVERAGED.change(7)).apply(AVERAGED.apply(tree, 7)) == tree
+    assert reverted(SMOOTHED.change(7)).apply(SMOOTHED.apply(tree, 7)) == tree
 
 
 def test_the_package_gets_slower_and_says_its_version(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.trainers.conftest import ROOT
 from trainers.planted import __main__ as command
 from trainers.planted import calibration
-from trainers.planted.changes.plants import AVERAGED, KEPT, LISTED, PICTURE_BYTES, SUMMED, VECTORIZED, Plant
+from trainers.planted.changes.plants import KEPT, LISTED, PICTURE_BYTES, SMOOTHED, SUMMED, VECTORIZED, Plant
 from trainers.planted.changes.renaming import RENAMING
 from trainers.planted.edits import Edit, Tree, base_tree
 from trainers.planted.histories import demo, plan
@@ -55,7 +55,7 @@ def levels(entries: Sequence[plan.Planned]) -> list[int]:
 def test_enough_measured_commits_lie_between_the_planted_ones(seed: int) -> None:
     entries = drawn(seed)
     sizes = levels(entries)
-    slight = [entry.plant for entry in entries].index(AVERAGED)
+    slight = [entry.plant for entry in entries].index(SMOOTHED)
     assert sizes[0] >= 4
     assert min(sizes) >= 2
     assert min(sizes[slight : slight + 2]) >= 3
@@ -118,7 +118,7 @@ def test_every_commit_runs_and_neutral_ones_keep_every_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    "plant", [SUMMED, LISTED, KEPT, AVERAGED, VECTORIZED], ids=lambda plant: str(plant.name)
+    "plant", [SUMMED, LISTED, KEPT, SMOOTHED, VECTORIZED], ids=lambda plant: str(plant.name)
 )
 def test_a_planted_change_leaves_the_learning_alone(plant: Plant) -> None:
     tree = base_tree()
@@ -140,7 +140,7 @@ def test_the_knob_is_chosen_that_comes_near_to_what_is_wanted(
         return 0.001, 0.01 + number / 40_000
 
     monkeypatch.setattr(calibration, "race", race)
-    knob, growth = calibration.choose(AVERAGED, base_tree(), wanted, lambda _sentence: None)
+    knob, growth = calibration.choose(SMOOTHED, base_tree(), wanted, lambda _sentence: None)
     assert growth == pytest.approx(0.01 + knob / 40_000)
     assert growth == pytest.approx(wanted, abs=0.005 + 0.06 * wanted)
 

@@ -187,36 +187,37 @@ VECTORIZED = Plant(
     ),
 )
 
-# The average over the last losses is taken anew from all of them at every update.
-AVERAGED = Plant(
+# The smoothed loss is worked out from all recent losses anew, at every update.
+SMOOTHED = Plant(
     name="loss",
-    subject="Report the average loss",
+    subject="Report the smoothed loss",
     metric="step_time",
     phase="learn",
     function="learn",
     edits=(
-        before(
-            "model.py", "import torch", "from collections import deque", "from statistics import fmean", ""
-        ),
+        before("model.py", "import torch", "from collections import deque", ""),
         after("model.py", "LEARNING_RATE = 3e-4", "RECENT_LOSSES = SIZE"),
         after(
             "model.py",
             "    def __init__(self) -> None:",
             "        self.losses = deque([0.0] * RECENT_LOSSES, maxlen=RECENT_LOSSES)",
-            "        self.average_loss = 0.0",
+            "        self.smoothed_loss = 0.0",
         ),
         after(
             "model.py",
             "        self.optimizer.step()",
             "        self.losses.append(loss.item())",
-            "        self.average_loss = fmean(self.losses)",
+            "        smoothed = 0.0",
+            "        for one in self.losses:",
+            "            smoothed += 0.01 * (one - smoothed)",
+            "        self.smoothed_loss = smoothed",
         ),
         after(
             "train.py",
             "    print(trainer.replay.summary())",
-            '    print(f"average loss {trainer.agent.average_loss:.4f}")',
+            '    print(f"smoothed loss {trainer.agent.smoothed_loss:.4f}")',
         ),
     ),
-    trial=15_000,
-    most=400_000,
+    trial=5_000,
+    most=100_000,
 )

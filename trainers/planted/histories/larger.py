@@ -15,7 +15,7 @@ from typing import Any
 from .. import calibration
 from ..changes.accidents import BROKEN, MENDED, REDEFINED, reverted
 from ..changes.documents import DOCUMENTS
-from ..changes.plants import AVERAGED, KEPT, LISTED, RANKED, SUMMED, Plant
+from ..changes.plants import KEPT, LISTED, RANKED, SMOOTHED, SUMMED, Plant
 from ..changes.refactorings import REFACTORINGS
 from ..changes.renaming import RENAMING
 from ..changes.vendored import CARRIED, UPDATED
@@ -34,7 +34,7 @@ LINE: tuple[tuple[str | Plant | Change, bool], ...] = (
     *((NEUTRAL, False), (RANKED, False), (NEUTRAL, False), (SUMMED, False), (NEUTRAL, True), (NEUTRAL, True)),
     *((DOCUMENT, False), (MERGE, False), (NEUTRAL, True), (NEUTRAL, True)),
     # Documents alone, so that what is taken back still stands as it was.
-    *((AVERAGED, False), (DOCUMENT, True), (DOCUMENT, False), (DOCUMENT, True), (REVERT, True)),
+    *((SMOOTHED, False), (DOCUMENT, True), (DOCUMENT, False), (DOCUMENT, True), (REVERT, True)),
     *(
         (NEUTRAL, False),
         (NEUTRAL, True),
@@ -48,7 +48,7 @@ LINE: tuple[tuple[str | Plant | Change, bool], ...] = (
 BESIDE_MAIN = (DOCUMENT, KEPT, DOCUMENT)
 COMMITS = 1 + len(LINE) + len(BESIDE_MAIN)
 
-TIMED = (LISTED, RANKED, SUMMED, AVERAGED, UPDATED)
+TIMED = (LISTED, RANKED, SUMMED, SMOOTHED, UPDATED)
 GROWTH = (0.30, 0.42)
 GROWTH_OF_MEMORY = (0.23, 0.27)
 
@@ -73,7 +73,7 @@ def size(seed: int, say: Callable[[str], None]) -> tuple[Tree, Knobs]:
     for plant in TIMED:
         found = sizing.Knob(*calibration.choose(plant, tree, chance.uniform(*GROWTH), say))
         knobs[plant.subject] = found
-        if plant is not AVERAGED:
+        if plant is not SMOOTHED:
             tree = plant.apply(tree, found.number)
     step = calibration.race(start, start, calibration.SECONDS)[0]
     steps = sizing.steps(step, list(growths(knobs)))
@@ -86,7 +86,7 @@ def growths(knobs: Knobs) -> Iterator[float]:
     """By how much each commit of main changes the time of a step."""
     for what, _ in LINE:
         if what == REVERT:
-            yield 1 / (1 + knobs[AVERAGED.subject].growth) - 1
+            yield 1 / (1 + knobs[SMOOTHED.subject].growth) - 1
         else:
             yield knobs[what.subject].growth if isinstance(what, Plant) else 0.0
 
@@ -106,7 +106,7 @@ def steps_of(knobs: Knobs, chance: random.Random) -> Iterator[Step]:
         if isinstance(what, Change):
             return what
         if what == REVERT:
-            return reverted(AVERAGED.change(knobs[AVERAGED.subject].number))
+            return reverted(SMOOTHED.change(knobs[SMOOTHED.subject].number))
         return (documents if what == DOCUMENT else neutral).pop(0)
 
     for number, (what, measured) in enumerate(LINE):
@@ -169,7 +169,7 @@ def planted(commit_of: Mapping[str | Plant | Change, str], knobs: Knobs) -> list
         culprit(RANKED, "first of two in one range"),
         culprit(SUMMED, "second of two in one range"),
         culprit(KEPT, "came by a merge", merge=commit_of[MERGE]),
-        culprit(AVERAGED, "repaired later", repaired_by=commit_of[REVERT]),
+        culprit(SMOOTHED, "repaired later", repaired_by=commit_of[REVERT]),
         culprit(UPDATED, "a package's new version", cause="dependency"),
         {"commit": commit_of[REDEFINED], "kind": "definition", "event": "benchmark defined anew"},
     ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..changes.plants import AVERAGED, KEPT, LISTED, RANKED, SUMMED, VECTORIZED, Plant
+from ..changes.plants import KEPT, LISTED, RANKED, SMOOTHED, SUMMED, VECTORIZED, Plant
 
 COMMITS = 31
 STRIDE = 2
@@ -75,9 +75,9 @@ def draw(chance: random.Random, improvable: float) -> list[Planned]:
     improvement saves: after large regressions the same saving is a small one, so some orders are out."""
     replay = chance.choice((RANKED, SUMMED))
     while True:
-        order = [replay, LISTED, AVERAGED, VECTORIZED, KEPT]
+        order = [replay, LISTED, SMOOTHED, VECTORIZED, KEPT]
         chance.shuffle(order)
-        grows = {AVERAGED: chance.uniform(*DRAWN_SLIGHT)}
+        grows = {SMOOTHED: chance.uniform(*DRAWN_SLIGHT)}
         sizes = [chance.uniform(*DRAWN_SMALL), chance.uniform(*DRAWN_LARGE)]
         chance.shuffle(sizes)
         grows |= zip((replay, LISTED), sizes, strict=True)
@@ -95,7 +95,7 @@ def draw(chance: random.Random, improvable: float) -> list[Planned]:
 def _positions(chance: random.Random, order: Sequence[Plant]) -> list[int]:
     """Indices of the planted commits: each is the first measured one of its level, or the one before that."""
     levels = [FIRST_LEVEL, *(LEVEL for _ in order)]
-    slight = order.index(AVERAGED)
+    slight = order.index(SMOOTHED)
     for side in (slight, slight + 1):
         levels[side] = max(levels[side], LEVEL_BESIDE_SLIGHT)
     for _ in range(MEASURED - sum(levels)):

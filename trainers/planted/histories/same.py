@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import calibration
 from ..changes.comments import remarks
-from ..changes.plants import AVERAGED
+from ..changes.plants import SMOOTHED
 from ..edits import Tree, base_tree, set_steps
 from ..repository import Repository
 from . import plan, sizing
@@ -29,13 +29,13 @@ def create(folder: Path, seed: int, say: Callable[[str], None], commits: int, sl
     place, knob = -1, sizing.Knob(0, 0.0)
     if slower:
         place = chance.randrange(commits // 3, 2 * commits // 3)
-        knob = sizing.Knob(*calibration.choose(AVERAGED, tree, GROWTH, say))
+        knob = sizing.Knob(*calibration.choose(SMOOTHED, tree, GROWTH, say))
     repository = Repository(folder)
     made = [repository.commit(FIRST, tree)]
     following = remarks()
     for number in range(1, commits):
-        change = AVERAGED.change(knob.number) if number == place else next(following)
+        change = SMOOTHED.change(knob.number) if number == place else next(following)
         tree = change.apply(tree)
         made.append(repository.commit(change.subject, tree))
-    planted = [plan.described(AVERAGED, made[place], knob.growth)] if slower else []
+    planted = [plan.described(SMOOTHED, made[place], knob.growth)] if slower else []
     return {"commits": made, "measured": made, "planted": planted}
