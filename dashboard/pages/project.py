@@ -11,11 +11,12 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard.models import Case, Change, Commit, Pool, Project, Run, SeriesLatest
+from dashboard.charts import units
+from dashboard.models import Case, Change, Commit, Pool, Project, Run, Sentinel, SeriesLatest
 from dashboard.pages import words
 from dashboard.pages.costs import tally_sentence
 from dashboard.pages.paging import page_of
-from dashboard.querysets import limits, projects, regressions, runs, series
+from dashboard.querysets import limits, projects, regressions, runs, sentinels, series
 
 CASES = 25
 FEW = 8
@@ -53,6 +54,7 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
         "rows": rows,
         "regressions": list(regressions.open_ones().filter(project=shown)[:FEW]),
         "tally": tally_sentence(regressions.tally(shown.slug)),
+        "moved": [(one, _by(one)) for one in sentinels.moved_lately(shown)],
         "crossed": list(limits.standing().filter(series__case__project=shown)[:LONG]),
         **_runs(shown),
         "commits": _commits(projects.commits(shown)[:FEW]),
@@ -60,6 +62,12 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
         "benchmarks": projects.benchmarks(shown),
     }
     return render(request, "project.html", context)
+
+
+def _by(sentinel: Sentinel) -> str:
+    """`+12 % [10, 14]`."""
+    interval = units.percent_interval(sentinel.low, sentinel.high)
+    return f"{units.percent(sentinel.ratio or 1.0)} {interval}".strip()
 
 
 @require_safe

@@ -46,6 +46,9 @@ FILTERS: dict[str, Q] = {
     "all": Q(),
 }
 
+# Of the other cause classes no commit is the culprit.
+NAMED = ("", Regression.Cause.CODE)
+
 # Which values by phase add up to a metric of each kind; of a counter, its own.
 TIMES, MEMORY = "phases", "phase_memory"
 PARTS = {"time": TIMES, "rate": TIMES, "utilization": TIMES, "quality": TIMES, "memory": MEMORY}
@@ -76,8 +79,8 @@ def inbox(wanted: str, project: str = "") -> QuerySet[Regression]:
 
 
 def blamed(commits: Iterable[int]) -> dict[int, Regression]:
-    """The open regression that begins at each of these commits, where there is one."""
-    found = Regression.objects.filter(OPEN, first_bad__in=list(commits))
+    """The open regression that each of these commits is to blame for, where there is one."""
+    found = Regression.objects.filter(OPEN, first_bad__in=list(commits), cause__in=NAMED)
     return {regression.first_bad_id: regression for regression in found}
 
 

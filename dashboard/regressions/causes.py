@@ -97,7 +97,7 @@ def of_commits(facts: Facts) -> Class:
         word = "Installed otherwise" if facts.software else "Changed what is installed"
         files = (listed("Asked for in", touched.install),) if facts.software else ()
         return Class(Cause.DEPENDENCY, (listed(word, what), *files, *code_says(facts), *proof))
-    first = f"The commits changed {blamed[0]}, which costs more." if blamed else code_first(touched)
+    first = f"The commits changed the suspect {blamed[0]}." if blamed else code_first(touched)
     others = (listed("Installed otherwise too", facts.software),) if facts.software else ()
     redefined = (
         (listed("The manifest measures it otherwise too", touched.definition),) if touched.definition else ()

@@ -20,7 +20,7 @@ Assert = Callable[[int], Any]
 PAGES = {
     "/": 11,
     "/work/?seen={shown}": 1,
-    "/projects/snake/": 17,
+    "/projects/snake/": 18,
     "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 5,
     "/projects/snake/commits/": 4,

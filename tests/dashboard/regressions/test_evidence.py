@@ -1,0 +1,161 @@
+"""From rows, documents and a real repository to a cause class."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from dashboard.models import Case, Commit, Confirmation, Machine, Project, Regression, Run, Sentinel
+from dashboard.regressions import judge_run, prove, sentinels
+from dashboard.repositories import mirror_of
+from tests.dashboard import factories
+from tests.dashboard.conftest import MANIFEST, Repository
+from tests.dashboard.regressions.test_sentinels import measured as remeasured
+
+COUNT, AT = 9, 5
+HOUR = timedelta(hours=1)
+START = timezone.now() - timedelta(hours=COUNT + 4)
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.case(project, "tiny", size=1)
+
+
+def line_of(project: Project, repository: Repository, **changed: tuple[str, str]) -> list[Commit]:
+    """Commits of a repository in which files are the first text before AT and the second from there on."""
+    names = []
+    for place in range(COUNT):
+        files = {name: both[place >= AT] for name, both in changed.items()}
+        names.append(repository.commit(f"Commit {place}", **files))
+    mirror_of(project).fetch()
+    return [factories.commit(project, place, name=name) for place, name in enumerate(names)]
+
+
+def suspected(line: list[Commit], of: Case, *environments: dict[str, Any]) -> Regression:
+    """Every commit measured an hour after the other; 40 % slower from AT on."""
+    for place, commit in enumerate(line):
+        late = place >= AT
+        value = (0.014 if late else 0.010) * factories.wobble(place)
+        surroundings = environments[late] if environments else {}
+        at = START + place * HOUR
+        run = factories.measured(commit, of, {"step_time": value}, environment=surroundings, finished_at=at)
+        judge_run(run.pk)
+    return Regression.objects.get()
+
+
+def proved(found: Regression, verdict: str) -> Regression:
+    """Let its confirmation end, and act on it."""
+    Confirmation.objects.filter(regression=found).update(
+        state="done",
+        verdict=verdict,
+        machine=Machine.objects.get(name="bench-1"),
+        finished_at=timezone.now(),
+        ratio=1.4,
+        low=1.38,
+        high=1.42,
+    )
+    prove(found.pk)
+    found.refresh_from_db()
+    return found
+
+
+def test_a_confirmed_change_of_code_is_code(repository: Repository, tracked: Project, of: Case) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    found = proved(suspected(line, of), "confirmed")
+    assert (found.cause, found.names_commit) == ("code", True)
+    assert found.cause_evidence == [
+        "The commits changed the suspect train.py:<module>.",
+        "Interleaved runs on bench-1, which stood still for both commits, confirm it.",
+    ]
+
+
+def test_a_new_version_of_a_package_is_a_dependency(
+    repository: Repository, tracked: Project, of: Case
+) -> None:
+    line = line_of(tracked, repository, requirements_txt=("numpy==1.26\n", "numpy==2.0\n"))
+    old, new = ({"packages": {"numpy": version}} for version in ("1.26", "2.0"))
+    found = proved(suspected(line, of, old, new), "confirmed")
+    assert (found.cause, found.names_commit) == ("dependency", False)
+    assert found.cause_evidence[:2] == [
+        "Installed otherwise: numpy 1.26 -> 2.0.",
+        "Asked for in: requirements.txt.",
+    ]
+
+
+def test_more_steps_in_the_manifest_are_the_definition(
+    repository: Repository, tracked: Project, of: Case
+) -> None:
+    line = line_of(
+        tracked, repository, paceline_toml=(MANIFEST, MANIFEST.replace("steps = 100", "steps = 200"))
+    )
+    found = proved(suspected(line, of), "confirmed")
+    assert found.cause == "benchmark definition"
+    assert found.cause_evidence[0].startswith("The manifest measures it otherwise: steps 100 -> 200")
+
+
+def test_what_is_refuted_without_a_reason_is_noise(
+    repository: Repository, tracked: Project, of: Case
+) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    found = proved(suspected(line, of), "refuted")
+    assert (found.state, found.cause) == ("refuted", "noise")
+
+
+def test_a_sentinel_that_moved_names_the_machine(repository: Repository, tracked: Project, of: Case) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    found = proved(suspected(line, of), "refuted")
+    sentinel = pinned()
+    # Measured after the proof has ended: the class is decided again.
+    for hours in (0, 1):
+        judge_run(remeasured(sentinel, timezone.now() + hours * HOUR, 0.0139).pk)
+    found.refresh_from_db()
+    assert found.cause == "machine"
+    assert found.cause_evidence[0].startswith("The machine bench-1 moved: its sentinel")
+
+
+def pinned() -> Sentinel:
+    Machine.objects.update(seen_at=timezone.now())
+    sentinels.watch(timezone.now())
+    sentinel = Sentinel.objects.get()
+    assert sentinel.points.count() == 1
+    for hours in (1, 2, 3):
+        remeasured(sentinel, START + hours * HOUR, 0.010 + hours / 1e5)
+    return sentinel
+
+
+def test_a_slower_calibration_loop_names_the_machine(
+    repository: Repository, tracked: Project, of: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    found = suspected(line, of)
+    for run in Run.objects.select_related("document", "commit"):
+        loop = 0.013 if run.commit.position >= AT else 0.010
+        run.document.body["repetitions"] = [{"calibration_before": loop, "calibration_after": None}]
+        run.document.save()
+    found = proved(found, "refuted")
+    assert (found.cause, found.cause_evidence[0]) == (
+        "machine",
+        "A fixed piece of arithmetic took 30 % longer than before.",
+    )
+
+
+def test_a_new_kernel_opens_an_entry_that_nobody_proves(project: Project, of: Case) -> None:
+    found = suspected(factories.commits(project, COUNT), of, {"kernel": "6.1"}, {"kernel": "6.2"})
+    assert (found.cause, found.proving, found.confirmations.count()) == ("driver or system", False, 0)
+    assert found.deliveries.count() == 0
+
+
+def test_a_blamed_change_that_joins_has_it_proved(project: Project, of: Case) -> None:
+    line = factories.commits(project, COUNT)
+    found = suspected(line, of, {"kernel": "6.1"}, {"kernel": "6.2"})
+    other = factories.case(project, "other")
+    for place, commit in enumerate(line):
+        value = (0.03 if place >= AT else 0.02) * factories.wobble(place)
+        judge_run(factories.measured(commit, other, {"step_time": value}).pk)
+    found.refresh_from_db()
+    assert found.changes.count() == 2
+    assert (found.proving, found.cause, found.confirmations.count()) == (True, "", 1)

@@ -1,0 +1,79 @@
+"""What a regression's page, the inbox and a project say of a cause that is no commit's code."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.models import Commit, Machine, Regression, Sentinel
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+DRIVER = "Changed between the two runs: driver 550.1 -> 560.2."
+
+
+@pytest.fixture
+def regression(db: None) -> Regression:
+    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
+    return builders.regression(builders.headline(line[0].runs.get().case), line[1], line[2])
+
+
+def page(client: Client, where: str) -> str:
+    return client.get(where).content.decode()
+
+
+def caused(regression: Regression, cause: str, *evidence: str) -> None:
+    Regression.objects.filter(pk=regression.pk).update(cause=cause, cause_evidence=list(evidence))
+
+
+def test_another_cause_names_no_commit(client: Client, regression: Regression) -> None:
+    caused(regression, "driver or system", DRIVER)
+    shown = page(client, regression.get_absolute_url())
+    assert DRIVER.replace(">", "&gt;") in shown
+    assert "No commit is to blame" in shown
+    assert f"by {regression.first_bad.author}" not in shown.split('class="lead"')[1].split("</p>")[0]
+
+
+def test_code_names_its_commit_with_the_evidence(client: Client, regression: Regression) -> None:
+    caused(regression, "code", "The commits changed replay.py:push, which costs more.")
+    shown = page(client, regression.get_absolute_url())
+    assert "The commits changed replay.py:push" in shown
+    assert "No commit is to blame" not in shown
+    assert f"<code>{regression.first_bad.short}</code>" in shown.split('class="lead"')[1].split("</p>")[0]
+
+
+def test_the_inbox_shows_the_class_and_what_moved(client: Client, regression: Regression) -> None:
+    caused(regression, "machine", "The machine bench-1 moved.")
+    shown = page(client, "/regressions/")
+    assert '<span class="chip cause">machine</span>' in shown
+    assert "The machine bench-1 moved." in shown
+    assert regression.first_bad.short not in shown
+
+
+def test_without_a_class_nothing_is_said(client: Client, regression: Regression) -> None:
+    assert "chip cause" not in page(client, "/regressions/")
+    assert 'id="cause"' not in page(client, regression.get_absolute_url())
+
+
+@pytest.mark.parametrize(("days", "told"), [(1, True), (30, False)])
+def test_a_project_says_which_machine_moved_lately(
+    client: Client, regression: Regression, days: int, told: bool
+) -> None:
+    at = timezone.now() - timedelta(days=days)
+    Sentinel.objects.create(
+        case=regression.series.case,
+        machine=Machine.objects.first(),
+        version=1,
+        commit=regression.last_good,
+        moved_after=at - timedelta(days=1),
+        moved_before=at,
+        ratio=1.12,
+        low=1.1,
+        high=1.14,
+    )
+    shown = page(client, "/projects/snake/")
+    assert ("Machines that moved" in shown) == told
+    assert ("+12 % [10, 14]" in shown) == told
