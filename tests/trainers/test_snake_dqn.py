@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import subprocess
 import sys
@@ -32,6 +33,8 @@ def trained(train: ModuleType, *arguments: str) -> Any:
         (["--batch-size", "0"], "--batch-size is 0, must be at least 1"),
         (["--batch-size", "many"], "argument --batch-size: invalid int value: 'many'"),
         (["--batch-size", "64", "--capacity", "32"], "--batch-size is 64, more than the --capacity of 32"),
+        (["--hidden", "10000000000"], "--hidden is 10000000000, must be from 1 to 10000"),
+        (["--tensors=maybe"], "argument --tensors/--no-tensors: takes no value, but was given 'maybe'"),
         (["--learning-rate", "nan"], "--learning-rate is nan, must be from 0 to 1"),
         (["--discount", "2"], "--discount is 2.0, must be from 0 to 1"),
         (["--device", "gpu"], "--device is 'gpu', must be cpu, cuda or auto"),
@@ -80,6 +83,17 @@ def test_every_argument_has_a_line_of_documentation(train: ModuleType) -> None:
 def test_the_seed_comes_from_the_measurement(train: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACELINE_SEED", "5")
     assert (train.parse([]).seed, train.parse(["--seed", "6"]).seed) == (5, 6)
+
+
+@pytest.mark.parametrize(
+    "script", ["snake_dqn/train.py", "snake_vectorized/train.py", "zelda_overworld/train.py"]
+)
+def test_a_seed_that_is_no_number_is_refused(script: str) -> None:
+    command = [sys.executable, str(ROOT / "trainers" / script)]
+    environment = {**os.environ, "PACELINE_SEED": "x"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    sentence = "train.py: PACELINE_SEED is 'x', must be a number from 0 to 4294967295\n"
+    assert (ended.returncode, ended.stderr) == (2, sentence)
 
 
 def test_the_same_seed_learns_the_same_parameters(train: ModuleType) -> None:

@@ -46,12 +46,12 @@ class Args:
 
     variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
     seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
-    total_steps: int = option(12_000, "decisions of the snake, in training", least=1)
+    total_steps: int = option(12_000, "decisions of the snake, in training", least=1, most=10**9)
 
     threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
     tensors: bool | None = option(None, "toggle: build batches through numpy arrays, not nested lists")
     memory: bool | None = option(None, "toggle: views kept as arrays, in-place ReLU, gradients set to None")
-    train_every: int | None = option(None, "toggle: steps per update of the network", least=1)
+    train_every: int | None = option(None, "toggle: steps per update of the network", least=1, most=10**9)
     device: str | None = option(None, "toggle: cpu, cuda, or auto for cuda where there is one")
     inference: bool | None = option(None, "toggle: act and look ahead in torch.inference_mode")
     batch_size: int | None = option(None, "toggle: transitions in an update", least=1)
@@ -67,13 +67,15 @@ class Args:
     )
     numpy_acting: bool = option(None, "toggle: act without torch; on the CPU only")
 
-    hidden: int = option(128, "units in each of the two hidden layers", least=1)
+    hidden: int = option(128, "units in each of the two hidden layers", least=1, most=10_000)
     learning_rate: float = option(3e-4, "learning rate of Adam", most=1)
     discount: float = option(0.9, "what a reward is worth one step later", most=1)
-    capacity: int = option(5_000, "transitions that the memory holds", least=1)
-    exploration_steps: int = option(500, "steps until random moves are down to their last share", least=1)
+    capacity: int = option(5_000, "transitions that the memory holds", least=1, most=10**6)
+    exploration_steps: int = option(
+        500, "steps until random moves are down to their last share", least=1, most=10**9
+    )
     exploration: float = option(0.05, "last share of random moves", most=1)
-    score_episodes: int = option(20, "games played after training to measure the score", least=1)
+    score_episodes: int = option(20, "games played after training to measure the score", least=1, most=10_000)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -118,7 +120,7 @@ class Parser(argparse.ArgumentParser):
     """One sentence for a wrong argument, in place of the usage."""
 
     def error(self, message: str) -> NoReturn:
-        refuse(message)
+        refuse(message.replace("ignored explicit argument", "takes no value, but was given"))
 
 
 def parse(arguments: Sequence[str]) -> Args:
@@ -140,12 +142,20 @@ def parse(arguments: Sequence[str]) -> Args:
     return complete(Args(**vars(known)))
 
 
+def given_seed() -> int:
+    """The seed that the measurement gives, or 0."""
+    text = os.environ.get("PACELINE_SEED", "0")
+    if not text.isascii() or not text.isdigit():
+        refuse(f"PACELINE_SEED is {text!r}, must be a number from 0 to {2**32 - 1}")
+    return int(text)
+
+
 def complete(args: Args) -> Args:
     """Check the values and return the arguments with the variant's in place of every None."""
     if args.variant not in VARIANTS:
         refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
     if args.seed is None:
-        args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
+        args = replace(args, seed=given_seed())
     defaults = dict.fromkeys(BEYOND, False) | VARIANTS[args.variant]
     said = {name for name in defaults if getattr(args, name) is not None}
     args = replace(args, **{name: value for name, value in defaults.items() if name not in said})

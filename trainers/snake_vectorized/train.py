@@ -48,12 +48,14 @@ class Args:
 
     variant: str = option("optimized", "baseline, optimized, beyond or superlinear: the toggles' defaults")
     seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
-    total_steps: int = option(300, "decisions of every snake, in training", least=1)
-    episodes: int = option(0, "end after so many episodes, however many steps it takes; 0: by steps")
+    total_steps: int = option(300, "decisions of every snake, in training", least=1, most=10**9)
+    episodes: int = option(
+        0, "end after so many episodes, however many steps it takes; 0: by steps", most=10**9
+    )
     environments: int = option(256, "games side by side", least=1, most=100_000)
 
     push: str | None = option(None, "toggle: how transitions are pushed", choices=("item", "rows", "batch"))
-    updates: int | None = option(None, "toggle: updates of the network in a step that trains")
+    updates: int | None = option(None, "toggle: updates of the network in a step that trains", most=10**6)
     train_every: int = option(1, "toggle: steps from one that trains to the next", least=1)
     flood_fill: str | None = option(
         None, "toggle: how flood fill is computed", choices=("off", "search", "cached", "masks")
@@ -75,12 +77,14 @@ class Args:
     threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
 
     batch_size: int = option(64, "transitions in an update", least=1)
-    hidden: int = option(128, "units in each of the two hidden layers", least=1)
+    hidden: int = option(128, "units in each of the two hidden layers", least=1, most=10_000)
     learning_rate: float = option(1e-3, "learning rate of Adam", most=1)
     discount: float = option(0.9, "what a reward is worth one step later", most=1)
     exploration: float = option(0.01, "last share of random moves", most=1)
-    warm_steps: int = option(0, "steps of training before the loop, for a loop whose episodes stay alike")
-    score_games: int = option(64, "games played after training to measure the score", least=1)
+    warm_steps: int = option(
+        0, "steps of training before the loop, for a loop whose episodes stay alike", most=10**9
+    )
+    score_games: int = option(64, "games played after training to measure the score", least=1, most=10_000)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -134,7 +138,7 @@ class Parser(argparse.ArgumentParser):
     """One sentence for a wrong argument, in place of the usage."""
 
     def error(self, message: str) -> NoReturn:
-        refuse(message)
+        refuse(message.replace("ignored explicit argument", "takes no value, but was given"))
 
 
 def parse(arguments: Sequence[str]) -> Args:
@@ -159,12 +163,20 @@ def parse(arguments: Sequence[str]) -> Args:
     return complete(Args(**vars(known)))
 
 
+def given_seed() -> int:
+    """The seed that the measurement gives, or 0."""
+    text = os.environ.get("PACELINE_SEED", "0")
+    if not text.isascii() or not text.isdigit():
+        refuse(f"PACELINE_SEED is {text!r}, must be a number from 0 to {2**32 - 1}")
+    return int(text)
+
+
 def complete(args: Args) -> Args:
     """Check the values and return the arguments with the variant's in place of every None."""
     if args.variant not in VARIANTS:
         refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
     if args.seed is None:
-        args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
+        args = replace(args, seed=given_seed())
     said = {name for name in VARIANTS[args.variant] if getattr(args, name) is not None}
     chosen = {name: value for name, value in VARIANTS[args.variant].items() if name not in said}
     args = replace(args, **chosen)

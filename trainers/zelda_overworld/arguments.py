@@ -25,7 +25,9 @@ class Args:
 
     variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
     seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
-    total_steps: int = option(3_584, "decisions in training, those of all environments together", least=1)
+    total_steps: int = option(
+        3_584, "decisions in training, those of all environments together", least=1, most=10**9
+    )
 
     stack: bool | None = option(None, "toggle: stack pictures as one array, not as a tensor each")
     is_loaded: bool | None = option(None, "toggle: look at a room's tiles once, not whenever it is asked")
@@ -51,17 +53,19 @@ class Args:
     device: str = option("auto", "toggle: cpu, cuda, or auto for cuda where there is one")
     threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
 
-    rollout: int = option(128, "decisions between two updates, those of all environments together", least=2)
-    epochs: int = option(3, "times that each decision is learned", least=1)
+    rollout: int = option(
+        128, "decisions between two updates, those of all environments together", least=2, most=10_000
+    )
+    epochs: int = option(3, "times that each decision is learned", least=1, most=1000)
     minibatch: int = option(32, "decisions in one step of the optimizer", least=2)
     learning_rate: float = option(2e-3, "learning rate of Adam", most=1)
     discount: float = option(0.8, "what a reward is worth one decision later", most=1)
     smoothing: float = option(0.8, "lambda of the advantage estimates", most=1)
     clip: float = option(0.2, "how far the policy may move before the gradient ends", most=1)
     entropy: float = option(0.01, "weight of the policy's entropy", most=1)
-    game_steps: int = option(300, "decisions after which a game ends", least=1)
-    score_games: int = option(2, "games played after training to measure the score", least=1)
-    score_steps: int = option(200, "decisions after which such a game ends", least=1)
+    game_steps: int = option(300, "decisions after which a game ends", least=1, most=10**9)
+    score_games: int = option(2, "games played after training to measure the score", least=1, most=10_000)
+    score_steps: int = option(200, "decisions after which such a game ends", least=1, most=10**9)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -110,7 +114,7 @@ class Parser(argparse.ArgumentParser):
     """One sentence for a wrong argument, in place of the usage."""
 
     def error(self, message: str) -> NoReturn:
-        refuse(message)
+        refuse(message.replace("ignored explicit argument", "takes no value, but was given"))
 
 
 def parse(arguments: Sequence[str]) -> Args:
@@ -134,12 +138,20 @@ def parse(arguments: Sequence[str]) -> Args:
     return complete(Args(**vars(known)))
 
 
+def given_seed() -> int:
+    """The seed that the measurement gives, or 0."""
+    text = os.environ.get("PACELINE_SEED", "0")
+    if not text.isascii() or not text.isdigit():
+        refuse(f"PACELINE_SEED is {text!r}, must be a number from 0 to {2**32 - 1}")
+    return int(text)
+
+
 def complete(args: Args) -> Args:
     """Check the values and return the arguments with the variant's in place of every None."""
     if args.variant not in VARIANTS:
         refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
     if args.seed is None:
-        args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
+        args = replace(args, seed=given_seed())
     chosen = {name: value for name, value in VARIANTS[args.variant].items() if getattr(args, name) is None}
     args = replace(args, **chosen)
     for spec in fields(Args):
@@ -149,6 +161,8 @@ def complete(args: Args) -> Args:
             refuse(f"--{spec.name.replace('_', '-')} is {value}, must be {bounds}")
     if args.rollout % (args.workers or 1):
         refuse(f"--rollout is {args.rollout}, must be a multiple of --workers, {args.workers}")
+    if args.minibatch > args.rollout:
+        refuse(f"--minibatch is {args.minibatch}, more than the --rollout of {args.rollout}")
     if args.device not in ("cpu", "cuda", "auto"):
         refuse(f"--device is {args.device!r}, must be cpu, cuda or auto")
     if args.device == "cuda" and not torch.cuda.is_available():
