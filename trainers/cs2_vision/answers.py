@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import paceline
 
@@ -22,6 +23,9 @@ class Seen(NamedTuple):
     ball: Place | None
     points: tuple[int, int]
 
+
+WHOLE = Seen._fields
+"""The parts of an answer."""
 
 NOTHING = Seen("title", None, None, None, (0, 0))
 """Before the first answer."""
@@ -81,15 +85,18 @@ class Parser:
                 self.known.popitem(last=False)
         return seen
 
-    def alike(self, one: str, other: str) -> bool:
-        """Whether two answers put the same things in nearly the same places."""
-        first, second = self.parse(one), self.parse(other)
-        pairs = zip(first[1:4], second[1:4], strict=True)
-        return first.kind == second.kind and all(near(*pair) for pair in pairs)
+    def alike(self, parts: tuple[str, ...]) -> Callable[[str, str], bool]:
+        """What tells whether two answers put the same into these parts, places nearly the same."""
+
+        def same(one: str, other: str) -> bool:
+            first, second = self.parse(one), self.parse(other)
+            return all(near(part, getattr(first, part), getattr(second, part)) for part in parts)
+
+        return same
 
 
-def near(one: Place | None, other: Place | None) -> bool:
-    """Whether two places are at most NEAR pixels apart in each direction."""
-    if one is None or other is None:
-        return one is other
+def near(part: str, one: Any, other: Any) -> bool:
+    """Whether two parts are equal, or places at most NEAR pixels apart in each direction."""
+    if part in ("kind", "points") or one is None or other is None:
+        return one == other
     return abs(one[0] - other[0]) <= NEAR and abs(one[1] - other[1]) <= NEAR

@@ -74,9 +74,7 @@ class Args:
     device: str = option("auto", "toggle: the vision service's device", choices=("cpu", "cuda", "auto"))
     threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
 
-    threshold: float = option(
-        0.25, "largest distance of a fingerprint that counts as the same picture", most=1e6
-    )
+    threshold: float = option(3, "pixels by which a thing may have moved that still counts as the same")
     timeout: int = option(
         64, "steps that the cache keeps an answer; where lifetimes adapt, at first", least=1
     )

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from answers import WHOLE
 from arguments import Args
-from games import COLUMNS, Screen
+from games import COLUMNS
 from numpy.typing import NDArray
-from vision import FIELD
+from vision import DIGITS, FIELD
 
 BLOCK = 8
 """Pixels between the middles of a fingerprint's blocks."""
-
-GROUND = 34
-"""The ground's number in the palette."""
-
-FULL = 4.0
-"""Differing pixels with which a block counts as full, so that a paddle says no more than the ball."""
-
 
 Alike = Callable[[str, str], bool]
 """Whether two answers say the same, or nearly."""
 
 
 class Exact:
-    """Knows a picture only by all of its bytes."""
+    """Knows a picture, or some of its rows, only by all of their bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: slice = slice(None)) -> None:
+        self.rows = rows
         self.places: dict[bytes, int] = {}
 
-    def keys(self, screens: Sequence[Screen]) -> list[bytes]:
+    def keys(self, screens: NDArray[np.uint8]) -> list[bytes]:
         """One key for each picture."""
-        return [hashlib.blake2b(screen.tobytes(), digest_size=16).digest() for screen in screens]
+        parts = screens[:, self.rows]
+        return [hashlib.blake2b(part.tobytes(), digest_size=16).digest() for part in parts]
 
     def find(self, key: bytes) -> int | None:
         """The place of the entry for this key."""
@@ -56,27 +52,34 @@ def hats(pixels: int) -> NDArray[np.float32]:
 
 
 class Nearest:
-    """Knows a picture by its fingerprint: what differs from the ground, in blocks. Finds the nearest one."""
+    """Knows a region by its fingerprint, how pixels of one colour are spread over blocks; finds the nearest.
 
-    def __init__(self, size: int, threshold: float) -> None:
+    Two fingerprints of a thing of this many pixels are as far from each other as it moved, in pixels.
+    """
+
+    def __init__(self, size: int, threshold: float, region: Region) -> None:
         self.threshold = threshold
-        self.rows, self.columns = hats(FIELD.stop - FIELD.start), hats(COLUMNS)
-        length = len(self.rows) * len(self.columns)
+        self.region = region
+        self.rows, self.columns = hats(FIELD.stop - FIELD.start).T, hats(COLUMNS).T
+        length = self.rows.shape[1] + (self.columns.shape[1] if region.is_wide else 0)
         # Nothing is near to what holds no entry.
         self.prints = np.full((size, length), 1e9, dtype=np.float32)
         self.used = 0
 
-    def keys(self, screens: Sequence[Screen]) -> list[NDArray[np.float32]]:
+    def keys(self, screens: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
         """One fingerprint for each picture."""
-        things = (np.stack(screens)[:, FIELD] != GROUND).astype(np.float32)
-        blocks = self.rows @ things @ self.columns.T
-        return list(np.minimum(blocks / FULL, 1).reshape(len(screens), -1))
+        things = screens[:, FIELD, self.region.columns] == self.region.colour
+        spread = things.sum(2, dtype=np.float32) @ self.rows
+        if self.region.is_wide:
+            spread = np.hstack([spread, things.sum(1, dtype=np.float32) @ self.columns])
+        # What moves by a pixel takes an eighth of itself out of one block and puts it into another.
+        return list(spread * np.float32(BLOCK / 2 / self.region.pixels))
 
     def find(self, key: NDArray[np.float32]) -> int | None:
         """The place of the entry with the nearest fingerprint, if that is near enough."""
         if not self.used:
             return None
-        distances = np.abs(self.prints[: self.used] - key).max(axis=1)
+        distances = np.abs(self.prints[: self.used] - key).sum(axis=1)
         place = int(distances.argmin())
         return place if distances[place] <= self.threshold else None
 
@@ -86,6 +89,23 @@ class Nearest:
 
     def drop(self, key: NDArray[np.float32]) -> None:
         """Nothing to do: its place is written anew."""
+
+
+class Region(NamedTuple):
+    """A part of the field with one thing in it: columns, the thing's number in the palette, its pixels."""
+
+    columns: slice
+    colour: int
+    pixels: int
+    is_wide: bool
+
+
+REGIONS = {
+    "opponent": Region(slice(16, 20), 56, 64, is_wide=False),
+    "player": Region(slice(140, 144), 200, 64, is_wide=False),
+    "ball": Region(slice(0, COLUMNS), 14, 8, is_wide=True),
+}
+"""What is looked for by a fingerprint of its own; the points are known by their exact digits."""
 
 
 @dataclass
@@ -110,7 +130,7 @@ class LruCache:
         self.entries: list[Entry] = []
         self.clock = 0
 
-    def keys(self, screens: Sequence[Screen]) -> list[Any]:
+    def keys(self, screens: NDArray[np.uint8]) -> list[Any]:
         """One key for each picture, for get() and put()."""
         return self.pictures.keys(screens)
 
@@ -174,12 +194,15 @@ class TTLAdaptiveCache(LruCache):
         return entry.hits, entry.used
 
 
-def cache(args: Args, alike: Alike) -> LruCache | None:
-    """The cache that the arguments ask for."""
-    if args.cache == "none":
-        return None
+def caches(args: Args, alike: Callable[[tuple[str, ...]], Alike]) -> dict[tuple[str, ...], LruCache]:
+    """The caches that the arguments ask for, by the parts of an answer that each of them keeps."""
     size, timeout = args.cache_size, args.timeout
-    pictures = Nearest(size, args.threshold) if args.fingerprint else Exact()
+    pictures: dict[tuple[str, ...], Exact | Nearest] = {WHOLE: Exact()}
+    if args.fingerprint:
+        pictures = {("points",): Exact(DIGITS)}
+        pictures |= {(name,): Nearest(size, args.threshold, region) for name, region in REGIONS.items()}
+    if args.cache == "none":
+        return {}
     if args.cache == "lru":
-        return LruCache(pictures, size, timeout)
-    return TTLAdaptiveCache(pictures, size, timeout, alike)
+        return {parts: LruCache(known, size, timeout) for parts, known in pictures.items()}
+    return {parts: TTLAdaptiveCache(known, size, timeout, alike(parts)) for parts, known in pictures.items()}

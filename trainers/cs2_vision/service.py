@@ -1,7 +1,7 @@
 """The vision service: HTTP in a process of its own. client.py starts this file as a script.
 
-It prints the port that it found free, answers `POST /look` with a line of JSON for each picture, and ends when
-its standard input does, so that it never outlives who started it.
+It prints the port that it found free, answers `POST /look` with a line of JSON for each picture, and ends
+when its standard input does, so that it never outlives who started it.
 """
 
 from __future__ import annotations

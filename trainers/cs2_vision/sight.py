@@ -12,26 +12,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import paceline
 from answers import Parser, Seen
 from arguments import Args
-from cache import LruCache, Nearest, cache
+from cache import caches
 from client import Client, Connection, Request
 from games import Screen
 from history import History
 from pictures import encode
-from vision import DIGITS
 
 
 @dataclass
 class Picture:
-    """A game's picture in a look; the text is None until there is an answer."""
+    """A game's picture in a look; no texts until there is an answer."""
 
     game: int
     screen: Screen
-    key: Any = None
+    keys: Sequence[Any] = ()
     is_ui: bool = False
-    text: str | None = None
+    texts: Sequence[Any] = ()
     fresh: bool = False
 
 
@@ -134,8 +134,8 @@ class Sight:
         self._keep([picture for part in late for picture in part.pictures], look.step)
         self._keep(look.pictures, look.step)
         with paceline.phase("parse"):
-            overdue = {picture.game: self._seen(picture) for part in late for picture in part.pictures}
-            seen = [self._seen(picture) for picture in look.pictures]
+            overdue = {picture.game: self.known.seen(picture) for part in late for picture in part.pictures}
+            seen = [self.known.seen(picture) for picture in look.pictures]
         seen = [one or overdue.get(picture.game) for one, picture in zip(seen, look.pictures, strict=True)]
         self._remember(look, seen)
 
@@ -148,19 +148,13 @@ class Sight:
             else:
                 texts = self.client.receive(part.connection)
         for picture, text in zip(part.pictures, texts, strict=True):
-            picture.text, picture.fresh = text, True
+            picture.texts, picture.fresh = [text], True
 
     def _keep(self, pictures: list[Picture], step: int) -> None:
         with paceline.phase("cache"):
             for picture in pictures:
                 if picture.fresh:
                     self.known.keep(picture, step)
-
-    def _seen(self, picture: Picture) -> Seen | None:
-        if picture.text is None:
-            return None
-        seen = self.parser.parse(picture.text)
-        return self.known.with_points(picture, seen)
 
     def _remember(self, look: Look, seen: list[Seen | None]) -> None:
         for picture, one in zip(look.pictures, seen, strict=True):
@@ -176,9 +170,9 @@ class Sight:
         with paceline.phase("serialize"):
             (part,) = self._parts([picture], later=False)
         with paceline.phase("api"), paceline.phase("ui"):
-            (picture.text,) = self.client.ask([part.request])
+            (text,) = self.client.ask([part.request])
         with paceline.phase("parse"):
-            return self.parser.parse(picture.text)
+            return self.parser.parse(text)
 
     def _tidy(self) -> None:
         """Collect garbage while the service is at work."""
@@ -191,42 +185,42 @@ class Sight:
 
 
 class Cache:
-    """The cache before the service. With fingerprints the points are known apart, by the exact digits."""
+    """What is known before the service is asked: one cache of whole answers, or one for each part of them."""
 
     def __init__(self, args: Args, parser: Parser) -> None:
-        self.answers: LruCache | None = cache(args, parser.alike)
-        self.by_fingerprint = self.answers is not None and isinstance(self.answers.pictures, Nearest)
-        self.points: dict[bytes, tuple[int, int]] = {}
+        self.parser = parser
+        self.caches = caches(args, parser.alike)
 
     def missing(self, pictures: list[Picture], step: int) -> list[Picture]:
-        """Put what is known into the pictures; return the others."""
-        if self.answers is None or not pictures:
+        """Put what is known into the pictures; return those of which not all parts are known."""
+        if not self.caches or not pictures:
             return pictures
-        keys = self.answers.keys([picture.screen for picture in pictures])
-        for picture, key in zip(pictures, keys, strict=True):
-            picture.key = key
-            if not self.by_fingerprint or digits(picture) in self.points:
-                picture.text = self.answers.get(key, step)
-        missing = [picture for picture in pictures if picture.text is None]
+        screens = np.stack([picture.screen for picture in pictures])
+        keys = [known.keys(screens) for known in self.caches.values()]
+        for picture, *picture.keys in zip(pictures, *keys, strict=True):
+            places = zip(self.caches.values(), picture.keys, strict=True)
+            texts = [known.get(key, step) for known, key in places]
+            picture.texts = [] if None in texts else texts
+        missing = [picture for picture in pictures if not picture.texts]
         paceline.count("cache_lookups", len(pictures))
         paceline.count("cache_hits", len(pictures) - len(missing))
         return missing
 
     def keep(self, picture: Picture, step: int) -> None:
         """Keep a fresh answer."""
-        if self.answers is not None and picture.text is not None:
-            self.answers.put(picture.key, picture.text, step)
+        for known, key in zip(self.caches.values(), picture.keys, strict=True):
+            known.put(key, picture.texts[0], step)
 
-    def with_points(self, picture: Picture, seen: Seen) -> Seen:
-        """The answer with this picture's points, where it may be the answer about another one."""
-        if not self.by_fingerprint:
-            return seen
-        if picture.fresh:
-            self.points[digits(picture)] = seen.points
-            return seen
-        return seen._replace(points=self.points[digits(picture)])
-
-
-def digits(picture: Picture) -> bytes:
-    """The part of a picture that shows the points."""
-    return picture.screen[DIGITS].tobytes()
+    def seen(self, picture: Picture) -> Seen | None:
+        """What the picture's texts say, of each cache its own parts; None where there are none yet."""
+        if not picture.texts:
+            return None
+        if picture.fresh or len(self.caches) == 1:
+            return self.parser.parse(picture.texts[0])
+        found: dict[str, Any] = {}
+        for parts, text in zip(self.caches, picture.texts, strict=True):
+            seen = self.parser.parse(text)
+            found |= {part: getattr(seen, part) for part in parts}
+            if "ball" in parts:
+                found["kind"] = seen.kind
+        return Seen(**found)

@@ -2,8 +2,8 @@
 
 The games are Pong on an emulated Atari (games.py). Pictures of them go over HTTP to a process of its own
 (client.py, service.py), where a convolutional network finds what is on them (vision.py) and answers in JSON
-(answers.py). In front of it is a cache (cache.py), behind it the observation history (history.py); sight.py puts
-these together. agent.py learns from what was seen, checkpoints.py keeps it.
+(answers.py). In front of it is a cache (cache.py), behind it the observation history (history.py); sight.py
+puts these together. agent.py learns from what was seen, checkpoints.py keeps it.
 
 There are three variants: `baseline`, `optimized`, which is what the engineers of such a loop planned for it,
 and `beyond`. Each optimization is one argument (arguments.py), so that any of them can be switched alone:
@@ -162,7 +162,7 @@ def score(args: Args, sight: Sight, agent: Agent) -> float:
 
 
 def agreement(sight: Sight, agent: Agent) -> float:
-    """The share of the last observations in which fresh answers lead to the action that the used ones led to."""
+    """The share of the last observations in which fresh answers lead to the same action as those used."""
     history, fresh = sight.history, {}
     pairs, others = [], []
     for kept in list(history.observations)[-AUDITED:]:

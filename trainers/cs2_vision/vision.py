@@ -40,7 +40,7 @@ GLYPHS = (
 TALL, WIDE = 16, 4
 """Rows and columns of a paddle, and of the second layer's shapes."""
 
-AROUND = 8
+AROUND = 12
 """Rows by which a shape may reach over the field's edges."""
 
 PAIR = 2
