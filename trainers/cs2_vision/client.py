@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import IO, NamedTuple
 
 import paceline
@@ -16,6 +17,13 @@ from games import MissingPartError
 from service import WITHOUT
 
 MISSING = "cs2_vision can't run here, since its vision service needs the package uvicorn, which is missing"
+
+
+def resident(process: int) -> int:
+    """A process's resident bytes; 0 where the system does not say."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 class ServiceError(RuntimeError):
@@ -45,13 +53,6 @@ class Service:
             return MissingPartError(MISSING)
         return ServiceError(f"the vision service has ended with status {status}")
 
-    def memory(self) -> int:
-        """Its resident bytes; 0 where the system does not say."""
-        with contextlib.suppress(OSError):
-            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
-            return int(pages) * os.sysconf("SC_PAGE_SIZE")
-        return 0
-
     def close(self) -> None:
         """End it."""
         for pipe in (self.process.stdin, self.process.stdout):
@@ -65,6 +66,7 @@ class Connection:
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.socket = socket.create_connection(address)
+        self.sent = 0.0
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # A file of the system's own, not of the socket: how often it has to be asked for more is a matter of
         # chance, and happens inside of it.
@@ -120,6 +122,7 @@ class Client:
         paceline.count("bytes_sent", len(head) + len(request.body))
         try:
             connection = self.free.pop() if self.free else Connection(self.service.address)
+            connection.sent = perf_counter()
             connection.send(head, request.body)
         except OSError as error:
             raise self.service.failed() from error
@@ -131,6 +134,7 @@ class Client:
             body = connection.receive()
         except (OSError, EOFError) as error:
             raise self.service.failed() from error
+        paceline.gauge("latency_ms", 1e3 * (perf_counter() - connection.sent))
         if self.keep_alive:
             self.free.append(connection)
         else:

@@ -31,7 +31,7 @@ import torch
 from agent import Agent, reward, tabulate
 from arguments import Args, parse
 from checkpoints import Checkpoints
-from client import Client, Request, Service, ServiceError
+from client import Client, Request, Service, ServiceError, resident
 from games import Game, MissingPartError, Screen
 from history import History
 from pictures import encode
@@ -123,11 +123,19 @@ def train(args: Args, sight: Sight, agent: Agent, checkpoints: Checkpoints) -> N
         with paceline.phase("checkpoint"):
             checkpoints.consider(step)
         if step % args.checkpoint_every == 0:
-            paceline.gauge("history_bytes", sight.history.bytes())
-            paceline.gauge("checkpoint_bytes", checkpoints.bytes)
-            paceline.gauge("service_memory", sight.client.service.memory())
+            report_memory(sight, checkpoints)
     for players in parts:
         sight.finish(players.games)
+
+
+def report_memory(sight: Sight, checkpoints: Checkpoints) -> None:
+    """The bytes of the service, the trainer, the history, and of all the checkpoints on the disk."""
+    service, own = resident(sight.client.service.process.pid), resident(os.getpid())
+    paceline.gauge("service_memory", service)
+    paceline.gauge("trainer_memory", own)
+    paceline.gauge("service_share", 100 * service / max(1, service + own))
+    paceline.gauge("history_bytes", sight.history.bytes())
+    paceline.gauge("checkpoint_bytes", checkpoints.bytes)
 
 
 def ball(screen: Screen) -> int | None:
