@@ -21,6 +21,11 @@ COPY trainers/harness trainers/harness
 ARG PIP_EXTRA_INDEX_URL
 RUN pip install --no-cache-dir -c constraints.txt -e trainers/harness -e '.[web,worker,torch]'
 
+# What three of the standard benchmarks need beside torch, left out by default (licences: docs/operations.md):
+#   docker compose build --build-arg COMPONENTS=emulator,service
+ARG COMPONENTS
+RUN if [ -n "$COMPONENTS" ]; then pip install --no-cache-dir -c constraints.txt -e ".[$COMPONENTS]"; fi
+
 COPY . .
 
 # Whoever may request runs executes code here: not as root.

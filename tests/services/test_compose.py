@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 from dashboard.services.processes import CHECKOUT, Site, commands, migrate
@@ -44,3 +45,15 @@ def test_the_image_serves_the_same_port_by_itself():
 def test_the_image_installs_what_the_environment_does_save_embedded_and_dev():
     (line,) = re.findall(r"(?m)^RUN (pip install .*)$", (CHECKOUT / "Dockerfile").read_text())
     assert shlex.split(line)[-4:] == ["-e", "trainers/harness", "-e", ".[web,worker,torch]"]
+
+
+def test_the_image_gets_optional_components_where_they_are_asked_for():
+    (line,) = re.findall(r"(?m)^RUN (if .*)$", (CHECKOUT / "Dockerfile").read_text())
+    said = subprocess.run(
+        ["sh", "-c", line.replace("pip install", "echo")],
+        env={"COMPONENTS": "emulator,service"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.endswith("-e .[emulator,service]\n")
