@@ -68,12 +68,13 @@ def by_case(regression: Regression) -> list[Series]:
 
 
 def runs_of(series: Series, commits: Iterable[Commit]) -> dict[int, Run]:
-    """The newest run of the series' case at each of the commits that has one."""
+    """The newest run of the series' case at each of the commits that has one; a sentinel's is none."""
     rows = Run.objects.filter(
         commit__in=commits,
         case=series.case_id,
         pool=series.pool_id,
         version=series.version,
         quick=series.quick,
-    ).exclude(state=Run.State.CANCELLED)
+    )
+    rows = rows.exclude(state=Run.State.CANCELLED).exclude(origin=Run.Origin.SENTINEL)
     return {run.commit_id: run for run in rows.select_related("commit").order_by("pk")}
