@@ -1,0 +1,28 @@
+"""The first line of an alert: only code names a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dashboard import alerts
+from dashboard.models import Delivery
+
+Make = Callable[..., Delivery]
+
+
+@pytest.mark.parametrize("cause", ["", "code"])
+def test_code_names_the_commit(make_delivery: Make, cause: str) -> None:
+    regression = make_delivery("email", "a@example.org").regression
+    regression.cause = cause
+    assert f"since {regression.first_bad.short}" in alerts.title(regression)
+
+
+def test_another_cause_says_what_moved(make_delivery: Make) -> None:
+    regression = make_delivery("email", "a@example.org").regression
+    regression.cause = "dependency"
+    regression.cause_evidence = ["Installed otherwise: numpy 1.26 -> 2.0.", "Asked for in: uv.lock."]
+    said = alerts.title(regression)
+    assert "; dependency: installed otherwise: numpy 1.26 -> 2.0; " in said
+    assert regression.first_bad.short not in said
