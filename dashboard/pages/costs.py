@@ -6,6 +6,8 @@ from dashboard.charts import units
 from dashboard.models import Confirmation, Metric, Point, Regression
 from dashboard.querysets.regressions import Precision, Tally
 
+# An interval stays on one line.
+NARROW = "\N{NO-BREAK SPACE}"
 # What a week of training is proportional to, directly or inversely.
 PROPORTIONAL = ("step_time", "throughput", "projected_time")
 
@@ -28,7 +30,7 @@ def cost(regression: Regression) -> str:
     unit = "GPU-hours" if has_gpu(regression) else "machine-hours"
     known_ends = sorted(end for end in ends if end is not None)
     wide = len(known_ends) == 2 and known_ends[0] != known_ends[1]
-    interval = f" [{', '.join(whole(end) for end in known_ends)}]" if wide else ""
+    interval = f" [{f',{NARROW}'.join(whole(end) for end in known_ends)}]" if wide else ""
     return f"At {whole(hours)} {unit} a week of training this costs {whole(middle)} {unit} a week{interval}."
 
 

@@ -17,6 +17,7 @@ from dashboard.pages.paging import page_of
 from dashboard.pages.proof import proof
 from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
+from dashboard.regressions.blame import difference_of
 from dashboard.regressions.lines import changed_lines
 from dashboard.regressions.triage import BECOMES
 
@@ -118,7 +119,7 @@ def _excerpts(found: Regression) -> list[dict[str, Any]]:
     known = {(one.get("file"), one.get("function")): one for one in reversed(found.suspects)}
     return [
         {**_suspect(known[one.file, one.function], kind), "lines": one.lines, "left_out": one.left_out}
-        for one in changed_lines(found.project, found.last_good, found.first_bad, found.suspects)
+        for one in changed_lines(found.project, *difference_of(found), found.suspects)
     ]
 
 

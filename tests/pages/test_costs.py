@@ -1,0 +1,130 @@
+"""What a regression costs, what proving costs, and how often alarms were right, as pages say it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.models import Commit, Confirmation, Pair, Project, Regression, Run
+from dashboard.pages.costs import cost
+from dashboard.querysets import regressions as read
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def line(db: None) -> list[Commit]:
+    project = builders.history(count=6, step_at=2)
+    Project.objects.update(training_hours_per_week=200)
+    return list(Commit.objects.filter(project=project).order_by("position"))
+
+
+@pytest.fixture
+def regression(line: list[Commit]) -> Regression:
+    return opened(line, 2)
+
+
+def opened(line: list[Commit], at: int, metric: str = "step_time", ratio: float = 1.38) -> Regression:
+    series = builders.headline(line[0].runs.get().case, metric)
+    found = builders.regression(series, line[at - 1], line[at], ratio, state="confirmed")
+    return read.readable().get(pk=found.pk)
+
+
+def weighed(of: Regression, verdict: str, pairs: int = 2, **fields: Any) -> Confirmation:
+    said = {"ratio": 1.315, "low": 1.28, "high": 1.35, "finished_at": timezone.now()} | fields
+    row = Confirmation.objects.create(
+        regression=of, purpose=said.pop("purpose", "confirm"), good=of.last_good, bad=of.first_bad,
+        series=of.series, pool=of.series.pool, before=of.before, after=of.after, state="done",
+        verdict=verdict, machine=builders.machine(), **said,
+    )  # fmt: skip
+    for index in range(pairs):
+        Pair.objects.create(confirmation=row, index=index, good_first=True, good=1, bad=1.3, seconds=30)
+    return row
+
+
+def test_what_the_pairs_confirmed_is_what_it_costs(client: Client, regression: Regression) -> None:
+    weighed(regression, "confirmed")
+    sentence = "At 200 machine-hours a week of training this costs 63 machine-hours a week [56,\xa070]."
+    assert cost(regression) == sentence
+    assert sentence in client.get(f"/regressions/{regression.pk}/").content.decode()
+
+
+def test_a_lower_rate_costs_as_much_as_a_longer_step(line: list[Commit]) -> None:
+    found = opened(line, 2, "throughput", 0.8)
+    assert "this costs 50 machine-hours a week" in cost(found)
+
+
+def test_hours_of_a_machine_with_a_gpu_are_gpu_hours(regression: Regression) -> None:
+    Run.objects.update(fingerprint={"gpus": [{"name": "H200"}]})
+    assert "200 GPU-hours a week of training this costs 76 GPU-hours a week" in cost(regression)
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "fields", "hours"),
+    [
+        ("step_time", 1.4, {"state": "suspected"}, 200),
+        ("step_time", 1.4, {}, None),
+        ("peak_memory", 1.4, {}, 200),
+        ("step_time", 0.9, {}, 200),
+    ],
+)
+def test_what_costs_no_time_has_no_cost(
+    line: list[Commit], metric: str, ratio: float, fields: dict[str, str], hours: float | None
+) -> None:
+    found = opened(line, 2, metric, ratio)
+    Regression.objects.update(**fields)
+    Project.objects.update(training_hours_per_week=hours)
+    assert cost(read.readable().get(pk=found.pk)) == ""
+
+
+def test_suspicions_are_counted_by_their_newest_verdict(client: Client, line: list[Commit]) -> None:
+    twice = opened(line, 2)
+    weighed(twice, "refuted")
+    weighed(twice, "confirmed")
+    weighed(twice, "good", purpose="bisect")
+    weighed(opened(line, 3), "refuted")
+    weighed(opened(line, 4), "untestable", pairs=0)
+    said = (
+        "In the last 30 days 3 suspicions were measured again: 1 confirmed, 1 refuted, 1 undecided. "
+        "That took 8 pairs of runs and 4 min of machine time, bisections included."
+    )
+    assert said in client.get("/regressions/").content.decode()
+    assert said in client.get("/projects/snake/").content.decode()
+
+
+def test_what_is_older_or_another_projects_is_not_counted(regression: Regression) -> None:
+    weighed(regression, "refuted", finished_at=timezone.now() - timedelta(days=31))
+    Pair.objects.update(measured_at=timezone.now() - timedelta(days=31))
+    assert read.tally() == read.Tally(30, 0, 0, 0, 0, 0.0)
+    weighed(regression, "refuted")
+    assert (read.tally("snake").refuted, read.tally("other").refuted) == (1, 0)
+
+
+def test_the_series_says_how_often_its_alarms_were_right(client: Client, line: list[Commit]) -> None:
+    for at, triaged in ((2, "not real"), (3, "won't fix"), (4, ""), (5, "intended")):
+        found = opened(line, at)
+        Regression.objects.filter(pk=found.pk).update(triaged=triaged)
+    where = f"/series/{found.series_id}/"
+    said = "Precision: of 4 alarms here 3 are triaged; people called 1 not real, so 67 % were right."
+    assert said in client.get(where).content.decode()
+
+
+def test_what_was_neither_told_nor_confirmed_is_no_alarm(regression: Regression) -> None:
+    Regression.objects.update(state="refuted", triaged="not real")
+    assert read.precision(regression.series) == read.Precision(0, 0, 0)
+    builders.delivery(regression)
+    assert read.precision(regression.series) == read.Precision(1, 1, 0)
+
+
+def test_the_inbox_counts_what_each_filter_lists(client: Client, line: list[Commit]) -> None:
+    opened(line, 2)
+    Regression.objects.filter(pk=opened(line, 3).pk).update(triaged="won't fix")
+    shown = client.get("/regressions/?state=open").content.decode()
+    assert 'Open <span class="count">1</span>' in shown
+    assert "Won&#x27;t fix" in shown
+    assert "Recovered" not in shown
