@@ -36,7 +36,7 @@ class Sides:
 def sides_of(change: Change, history: History) -> Sides:
     """The runs of up to WINDOW untainted commits on both sides, within the levels next to the step."""
     at = history.index_of(change.position)
-    starts = Change.objects.filter(series=change.series_id, first_bad__branch=change.first_bad.branch)
+    starts = Change.objects.filter(history.line.holds("first_bad"), series=change.series_id)
     earlier = starts.filter(position__lt=change.position).order_by("-position").first()
     later = starts.filter(position__gt=change.position).order_by("position").first()
     old = history.untainted(history.index_of(earlier.position) if earlier else 0, at)

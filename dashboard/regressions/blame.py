@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.models import Change, Commit, Document, Metric, Project, Regression
-from dashboard.regressions import attribution, diffs, history, suspects
+from dashboard.regressions import attribution, branches, diffs, history, suspects
 from dashboard.regressions.changes import Found
 
 
@@ -24,7 +24,9 @@ def attribute(
     project: Project, regression: Regression, head: Change, histories: dict[int, history.History]
 ) -> None:
     """Name the phase and the functions that explain the change that speaks for a regression."""
-    past = histories.get(head.series_id) or history.load(head.series, head.first_bad.branch)
+    past = histories.get(head.series_id) or history.load(
+        head.series, branches.of(project, head.first_bad.branch)
+    )
     sides = attribution.sides_of(head, past)
     explanation = attribution.explain(head, sides)
     regression.phase, regression.phase_share = explanation.phase, explanation.share

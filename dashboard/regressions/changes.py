@@ -44,12 +44,12 @@ class Synced:
     surroundings: dict[int, Found] = field(default_factory=dict)
 
 
-def find(history: History, branch: str, environments: markers.Environments) -> list[Found]:
+def find(history: History, environments: markers.Environments) -> list[Found]:
     """The changes of a series, with doubts about those at which the environment changed too.
 
     Those that were found before are judged as known: a little noise neither moves nor removes them.
     """
-    rows = Change.objects.filter(series=history.series, first_bad__branch=branch)
+    rows = Change.objects.filter(history.line.holds("first_bad"), series=history.series)
     places = set(rows.values_list("position", flat=True))
     known = [index for index, one in enumerate(history.measured) if one.position in places]
     plain = detection.judge(history.for_detection(), known)

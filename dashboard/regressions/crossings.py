@@ -5,11 +5,12 @@ from __future__ import annotations
 from django.db.models import Q
 
 from dashboard.models import Limit, Project, Regression, Run, Series
+from dashboard.regressions import branches
 
 # As many bounds are said in one line as it holds.
 LONGEST = 300
 
-RELATED = ("series__metric", "series__case", "run__commit")
+RELATED = ("series__metric", "series__case", "run__commit__project")
 
 
 def find(project: Project, run: Run) -> list[Regression]:
@@ -32,12 +33,10 @@ def is_first(row: Limit) -> bool:
 
 
 def before(row: Limit) -> Limit | None:
-    """How the newest earlier commit of the branch stood to the same limit."""
+    """How the newest earlier commit stood to the same limit: of the branch, or before the branch began."""
+    line = branches.of(row.run.commit.project, row.run.commit.branch)
     same = Limit.objects.filter(
-        series=row.series_id,
-        tainted=False,
-        position__lt=row.position,
-        run__commit__branch=row.run.commit.branch,
+        line.holds("run__commit"), series=row.series_id, tainted=False, position__lt=row.position
     )
     return same.select_related("run__commit").order_by("-position", "-pk").first()
 

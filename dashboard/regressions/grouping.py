@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from django.db.models import Q
 
 from dashboard.models import Change, Project, Regression, Series
-from dashboard.regressions import triage
+from dashboard.regressions import elsewhere, triage
 from dashboard.regressions.history import History
 from dashboard.regressions.ranges import Range, span
 from dashboard.regressions.relevance import TIME, is_exact_counter, is_time, speaks
@@ -43,7 +43,7 @@ def group(
         current = change.regression_id
         home = place(project, branch, change, histories[change.series_id])
         if home is None and opening and not price_of_improvement(change):
-            home = open_for(project, change, histories[change.series_id])
+            home = elsewhere.known(project, change) or open_for(project, change, histories[change.series_id])
         if home != current:
             Change.objects.filter(pk=change.pk).update(regression_id=home)
             change.regression_id = home
@@ -79,7 +79,7 @@ def neighbours(project: Project, branch: str, change: Change, history: History) 
     return {
         key: others
         for key, all_ in members.items()
-        if (others := [one for one in all_ if one.pk != change.pk])
+        if (others := [one for one in all_ if one.pk != change.pk and one.first_bad.branch == branch])
     }
 
 

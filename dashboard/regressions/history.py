@@ -11,11 +11,14 @@ from statistics import median
 
 from dashboard import detection
 from dashboard.models import Point, Series
+from dashboard.regressions.branches import Line
 
 # A judgement reads this many points at most: what is older was judged when it was new.
 NEWEST = 2000
 # Near the cut the first level is short: what is found there isn't believed over what was found in full view.
 FROZEN_SHARE = 0.1
+# Of a history that wasn't read from rows.
+NOWHERE = Line("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class History:
     series: Series
     measured: Sequence[Measured]
     frozen_until: int = -1
+    line: Line = NOWHERE
     positions: Sequence[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,17 +77,18 @@ class History:
         )
 
 
-def load(series: Series, branch: str, newest: int = NEWEST) -> History:
-    """The newest points of a series on one branch; other branches have positions and levels of their own."""
+def load(series: Series, line: Line | str, newest: int = NEWEST) -> History:
+    """The newest points of a series on the line of a branch, or on what is known of the branch alone."""
+    line = Line(line) if isinstance(line, str) else line
     rows = list(
-        Point.objects.filter(series=series, run__commit__branch=branch)
+        Point.objects.filter(line.holds("run__commit"), series=series)
         .order_by("-position", "-run__commit_id", "-run_id")
         .values_list("run__commit_id", "position", "value", "samples", "tainted", "run_id")[:newest]
     )
     rows.reverse()
     measured = [merge(list(of_commit)) for _, of_commit in groupby(rows, key=itemgetter(0, 1))]
     frozen = measured[int(len(measured) * FROZEN_SHARE)].position if len(rows) == newest else -1
-    return History(series, measured, frozen)
+    return History(series, measured, max(frozen, line.settled), line)
 
 
 Row = tuple[int, int, float, list[float], bool, int]

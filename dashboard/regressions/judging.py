@@ -14,6 +14,7 @@ from dashboard import alerts
 from dashboard.models import Change, Commit, Project, Regression, Run, Series, SeriesLatest
 from dashboard.regressions import (
     blame,
+    branches,
     changes,
     crossings,
     evidence,
@@ -150,11 +151,12 @@ def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Out
     if branch == DETACHED:
         return outcome  # Commits of no branch have no order among them.
     standing = live(project)
-    histories = {one.pk: history.load(one, branch) for one in series}
+    line = branches.of(project, branch)
+    histories = {one.pk: history.load(one, line) for one in series}
     environments = markers.Environments()
     synced: list[changes.Synced] = []
     for past in histories.values():
-        found = changes.find(past, branch, environments)
+        found = changes.find(past, environments)
         synced.append(changes.sync(past, branch, found))
         outcome.counts.update(synced[-1].counts)
         if branch == project.branch:

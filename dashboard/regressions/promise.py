@@ -14,7 +14,7 @@ from django.db.models import Sum
 from dashboard import alerts
 from dashboard.detection import Budget, pairs, surprise
 from dashboard.models import Change, Commit, Confirmation, Project, Regression, Run, Series
-from dashboard.regressions import history
+from dashboard.regressions import branches, history
 from dashboard.regressions.relevance import is_exact_counter
 
 # Of what is left, one confirmation risks half at most: so the next ones can always be asked too.
@@ -69,15 +69,15 @@ def refuted(project: Project) -> None:
 
 def p_value(series: Series, newest: Commit) -> float:
     """How likely the series' newest points are if nothing changed; 1 where too few are known."""
-    past = history.load(series, newest.branch)
+    past = history.load(series, branches.of(newest.project, newest.branch))
     values = [one.value for one in past.untainted(0, len(past.measured)) if one.position <= newest.position]
     positions = [one.position for one in past.untainted(0, len(past.measured))]
-    return surprise(values, level_start(series, newest, positions, len(values)))
+    return surprise(values, level_start(past, positions, len(values)))
 
 
-def level_start(series: Series, newest: Commit, positions: Sequence[int], known: int) -> int:
+def level_start(past: history.History, positions: Sequence[int], known: int) -> int:
     """Where the level before the newest points starts: at the last change that isn't among them."""
-    changes = Change.objects.filter(series=series, first_bad__branch=newest.branch)
+    changes = Change.objects.filter(past.line.holds("first_bad"), series=past.series)
     starts = [positions.index(at) for at in changes.values_list("position", flat=True) if at in positions]
     return max((start for start in starts if start < known - NEWEST), default=0)
 

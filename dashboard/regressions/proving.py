@@ -16,8 +16,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from dashboard import alerts, dispatch, repositories
-from dashboard.models import Commit, Confirmation, Project, Regression, Run
-from dashboard.regressions import bisection, confirmations, merges, promise, proofs, settling
+from dashboard.models import Commit, Confirmation, Point, Project, Regression, Run
+from dashboard.regressions import bisection, branches, confirmations, merges, promise, proofs, settling
 from dashboard.regressions.asking import known, measure, request, runs_of
 from dashboard.regressions.ranges import Range
 from dashboard.regressions.relevance import is_exact_counter
@@ -103,9 +103,9 @@ def advance(project: Project, regression: Regression) -> None:
 def widened(regression: Regression) -> tuple[Commit, Commit] | None:
     """The range with one more measured commit on both sides; None where that was refuted too."""
     refuted = regression.confirmations.filter(purpose=Purpose.CONFIRM, state=Confirmation.State.DONE)
-    measured = Commit.objects.filter(
-        project=regression.project, branch=regression.first_bad.branch, runs__points__series=regression.series
-    )
+    line = branches.of(regression.project, regression.first_bad.branch)
+    points = Point.objects.filter(line.holds("run__commit"), series=regression.series)
+    measured = regression.project.commits.filter(pk__in=points.values("run__commit"))
     before = measured.filter(position__lt=regression.last_good.position).order_by("-position").first()
     after = measured.filter(position__gt=regression.first_bad.position).order_by("position").first()
     good, bad = before or regression.last_good, after or regression.first_bad

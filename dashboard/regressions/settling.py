@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Change, Commit, Project, Regression
-from dashboard.regressions import confirmations, proofs, triage
+from dashboard.regressions import confirmations, elsewhere, proofs, triage
 from dashboard.regressions.grouping import attract, members_of, price_of_improvement
 from dashboard.regressions.proofs import Proof
 from dashboard.regressions.ranges import Range, narrowed, span
@@ -68,7 +68,10 @@ def settle(
             raise Occupied
         return merge(project, regression, holder)
     head = headline(members)
-    values = said_by(head, members, proof) | {"recovered_by_id": repaired_by(head), "withdrawn_at": None}
+    values = said_by(head, members, proof) | {"withdrawn_at": None}
+    values["recovered_by_id"] = repaired_by(as_in_trunk(project, regression, head))
+    if values["state"] == State.REFUTED:
+        elsewhere.release(regression)
     if not stay:
         values |= {"last_good_id": good.pk, "first_bad_id": bad.pk}
     moved = update(regression, values)
@@ -78,7 +81,7 @@ def settle(
 
 
 def speaking_of(regression: Regression) -> list[Change]:
-    members = members_of([regression.pk]).get(regression.pk, [])
+    members = elsewhere.at_home(regression, members_of([regression.pk]).get(regression.pk, []))
     return [one for one in members if not price_of_improvement(one)]
 
 
@@ -157,8 +160,15 @@ def by_proof_alone(project: Project, regression: Regression) -> Settled | None:
 
 def withdraw(regression: Regression) -> None:
     if regression.withdrawn_at is None:
+        elsewhere.release(regression)
         regression.withdrawn_at = timezone.now()
         regression.save(update_fields=["withdrawn_at", "updated_at"])
+
+
+def as_in_trunk(project: Project, regression: Regression, head: Change) -> Change:
+    """What has to be repaired: once a branch was merged, the step that it made in the project's branch."""
+    merged = regression.changes.filter(series=head.series_id, first_bad__branch=project.branch)
+    return merged.select_related("first_bad").first() or head
 
 
 def repaired_by(head: Change) -> int | None:

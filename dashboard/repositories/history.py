@@ -94,6 +94,26 @@ def between(mirror: Mirror, first: str, final: str, most: int = MOST_COMMITS) ->
     return found[::-1]
 
 
+def leaving(mirror: Mirror, tip: str) -> tuple[list[str], int]:
+    """The first-parent commits up to `tip` that aren't on the line of the project's branch, oldest first.
+
+    And the position of the commit at which they left it; -1 where they never were on it.
+    """
+    line = git.lines(mirror.folder, "rev-list", "--first-parent", f"refs/heads/{mirror.branch}")
+    position = {sha: len(line) - 1 - index for index, sha in enumerate(line)}
+    own: list[str] = []
+    for sha in git.lines(mirror.folder, "rev-list", "--first-parent", resolve(mirror, tip)):
+        if sha in position:
+            return own[::-1], position[sha]
+        own.append(sha)
+    return own[::-1], -1
+
+
+def commits_of(mirror: Mirror, first: str, final: str) -> set[str]:
+    """All commits that `final` has and `first` hasn't, merged ones too."""
+    return set(git.lines(mirror.folder, "rev-list", f"{resolve(mirror, first)}..{resolve(mirror, final)}"))
+
+
 def brought(mirror: Mirror, first: str, second: str) -> dict[str, list[str]]:
     """The commits that merging `second` into `first` brings, oldest first, each with its parents.
 

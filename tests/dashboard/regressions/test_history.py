@@ -26,7 +26,7 @@ def _with(line: list[Commit], of: Case) -> list[tuple[Commit, Case]]:
 
 
 def sync(past: History) -> dict[str, int]:
-    return dict(changes.sync(past, "main", changes.find(past, "main", markers.Environments())).counts)
+    return dict(changes.sync(past, "main", changes.find(past, markers.Environments())).counts)
 
 
 def test_the_runs_of_a_commit_are_one_point(project: Project, of: Case) -> None:
