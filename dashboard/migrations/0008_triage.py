@@ -73,6 +73,7 @@ class Migration(migrations.Migration):
                     ("won't fix", "Wont Fix"),
                 ],
                 default="",
+                help_text="Empty while it is open.",
                 max_length=20,
             ),
         ),

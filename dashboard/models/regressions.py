@@ -76,7 +76,13 @@ class Regression(models.Model):
     )
     proving = models.BooleanField(default=False, help_text="Confirmed, bisected and explained as runs end.")
     # What people made of it: as the newest row of its triage says. Judging again leaves it alone.
-    triaged = models.CharField(max_length=20, choices=Triaged.choices, blank=True, default=Triaged.OPEN)
+    triaged = models.CharField(
+        max_length=20,
+        choices=Triaged.choices,
+        blank=True,
+        default=Triaged.OPEN,
+        help_text="Empty while it is open.",
+    )
     triaged_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
