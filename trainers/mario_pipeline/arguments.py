@@ -26,7 +26,7 @@ class Args:
     """The arguments. None means: what the variant says."""
 
     variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
-    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**31 - 1)
+    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
     total_steps: int = option(2048, "decisions of every environment, in training", least=1)
     environments: int = option(8, "games side by side, shared out among the collectors", least=1, most=512)
 
@@ -74,7 +74,7 @@ class Args:
     )
     threads: int = option(1, "toggle: threads of torch, OpenMP and MKL; 0 means one per core", most=1024)
 
-    epoch: int = option(256, "experiences from one round of learning to the next", least=1)
+    epoch: int = option(256, "toggle: experiences in an epoch, which are learned in the next one", least=1)
     samples: int = option(4, "samples learned for each experience", least=1)
     queue_limit: int = option(10_000, "experiences that a queue holds; what comes then is dropped", least=1)
     learning_rate: float | None = option(None, "learning rate of Adam", most=1)

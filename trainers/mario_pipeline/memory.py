@@ -80,6 +80,11 @@ class Memory:
     def gather(self, rounds: NDArray[np.int64], games: NDArray[np.int64], batch: int) -> Batch:
         raise NotImplementedError
 
+    def megabytes(self) -> float:
+        """What the pictures of all kept experiences take."""
+        bytes_each = float(np.prod(self.shape)) * (1 if self.args.uint8 else 4)
+        return min(self.rounds, self.rows) * self.games * bytes_each / 1e6
+
     def show(self) -> None:
         """Let all rounds be drawn from that were handed over and written."""
         self.shown = self.rounds

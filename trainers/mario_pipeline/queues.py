@@ -7,14 +7,18 @@ What it does and how often is the same in every run; only the waiting differs.
 from __future__ import annotations
 
 from collections import deque
-from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 from time import perf_counter
 from types import TracebackType
 
 import paceline
 from arguments import Args
 from memory import Experience, Memory
+
+from workers import Worker
+
+REST = -1
+"""The order to consolidate what is left, which is waited for."""
 
 
 class TimedLock:
@@ -40,20 +44,14 @@ class TimedLock:
 
 
 class Queues:
-    """What both ways share: the thread, and the orders that it gets. None is the last order."""
+    """What both ways share: the thread that consolidates, and the orders that it gets."""
 
     def __init__(self, args: Args, memory: Memory) -> None:
         self.args = args
         self.memory = memory
         self.limit = args.queue_limit
         self.lock: TimedLock | None = None
-        # Orders and answers in C: how often Python runs must not depend on who waits for whom.
-        self.orders: SimpleQueue[int | None] = SimpleQueue()
-        self.answers: SimpleQueue[BaseException | None] = SimpleQueue()
-        self.thread = Thread(target=self._work, name="processor", daemon=True)
-
-    def start(self) -> None:
-        self.thread.start()
+        self.processor = Worker("processor", self._obey)
 
     def put(self, collector: int, experience: Experience) -> None:
         """Hand over one experience, in a collector's thread."""
@@ -67,9 +65,7 @@ class Queues:
         """Return when all that was handed over is in the memory; raises what failed there."""
         self._order_rest()
         with paceline.phase("wait"):
-            failed = self.answers.get()
-        if failed is not None:
-            raise failed
+            self.processor.wait()
 
     @property
     def drops(self) -> int:
@@ -78,28 +74,14 @@ class Queues:
 
     def close(self) -> None:
         """End the thread."""
-        self.orders.put(None)
-        self.thread.join()
+        self.processor.close()
 
     def _order_rest(self) -> None:
         raise NotImplementedError
 
     def _obey(self, order: int) -> bool:
-        """Do what is ordered; return whether that is to be answered."""
+        """Do what is ordered, in the thread; return whether that is waited for."""
         raise NotImplementedError
-
-    def _work(self) -> None:
-        while (order := self.orders.get()) is not None:
-            try:
-                if self._obey(order):
-                    self.answers.put(None)
-            except BaseException as error:  # noqa: BLE001  # a thread's border: flush raises it
-                self.answers.put(error)
-                return
-
-
-REST = -1
-"""The order to consolidate what is left, and to answer."""
 
 
 class Shared(Queues):
@@ -119,14 +101,14 @@ class Shared(Queues):
                 self.pending.append(experience)
             else:
                 self.dropped += 1
-        self.orders.put(1)
+        self.processor.order(1)
 
     @property
     def drops(self) -> int:
         return self.dropped
 
     def _order_rest(self) -> None:
-        self.orders.put(REST)
+        self.processor.order(REST)
 
     def _obey(self, order: int) -> bool:
         self.waiting += max(order, 0)
@@ -168,7 +150,7 @@ class Local(Queues):
         super().end_round()
         self.waiting += self.args.environments // len(self.queues)
         if self.waiting * len(self.queues) >= int(self.args.chunk or 1):
-            self.orders.put(self.waiting)
+            self.processor.order(self.waiting)
             self.waiting = 0
 
     @property
@@ -177,8 +159,8 @@ class Local(Queues):
 
     def _order_rest(self) -> None:
         # What was ordered so far was not answered.
-        self.orders.put(self.waiting)
-        self.orders.put(REST)
+        self.processor.order(self.waiting)
+        self.processor.order(REST)
         self.waiting = 0
 
     def _obey(self, order: int) -> bool:

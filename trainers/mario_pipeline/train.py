@@ -12,10 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +24,8 @@ from memory import Batch, Experience, Memory, memory
 from network import Learner, Network, Sight
 from numpy.typing import NDArray
 from queues import Queues, TimedLock, queues
+
+from workers import Worker
 
 HELD_OUT = 2**30
 """Seed of the games of the frozen replay, which training never sees."""
@@ -69,34 +68,14 @@ class Collector:
         self.games = games(args, count, seed * 1000 % HELD_OUT + self.first)
         self.chances = [np.random.default_rng((seed, self.first + game)) for game in range(count)]
         self.views = self.games.reset()
-        self.orders: SimpleQueue[Order | None] = SimpleQueue()
-        self.answers: SimpleQueue[BaseException | None] = SimpleQueue()
-        self.thread = Thread(target=self._work, name="collector", daemon=True)
-
-    def start(self) -> None:
-        self.thread.start()
-
-    def wait(self) -> None:
-        """Return when the round that was ordered is played; raises what failed in it."""
-        failed = self.answers.get()
-        if failed is not None:
-            raise failed
+        self.worker = Worker("collector", self._play)
 
     def close(self) -> None:
         """End the thread and the games."""
-        self.orders.put(None)
-        self.thread.join()
+        self.worker.close()
         self.games.close()
 
-    def _work(self) -> None:
-        while (order := self.orders.get()) is not None:
-            try:
-                self._play(order)
-                self.answers.put(None)
-            except BaseException as error:  # noqa: BLE001  # a thread's border: wait raises it
-                self.answers.put(error)
-
-    def _play(self, order: Order) -> None:
+    def _play(self, order: Order) -> bool:
         if order.weights is not None:
             with paceline.phase("sync"):
                 self.network.load_state_dict(order.weights)
@@ -116,6 +95,7 @@ class Collector:
                 ),
             )
         self.views = result.views
+        return True
 
     @torch.inference_mode()
     def _act(self, exploration: float) -> NDArray[np.int64]:
@@ -142,8 +122,8 @@ class Learning:
         self.lock = lock
         self.chance = np.random.default_rng((int(args.seed or 0), HELD_OUT))
         self.batches = args.epoch * args.samples // int(args.batch_size or 1)
-        self.pool = ThreadPoolExecutor(1, thread_name_prefix="learner") if args.overlap else None
-        self.work: Future[None] | None = None
+        self.worker = Worker("learner", self._learn_beside) if args.overlap else None
+        self.beside = False
 
     def due(self, place: int, rounds: int) -> range:
         """The numbers of the batches that are learned in this round of an epoch."""
@@ -163,30 +143,37 @@ class Learning:
 
     def begin_epoch(self) -> None:
         """With overlap: begin to learn all that is due in this epoch, in the thread."""
-        if self.pool is not None:
-            self.work = self.pool.submit(self._learn_beside)
+        if self.worker is not None:
+            self.worker.order(self.batches)
+            self.beside = True
 
-    def _learn_beside(self) -> None:
+    def _learn_beside(self, batches: int) -> bool:
         if self.learner.device.type == "cpu":
-            self._learn_all()
-            return
+            self._learn_all(batches)
+            return True
         # In a stream of its own, or acting would wait for all that learning has asked of the device.
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            self._learn_all()
+            self._learn_all(batches)
         stream.synchronize()
+        return True
 
-    def _learn_all(self) -> None:
-        for number in range(self.batches):
+    def _learn_all(self, batches: int) -> None:
+        for number in range(batches):
             self.learn(self.sample(number))
 
     def wait(self) -> None:
-        """Wait for the thread's work, if there is any; raises what it raised."""
-        if self.work is not None:
+        """Wait for what the thread has begun, if it has; raises what failed there."""
+        if self.worker is not None and self.beside:
+            self.beside = False
             with paceline.phase("wait"):
-                self.work.result()
-            self.work = None
+                self.worker.wait()
+
+    def close(self) -> None:
+        """End the thread."""
+        if self.worker is not None:
+            self.worker.close()
 
 
 class Training:
@@ -205,13 +192,10 @@ class Training:
         self.weights: dict[str, torch.Tensor] | None = self.learner.copied()
         self.epochs = 0
         self.reported = (0, 0.0, 0)
-        self.way.start()
-        for collector in self.collectors:
-            collector.start()
 
     def close(self) -> None:
         """End all threads."""
-        self.learning.wait()
+        self.learning.close()
         for collector in self.collectors:
             collector.close()
         self.way.close()
@@ -224,14 +208,14 @@ def begin_round(training: Training, step: int) -> None:
     order = Order(step, share, training.weights)
     training.weights = None
     for collector in training.collectors:
-        collector.orders.put(order)
+        collector.worker.order(order)
 
 
 def end_round(training: Training) -> None:
     """Wait for the collectors."""
     with paceline.phase("wait"):
         for collector in training.collectors:
-            collector.wait()
+            collector.worker.wait()
     training.way.end_round()
 
 
@@ -251,16 +235,14 @@ def end_epoch(training: Training) -> None:
 def report(training: Training, learned: int) -> None:
     """Tell what was handed over, dropped and learned, and how long one waited for the lock."""
     lock, (taken, waited, dropped) = training.way.lock, training.reported
+    training.reported = (lock.taken if lock else 0, lock.waited if lock else 0.0, training.way.drops)
+    number, seconds = training.reported[0] - taken, training.reported[1] - waited
     paceline.count("experiences", training.args.environments)
     paceline.count("batches", learned)
-    paceline.count("queue_drops", training.way.drops - dropped)
-    if lock is not None:
-        number, seconds = lock.taken - taken, lock.waited - waited
-        paceline.count("lock_acquisitions", number)
-        paceline.gauge("lock_wait_ms", 1000 * seconds / max(1, number))
-        training.reported = (lock.taken, lock.waited, training.way.drops)
-    else:
-        training.reported = (0, 0.0, training.way.drops)
+    paceline.count("queue_drops", training.reported[2] - dropped)
+    paceline.count("lock_acquisitions", number)
+    paceline.gauge("lock_wait_ms", 1000 * seconds / max(1, number))
+    paceline.gauge("replay_megabytes", training.memory.megabytes())
 
 
 def run(training: Training, steps: Iterable[int]) -> None:
