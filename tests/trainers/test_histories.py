@@ -53,7 +53,7 @@ def commit_of(made: dict[str, Any], event: str) -> str:
 
 def test_the_larger_history_has_enough_commits_and_measures_half(made: dict[str, Any]) -> None:
     assert len(made["commits"]) == len(set(made["commits"])) == larger.COMMITS == 41
-    assert len(made["measured"]) == 18
+    assert len(made["measured"]) == 20
     assert made["measured"][-1] == made["commits"][-1] == git(made["folder"], "rev-parse", "main")
     assert git(made["folder"], "status", "--porcelain") == ""
 

@@ -54,11 +54,10 @@ def levels(entries: Sequence[plan.Planned]) -> list[int]:
 @pytest.mark.parametrize("seed", range(40))
 def test_enough_measured_commits_lie_between_the_planted_ones(seed: int) -> None:
     entries = drawn(seed)
-    sizes = levels(entries)
-    slight = [entry.plant for entry in entries].index(SMOOTHED)
-    assert sizes[0] >= 4
-    assert min(sizes) >= 2
-    assert min(sizes[slight : slight + 2]) >= 3
+    *sizes, last = levels(entries)
+    assert min(sizes) >= 3
+    assert last >= 2
+    assert entries[-1].plant is not SMOOTHED
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -142,7 +141,7 @@ def test_the_knob_is_chosen_that_comes_near_to_what_is_wanted(
     monkeypatch.setattr(calibration, "race", race)
     knob, growth = calibration.choose(SMOOTHED, base_tree(), wanted, lambda _sentence: None)
     assert growth == pytest.approx(0.01 + knob / 40_000)
-    assert growth == pytest.approx(wanted, abs=0.005 + 0.06 * wanted)
+    assert growth == pytest.approx(wanted, abs=0.003 + 0.06 * wanted)
 
 
 def test_programs_race_with_full_memories_that_they_have_not_learned_from() -> None:
@@ -206,7 +205,7 @@ def test_the_command_prints_what_it_planted(
     )
     command.main()
     result = json.loads(capsys.readouterr().out)
-    assert (result["seed"], result["repository"], len(result["commits"])) == (2, str(tmp_path / "a"), 31)
+    assert (result["seed"], result["repository"], len(result["commits"])) == (2, str(tmp_path / "a"), 35)
     assert sorted(entry["kind"] for entry in result["planted"]) == ["improvement"] + 4 * ["regression"]
     assert {entry["commit"] for entry in result["planted"]} < set(result["commits"])
     assert result["measured"] == result["commits"][::2]

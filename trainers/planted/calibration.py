@@ -122,7 +122,7 @@ def choose(plant: Plant, tree: Tree, growth: float, say: Callable[[str], None]) 
 
     Returns the knob and the growth that was measured with it.
     """
-    knob, allowed = plant.trial, 0.005 + 0.06 * growth
+    knob, allowed = plant.trial, 0.003 + 0.06 * growth
     # How exactly a race tells is a share of the step: for a small growth it lasts longer.
     seconds = SECONDS if growth > SMALL_GROWTH else 2 * SECONDS
     best = (knob, float("inf"))

@@ -33,16 +33,10 @@ LINE: tuple[tuple[str | Plant | Change, bool], ...] = (
     *((NEUTRAL, False), (BROKEN, False), (MENDED, False), (LISTED, False), (NEUTRAL, True), (NEUTRAL, True)),
     *((NEUTRAL, False), (RANKED, False), (NEUTRAL, False), (SUMMED, False), (NEUTRAL, True), (NEUTRAL, True)),
     *((DOCUMENT, False), (MERGE, False), (NEUTRAL, True), (NEUTRAL, True)),
-    # Documents alone, so that what is taken back still stands as it was.
-    *((SMOOTHED, False), (DOCUMENT, True), (DOCUMENT, False), (DOCUMENT, True), (REVERT, True)),
-    *(
-        (NEUTRAL, False),
-        (NEUTRAL, True),
-        (UPDATED, False),
-        (NEUTRAL, True),
-        (NEUTRAL, False),
-        (NEUTRAL, True),
-    ),
+    # Documents alone, so that what is taken back still stands as it was. Three points make a level also
+    # where the levels around it are alike: two could be outliers.
+    *((SMOOTHED, False), (DOCUMENT, True), (DOCUMENT, True), (DOCUMENT, True), (REVERT, True)),
+    *((NEUTRAL, True), (NEUTRAL, True), (UPDATED, False), (NEUTRAL, True), (NEUTRAL, False), (NEUTRAL, True)),
     *((REDEFINED, False), (NEUTRAL, True), (NEUTRAL, False), (NEUTRAL, True)),
 )
 BESIDE_MAIN = (DOCUMENT, KEPT, DOCUMENT)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..changes.plants import KEPT, LISTED, RANKED, SMOOTHED, SUMMED, VECTORIZED, Plant
 
-COMMITS = 31
+COMMITS = 35
 STRIDE = 2
 """Every second commit is measured, the first and the last among them; what lies between is for bisection."""
 
@@ -31,16 +31,16 @@ IMPROVEMENT = 0.20
 """The improvement takes at least this share off the step."""
 
 # Drawn well inside the promise, so that what is measured afterwards lies inside it too.
-DRAWN_SLIGHT = (0.125, 0.14)
+DRAWN_SLIGHT = (0.13, 0.14)
 DRAWN_SMALL = (0.29, 0.34)
 DRAWN_LARGE = (0.75, 1.30)
 DRAWN_MEMORY = (0.23, 0.27)
 LEAST_IMPROVEMENT = 0.23
 
-# Measured commits of the levels: the first one, those on both sides of the slight regression, all others.
-FIRST_LEVEL = 4
-LEVEL_BESIDE_SLIGHT = 3
-LEVEL = 2
+# Measured commits of a level, at least: two between equal levels, as before a regression and after an
+# improvement of its size, could be outliers.
+LEVEL = 3
+LAST_LEVEL = 2
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ def draw(chance: random.Random, improvable: float) -> list[Planned]:
         for plant in order[: order.index(VECTORIZED)]:
             before *= 1 + grows.get(plant, 0.0)
         # With no change before it the improvement is what it is.
-        if before == 1.0 or improvable / before >= LEAST_IMPROVEMENT:
+        # The slight one isn't last, where the level is short.
+        large_enough = before == 1.0 or improvable / before >= LEAST_IMPROVEMENT
+        if large_enough and order[-1] is not SMOOTHED:
             break
     grows |= {VECTORIZED: -improvable / before, KEPT: chance.uniform(*DRAWN_MEMORY)}
     positions = _positions(chance, order)
@@ -94,10 +96,7 @@ def draw(chance: random.Random, improvable: float) -> list[Planned]:
 
 def _positions(chance: random.Random, order: Sequence[Plant]) -> list[int]:
     """Indices of the planted commits: each is the first measured one of its level, or the one before that."""
-    levels = [FIRST_LEVEL, *(LEVEL for _ in order)]
-    slight = order.index(SMOOTHED)
-    for side in (slight, slight + 1):
-        levels[side] = max(levels[side], LEVEL_BESIDE_SLIGHT)
+    levels = [*(LEVEL for _ in order), LAST_LEVEL]
     for _ in range(MEASURED - sum(levels)):
         levels[chance.randrange(len(levels))] += 1
     starts = [sum(levels[: number + 1]) for number in range(len(order))]
