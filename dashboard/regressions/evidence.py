@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from dashboard.models import Change, Confirmation, Document, Metric, Regression, Run, Series
-from dashboard.regressions import causes, installed, markers, sentinels, settling
+from dashboard.regressions import blame, causes, installed, markers, sentinels, settling
 from dashboard.regressions.relevance import is_exact_counter
 
 # The classes of what moved around the commits and was proved by nothing but where it lies.
@@ -70,7 +70,7 @@ def gather(regression: Regression) -> causes.Facts:
         system=seen.system or marked(members, markers.SYSTEM),
         software=seen.software,
         machines=seen.machines,
-        touched=installed.touched(regression.project, series, regression.last_good, regression.first_bad),
+        touched=installed.touched(regression.project, series, *blame.difference_of(regression)),
         suspects=tuple((place(one), bool(one.get("changed"))) for one in regression.suspects),
         sentinel=sentinel(series, good, bad),
         calibration=seen.calibration if series.metric.kind in CLOCKED else None,

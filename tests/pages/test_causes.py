@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Machine, Regression, Sentinel
+from dashboard.models import Commit, Machine, Point, Regression, Run, Sentinel
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -77,3 +77,10 @@ def test_a_project_says_which_machine_moved_lately(
     shown = page(client, "/projects/snake/")
     assert ("Machines that moved" in shown) == told
     assert ("+12 % [10, 14]" in shown) == told
+
+
+def test_a_sentinels_run_is_shown_as_one(client: Client, regression: Regression) -> None:
+    run = Run.objects.filter(document__isnull=False).latest("pk")
+    Run.objects.filter(pk=run.pk).update(origin="sentinel")
+    Point.objects.filter(run=run).delete()
+    assert ">sentinel</span>" in page(client, run.get_absolute_url())
