@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from dashboard.regressions import diffs
 from trainers.planted import __main__ as command
 from trainers.planted import calibration
 from trainers.planted.changes.accidents import BROKEN, MENDED, REDEFINED, reverted
 from trainers.planted.changes.comments import REMARKS, remarks
+from trainers.planted.changes.packages import REQUIRED, UPDATED
 from trainers.planted.changes.plants import KEPT, SMOOTHED
-from trainers.planted.changes.vendored import CARRIED, UPDATED
 from trainers.planted.edits import Tree, base_tree
 from trainers.planted.histories import larger, same, sizing
 from trainers.planted.repository import Repository
@@ -43,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The larger history, with knobs that nobody measured."""
     folder = tmp_path_factory.mktemp("larger") / "snake"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(larger, "size", lambda _seed, _say: (CARRIED.apply(base_tree()), KNOBS))
+        patch.setattr(larger, "size", lambda _seed, _say: (REQUIRED.apply(base_tree()), KNOBS))
         return larger.create(folder, 3, print) | {"folder": folder}
 
 
@@ -104,13 +105,18 @@ def test_the_repair_takes_back_every_line(made: dict[str, Any]) -> None:
 
 
 def test_the_package_gets_slower_and_says_its_version(tmp_path: Path) -> None:
-    old = CARRIED.apply(base_tree())
+    old = REQUIRED.apply(base_tree())
     new = UPDATED.apply(old, 30)
     assert learned(new) == learned(old) == learned(base_tree())
     calibration.write(new, tmp_path)
-    (found,) = metadata.distributions(path=[str(tmp_path / "vendored")])
+    (found,) = metadata.distributions(path=[str(tmp_path / "requirements" / "meters-2.0.0")])
     assert (found.metadata["Name"], found.version) == ("meters", "2.0.0")
-    assert "meters==2.0.0" in new["requirements-vendored.txt"]
+    assert new["requirements/pins.txt"] == "meters==2.0.0\n"
+
+
+def test_the_update_touches_nothing_but_what_is_installed() -> None:
+    assert {edit.path.split("/")[0] for edit in UPDATED.edits} == {"requirements"}
+    assert all(diffs.changes_environment([edit.path]) for edit in UPDATED.edits)
 
 
 def test_another_definition_of_the_benchmark_is_another_version() -> None:
@@ -122,7 +128,7 @@ def test_another_definition_of_the_benchmark_is_another_version() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_the_larger_history_fits_together_whatever_is_drawn(seed: int) -> None:
     steps = list(larger.steps_of(KNOBS, random.Random(seed)))  # noqa: S311 - nothing secret is drawn
-    tree: Tree = CARRIED.apply(base_tree())
+    tree: Tree = REQUIRED.apply(base_tree())
     for step in steps:
         tree = step.change.apply(tree)
     assert all(ast.parse(text) for path, text in tree.items() if path.endswith(".py"))

@@ -15,10 +15,10 @@ from typing import Any
 from .. import calibration
 from ..changes.accidents import BROKEN, MENDED, REDEFINED, reverted
 from ..changes.documents import DOCUMENTS
+from ..changes.packages import REQUIRED, UPDATED
 from ..changes.plants import KEPT, LISTED, RANKED, SMOOTHED, SUMMED, Plant
 from ..changes.refactorings import REFACTORINGS
 from ..changes.renaming import RENAMING
-from ..changes.vendored import CARRIED, UPDATED
 from ..edits import Change, Tree, base_tree, set_steps
 from ..repository import MAIN, Repository
 from . import plan, sizing
@@ -62,7 +62,7 @@ class Step:
 def size(seed: int, say: Callable[[str], None]) -> tuple[Tree, Knobs]:
     """The first commit with its window, and the knobs of the planted changes, by the plant's subject."""
     chance = random.Random(seed)
-    start: Tree = CARRIED.apply(base_tree())
+    start: Tree = REQUIRED.apply(base_tree())
     tree, knobs = start, {}
     for plant in TIMED:
         found = sizing.Knob(*calibration.choose(plant, tree, chance.uniform(*GROWTH), say))
