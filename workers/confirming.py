@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 import threading
@@ -161,7 +162,11 @@ class Confirmer:
     def command(self, side: Side) -> str:
         """What reproduces one repetition by hand, in a checkout of the commit."""
         job = self.assignment
-        settings_ = [f"--set={name}={value}" for name, value in job.params.items()]
+        # As JSON: `True` would be read as a word, "7" as a number.
+        settings_ = [f"--set={name}={json.dumps(value)}" for name, value in job.params.items()]
         quick = ["--quick"] if job.quick else []
-        words = ["python", "-m", "paceline", "run", job.benchmark, *settings_, *quick, "--repetitions", "1"]
-        return f"git checkout {side.code.commit[:10]} && {shlex.join([*words, '--timed-only'])}"
+        kept = ["--manifest=../paceline.toml", "--folder=."] if job.manifest else []
+        words = ["python", "-m", "paceline", "run", job.benchmark, *settings_, *quick, *kept]
+        command = shlex.join([*words, "--repetitions=1", "--timed-only"])
+        note = "  # ../paceline.toml: the manifest that the project keeps on the site" if job.manifest else ""
+        return f"git checkout {side.code.commit[:10]} && {command}{note}"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from paceline import metrics
 
-from dashboard.models import Commit, Confirmation, Metric, Regression, Run, Series
+from dashboard import regressions
+from dashboard.models import Case, Commit, Confirmation, Machine, Metric, Project, Regression, Run, Series
 from tests.workers import repositories
-from tests.workers.conftest import Requested
+from tests.workers.conftest import MANIFEST, Requested
 from workers import confirming, tasks
 
 LOOP = """
@@ -57,6 +62,27 @@ def test_interleaved_repetitions_decide(suspected: Confirmation, monkeypatch: py
     assert (suspected.ratio or 0) > 1.5
     assert list(suspected.pairs.values_list("good_first", flat=True)[:4]) == [True, False, True, False]
     assert suspected.commands[0].startswith(f"git checkout {suspected.good.short} && python -m paceline run")
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_printed_command_measures_the_commit(suspected: Confirmation, tmp_path: Path, kept: bool) -> None:
+    """By hand, in a clone: the words of a parameter that a shell would part reach the script as they are."""
+    Project.objects.update(manifest=MANIFEST if kept else "")
+    Case.objects.update(params={"size": 10, "who": "two words", "fast": True, "digits": "7"})
+    (tmp_path / "paceline.toml").write_text(MANIFEST)
+    clone = tmp_path / "clone"
+    repositories.git(tmp_path, "clone", "--quiet", suspected.bad.project.repository, str(clone))
+    Machine.objects.get_or_create(name="gpu-1", pool=suspected.pool)
+    held = regressions.claim_confirmation("default", "gpu-1")
+    assert held
+    side = confirming.Side(SimpleNamespace(commit=held.bad), Path(sys.executable))  # type: ignore[arg-type]
+    printed = confirming.Confirmer(held, lock=-1).command(side)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    asked: dict[str, Any] = {"cwd": clone, "env": {**os.environ, "PATH": path}}
+    done = subprocess.run(["sh", "-c", printed], capture_output=True, text=True, **asked)
+    assert "step_time" in done.stdout, done.stderr
+    assert (done.returncode, repositories.head(clone)) == (0, held.bad)
+    assert "--set=fast=true" in printed
 
 
 def test_a_bell_carries_a_confirmation_before_history(
