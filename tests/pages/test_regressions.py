@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Document, Regression
+from dashboard.repositories import mirror_of
+from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.test_series import figure
 
@@ -17,6 +22,12 @@ pytestmark = pytest.mark.django_db
 def regression(db: None) -> Regression:
     line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
     return builders.regression(builders.headline(line[0].runs.get().case), line[1], line[2])
+
+
+@pytest.fixture
+def repository(tmp_path: Path, settings: Any) -> Repository:
+    settings.PACELINE_HOME = tmp_path / "home"
+    return Repository(tmp_path / "repository")
 
 
 def page(client: Client, where: str) -> str:
@@ -154,3 +165,26 @@ def test_addresses_are_whole_only_for_who_is_signed_in(
 
 def test_an_empty_log_says_what_sends_messages(client: Client) -> None:
     assert "Nothing was sent yet" in page(client, "/deliveries/")
+
+
+def test_the_changed_lines_stand_beside_the_sentence(
+    client: Client, regression: Regression, repository: Repository
+) -> None:
+    good = repository.commit("old", replay_py="def push(batch):\n    keep(batch)\n")
+    bad = repository.commit("new", replay_py="def push(batch):\n    for one in batch: keep('<b>', one)\n")
+    project = regression.project
+    project.repository = str(repository.folder)
+    project.save()
+    mirror_of(project).fetch()
+    for commit, name in ((regression.last_good, good), (regression.first_bad, bad)):
+        Commit.objects.filter(pk=commit.pk).update(hash=name)
+    Regression.objects.update(suspects=[builders.SUSPECT | {"file": "replay.py", "line": 1}])
+    shown = page(client, f"/regressions/{regression.pk}/")
+    assert 'class="line removed" data-line="2">-     keep(batch)</span>' in shown
+    assert "+     for one in batch: keep(&#x27;&lt;b&gt;&#x27;, one)</span>" in shown
+
+
+def test_without_a_mirror_the_command_is_left(client: Client, regression: Regression) -> None:
+    shown = page(client, f"/regressions/{regression.pk}/")
+    assert "No suspect's lines can be shown" in shown
+    assert "git log -p" in shown

@@ -172,9 +172,10 @@ def test_what_turns_out_to_be_one_keeps_what_was_said(
     found: Regression, ada: User, project: Project, line: list[Commit]
 ) -> None:
     triage(found.pk, ada, "intended", "The new renderer.")
-    found.refresh_from_db()
     copied = {name: getattr(found, name) for name in ("project", "series", "before", "after", "last_good")}
-    heir = Regression.objects.create(first_bad=line[9], **copied)
+    Regression.objects.update(first_bad=line[8])
+    heir = Regression.objects.create(first_bad=line[6], **copied)
+    found.refresh_from_db()
     merge(project, found, heir)
     heir.refresh_from_db()
     assert (heir.triaged, heir.triaged_by) == ("intended", ada)
