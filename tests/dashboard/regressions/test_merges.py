@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dashboard import alerts
@@ -98,7 +100,7 @@ def test_an_exact_counter_tells_the_commit_of_a_branch() -> None:
         count_calls(history, name)
     found = history.suspect("m1", "merge")
     series = Series.objects.get(metric__name="function_calls")
-    ends = {"before": history.level("m1") * 1e6, "after": history.level("merge") * 1e6}
+    ends: dict[str, Any] = {"before": history.level("m1") * 1e6, "after": history.level("merge") * 1e6}
     ends |= {"first_bad": found.first_bad, "last_good": found.last_good, "position": found.first_bad.position}
     Change.objects.create(
         series=series, regression=found, ratio=1.4, confidence=1, direction="regression", **ends
