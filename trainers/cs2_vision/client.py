@@ -68,6 +68,8 @@ class Connection:
         self.socket = socket.create_connection(address)
         self.sent = 0.0
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # Room for a whole request, so that sending it waits for nobody.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         # A file of the system's own, not of the socket: how often it has to be asked for more is a matter of
         # chance, and happens inside of it.
         self.reader: IO[bytes] = os.fdopen(os.dup(self.socket.fileno()), "rb")

@@ -51,14 +51,12 @@ class Game:
         self.console = emulator(seed)
         self.actions = [self.console.getMinimalActionSet()[at] for at in PRESSED]
         self.console.reset_game()
-        self.lost = 0
 
     def step(self, action: int) -> None:
         """Run the frames of one decision; a game that is over starts again."""
         pressed = self.actions[action]
         for _ in range(FRAMES):
-            # The console's own count of points is for the score after training alone.
-            self.lost += self.console.act(pressed) < 0
+            self.console.act(pressed)
         if self.console.game_over():
             self.console.reset_game()
 

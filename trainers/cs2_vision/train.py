@@ -36,9 +36,13 @@ from games import Game, MissingPartError, Screen
 from history import History
 from pictures import encode
 from sight import Sight
+from vision import FIELD
 
-BALL = 14
-"""The ball's number in the palette."""
+BALL, PADDLE = 14, 200
+"""Their numbers in the palette."""
+
+NEAR = 100
+"""Column from which on a ball that comes is near."""
 
 AUDITED = 256
 """Observations that are asked about anew after training."""
@@ -138,35 +142,40 @@ def report_memory(sight: Sight, checkpoints: Checkpoints) -> None:
     paceline.gauge("checkpoint_bytes", checkpoints.bytes)
 
 
-def ball(screen: Screen) -> int | None:
-    """The ball's column on the console's own screen."""
-    columns = np.flatnonzero((screen[34:194] == BALL).any(0))
-    return int(columns[0]) if len(columns) else None
+def covers(screen: Screen) -> tuple[int | None, bool]:
+    """The ball's column on the console's own screen, and whether the paddle stands in its rows."""
+    field = screen[FIELD]
+    balls, paddle = field == BALL, np.flatnonzero((field == PADDLE).any(1))
+    columns, rows = np.flatnonzero(balls.any(0)), np.flatnonzero(balls.any(1))
+    if not len(columns) or not len(paddle):
+        return None, False
+    return int(columns[0]), bool(rows[-1] >= paddle[0] and rows[0] <= paddle[-1])
 
 
 def score(args: Args, sight: Sight, agent: Agent) -> float:
-    """The share of balls that come back from the paddle, in games that training never saw."""
+    """Of the decisions in which a ball comes near, the share in which the paddle stands in its way.
+
+    These are games that training never saw; the agent sees them as in training, the judge the console itself.
+    """
     consoles = [Game(1_000_000 + game) for game in range(args.games)]
     looking = Sight(args, sight.client, History(args.games, 64, "palette"), sight.known)
-    looking.looked = [-(10**9)] * args.games
     parts = halves(args, consoles)
-    returned, lost = 0, 0
-    columns: list[list[int | None]] = [[None, None] for _ in consoles]
+    columns: list[int | None] = [None] * len(consoles)
+    coming, covered = 0, 0
     for players in parts:
-        looking.begin(players.games, players.screens(), 0)
+        looking.begin(players.games, players.screens(), args.total_steps)
     for step in range(1, args.score_steps + 1):
         for players in parts:
             play(players, looking, agent, 0.0, args.total_steps + step)
-        for console, last in zip(consoles, columns, strict=True):
-            here = ball(console.screen())
-            if here is not None and None not in last:
-                returned += last[0] < last[1] > here and last[1] > 100
-            last[:] = [last[1], here]
-            lost += console.lost
-            console.lost = 0
+        for at, console in enumerate(consoles):
+            (here, is_covered), last = covers(console.screen()), columns[at]
+            if here is not None and last is not None and NEAR <= last < here:
+                coming += 1
+                covered += is_covered
+            columns[at] = here
     for players in parts:
         looking.finish(players.games)
-    return returned / max(1, returned + lost)
+    return covered / max(1, coming)
 
 
 def agreement(sight: Sight, agent: Agent) -> float:
@@ -206,7 +215,7 @@ def run(args: Args, device: str, folder: Path) -> None:
         qualities = {"score": score(args, sight, agent), "agreement": agreement(sight, agent)}
         for name, value in qualities.items():
             paceline.quality(name, value)
-        print(f"score: {qualities['score']:.2f} of the balls returned")
+        print(f"score: {qualities['score']:.2f} of the balls that come near are met")
         print(f"agreement: {qualities['agreement']:.2f} of the actions")
         print(f"parameters: {agent.fingerprint()}")
         client.close()
