@@ -22,6 +22,7 @@ from dashboard.models import (
     Regression,
     Run,
     Series,
+    Triage,
     Trigger,
 )
 
@@ -98,6 +99,13 @@ class RegressionAdmin(ReadOnly):
     list_display = ("id", "project", "first_bad", "state", "phase", "opened_at")
     list_filter = ("state", "project")
     list_select_related = ("project", "first_bad")
+
+
+@admin.register(Triage)
+class TriageAdmin(ReadOnly):
+    list_display = ("id", "regression", "person", "action", "at")
+    list_filter = ("action",)
+    list_select_related = ("person",)
 
 
 @admin.register(Delivery)
