@@ -1,4 +1,4 @@
-"""A package that the training requires: unpacked versions, of which one is pinned, so nothing is downloaded."""
+"""A package that the training requires: unpacked versions, one of them pinned; nothing is downloaded."""
 
 from __future__ import annotations
 
