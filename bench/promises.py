@@ -1,20 +1,23 @@
 """What detection promises, measured on simulated series, as tables: `python -m bench.promises [SERIES]`.
 
-Nothing here was measured on a machine: real pairs of equal runs show other noise.
+Nothing of that was measured on a machine: real pairs of equal runs show other noise. With `--data FOLDER` the
+promise is tried on the folder's change-free histories too.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 
 from bench.detection import say
 from bench.scoring import Alarms, false_alarms
-from bench.trials import Trial
+from bench.trials import Trial, load
 from dashboard.detection import ALARM, SUSPICION, Budget, Watch, detect, judge, surprise, suspect
 from dashboard.detection.identity import Steadiness
 from dashboard.detection.nuisances import FAMILIES, series
@@ -25,6 +28,7 @@ POINTS = 150
 HEADLINES = 6  # series of a project
 QUIET = 30  # commits before the first that may raise an alert
 PROMISES = (1.0, 10.0)  # false alerts per 100 commits
+KINDS = [(promise, checked) for promise in PROMISES for checked in (False, True)]
 STEPS = (1.05, 1.15)
 LENGTHS = (100, 1_000, 10_000)
 ADDED = 300
@@ -44,26 +48,34 @@ def nuisances(count: int) -> Iterator[str]:
         yield f"| {family} | " + " | ".join(cells) + " |"
 
 
+def heads() -> list[str]:
+    """What the columns of a table of promises are called."""
+    return [f"{promise:g}, {'checked' if checked else 'unchecked'}" for promise, checked in KINDS]
+
+
 def budgets(projects: int) -> Iterator[str]:
     """False alerts per 100 commits of projects whose headline series all have the same nuisance."""
-    kinds = [(promise, checked) for promise in PROMISES for checked in (False, True)]
-    heads = [f"{promise:g}, {'checked' if checked else 'unchecked'}" for promise, checked in kinds]
-    yield "| nuisance | " + " | ".join(heads) + " |"
-    yield "|---|" + "---|" * len(kinds)
+    yield "| nuisance | " + " | ".join(heads()) + " |"
+    yield "|---|" + "---|" * len(KINDS)
     for family in FAMILIES:
         cells = []
-        for promise, checked in kinds:
+        for promise, checked in KINDS:
             alerts = [raised(family, seed, promise, checked) for seed in range(projects)]
             cells.append(f"{100 * sum(alerts) / projects / (POINTS - QUIET):.1f}")
         yield f"| {family} | " + " | ".join(cells) + " |"
 
 
 def raised(family: str, seed: int, promise: float, checked: bool) -> int:
-    """The alerts of one project; each is refuted at once if they are checked, and its level stays."""
+    """The alerts of one project whose series all have the same nuisance."""
     values = [series(family, HEADLINES * seed + k, POINTS).tolist() for k in range(HEADLINES)]
-    budget, since, count = Budget(promise), [0] * HEADLINES, 0
-    for n in range(QUIET, POINTS):
-        chances = {str(k): surprise(one[: n + 1], since[k]) for k, one in enumerate(values)}
+    return false_alerts(values, promise, checked)
+
+
+def false_alerts(values: Sequence[Sequence[float]], promise: float, checked: bool) -> int:
+    """The alerts of one project; each is refuted at once if they are checked, and its level stays."""
+    budget, since, count = Budget(promise), [0] * len(values), 0
+    for n in range(QUIET, min(map(len, values))):
+        chances = {str(k): p_value(tuple(one), n + 1, since[k]) for k, one in enumerate(values)}
         decision, budget = budget.decide(chances)
         count += bool(decision.raised)
         for key in decision.raised:
@@ -71,6 +83,25 @@ def raised(family: str, seed: int, promise: float, checked: bool) -> int:
         if decision.raised and checked:
             budget = budget.refuted()
     return count
+
+
+@lru_cache(maxsize=100_000)
+def p_value(values: tuple[float, ...], n: int, since: int) -> float:
+    """That of the first n values, kept: the columns of a table ask for the same ones."""
+    return surprise(values[:n], since)
+
+
+def measured(trials: Sequence[Trial]) -> Iterator[str]:
+    """The same of projects put together from six change-free histories each, of nearly one length."""
+    yield "| histories | " + " | ".join(heads()) + " |"
+    yield "|---|" + "---|" * len(KINDS)
+    for group, name in (("permuted", "in random order"), ("real", "as they are")):
+        values = sorted((one.values for one in trials if one.group == group), key=len)
+        projects = [values[k : k + HEADLINES] for k in range(0, len(values) - HEADLINES + 1, HEADLINES)]
+        commits = sum(min(map(len, project)) - QUIET for project in projects)
+        counts = [sum(false_alerts(project, *kind) for project in projects) for kind in KINDS]
+        cells = " | ".join(f"{100 * count / commits:.1f}" for count in counts)
+        yield f"| {name} | {cells} |"
 
 
 def steadiness(count: int) -> Iterator[str]:
@@ -116,13 +147,23 @@ def costs() -> Iterator[str]:
         yield f"| {n} | " + " | ".join(f"{1000 * cell:.2f}" for cell in cells) + " |"
 
 
-def main(count: int) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """All tables."""
-    for lines in (costs(), steadiness(count), nuisances(count), budgets(max(count // 10, 1))):
+    parser = argparse.ArgumentParser(description="Measure what detection promises.")
+    parser.add_argument("series", type=int, nargs="?", default=SERIES, help="simulated series in each cell")
+    parser.add_argument(
+        "--data", type=Path, help="folder with measured histories, which are put into projects"
+    )
+    options = parser.parse_args(arguments)
+    count = options.series
+    tables = [costs(), steadiness(count), nuisances(count), budgets(max(count // 10, 1))]
+    if options.data:
+        tables.append(measured(load(options.data).quiet))
+    for lines in tables:
         for line in lines:
             say(line)
         say("")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else SERIES)
+    main()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 from bench import detection as bench
-from bench import scoring
+from bench import promises, scoring
 from bench.trials import Trial, Trials, load, simulated
 
 STEP = [1.0] * 40 + [2.0] * 20
@@ -85,3 +86,11 @@ def test_a_line_has_all_columns():
     line = bench.row("fourth", fourth, Trials(online=[Trial(STEP, (40,), percent=5)]))
     assert line.count("|") == len(bench.COLUMNS) + 1
     assert "/1.00/" in line
+
+
+def test_projects_of_measured_histories_have_a_line_for_each_order():
+    values = np.random.default_rng(3).normal(100, 1, (6, 36)).tolist()
+    trials = [Trial(one, group=group) for group in ("real", "permuted") for one in values]
+    lines = list(promises.measured(trials))
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["in random order", "as they are"]
+    assert {line.count("|") for line in lines} == {6}

@@ -29,5 +29,6 @@ def test_the_constants_in_prose_are_those_of_the_code():
 
 
 def test_the_tables_have_the_columns_that_are_printed():
-    for lines in (promises.costs(), promises.steadiness(1), promises.nuisances(1), promises.budgets(1)):
+    simulated = (promises.costs(), promises.steadiness(1), promises.nuisances(1), promises.budgets(1))
+    for lines in (*simulated, promises.measured([])):
         assert next(lines) in TEXT

@@ -46,7 +46,7 @@ def test_any_finite_values_have_an_ascending_answer(function):
 @pytest.mark.parametrize("kind", ["time", "rate", "memory", "utilization", "counter", "quality"])
 def test_any_finite_series_has_finite_changes(kind):
     rng = np.random.default_rng(13)
-    for _ in range(200):
+    for _ in range(CASES // 20):
         rows = nasty(rng, 3 * int(rng.integers(0, 30))).reshape(-1, 3)
         points = [Point(float(np.median(row)), tuple(row), bool(rng.random() < 0.1)) for row in rows]
         for change in judge(Series(points, "lower", kind, exact=bool(rng.integers(2)))):
@@ -81,16 +81,37 @@ def test_neither_unit_nor_direction_matter_in_any_noise(family):
     assert suspect(7e5 * values) == suspect(values) == suspect(1 / values) == suspect(-values)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_neither_unit_nor_direction_matter_to_a_judgement(family):
+    values = nuisances.series(family, 5, 120)
+    values[70:] *= 1.2
+    slower, unit, throughput = (
+        [(one.index, one.direction) for one in judge(series(*given))]
+        for given in ((values, "time"), (7e5 * values, "time"), (1 / values, "rate", "higher"))
+    )
+    assert slower == unit == throughput
+    assert [direction for index, direction in slower if abs(index - 70) <= 2] == ["regression"]
+
+
+def test_points_left_out_only_move_the_place():
+    values = np.repeat([1.0, 1.2], 30) * noise(60, 0.02)
+    gaps = [Point(value, tainted=i % 7 == 3) for i, value in enumerate(values)]
+    (change,) = judge(Series(gaps, "lower", "time"))
+    assert change.index == 30
+
+
 def test_a_shift_does_not_matter_where_signs_differ():
     values = np.random.default_rng(2).normal(0, 1, 120) + np.repeat([-3.0, 9.0], 60)
     assert detect(values + 1.0) == detect(values) == [60]
 
 
-def test_any_values_take_bounded_time():
+@pytest.mark.parametrize("function", [detect, suspect, lambda values: judge(series(values))])
+def test_any_values_take_bounded_time(function):
     rng = np.random.default_rng(29)
     for _ in range(12):
+        values = nasty(rng, 3000)
         begun = time.process_time()
-        detect(nasty(rng, 3000))
+        function(values)
         assert time.process_time() - begun < 1.0
 
 
