@@ -197,7 +197,8 @@ def code_says(facts: Facts) -> tuple[str, ...]:
 def listed(word: str, found: tuple[str, ...]) -> str:
     """`Installed otherwise: numpy 1.26 -> 2.0, torch 2.12 -> 2.13 and 4 more.`"""
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return f"{word}: {', '.join(found[:MOST_NAMED])}{more}."
+    # An arrow of one character isn't broken at a line's end.
+    return f"{word}: {', '.join(found[:MOST_NAMED])}{more}.".replace(" -> ", " → ")
 
 
 def percent(ratio: float) -> float:

@@ -66,7 +66,9 @@ def claim(pool: str, machine: str) -> ConfirmationAssignment | None:
 
 def spent_share(machine: Machine) -> float:
     """The part of the machine's time that confirmations took lately; none where no run waits for it."""
-    if not Run.objects.filter(state=Run.State.REQUESTED, pool=machine.pool_id).exists():
+    waiting = Run.objects.filter(state=Run.State.REQUESTED, pool=machine.pool_id)
+    # Nobody waits for a sentinel.
+    if not waiting.exclude(origin=Run.Origin.SENTINEL).exists():
         return 0.0
     since = Now() - LOOK_BACK
     ended = Run.objects.filter(machine=machine, finished_at__gt=since, claimed_at__isnull=False)

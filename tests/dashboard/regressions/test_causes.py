@@ -115,7 +115,7 @@ def test_the_evidence_of_a_machine_says_when_and_by_how_much() -> None:
 def test_the_evidence_of_a_dependency_names_packages_and_files() -> None:
     found = decide(Facts(state="confirmed", touched=ASKED, software=NUMPY))
     assert found.evidence[:2] == (
-        "Installed otherwise: numpy 1.26 -> 2.0.",
+        "Installed otherwise: numpy 1.26 → 2.0.",
         "Asked for in: requirements.txt.",
     )
 

@@ -81,7 +81,7 @@ def test_a_new_version_of_a_package_is_a_dependency(
     found = proved(suspected(line, of, old, new), "confirmed")
     assert (found.cause, found.names_commit) == ("dependency", False)
     assert found.cause_evidence[:2] == [
-        "Installed otherwise: numpy 1.26 -> 2.0.",
+        "Installed otherwise: numpy 1.26 → 2.0.",
         "Asked for in: requirements.txt.",
     ]
 
@@ -94,7 +94,7 @@ def test_more_steps_in_the_manifest_are_the_definition(
     )
     found = proved(suspected(line, of), "confirmed")
     assert found.cause == "benchmark definition"
-    assert found.cause_evidence[0].startswith("The manifest measures it otherwise: steps 100 -> 200")
+    assert found.cause_evidence[0].startswith("The manifest measures it otherwise: steps 100 → 200")
 
 
 def test_what_is_refuted_without_a_reason_is_noise(

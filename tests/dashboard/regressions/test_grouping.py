@@ -157,7 +157,7 @@ def test_a_new_driver_is_blamed_on_no_commit(line: list[Commit], of: Case) -> No
     assert "driver 535.1 -> 550.2" in " ".join(change.doubts)
     told = Regression.objects.get()
     assert (told.cause, told.proving, told.names_commit) == ("driver or system", False, False)
-    assert told.cause_evidence[0] == "Changed between the two runs: driver 535.1 -> 550.2."
+    assert told.cause_evidence[0] == "Changed between the two runs: driver 535.1 → 550.2."
 
 
 def test_a_new_driver_elsewhere_excuses_nothing(line: list[Commit], of: Case) -> None:
