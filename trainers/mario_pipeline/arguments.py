@@ -27,7 +27,7 @@ class Args:
 
     variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
     seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
-    total_steps: int = option(2048, "decisions of every environment, in training", least=1)
+    total_steps: int = option(2048, "decisions of every environment, in training", least=1, most=10**9)
     environments: int = option(8, "games side by side, shared out among the collectors", least=1, most=512)
 
     collectors: int | None = option(None, "toggle: threads that act and play", least=1, most=64)
@@ -36,17 +36,19 @@ class Args:
         "toggle: one queue and one lock for all, or a queue for each collector",
         choices=("shared", "local"),
     )
-    chunk: int | None = option(None, "toggle: experiences that are consolidated at once", least=1)
+    chunk: int | None = option(None, "toggle: experiences that are consolidated at once", least=1, most=10**7)
     memory: str | None = option(
         None, "toggle: a list of experiences, or a ring of arrays", choices=("list", "ring")
     )
     capacity: int | None = option(
-        None, "toggle: experiences that the memory holds (the document's buffer)", least=1, most=10**7
+        None, "toggle: experiences that the memory holds (the document's buffer)", least=1, most=10**6
     )
     uint8: bool | None = option(None, "toggle: pictures kept as bytes, not as float32")
     preallocate: bool | None = option(None, "toggle: batches gathered into buffers that are made once")
-    batch_size: int | None = option(None, "toggle: samples in one pass through the network", least=2)
-    accumulate: int | None = option(None, "toggle: batches in one step of the optimizer", least=1)
+    batch_size: int | None = option(
+        None, "toggle: samples in one pass through the network", least=2, most=10**5
+    )
+    accumulate: int | None = option(None, "toggle: batches in one step of the optimizer", least=1, most=10**6)
     bf16: bool | None = option(None, "toggle: passes in mixed precision, bfloat16 by autocast")
     batch_norm: bool | None = option(None, "toggle: BatchNorm behind every convolution")
     he_init: bool | None = option(None, "toggle: He's initialization in place of torch's")
@@ -54,13 +56,15 @@ class Args:
     inplace: bool | None = option(None, "toggle: ReLU writes over its input")
     compile: bool | None = option(None, "toggle: torch.compile; the variants use it on CUDA alone")
     sync_every: int | None = option(
-        None, "toggle: epochs from one copy for the collectors to the next", least=1
+        None, "toggle: epochs from one copy for the collectors to the next", least=1, most=10**6
     )
     clear_every: int | None = option(
-        None, "toggle: epochs from one clearing of the memory cache to the next; 0: never"
+        None, "toggle: epochs from one clearing of the memory cache to the next; 0: never", most=10**6
     )
     data_parallel: bool | None = option(None, "toggle: batches split over all CUDA devices")
-    clip: float | None = option(None, "toggle: norm that gradients are clipped to; 0: as they are")
+    clip: float | None = option(
+        None, "toggle: norm that gradients are clipped to; 0: as they are", most=10**9
+    )
     batched: bool | None = option(None, "toggle: a collector's games are one batch for its network")
     vectorized: bool | None = option(
         None, "toggle: a collector's games are one AtariVectorEnv; changes what is seen"
@@ -74,16 +78,24 @@ class Args:
     )
     threads: int = option(1, "toggle: threads of torch, OpenMP and MKL; 0 means one per core", most=1024)
 
-    epoch: int = option(256, "toggle: experiences in an epoch, which are learned in the next one", least=1)
-    samples: int = option(4, "samples learned for each experience", least=1)
-    queue_limit: int = option(10_000, "experiences that a queue holds; what comes then is dropped", least=1)
+    epoch: int = option(
+        256, "toggle: experiences in an epoch, which are learned in the next one", least=1, most=10**6
+    )
+    samples: int = option(4, "samples learned for each experience", least=1, most=1000)
+    queue_limit: int = option(
+        10_000, "experiences that a queue holds; what comes then is dropped", least=1, most=10**9
+    )
     learning_rate: float | None = option(None, "learning rate of Adam", most=1)
     discount: float = option(0.9, "what a reward is worth one decision later", most=1)
-    horizon: int = option(4, "decisions whose rewards are summed before the network's own value", least=1)
-    target_every: int = option(4, "epochs from one copy for the targets to the next", least=1)
+    horizon: int = option(
+        4, "decisions whose rewards are summed before the network's own value", least=1, most=1000
+    )
+    target_every: int = option(4, "epochs from one copy for the targets to the next", least=1, most=10**6)
     exploration: float = option(0.1, "last share of random moves", most=1)
-    exploration_steps: int = option(1024, "steps until random moves are at their last share", least=1)
-    game_steps: int = option(1000, "decisions after which a game ends", least=1)
+    exploration_steps: int = option(
+        1024, "steps until random moves are at their last share", least=1, most=10**9
+    )
+    game_steps: int = option(1000, "decisions after which a game ends", least=1, most=10**6)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -156,7 +168,7 @@ class Parser(argparse.ArgumentParser):
     """One sentence for a wrong argument, in place of the usage."""
 
     def error(self, message: str) -> NoReturn:
-        refuse(message)
+        refuse(message.replace("ignored explicit argument", "takes no value, but was given"))
 
 
 def parse(arguments: Sequence[str]) -> Args:
@@ -181,12 +193,20 @@ def parse(arguments: Sequence[str]) -> Args:
     return complete(Args(**vars(known)))
 
 
+def given_seed() -> int:
+    """The seed that the measurement gives, or 0."""
+    text = os.environ.get("PACELINE_SEED", "0")
+    if not text.isascii() or not text.isdigit():
+        refuse(f"PACELINE_SEED is {text!r}, must be a number from 0 to {2**32 - 1}")
+    return int(text)
+
+
 def complete(args: Args) -> Args:
     """Check the values and return the arguments with the variant's in place of every None."""
     if args.variant not in VARIANTS:
         refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
     if args.seed is None:
-        args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
+        args = replace(args, seed=given_seed())
     said = {name for name in VARIANTS[args.variant] if getattr(args, name) is not None}
     chosen = {name: value for name, value in VARIANTS[args.variant].items() if name not in said}
     args = replace(args, **chosen)

@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+import threading
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from paceline import claims, protocol
+
+from tests.trainers.conftest import ROOT, import_script
+
+MARIO = ROOT / "trainers" / "mario_pipeline"
+CPU = torch.device("cpu")
+MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["mario_pipeline"]
+SIZE = "--environments 4 --epoch 32 --samples 1 --batch-size 16 --accumulate 1 --capacity 72 --chunk 8"
+SMALL = [
+    *SIZE.split(),
+    "--total-steps",
+    "32",
+    "--exploration-steps",
+    "20",
+    "--target-every",
+    "2",
+    "--device",
+    "cpu",
+]
+
+NEUTRAL = [
+    "--collectors 1",
+    "--collectors 4",
+    "--queues local",
+    "--queues local --chunk 1024",
+    "--chunk 3",
+    "--memory ring",
+    "--memory ring --preallocate",
+    "--preallocate",
+    "--no-uint8",
+    "--memory ring --no-uint8",
+    "--inplace",
+    "--clear-every 1",
+    "--overlap",
+    "--overlap --queues local",
+]
+
+
+@pytest.fixture(scope="module")
+def train() -> ModuleType:
+    return import_script(MARIO, "train")
+
+
+def trained(train: ModuleType, *arguments: str) -> Any:
+    args = train.parse(["--variant", "baseline", *SMALL, *arguments])
+    torch.manual_seed(args.seed)
+    return train.train(args, CPU)
+
+
+def learned(train: ModuleType, *arguments: str) -> str:
+    return str(trained(train, *arguments).learner.fingerprint())
+
+
+@pytest.fixture(scope="module")
+def baseline(train: ModuleType) -> str:
+    return learned(train)
+
+
+# --- games, queues and memory -------------------------------------------------------------------------------
+
+
+def test_climbing_is_rewarded(train: ModuleType) -> None:
+    games = train.games(train.parse(["--variant", "baseline"]), 2, 0)
+    first = games.reset()
+    results = [games.step(np.array([1 + step // 4 % 2 * 3, 0])) for step in range(120)]
+    rewards = np.sum([result.rewards for result in results], axis=0)
+    assert first.shape == (2, 4, 52, 53)
+    assert rewards[0] > rewards[1] == 0
+
+
+@pytest.mark.parametrize("vectorized", ["--vectorized", "--no-vectorized"])
+def test_a_game_ends_and_begins_anew(train: ModuleType, vectorized: str) -> None:
+    games = train.games(train.parse(["--small", "--game-steps", "10", vectorized]), 2, 0)
+    games.reset()
+    ended = np.array([games.step(np.zeros(2, dtype=np.int64)).ended for _ in range(25)])
+    games.close()
+    assert ended.sum(axis=0).tolist() == [2, 2]
+
+
+def test_list_and_ring_give_the_same_batches(train: ModuleType) -> None:
+    memories = [
+        train.memory(train.parse(["--variant", "baseline", *SMALL, *more]))
+        for more in ([], ["--memory", "ring"])
+    ]
+    chance = np.random.default_rng(0)
+    for step in range(50):
+        views = chance.integers(256, size=(4, 4, 52, 53), dtype=np.uint8)
+        rewards, ended = chance.random(4), chance.random(4) < 0.2
+        for memory in memories:
+            memory.write(
+                [train.Experience(step, at, views[at], at, rewards[at], ended[at]) for at in range(4)]
+            )
+            memory.rounds += 1
+    for memory in memories:
+        memory.show()
+    one, other = (memory.sample(np.random.default_rng(1), 0) for memory in memories)
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    assert 0 < (one.onward == 0).sum() < 16
+
+
+def test_rewards_are_summed_up_to_an_end(train: ModuleType) -> None:
+    memory = train.memory(train.parse(["--variant", "optimized", *SMALL, "--discount", "0.5"]))
+    view = np.zeros((4, 52, 53), dtype=np.uint8)
+    memory.write([train.Experience(step, 0, view, 0, 1.0, step == 5) for step in range(12)])
+    batch = memory.gather(np.array([0, 4, 6] + [0] * 13), np.zeros(16, dtype=np.int64), 0)
+    assert batch.returns[:3].tolist() == [1.875, 1.5, 1.875]
+    assert batch.onward[:3].tolist() == [0.0625, 0.0, 0.0625]
+
+
+@pytest.mark.parametrize("kind", ["shared", "local"])
+def test_what_finds_no_room_is_dropped_and_counted(train: ModuleType, kind: str) -> None:
+    args = train.parse(
+        ["--variant", "baseline", *SMALL, "--queues", kind, "--queue-limit", "3", "--chunk", "9"]
+    )
+    way = train.queues(args, train.memory(args))
+    for step in range(5):
+        way.put(0, train.Experience(step, 0, np.ones((4, 52, 53), dtype=np.uint8), 0, 1.0, False))
+    way.flush()
+    way.close()
+    assert way.drops == 2
+
+
+def test_collectors_wait_for_the_lock_and_say_how_long(train: ModuleType) -> None:
+    queues = import_script(MARIO, "queues")
+    lock = queues.TimedLock()
+    lock.lock.acquire()
+    thread = threading.Thread(target=lock.__enter__)
+    thread.start()
+    thread.join(0.05)
+    lock.lock.release()
+    thread.join()
+    assert lock.taken == 1
+    assert lock.waited > 0.04
+
+
+# --- training -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("toggle", NEUTRAL)
+def test_a_neutral_toggle_changes_no_bit(train: ModuleType, baseline: str, toggle: str) -> None:
+    assert learned(train, *toggle.split()) == baseline
+
+
+@pytest.mark.parametrize(
+    "toggle",
+    [
+        "--bf16",
+        "--batch-norm",
+        "--he-init",
+        "--no-conv-biases",
+        "--clip 0.01",
+        "--small",
+        "--vectorized",
+        "--batch-size 32",
+        "--accumulate 2",
+        "--sync-every 1",
+        "--seed 1",
+    ],
+)
+def test_another_toggle_changes_what_is_learned(train: ModuleType, baseline: str, toggle: str) -> None:
+    assert learned(train, *toggle.split()) != baseline
+
+
+def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
+    args = train.parse(["--variant", "baseline", *SMALL])
+    actions = []
+    for batched in (False, True):
+        args = dataclasses.replace(args, batched=batched)
+        torch.manual_seed(3)
+        way = train.queues(args, train.memory(args))
+        collector = train.Collector(args, 0, CPU, way)
+        actions.append(collector._act(0.0).tolist())
+        collector.close()
+        way.close()
+    assert actions[0] == actions[1]
+
+
+@pytest.mark.parametrize("variant", ["optimized", "beyond"])
+def test_a_variant_ends_in_the_same_parameters_twice(train: ModuleType, baseline: str, variant: str) -> None:
+    first, second = (learned(train, "--variant", variant) for _ in range(2))
+    assert first == second != baseline
+
+
+def test_without_a_learning_rate_nothing_is_learned(train: ModuleType, baseline: str) -> None:
+    still = learned(train, "--learning-rate", "0")
+    assert still == learned(train, "--total-steps", "1") != baseline
+
+
+def test_an_untrained_network_stays_below_the_guard(train: ModuleType) -> None:
+    assert train.skill(trained(train, "--total-steps", "1")) < MANIFEST["guard"]["skill"]["minimum"]
+
+
+def test_what_fails_in_a_collector_ends_the_training(
+    train: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Any, order: Any) -> None:
+        raise ZeroDivisionError(order.round)
+
+    monkeypatch.setattr(train.Collector, "_play", fail)
+    with pytest.raises(ZeroDivisionError):
+        trained(train)
+    assert not [one for one in threading.enumerate() if one.name in ("collector", "processor")]
+
+
+def test_what_fails_in_the_consolidation_ends_the_training(
+    train: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Any, experiences: Any) -> None:
+        raise ZeroDivisionError(len(experiences))
+
+    rows = type(train.memory(train.parse(["--variant", "baseline", *SMALL])))
+    monkeypatch.setattr(rows, "write", fail)
+    with pytest.raises(ZeroDivisionError):
+        trained(train)
+
+
+COUNTED = """
+import sys, threading
+from collections import Counter
+calls = Counter()
+def note(frame, event, _):
+    if event == "call" and frame.f_code.co_filename.startswith(sys.argv[1]):
+        calls[frame.f_code.co_qualname] += 1
+sys.path.insert(0, sys.argv[1])
+import torch, train
+for variant in ("baseline", "optimized", "beyond"):
+    args = train.parse(["--variant", variant, *sys.argv[2:]])
+    torch.manual_seed(args.seed)
+    threading.setprofile(note)
+    sys.setprofile(note)
+    training = train.train(args, torch.device("cpu"))
+    sys.setprofile(None)
+    print(variant, sorted(calls.items()), training.learner.fingerprint())
+"""
+
+
+def test_calls_are_the_same_with_every_hash_seed() -> None:
+    command = [sys.executable, "-c", COUNTED, str(MARIO), *SMALL]
+    said = []
+    for seed in "012":
+        environment = {"PYTHONPATH": str(ROOT / "trainers/harness/src"), "PYTHONHASHSEED": seed}
+        said.append(subprocess.run(command, capture_output=True, text=True, check=True, env=environment))
+    assert len({one.stdout for one in said}) == 1
+    assert "Collector._play" in said[0].stdout
+
+
+# --- the document's table and claims ------------------------------------------------------------------------
+
+
+def test_the_table_puts_the_document_beside_what_was_measured() -> None:
+    def document(rate: float) -> dict[str, Any]:
+        values = {"throughput": rate, "count.experiences": 8.0, "gauge.lock_wait_ms": 1 / rate}
+        return {"metrics": [{"name": name, "value": value} for name, value in values.items()]}
+
+    said = import_script(MARIO, "table").lines(document(32.0), document(64.0))
+    assert (
+        "Experience rate, exp/s                  256        512      +100%      ~1000      ~1800       +80%"
+        in said
+    )
+    assert (
+        "Epoch time, s                             1        0.5       -50%        ~30        ~12       -60%"
+        in said
+    )
+    assert (
+        "Queue drops, per step                     -          -          -          -     near 0          -"
+        in said
+    )
+
+
+def test_what_is_no_document_has_no_table(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[]")
+    command = [sys.executable, str(MARIO / "table.py"), *[str(tmp_path / "a.json")] * 2]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "a.json is no document of a measurement" in ended.stderr
+
+
+def test_every_claim_can_be_measured_or_says_why_not(
+    train: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    found = claims.load(MARIO / claims.FILE_NAME).claims
+    sides = [side for claim in found for side in (claim.before, claim.after) if side is not None]
+    assert len(found) == 97
+    for side in sides:
+        args = train.parse(protocol.arguments(side))
+        assert all(getattr(args, key) == value for key, value in side.items())
+
+
+def test_every_toggle_is_claimed_off_against_on(train: ModuleType) -> None:
+    specs = dataclasses.fields(train.Args)
+    toggles = {spec.name for spec in specs if spec.metadata["help"].startswith("toggle: ")}
+    claimed = {claim.toggle for claim in claims.load(MARIO / claims.FILE_NAME).claims if claim.toggle}
+    assert toggles == claimed
+
+
+def test_every_phase_of_a_claim_is_marked() -> None:
+    text = "".join(path.read_text() for path in sorted(MARIO.glob("*.py")))
+    found = claims.load(MARIO / claims.FILE_NAME).claims
+    names = {part for claim in found if claim.phase for part in claim.phase.split("/")}
+    needed = {"act", "env", "enqueue", "lock_wait", "consolidate", "sample", "update", "sync"}
+    assert [name for name in names | needed if f'phase("{name}")' not in text] == []
+
+
+# --- arguments and words ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--queue", "local"], "there is no argument --queue, did you mean --queues?"),
+        (["--variant", "fast"], "--variant is 'fast', must be one of baseline, optimized, beyond"),
+        (["--queues", "none"], "--queues is 'none', must be one of shared, local"),
+        (["--collectors", "0"], "--collectors is 0, must be from 1 to 64"),
+        (["--collectors", "3"], "--environments is 8, must be a multiple of --collectors, 3"),
+        (["--epoch", "100"], "--epoch is 100, must be a multiple of --environments, 8"),
+        (
+            ["--batch-size", "300"],
+            "--batch-size is 300, must divide the 1024 samples of an epoch, --epoch times --samples",
+        ),
+        (
+            ["--capacity", "256"],
+            "--capacity is 256, must be at least 296, an --epoch and --horizon rounds more",
+        ),
+        (["--horizon", "32"], "--horizon is 32, must be below the 32 rounds of an --epoch"),
+        (["--sync-every", "often"], "argument --sync-every: invalid int value: 'often'"),
+        (["--learning-rate", "nan"], "--learning-rate is nan, must be from 0 to 1"),
+        (["--device", "gpu"], "--device is 'gpu', must be one of cpu, cuda, auto"),
+        (["--data-parallel"], "--data-parallel needs two CUDA devices, which torch doesn't find here"),
+    ],
+)
+def test_a_wrong_argument_gets_one_sentence(
+    train: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        train.parse(["--device", "cpu", *arguments])
+    assert raised.value.code == 2
+    assert capsys.readouterr().err == f"train.py: {sentence}\n"
+
+
+def test_a_machine_without_the_emulator_says_what_it_can_not_run(tmp_path: Path) -> None:
+    (tmp_path / "ale_py.py").write_text("raise ImportError('not here')")
+    command = [sys.executable, str(MARIO / "train.py"), "--device", "cpu"]
+    path = f"{tmp_path}:{ROOT / 'trainers/harness/src'}"
+    ended = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": path})
+    sentence = "mario_pipeline can't run here, since its emulator, the package ale-py, is missing"
+    assert (ended.returncode, ended.stderr) == (1, f"train.py: {sentence}: not here\n")
+
+
+def test_the_script_says_its_path_skill_and_parameters() -> None:
+    command = [sys.executable, str(MARIO / "train.py"), *SMALL, "--total-steps", "8"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert re.fullmatch(
+        r"path: cpu, 1 thread, variant optimized, 4 collectors\nheld-out TD loss: \S+\n"
+        r"skill: \S+ of the rewards' variance in the frozen replay\nparameters: [0-9a-f]{64}\n",
+        said,
+    )
+
+
+def test_with_a_device_the_network_is_compiled(train: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    args, baseline = train.parse([]), train.parse(["--variant", "baseline"])
+    assert (args.device, args.compile, args.bf16) == ("cuda", True, True)
+    assert (baseline.device, baseline.compile, baseline.bf16) == ("cuda", False, False)
+    assert train.parse(["--device", "cpu"]).compile is False
+    assert train.parse(["--device", "cpu", "--compile"]).compile is True
+
+
+def test_the_variants_set_the_same_toggles(train: ModuleType) -> None:
+    variants = import_script(MARIO, "arguments").VARIANTS
+    assert {frozenset(toggles) for toggles in variants.values()} == {frozenset(variants["baseline"])}
+    assert train.parse(["--variant", "baseline", "--overlap"]).overlap is True
+
+
+def test_every_argument_has_a_line_of_documentation(train: ModuleType) -> None:
+    assert all(len(spec.metadata["help"]) > 10 for spec in dataclasses.fields(train.Args))
+
+
+def test_the_standard_size_is_the_one_the_guard_is_for(train: ModuleType) -> None:
+    readme = (MARIO / "README.md").read_text()
+    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == train.parse([]).total_steps
+    assert MANIFEST["limits"]["count.queue_drops"] == {"maximum": 0}
+    assert f"a skill of at least {MANIFEST['guard']['skill']['minimum']}" in readme
+
+
+def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
+    readme = (MARIO / "README.md").read_text()
+    toggles = [
+        spec for spec in dataclasses.fields(train.Args) if spec.metadata["help"].startswith("toggle: ")
+    ]
+    missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
+    assert (len(toggles), missing) == (28, [])
