@@ -32,7 +32,7 @@ def narrow(good: str, between: Sequence[str], bad: str, verdicts: Mapping[str, s
     """Narrow a range by the verdicts on the commits `between`, oldest first, its ends left out.
 
     A commit that doesn't run, or on which the budget was spent, is left out as `git bisect skip` would: the
-    nearest one is measured instead.
+    middle of the others is measured instead.
     """
     line = [good, *between, bad]
     low, high, second = 0, len(line) - 1, None
@@ -46,9 +46,10 @@ def narrow(good: str, between: Sequence[str], bad: str, verdicts: Mapping[str, s
     for commit in line[1:-1]:
         if verdicts.get(commit) == Verdict.BETWEEN:
             second = commit
-    tellable = [index for index in range(low + 1, high) if line[index] not in verdicts]
-    middle = min(tellable, key=lambda index: (abs(2 * index - low - high), index), default=None)
-    return Left(line[low], line[high], None if middle is None else line[middle], second)
+    # The middle of those that may tell, so that each verdict halves them, wherever others were left out.
+    tellable = [commit for commit in line[low + 1 : high] if commit not in verdicts]
+    middle = tellable[(len(tellable) - 1) // 2] if tellable else None
+    return Left(line[low], line[high], middle, second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,12 @@ def narrow_branch(brought: Mapping[str, Sequence[str]], verdicts: Mapping[str, s
         elif verdict in HAS_IT:
             left &= before.get(commit, left)
     suspects = [commit for index, commit in enumerate(brought) if left >> index & 1]
-    tellable = [commit for commit in suspects if commit not in verdicts]
+    tellable = {commit: 1 << index for index, commit in enumerate(brought) if commit not in verdicts}
+    tellable = {commit: bit for commit, bit in tellable.items() if bit & left}
+    asked = sum(tellable.values())
 
     def lopsided(commit: str) -> int:
-        return abs(2 * (before[commit] & left).bit_count() - len(suspects))
+        return abs(2 * (before[commit] & asked).bit_count() - len(tellable) - 1)
 
     return LeftOfBranch(suspects, min(tellable, key=lopsided, default=None))
 
