@@ -98,6 +98,8 @@ def measured(trials: Sequence[Trial]) -> Iterator[str]:
     for group, name in (("permuted", "in random order"), ("real", "as they are")):
         values = sorted((one.values for one in trials if one.group == group), key=len)
         projects = [values[k : k + HEADLINES] for k in range(0, len(values) - HEADLINES + 1, HEADLINES)]
+        if not projects:
+            continue
         commits = sum(min(map(len, project)) - QUIET for project in projects)
         counts = [sum(false_alerts(project, *kind) for project in projects) for kind in KINDS]
         cells = " | ".join(f"{100 * count / commits:.1f}" for count in counts)
