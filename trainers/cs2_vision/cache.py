@@ -54,7 +54,7 @@ def hats(pixels: int) -> NDArray[np.float32]:
 class Nearest:
     """Knows a region by its fingerprint, how pixels of one colour are spread over blocks; finds the nearest.
 
-    Two fingerprints of a thing of this many pixels are as far from each other as it moved, in pixels.
+    Two fingerprints of a thing of this many pixels are about as far from each other as it moved, in pixels.
     """
 
     def __init__(self, size: int, threshold: float, region: Region) -> None:
