@@ -91,9 +91,9 @@ class Args:
         4, "decisions whose rewards are summed before the network's own value", least=1, most=1000
     )
     target_every: int = option(4, "epochs from one copy for the targets to the next", least=1, most=10**6)
-    exploration: float = option(0.1, "last share of random moves", most=1)
+    exploration: float = option(0.25, "last share of random moves", most=1)
     exploration_steps: int = option(
-        1024, "steps until random moves are at their last share", least=1, most=10**9
+        2048, "steps until random moves are at their last share", least=1, most=10**9
     )
     game_steps: int = option(1000, "decisions after which a game ends", least=1, most=10**6)
 
