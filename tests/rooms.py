@@ -37,7 +37,9 @@ SITE = frozenset({"django", "celery", "kombu", "psycopg", "numpy", "plotly", "or
 # The first room whose folder holds a file is the file's room: narrow ones stand first.
 ROOMS = (
     Room("trainers/harness/src/paceline", "paceline", STANDARD | MEASURED),
-    Room("trainers", "trainers", STANDARD | {"paceline", "torch", "numpy", "stable_retro"}),
+    Room(
+        "trainers", "trainers", STANDARD | {"paceline", "torch", "numpy", "ale_py", "stable_retro", "uvicorn"}
+    ),
     Room("dashboard/detection", "dashboard.detection", STANDARD | {"numpy", "scipy"}),
     Room("dashboard/services", "dashboard.services", STANDARD | {"psycopg", "redis"}),
     Room(
