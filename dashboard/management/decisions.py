@@ -57,6 +57,21 @@ def is_told(one: Entry, entry: Entry) -> bool:
     )
 
 
+def of_toggle(entry: Entry, result: Entry) -> dict[str, Any]:
+    """An optimization that was switched off: one proved regression, whose phase is the optimization's own."""
+    found = [one for one in result["regressions"] if culprit(one) == entry["commit"]]
+    said = "; ".join(in_words(one) for one in found) or "nothing"
+    right = len(found) == 1 and found[0]["state"] == Regression.State.CONFIRMED
+    right = right and is_within(found[0]["phase"], entry["phase"])
+    person = f"{entry['phase']}: {entry['claim']}"
+    return row(entry["commit"], entry["event"], person, said, right=right)
+
+
+def is_within(phase: str, expected: str) -> bool:
+    """Is it that phase, or one nested in it, or the one around it?"""
+    return f"{phase}/".startswith(f"{expected}/") or f"{expected}/".startswith(f"{phase}/")
+
+
 def of_improvement(entry: Entry, result: Entry) -> dict[str, Any]:
     told = [one for one in result["regressions"] if culprit(one) == entry["commit"]]
     found = [one for one in result["improvements"] if one["commit"] == entry["commit"]]
@@ -91,6 +106,7 @@ def of_definition(entry: Entry, result: Entry) -> dict[str, Any]:
 
 JUDGES = {
     "regression": of_regression,
+    "toggle": of_toggle,
     "improvement": of_improvement,
     "broken": of_broken,
     "definition": of_definition,

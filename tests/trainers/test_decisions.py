@@ -49,6 +49,22 @@ def test_a_regression_that_says_all_that_was_planted_is_right() -> None:
 
 
 @pytest.mark.parametrize(
+    ("found", "is_right"),
+    [
+        ({}, True),
+        ({"phase": "push/copy"}, True),
+        ({"phase": "pushed"}, False),
+        ({"phase": ""}, False),
+        ({"state": "undecided"}, False),
+        ({"first_bad": COMMITS[3]}, False),
+    ],
+)
+def test_an_optimization_that_is_off_is_seen_in_its_phase(found: dict[str, Any], is_right: bool) -> None:
+    switch = {**PLANTED, "kind": "toggle", "event": "push off", "claim": "Vectorized push"}
+    assert right(switch, {**FOUND, **found}) is is_right
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"state": "suspected"},

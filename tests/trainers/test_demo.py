@@ -119,7 +119,7 @@ def test_a_wrong_seed_is_refused(built: Any, seed: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--history", "small"], "--history is 'small', must be one of planted, larger, same."),
+        (["--history", "small"], "--history is 'small', must be one of planted, larger, same, toggles."),
         (["--plant"], "--commits and --plant belong to --history same."),
         (["--commits", "40", "--history", "larger"], "--commits and --plant belong to --history same."),
         (

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .histories import demo, larger, same
+from .histories import demo, larger, same, toggles
 from .repository import RepositoryError, claim
 
-HISTORIES = ("planted", "larger", "same")
+HISTORIES = ("planted", "larger", "same", "toggles")
 
 
 def say(sentence: str) -> None:
@@ -24,6 +24,8 @@ def create(args: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Make the history that was asked for."""
     if args.history == "same":
         return same.create(args.repository, seed, say, args.commits, args.plant)
+    if args.history == "toggles":
+        return toggles.create(args.repository, args.benchmark)
     return {"planted": demo, "larger": larger}[args.history].create(args.repository, seed, say)
 
 
@@ -34,6 +36,7 @@ def main() -> None:
     parser.add_argument("--history", choices=HISTORIES, default="planted", help="see README.md")
     parser.add_argument("--commits", type=int, default=30, help="of the history `same`")
     parser.add_argument("--plant", action="store_true", help="one slower commit in the history `same`")
+    parser.add_argument("--benchmark", default="snake_dqn", help="whose toggles, of the history `toggles`")
     parser.add_argument("--seed", type=int, help="draws positions, order and sizes; random by default")
     parser.add_argument("--json", action="store_true", help="print the answer on one line")
     args = parser.parse_args()

@@ -24,7 +24,7 @@ from dashboard.triggers import TriggerError
 
 LOOK_SECONDS = 0.5
 MOST_SEED = 2**32 - 1
-HISTORIES = ("planted", "larger", "same")
+HISTORIES = ("planted", "larger", "same", "toggles")
 FEWEST_COMMITS, MOST_COMMITS = 12, 500
 # A run that is stored is judged within seconds; the sweep sends what was lost on the way again.
 JUDGEMENT_SECONDS = 180.0
@@ -55,7 +55,11 @@ class Command(SiteCommand):
             default=HISTORIES[0],
             help="planted (the default); larger: two culprits in one range, a commit that doesn't run, a "
             "merge, a regression that is repaired, a package's new version, a benchmark defined anew; "
-            "same: nothing changes but comments, so no alert may go out",
+            "same: nothing changes but comments, so no alert may go out; toggles: a standard benchmark whose "
+            "optimizations are switched off and on again, one after the other",
+        )
+        parser.add_argument(
+            "--benchmark", metavar="NAME", help="of the history toggles: whose (default: snake_dqn)"
         )
         parser.add_argument("--commits", metavar="N", default="30", help="of the history same (default: 30)")
         parser.add_argument(
@@ -145,6 +149,8 @@ def parse_history(options: dict[str, Any]) -> list[str]:
         raise CommandError(f"--history is {name!r}, must be one of {', '.join(HISTORIES)}.")
     if name != "same" and (options["plant"] or commits != "30"):
         raise CommandError("--commits and --plant belong to --history same.")
+    if name != "toggles" and options["benchmark"]:
+        raise CommandError("--benchmark belongs to --history toggles.")
     if options["burn"] and not options["wait"]:
         raise CommandError("--burn needs --wait: it burns while this command watches the runs.")
     if not (commits.isascii() and commits.isdigit() and FEWEST_COMMITS <= int(commits) <= MOST_COMMITS):
@@ -152,7 +158,8 @@ def parse_history(options: dict[str, Any]) -> list[str]:
             f"--commits is {commits!r}, must be a whole number from {FEWEST_COMMITS} to {MOST_COMMITS}."
         )
     plant = ["--plant"] if options["plant"] else []
-    return [f"--history={name}", f"--commits={commits}", *plant]
+    whose = [f"--benchmark={options['benchmark']}"] if options["benchmark"] else []
+    return [f"--history={name}", f"--commits={commits}", *plant, *whose]
 
 
 def wait_for(ids: list[int], follow: Callable[[Sequence[Run]], None]) -> None:

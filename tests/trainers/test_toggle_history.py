@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from trainers.planted.histories import toggles
+from trainers.planted.repository import RepositoryError
+
+BENCHMARKS = toggles.names()
+
+
+def optimized(text: str) -> list[str]:
+    """The lines that set the variant once more, below where it is made."""
+    return [ast.unparse(node) for node in ast.parse(text).body if isinstance(node, ast.AugAssign)]
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_each_switch_is_one_line_and_is_taken_back(benchmark: str) -> None:
+    tree = toggles.first_tree(benchmark)
+    claims = toggles.switched_off(benchmark)
+    assert claims
+    for claim in claims:
+        change = toggles.switch_off(tree, claim)
+        switched = change.apply(tree)
+        (path,) = {edit.path for edit in change.edits}
+        assert optimized(switched[path]) == [f"VARIANTS['optimized'] |= {toggles.settings(claim)!r}"]
+        assert toggles.back(change).apply(switched) == tree
+
+
+def test_a_history_goes_back_to_where_it_began(tmp_path: Path) -> None:
+    made = toggles.create(tmp_path / "history", "snake_dqn")
+    git = ["git", "-C", str(tmp_path / "history"), "diff", "--name-only", made["commits"][0]]
+    assert subprocess.run(git, capture_output=True, text=True, check=True).stdout.split() == ["NOTES.md"]
+    places = [made["commits"].index(entry["commit"]) for entry in made["planted"]]
+    assert places[0] == toggles.FIRST_LEVEL
+    assert {later - place for place, later in pairwise(places)} == {2 * toggles.LEVEL}
+
+
+def test_the_history_runs_as_the_benchmark_does(tmp_path: Path) -> None:
+    toggles.create(tmp_path / "history", "snake_dqn")
+    arguments = ["--total-steps", "20"]
+    done = subprocess.run(
+        [sys.executable, "trainers/snake_dqn/train.py", *arguments],
+        cwd=tmp_path / "history",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_benchmark_gets_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(RepositoryError, match="--benchmark is 'tetris', must be one of "):
+        toggles.create(tmp_path / "history", "tetris")
