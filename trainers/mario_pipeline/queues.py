@@ -14,8 +14,7 @@ from types import TracebackType
 import paceline
 from arguments import Args
 from memory import Experience, Memory
-
-from workers import Worker
+from threads import Worker
 
 REST = -1
 """The order to consolidate what is left, which is waited for."""

@@ -24,8 +24,7 @@ from memory import Batch, Experience, Memory, memory
 from network import Learner, Network, Sight
 from numpy.typing import NDArray
 from queues import Queues, TimedLock, queues
-
-from workers import Worker
+from threads import Worker
 
 HELD_OUT = 2**30
 """Seed of the games of the frozen replay, which training never sees."""
