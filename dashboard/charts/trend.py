@@ -15,7 +15,7 @@ from dashboard.charts.bounds import TrendLimit
 HEIGHT = 400
 MOST_LABELS = 8
 # Above and below the drawn values, as a share of their range; arrows need the room.
-ROOM = 0.22
+ROOM = 0.28
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _arrow(change: TrendChange, points: Sequence[TrendPoint], size: float) -> di
         "arrowsize": 1,
         "arrowwidth": 1.5,
         "ax": 0,
-        "ay": -38 if above else 38,
+        "ay": -30 if above else 30,
         "standoff": 6,
         "bgcolor": theme.SURFACE,
         "borderpad": 2,
