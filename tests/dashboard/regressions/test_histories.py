@@ -14,7 +14,7 @@ from tests.dashboard.regressions.planted import History, line
 pytestmark = pytest.mark.django_db
 
 # Each takes about a second; `HISTORIES=300` for a day on which the bisection was changed.
-SEEDS = range(int(os.environ.get("HISTORIES", "10")))
+SEEDS = range(int(os.environ.get("HISTORIES", "4")))
 
 
 def found(history: History) -> list[Regression]:
