@@ -130,6 +130,7 @@ def claim(delivery_id: int) -> Delivery | None:
         "channel",
         "regression__project",
         "regression__first_bad",
+        "regression__culprit",
         "regression__last_good",
         "regression__series__metric",
         "regression__series__case",

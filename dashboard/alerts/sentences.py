@@ -24,10 +24,9 @@ def title(regression: Regression) -> str:
 
 def since(regression: Regression) -> str:
     """`abc1234567 “subject”`, with the merge by which it came, and another branch than the project's."""
-    merge, culprit = regression.first_bad, regression.culprit
-    blamed = culprit or merge
+    merge, blamed = regression.first_bad, regression.blamed
     text = f"{blamed.short} “{blamed.subject}”"
-    text += f", merged by {merge.short}" if culprit else ""
+    text += f", merged by {merge.short}" if regression.culprit else ""
     elsewhere = merge.branch not in (regression.project.branch, DETACHED)
     return f"{text} on branch {merge.branch}" if elsewhere else text
 

@@ -114,6 +114,11 @@ class Regression(models.Model):
         return self.triaged in self.AWAY
 
     @property
+    def blamed(self) -> Commit:
+        """The commit that did it: where a merge brought it, that of its branch."""
+        return self.culprit or self.first_bad
+
+    @property
     def change_percent(self) -> float | None:
         """By how much the value moved, in percent of the old level; None where that was 0."""
         return None if self.ratio is None else 100 * (self.ratio - 1)

@@ -59,6 +59,7 @@ def readable() -> QuerySet[Regression]:
     return Regression.objects.select_related(
         "project",
         "first_bad",
+        "culprit",
         "last_good",
         "recovered_by",
         "triaged_by",

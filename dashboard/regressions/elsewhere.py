@@ -45,7 +45,7 @@ def is_alike(change: Change, other: Regression) -> bool:
 
 def is_same_range(project: Project, change: Change, other: Regression) -> bool:
     """Does one of the two ranges hold the other's first bad commit?"""
-    blamed = other.culprit or other.first_bad
+    blamed = other.blamed
     mirror = repositories.mirror_of(project)
     try:
         return blamed.hash in repositories.commits_of(

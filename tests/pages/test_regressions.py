@@ -119,6 +119,14 @@ def test_a_regression_is_told_in_words(client: Client, regression: Regression) -
         assert part in shown
 
 
+def test_a_merge_to_blame_names_the_commit_that_it_brought(client: Client, regression: Regression) -> None:
+    brought = regression.last_good
+    Regression.objects.update(culprit=brought, cause="code")
+    text = page(client, regression.get_absolute_url())
+    assert f"<code>{brought.short}</code>" in text
+    assert f"merged by <code>{regression.first_bad.short}</code>" in text
+
+
 def test_it_shows_the_step_and_the_phases_before_and_after(client: Client, regression: Regression) -> None:
     where = f"/regressions/{regression.pk}/"
     assert "worse +38 %" in figure(client, where, "step")["layout"]["annotations"][0]["text"]

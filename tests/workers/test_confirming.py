@@ -89,7 +89,12 @@ def test_a_bell_carries_a_confirmation_before_history(
     suspected: Confirmation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
-    monkeypatch.setattr(confirming, "confirm_next", lambda pool: called.append(pool) or True)
+
+    def confirm_next(pool: str) -> bool:
+        called.append(pool)
+        return True
+
+    monkeypatch.setattr(confirming, "confirm_next", confirm_next)
     tasks.measure("default")
     assert called == ["default"]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dashboard import alerts
+from dashboard.alerts.payload import payload
 from dashboard.models import Delivery
 
 Make = Callable[..., Delivery]
@@ -26,3 +27,12 @@ def test_another_cause_says_what_moved(make_delivery: Make) -> None:
     said = alerts.title(regression)
     assert "; dependency: installed otherwise: numpy 1.26 -> 2.0; " in said
     assert regression.first_bad.short not in said
+
+
+def test_a_commit_that_a_merge_brought_is_named_with_its_merge(make_delivery: Make) -> None:
+    delivery = make_delivery("email", "a@example.org")
+    regression = delivery.regression
+    merge, regression.culprit = regression.first_bad, regression.last_good
+    assert f"since {regression.last_good.short}" in alerts.title(regression)
+    told = payload(delivery)["regression"]
+    assert (told["commit"]["hash"], told["merged_by"]["hash"]) == (regression.last_good.hash, merge.hash)
