@@ -120,6 +120,7 @@ def test_a_wrong_seed_is_refused(built: Any, seed: str) -> None:
     ("arguments", "sentence"),
     [
         (["--history", "small"], "--history is 'small', must be one of planted, larger, same, toggles."),
+        (["--toggle", "memory"], "--benchmark and --toggle belong to --history toggles."),
         (["--plant"], "--commits and --plant belong to --history same."),
         (["--commits", "40", "--history", "larger"], "--commits and --plant belong to --history same."),
         (

@@ -57,3 +57,10 @@ def test_the_history_runs_as_the_benchmark_does(tmp_path: Path) -> None:
 def test_an_unknown_benchmark_gets_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(RepositoryError, match="--benchmark is 'tetris', must be one of "):
         toggles.create(tmp_path / "history", "tetris")
+
+
+def test_only_the_toggles_asked_for_are_switched_in_their_order(tmp_path: Path) -> None:
+    made = toggles.create(tmp_path / "history", "snake_dqn", ["train_every", "tensors"])
+    assert [entry["event"] for entry in made["planted"]] == ["train_every off", "tensors off"]
+    with pytest.raises(RepositoryError, match="--toggle is 'turbo', must be one of tensors, "):
+        toggles.create(tmp_path / "other", "snake_dqn", ["turbo"])

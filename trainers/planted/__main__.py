@@ -25,7 +25,7 @@ def create(args: argparse.Namespace, seed: int) -> dict[str, Any]:
     if args.history == "same":
         return same.create(args.repository, seed, say, args.commits, args.plant)
     if args.history == "toggles":
-        return toggles.create(args.repository, args.benchmark)
+        return toggles.create(args.repository, args.benchmark, args.toggle)
     return {"planted": demo, "larger": larger}[args.history].create(args.repository, seed, say)
 
 
@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=30, help="of the history `same`")
     parser.add_argument("--plant", action="store_true", help="one slower commit in the history `same`")
     parser.add_argument("--benchmark", default="snake_dqn", help="whose toggles, of the history `toggles`")
+    parser.add_argument("--toggle", action="append", default=[], help="only this toggle of it; repeatable")
     parser.add_argument("--seed", type=int, help="draws positions, order and sizes; random by default")
     parser.add_argument("--json", action="store_true", help="print the answer on one line")
     args = parser.parse_args()

@@ -61,6 +61,13 @@ class Command(SiteCommand):
         parser.add_argument(
             "--benchmark", metavar="NAME", help="of the history toggles: whose (default: snake_dqn)"
         )
+        parser.add_argument(
+            "--toggle",
+            metavar="NAME",
+            action="append",
+            default=[],
+            help="of the history toggles: only this one; repeatable",
+        )
         parser.add_argument("--commits", metavar="N", default="30", help="of the history same (default: 30)")
         parser.add_argument(
             "--plant", action="store_true", help="plant one commit that is 10 %% slower in the history same"
@@ -149,8 +156,8 @@ def parse_history(options: dict[str, Any]) -> list[str]:
         raise CommandError(f"--history is {name!r}, must be one of {', '.join(HISTORIES)}.")
     if name != "same" and (options["plant"] or commits != "30"):
         raise CommandError("--commits and --plant belong to --history same.")
-    if name != "toggles" and options["benchmark"]:
-        raise CommandError("--benchmark belongs to --history toggles.")
+    if name != "toggles" and (options["benchmark"] or options["toggle"]):
+        raise CommandError("--benchmark and --toggle belong to --history toggles.")
     if options["burn"] and not options["wait"]:
         raise CommandError("--burn needs --wait: it burns while this command watches the runs.")
     if not (commits.isascii() and commits.isdigit() and FEWEST_COMMITS <= int(commits) <= MOST_COMMITS):
@@ -159,7 +166,8 @@ def parse_history(options: dict[str, Any]) -> list[str]:
         )
     plant = ["--plant"] if options["plant"] else []
     whose = [f"--benchmark={options['benchmark']}"] if options["benchmark"] else []
-    return [f"--history={name}", f"--commits={commits}", *plant, *whose]
+    only = [f"--toggle={toggle}" for toggle in options["toggle"]]
+    return [f"--history={name}", f"--commits={commits}", *plant, *whose, *only]
 
 
 def wait_for(ids: list[int], follow: Callable[[Sequence[Run]], None]) -> None:

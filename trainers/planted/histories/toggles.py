@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +42,11 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in ROOT.glob("trainers/*/claims.toml"))
 
 
-def create(folder: Path, benchmark: str) -> dict[str, Any]:
-    """Make the repository; every commit is measured. RepositoryError where there is no such benchmark."""
+def create(folder: Path, benchmark: str, only: Sequence[str] = ()) -> dict[str, Any]:
+    """Make the repository; every commit is measured. RepositoryError names a wrong benchmark or toggle."""
     if benchmark not in names():
         raise RepositoryError(f"--benchmark is {benchmark!r}, must be one of {', '.join(names())}")
+    claims = chosen(benchmark, only)
     tree = first_tree(benchmark)
     repository = Repository(folder)
     commits = [repository.commit(f"Train {benchmark}", tree)]
@@ -62,7 +63,7 @@ def create(folder: Path, benchmark: str) -> dict[str, Any]:
             commit(note(tree, len(commits)))
 
     fill(FIRST_LEVEL - 1)
-    for claim in switched_off(benchmark):
+    for claim in claims:
         off = switch_off(tree, claim)
         place = commit(off)
         planted.append(described(claim, place))
@@ -89,16 +90,25 @@ def manifest(benchmark: str) -> str:
     return "\n".join([*lines, *(f"{name} = {entry[name]}" for name in SIZES if name in entry), ""])
 
 
+def chosen(benchmark: str, only: Sequence[str]) -> list[dict[str, Any]]:
+    """The claims about these toggles in this order, or about all; RepositoryError names a wrong one."""
+    claims = {claim["toggle"]: claim for claim in switched_off(benchmark)}
+    for toggle in only:
+        if toggle not in claims:
+            raise RepositoryError(f"--toggle is {toggle!r}, must be one of {', '.join(claims)}")
+    return [claims[toggle] for toggle in only or claims]
+
+
 def switched_off(benchmark: str) -> list[dict[str, Any]]:
     """A document's claims about one toggle, where any machine can test it; each toggle once."""
     text = (ROOT / "trainers" / benchmark / "claims.toml").read_text()
-    chosen: dict[str, dict[str, Any]] = {}
+    claims: dict[str, dict[str, Any]] = {}
     for claim in tomllib.loads(text)["claims"]:
         usual = claim.get("after") == {"variant": VARIANT} and not claim.get("needs_cuda")
         usual = usual and not claim["claim"].startswith(OURS)
         if "toggle" in claim and usual and claim["before"]["variant"] == VARIANT:
-            chosen.setdefault(claim["toggle"], claim)
-    return list(chosen.values())
+            claims.setdefault(claim["toggle"], claim)
+    return list(claims.values())
 
 
 def settings(claim: Mapping[str, Any]) -> dict[str, Any]:
