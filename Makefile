@@ -13,7 +13,7 @@ up: environment ## set up and start everything; PORT=8000 chooses the port, Ctrl
 
 test: environment ## set up and run the tests; TESTS=tests/services chooses some
 	@.ci/chromium
-	@exec $(PYTHON) -m pytest $(TESTS)
+	@exec $(PYTHON) -m pytest $(or $(TESTS),--numprocesses logical --maxprocesses 4 --dist worksteal)
 
 check: environment ## lint, format, types
 	@$(PYTHON) -m ruff check .

@@ -1,6 +1,7 @@
 """A fresh PostgreSQL and Redis for each run of the tests, unless DATABASE_URL and BROKER_URL are given.
 
-Loaded by `-p`, because pytest-django reads the settings before any conftest.py is imported.
+Loaded by `-p`, because pytest-django reads the settings before any conftest.py is imported. Where several
+processes share the tests (`-n`), each has servers of its own, or a database of its own on the given ones.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Generator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -27,6 +29,8 @@ PREFIX = "paceline-tests-"
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
     remove_leftovers()
+    if only_hands_out(early_config):
+        return (yield)
     home = Path(tempfile.mkdtemp(prefix=PREFIX))
     # Held until this process ends, however it ends: what isn't held is a leftover.
     lock = (home / "held").open("w")
@@ -42,11 +46,26 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
         raise pytest.UsageError(str(error)) from error
     os.environ.setdefault("DATABASE_URL", addresses(home).database_url)
     os.environ.setdefault("BROKER_URL", addresses(home).broker_url)
+    if "BROKER_URL" in given:
+        os.environ["BROKER_URL"] = own_queue(os.environ["BROKER_URL"])
     early_config.stash[HELD] = lock
     return (yield)
 
 
 HELD = pytest.StashKey[object]()
+
+
+def only_hands_out(config: pytest.Config) -> bool:
+    """Whether this process runs no test itself: it hands them out to others."""
+    return bool(config.known_args_namespace.numprocesses) and "PYTEST_XDIST_WORKER" not in os.environ
+
+
+def own_queue(address: str) -> str:
+    """Of a given Redis, the database with this process's number; pytest-django does so for PostgreSQL."""
+    process = os.environ.get("PYTEST_XDIST_WORKER")
+    if process is None:
+        return address
+    return urlsplit(address)._replace(path=f"/{process.removeprefix('gw')}").geturl()
 
 
 def end(supervisor: Supervisor, home: Path) -> None:
