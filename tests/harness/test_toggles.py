@@ -70,10 +70,13 @@ def test_a_toggle_that_cannot_be_tested_keeps_its_name() -> None:
     head = 'document = "A plan"\n[[claims]]\nid = "one"\nclaim = "It is fast"\n'
     found = claims.parse(head + 'toggle = "amp"\nuntestable = "no device"', "claims.toml")
     assert found.chosen([], "claims.toml", toggles=True)[0].toggle == "amp"
+    with pytest.raises(ManifestError, match=r"^claims\.toml: has no claim but about toggles$"):
+        found.chosen([], "claims.toml", toggles=False)
 
 
 def test_a_file_without_toggles_is_told() -> None:
     text = 'document = "A plan"\n[[claims]]\nid = "one"\nclaim = "It is fast"\nuntestable = "no"'
+    assert len(claims.parse(text, "claims.toml").chosen([], "claims.toml", toggles=False)) == 1
     with pytest.raises(ManifestError, match=r"^claims\.toml: has no claim about a toggle$"):
         claims.parse(text, "claims.toml").chosen([], "claims.toml", toggles=True)
 

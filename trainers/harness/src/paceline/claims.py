@@ -98,11 +98,13 @@ class Claims:
     document: str
     claims: tuple[Claim, ...]
 
-    def chosen(self, keys: list[str], where: str, *, toggles: bool = False) -> list[Claim]:
-        """Return the claims with these keys, for none all; with `toggles` only those about one."""
-        known = {claim.key: claim for claim in self.claims if claim.toggle is not None or not toggles}
+    def chosen(self, keys: list[str], where: str, *, toggles: bool | None = None) -> list[Claim]:
+        """Return the claims with these keys, for none all; `toggles`: only those about one, or all others."""
+        known = {claim.key: claim for claim in self.claims if toggles in (None, claim.toggle is not None)}
         if not known:
-            raise ManifestError(f"{where}: has no claim about a toggle")
+            raise ManifestError(
+                f"{where}: has no claim {'about a toggle' if toggles else 'but about toggles'}"
+            )
         for key in keys:
             if key not in known:
                 raise Fields({}, where, "").unknown("claims", key, list(known))

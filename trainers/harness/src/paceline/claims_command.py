@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--toggles",
-        action="store_true",
-        help="only claims about toggles, as a table of these",
+        action=argparse.BooleanOptionalAction,
+        help="only claims about toggles, as a table of these; or all claims but those",
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the results there too")
     parser.add_argument(
