@@ -8,7 +8,9 @@ import random
 
 import pytest
 
-from dashboard.models import Regression
+from dashboard.models import Confirmation, Regression, Run
+from dashboard.regressions import judge_run, prove
+from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, line
 
 pytestmark = pytest.mark.django_db
@@ -124,3 +126,36 @@ def test_a_merge_whose_branch_has_no_step_is_itself_to_blame(seed: int) -> None:
     assert (one.first_bad.subject, one.culprit) == ("merge", None)
     assert one.bisected.startswith(f"The merge {one.first_bad} itself is to blame: its branch, up to ")
     assert history.rows[brought[-1]].short in one.bisected
+
+
+def counted(history: History, name: str) -> None:
+    """The run of a commit is stored and judged: its calls go with the planted truth."""
+    of = history.project.cases.first() or factories.case(history.project)
+    made = factories.measured(history.rows[name], of, {"function_calls": round(1e6 * history.level(name))})
+    judge_run(made.pk)
+    for key in history.project.regressions.filter(proving=True).values_list("pk", flat=True):
+        prove(key)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_culprit_of_an_exact_counter_is_found_without_proof(seed: int) -> None:
+    chance = random.Random(4000 + seed)  # noqa: S311  # a fixed seed is the point
+    count, every = 24, 6
+    culprits = sorted(chance.sample(range(every + 1, count + 1), 3))
+    history = History(line(count), {f"m{one}": chance.uniform(1.05, 1.5) for one in culprits})
+    history.make(f"counters{seed}")
+    for place in range(0, count + 1, every):
+        counted(history, f"m{place}")
+    asked = Run.objects.filter(commit__project=history.project, state=Run.State.REQUESTED)
+    measured = 0
+    while waiting := asked.first():
+        name = waiting.commit.subject
+        waiting.delete()
+        counted(history, name)
+        measured += 1
+    rows = found(history)
+    assert [(one.last_good.subject, one.first_bad.subject) for one in rows] == [
+        (f"m{one - 1}", f"m{one}") for one in culprits
+    ]
+    assert not Confirmation.objects.exists()
+    assert measured <= 3 * math.ceil(math.log2(every)) + 3
