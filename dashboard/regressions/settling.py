@@ -9,14 +9,11 @@ from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Change, Commit, Project, Regression
-from dashboard.regressions import confirmations, elsewhere, proofs, triage
+from dashboard.regressions import confirmations, elsewhere, proofs, repairs, triage
 from dashboard.regressions.grouping import attract, members_of, price_of_improvement
 from dashboard.regressions.proofs import Proof
 from dashboard.regressions.ranges import Range, narrowed, span
 from dashboard.regressions.relevance import headline, is_exact_counter
-
-# A level is back where it was when no more than this part of the step is left.
-LEFT_OVER = 0.2
 
 State = Regression.State
 
@@ -69,7 +66,7 @@ def settle(
         return merge(project, regression, holder)
     head = headline(members)
     values = said_by(head, members, proof) | {"withdrawn_at": None}
-    values["recovered_by_id"] = repaired_by(as_in_trunk(project, regression, head))
+    values["recovered_by_id"] = repairs.repaired_by(project, regression, head)
     if values["state"] == State.REFUTED:
         elsewhere.release(regression)
     if not stay:
@@ -163,26 +160,3 @@ def withdraw(regression: Regression) -> None:
         elsewhere.release(regression)
         regression.withdrawn_at = timezone.now()
         regression.save(update_fields=["withdrawn_at", "updated_at"])
-
-
-def as_in_trunk(project: Project, regression: Regression, head: Change) -> Change:
-    """What has to be repaired: once a branch was merged, the step that it made in the project's branch."""
-    merged = regression.changes.filter(series=head.series_id, first_bad__branch=project.branch)
-    return merged.select_related("first_bad").first() or head
-
-
-def repaired_by(head: Change) -> int | None:
-    """The commit of the first improvement of the series that brought its level back, or None."""
-    later = Change.objects.filter(
-        series=head.series_id,
-        first_bad__branch=head.first_bad.branch,
-        direction=Change.Direction.IMPROVEMENT,
-        position__gt=head.position,
-    ).order_by("position")
-    return next((one.first_bad_id for one in later if is_back(head, one)), None)
-
-
-def is_back(head: Change, improvement: Change) -> bool:
-    """Is the level after the improvement nearly the one before the regression, or better?"""
-    step, left = head.after - head.before, improvement.after - head.before
-    return step != 0 and left / step <= LEFT_OVER

@@ -1,0 +1,84 @@
+"""Which later commit repaired a regression: the one that took its step back where it was made.
+
+An improvement somewhere else may bring the level back as well: what the regression costs is still paid then.
+So where a phase explains the step, that phase must have got its time, its memory or its calls back. And where
+another regression lies on top, the level says nothing: then the improvement and its phase speak alone.
+"""
+
+from __future__ import annotations
+
+from dashboard.models import Change, Project, Regression
+from dashboard.regressions import attribution, branches, history
+from dashboard.regressions.blame import lost
+
+# A level is back where it was when no more than this part of the step is left.
+LEFT_OVER = 0.2
+# A phase's level is less certain than the whole's: beside a whole that is back, half of its step is enough.
+LEFT_OF_PHASE = 0.5
+# A phase that explains less of the step than this doesn't speak for it.
+LEAST_SHARE = 0.5
+
+
+def repaired_by(project: Project, regression: Regression, head: Change) -> int | None:
+    """The commit of the first improvement that took back the step that speaks for a regression, or None."""
+    step = as_in_trunk(project, regression, head)
+    later = Change.objects.filter(
+        series=step.series_id,
+        first_bad__branch=step.first_bad.branch,
+        direction=Change.Direction.IMPROVEMENT,
+        position__gt=step.position,
+    )
+    likely = [one for one in later.order_by("position") if is_back(step, one) or takes_back(step, one)]
+    if not likely:
+        return None
+    phases = Phases(project, step)
+    return next((one.first_bad_id for one in likely if repairs(step, one, phases.left(one))), None)
+
+
+def as_in_trunk(project: Project, regression: Regression, head: Change) -> Change:
+    """What has to be repaired: once a branch was merged, the step that it made in the project's branch."""
+    merged = regression.changes.filter(series=head.series_id, first_bad__branch=project.branch)
+    return merged.select_related("first_bad", "series__metric").first() or head
+
+
+def repairs(step: Change, improvement: Change, left_of_phase: float | None) -> bool:
+    """Did the improvement take the step back, with this part of it left in its phase (None: unknown)?"""
+    if is_back(step, improvement):
+        return left_of_phase is None or left_of_phase <= LEFT_OF_PHASE
+    return left_of_phase is not None and left_of_phase <= LEFT_OVER
+
+
+def is_back(step: Change, improvement: Change) -> bool:
+    """Is the level after the improvement nearly the one before the regression, or better?"""
+    size, left = step.after - step.before, improvement.after - step.before
+    return size != 0 and left / size <= LEFT_OVER
+
+
+def takes_back(step: Change, improvement: Change) -> bool:
+    """Is the improvement nearly as large as the step, or larger, whatever the levels are by then?"""
+    return abs(lost(improvement)) >= (1 - LEFT_OVER) * abs(lost(step))
+
+
+class Phases:
+    """The phase that explains a step, if one does, and what later improvements left of its step."""
+
+    def __init__(self, project: Project, step: Change) -> None:
+        self.step = step
+        self.past = history.load(step.series, branches.of(project, step.first_bad.branch))
+        self.sides = attribution.sides_of(step, self.past)
+        explanation = attribution.explain(step, self.sides)
+        self.phase = explanation.phase if (explanation.share or 0.0) >= LEAST_SHARE else ""
+
+    def left(self, improvement: Change) -> float | None:
+        """The part of the phase's step that the improvement left; None where no phase explains the step."""
+        after = attribution.sides_of(improvement, self.past).bad
+        if not self.phase or not after:
+            return None
+        return self.moved(after) / self.moved(self.sides.bad)
+
+    def moved(self, runs: tuple[int, ...]) -> float:
+        """By how much the phase is above its level before the step in these runs."""
+        metric = attribution.parts_metric(self.step.series)
+        assert metric is not None  # noqa: S101  # else no phase explains the step
+        sides = attribution.Sides(self.sides.good, runs)
+        return attribution.phase_deltas(self.step.series, metric, sides).get(self.phase, 0.0)
