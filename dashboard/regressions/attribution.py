@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dashboard.models import Change, Metric, Point, Series
+from dashboard.models import Change, Metric, Point, Regression, Series
 from dashboard.regressions.history import History, Measured
 
 # Measured commits on each side that tell a phase's level: the nearest ones, since levels wander.
@@ -36,12 +36,24 @@ class Sides:
 def sides_of(change: Change, history: History) -> Sides:
     """The runs of up to WINDOW untainted commits on both sides, within the levels next to the step."""
     at = history.index_of(change.position)
-    starts = Change.objects.filter(history.line.holds("first_bad"), series=change.series_id)
-    earlier = starts.filter(position__lt=change.position).order_by("-position").first()
-    later = starts.filter(position__gt=change.position).order_by("position").first()
-    old = history.untainted(history.index_of(earlier.position) if earlier else 0, at)
-    new = history.untainted(at, history.index_of(later.position) if later else len(history.measured))
+    starts = [place for place in starts_of_levels(change, history) if place != change.position]
+    earlier = max((place for place in starts if place < change.position), default=None)
+    later = min((place for place in starts if place > change.position), default=None)
+    old = history.untainted(0 if earlier is None else history.index_of(earlier), at)
+    new = history.untainted(at, len(history.measured) if later is None else history.index_of(later))
     return Sides(good=runs_of(old[-WINDOW:]), bad=runs_of(new[:WINDOW]))
+
+
+def starts_of_levels(change: Change, history: History) -> list[int]:
+    """Where the series' levels start: as detection sees them, and as interleaved runs have proved them."""
+    seen = Change.objects.filter(history.line.holds("first_bad"), series=change.series_id)
+    proved = Regression.objects.filter(
+        history.line.holds("first_bad"),
+        series=change.series_id,
+        state=Regression.State.CONFIRMED,
+        withdrawn_at=None,
+    )
+    return [*seen.values_list("position", flat=True), *proved.values_list("first_bad__position", flat=True)]
 
 
 def runs_of(measured: Sequence[Measured]) -> tuple[int, ...]:

@@ -67,6 +67,12 @@ def bounds(confirmed: Confirmation, rows: Iterable[Confirmation]) -> tuple[Commi
     return good, bad
 
 
+def part_of(regression: Regression, bad: Commit) -> Confirmation | None:
+    """The interleaved runs by which a commit has a part of the step only: another cause has the rest."""
+    rows = regression.confirmations.filter(state=Confirmation.State.DONE, bad=bad)
+    return rows.filter(verdict=Verdict.BETWEEN, ratio__isnull=False).order_by("-finished_at", "-pk").first()
+
+
 def is_second(regression: Regression) -> bool:
     """Is it the second cause of a range, which nobody but a bisection has seen so far?"""
     return Confirmation.objects.filter(bad=regression.last_good_id, verdict=Verdict.BETWEEN).exists()

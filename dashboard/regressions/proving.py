@@ -17,8 +17,18 @@ from django.utils import timezone
 
 from dashboard import alerts, dispatch, repositories
 from dashboard.models import Commit, Confirmation, Point, Project, Regression, Run
-from dashboard.regressions import bisection, branches, confirmations, merges, promise, proofs, settling
+from dashboard.regressions import (
+    bisection,
+    branches,
+    confirmations,
+    explaining,
+    merges,
+    promise,
+    proofs,
+    settling,
+)
 from dashboard.regressions.asking import known, measure, request, runs_of
+from dashboard.regressions.proofs import Proof
 from dashboard.regressions.ranges import Range
 from dashboard.regressions.relevance import is_exact_counter
 from dashboard.repositories import RepositoryError
@@ -97,6 +107,7 @@ def advance(project: Project, regression: Regression) -> None:
     else:
         regression.proving = False
         regression.save(update_fields=["proving", "updated_at"])
+        explaining.explain_proved(project, regression)
         alerts.announce(regression)
 
 
@@ -117,7 +128,7 @@ def narrow(project: Project, regression: Regression) -> bool:
     """Bisect a confirmed range one step further; False where nothing is left to measure."""
     proof = proofs.of(regression, Range(regression.last_good.position, regression.first_bad.position))
     if proof is None or has_exact(regression):
-        return narrow_by_counter(project, regression)
+        return narrow_by_counter(project, regression, proof)
     good, bad = proof.confirmation.good, proof.confirmation.bad
     line = commits_between(project, good, bad)
     steps = regression.confirmations.filter(purpose=Purpose.BISECT, good=good, state=Confirmation.State.DONE)
@@ -127,13 +138,16 @@ def narrow(project: Project, regression: Regression) -> bool:
         request(regression, Purpose.BISECT, good, known(project, left.middle))
         return True
     if left.second:
-        open_second(regression, known(project, left.second), bad)
+        open_second(regression, steps.filter(bad__hash=left.second).latest("pk"), bad)
     skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
     return merges.follow(project, regression, skipped) or explain(regression)
 
 
-def narrow_by_counter(project: Project, regression: Regression) -> bool:
-    """Measure the middle of the range in full: an exact counter tells at once on which side it lies."""
+def narrow_by_counter(project: Project, regression: Regression, proof: Proof | None) -> bool:
+    """Measure the middle of the range in full: an exact counter tells at once on which side it lies.
+
+    The counter's commit need not be all that slowed the range down: what a noisy metric lost is weighed.
+    """
     line = commits_between(project, regression.last_good, regression.first_bad)
     tried = runs_of(regression.series, project.commits.filter(hash__in=line))
     if any(run.state not in Run.TERMINAL for run in tried.values()):
@@ -143,9 +157,44 @@ def narrow_by_counter(project: Project, regression: Regression) -> bool:
     left = bisection.narrow(regression.last_good.hash, line, regression.first_bad.hash, verdicts)
     if left.middle is not None and measure(regression, [known(project, left.middle)]):
         return True
+    if proof is not None and weigh_culprit(project, regression, proof):
+        return True
     counters = [one for one in settling.speaking_of(regression) if is_exact_counter(one.series)]
     following = bool(counters) and merges.follow(project, regression, verdicts, counters[0])
     return following or explain(regression)
+
+
+def weigh_culprit(project: Project, regression: Regression, proof: Proof) -> bool:
+    """Has the commit that a counter names the whole step? True while that is measured.
+
+    Another commit may have a part of it where the proof reached further than the counter's range, or where
+    nobody has measured the next commits. That part gets a regression of its own.
+    """
+    good, bad, row = regression.last_good, regression.first_bad, proof.confirmation
+    if is_exact_counter(regression.series) or proof.state != State.CONFIRMED:
+        return False
+    end = row.bad if row.bad.position > bad.position else next_measured(project, regression)
+    if end is None or not (row.bad_id == end.pk or commits_between(project, bad, end)):
+        return False
+    steps = regression.confirmations.filter(purpose=Purpose.BISECT, good=good, bad=bad)
+    step = steps.exclude(state=Confirmation.State.CANCELLED).first()
+    if step is not None:
+        if step.verdict == Verdict.BETWEEN:
+            open_second(regression, step, end)
+        return False
+    if row.bad_id == bad.pk and confirmations.place(row, regression.before, regression.after) == Verdict.BAD:
+        return False
+    request(regression, Purpose.BISECT, good, bad)
+    return True
+
+
+def next_measured(project: Project, regression: Regression) -> Commit | None:
+    """The first commit behind the range with an undisturbed point of the series that speaks."""
+    line = branches.of(project, regression.first_bad.branch)
+    points = Point.objects.filter(line.holds("run__commit"), series=regression.series, tainted=False)
+    behind = points.filter(position__gt=regression.first_bad.position).order_by("position")
+    point = behind.select_related("run__commit").first()
+    return point.run.commit if point else None
 
 
 def commits_between(project: Project, good: Commit, bad: Commit) -> list[str]:
@@ -166,11 +215,12 @@ def explain(regression: Regression) -> bool:
     return measure(regression, sides)
 
 
-def open_second(regression: Regression, good: Commit, bad: Commit) -> None:
+def open_second(regression: Regression, part: Confirmation, bad: Commit) -> None:
     """Part of the step is there before the range's end: what comes after it has a cause of its own.
 
     It is asked once: where it ended, narrowed or refuted, it isn't measured again.
     """
+    good, before, after = part.bad, part.before * (part.ratio or 1.0), part.after
     asked = Confirmation.objects.filter(purpose=Purpose.CONFIRM, good=good, bad=bad)
     if asked.filter(regression__project=regression.project).exists():
         return
@@ -180,9 +230,9 @@ def open_second(regression: Regression, good: Commit, bad: Commit) -> None:
         defaults={
             "last_good": good,
             "series": regression.series,
-            "before": regression.before,
-            "after": regression.after,
-            "ratio": regression.ratio,
+            "before": before,
+            "after": after,
+            "ratio": after / before if before else None,
             "proving": True,
         },
     )

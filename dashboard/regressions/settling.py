@@ -71,7 +71,7 @@ def settle(
         elsewhere.release(regression)
     if not stay:
         values |= {"last_good_id": good.pk, "first_bad_id": bad.pk}
-    moved = update(regression, values)
+    moved = update(regression, values | of_part(regression, head, bad))
     if moved:
         attract(project, regression, span(members))
     return (regression, head) if moved - {"recovered_by_id"} or not regression.suspects else None
@@ -133,6 +133,16 @@ def said_by(head: Change, members: Sequence[Change], proof: Proof | None) -> dic
         state = proof.state if proof else State.SUSPECTED
     names = ("series_id", "before", "after", "ratio", "low", "high")
     return {"state": state, **{name: getattr(head, name) for name in names}}
+
+
+def of_part(regression: Regression, head: Change, bad: Commit) -> dict[str, Any]:
+    """Of two causes that detection sees as one step: the first one's size, by interleaved runs."""
+    row = proofs.part_of(regression, bad)
+    if row is None or row.ratio is None or row.series_id != head.series_id or not head.ratio:
+        return {}
+    if row.low is not None and row.high is not None and row.low <= head.ratio <= row.high:
+        return {}
+    return {"ratio": row.ratio, "low": row.low, "high": row.high, "after": head.before * row.ratio}
 
 
 def by_proof_alone(project: Project, regression: Regression) -> Settled | None:

@@ -10,6 +10,7 @@ from dashboard.regressions.confirmations.transitions import (
     release,
     requeue_lost,
 )
+from dashboard.regressions.confirmations.weighing import place
 
 __all__ = [
     "ConfirmationAssignment",
@@ -19,6 +20,7 @@ __all__ = [
     "claim",
     "conclude",
     "heartbeat",
+    "place",
     "release",
     "requeue_lost",
 ]

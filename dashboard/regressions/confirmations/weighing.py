@@ -43,9 +43,9 @@ class Scale:
     logarithmic: bool
 
     @classmethod
-    def of(cls, row: Confirmation, measured: Sequence[Pair]) -> Scale:
-        values = [row.before, row.after, *(value for pair in measured for value in (pair.good, pair.bad))]
-        return cls(row.before, row.after, logarithmic=min(values) > 0)
+    def of(cls, before: float, after: float, measured: Sequence[Pair]) -> Scale:
+        values = [before, after, *(value for pair in measured for value in (pair.good, pair.bad))]
+        return cls(before, after, logarithmic=min(values) > 0)
 
     @property
     def step(self) -> float:
@@ -69,10 +69,9 @@ def weigh(row: Confirmation) -> Weighed:
     if len(calm) < pairs.FEWEST_TO_WEIGH:
         reason = f"only {len(calm)} of {len(measured)} pairs were undisturbed" if spent else ""
         return Weighed(None, None, None, Verdict.UNDECIDED if spent else "", reason)
-    scale = Scale.of(row, calm)
+    scale = Scale.of(row.before, row.after, calm)
     floor = EFFECT_FLOORS[cast(Kind, row.series.metric.kind)].long
-    noise = NOISE if scale.logarithmic else NOISE * abs(row.before)
-    weight = pairs.weigh([scale.share(pair) for pair in calm], noise / abs(scale.step), row.error)
+    weight = shares(row, scale, calm)
     ends = sorted(end for end in (scale.ratio(weight.low), scale.ratio(weight.high)) if end is not None)
     low, high = ends if len(ends) == 2 else (None, None)
     verdict = _verdict(row, weight, math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0)
@@ -81,6 +80,22 @@ def weigh(row: Confirmation) -> Weighed:
         verdict = Verdict.UNDECIDED
         reason = f"after {len(measured)} pairs in {row.seconds:.0f} s the interval still allows both answers"
     return Weighed(scale.ratio(weight.share), low, high, verdict, reason)
+
+
+def place(row: Confirmation, before: float, after: float) -> str:
+    """What a confirmation's pairs say of its bad commit: does it have the whole of this step, none, a part?
+
+    Empty where they don't tell. The step may be another one than was suspected when they were measured.
+    """
+    calm = [pair for pair in row.pairs.all() if not pair.disturbed]
+    if len(calm) < pairs.FEWEST_TO_WEIGH:
+        return ""
+    return OF_PLACE.get(pairs.place(shares(row, Scale.of(before, after, calm), calm)), "")
+
+
+def shares(row: Confirmation, scale: Scale, calm: Sequence[Pair]) -> pairs.Weight:
+    noise = NOISE if scale.logarithmic else NOISE * abs(scale.before)
+    return pairs.weigh([scale.share(pair) for pair in calm], noise / abs(scale.step), row.error)
 
 
 def _verdict(row: Confirmation, weight: pairs.Weight, least: float) -> str:

@@ -30,15 +30,21 @@ def line(tracked: Project, repository: Repository) -> list[Commit]:
     return [rows[one] for one in hashes]
 
 
-def measure(commits: list[Commit], truth: Truth) -> None:
-    """Measure and judge some commits."""
+def measure(commits: list[Commit], truth: Truth, calls_since: Commit | None = None) -> None:
+    """Measure and judge some commits. `calls_since`: from there on `sample` calls more, for 3 ms more."""
     of = commits[0].project.cases.first() or factories.case(commits[0].project)
     for commit in commits:
-        noise = factories.wobble(commit.position)
-        judge_run(factories.measured(commit, of, {"step_time": truth(commit) * noise}).pk)
+        values = {"step_time": truth(commit) * factories.wobble(commit.position)}
+        phases = {}
+        if calls_since:
+            slow = commit.position >= calls_since.position
+            values["function_calls"] = 900 if slow else 600
+            sample = 0.007 if slow else 0.004
+            phases["phase_self_time"] = {"sample": sample, "push": values["step_time"] - sample}
+        judge_run(factories.measured(commit, of, values, phases=phases).pk)
 
 
-def carry(truth: Truth) -> None:
+def carry(truth: Truth, calls_since: Commit | None = None) -> None:
     """Play the worker until nothing is left to measure."""
     for _ in range(40):
         if held := confirmations.claim("default", "bench-1"):
@@ -52,7 +58,7 @@ def carry(truth: Truth) -> None:
         elif waiting := Run.objects.filter(state=Run.State.REQUESTED).first():
             commit = waiting.commit
             waiting.delete()
-            measure([commit], truth)
+            measure([commit], truth, calls_since)
         else:
             return
     raise AssertionError("it doesn't end")
@@ -113,6 +119,30 @@ def test_two_causes_in_one_range_are_two_regressions(line: list[Commit]) -> None
     carry(truth)
     found = Regression.objects.filter(withdrawn_at=None, state="confirmed").order_by("first_bad__position")
     assert [one.first_bad for one in found] == [line[7], line[9]]
+
+
+@pytest.mark.parametrize(("measured", "second"), [((7, 10), 9), ((7, 8, 10), 9), ((10,), 9), ((7, 10), 8)])
+def test_a_counter_that_speaks_for_one_of_two_causes_hides_no_other(
+    line: list[Commit], measured: tuple[int, ...], second: int
+) -> None:
+    truth = since(line, (7, 1.3), (second, 1.3))
+    measure([*line[:7], *(line[one] for one in measured), *line[11:]], truth, line[7])
+    carry(truth, line[7])
+    found = Regression.objects.filter(withdrawn_at=None, state="confirmed").order_by("first_bad__position")
+    assert [one.first_bad for one in found] == [line[7], line[second]]
+    assert [one.ratio for one in found] == [pytest.approx(1.3, rel=0.05)] * 2
+    assert [one.phase for one in found] == ["sample", "push"]
+
+
+def test_a_counter_that_speaks_for_all_of_it_costs_no_pair_more(
+    line: list[Commit],
+) -> None:
+    truth = since(line, (8, 1.4))
+    measure(line[::2], truth, line[8])
+    carry(truth, line[8])
+    found = Regression.objects.get(withdrawn_at=None)
+    assert (found.state, found.first_bad) == ("confirmed", line[8])
+    assert [row.purpose for row in found.confirmations.all()] == ["confirm"]
 
 
 def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
