@@ -99,16 +99,12 @@ class Collector:
     @torch.inference_mode()
     def _act(self, exploration: float) -> NDArray[np.int64]:
         """The best action for every game, or a random one."""
-        at_random = [chance.random() < exploration for chance in self.chances]
-        drawn = [int(chance.integers(ACTIONS)) for chance in self.chances]
-        if self.args.batched:
-            best = self.network(self.sight.views(self.views)).argmax(1).tolist()
-        else:
-            best = [
-                0 if wild else int(self.network(self.sight.views(self.views[game : game + 1])).argmax(1))
-                for game, wild in enumerate(at_random)
-            ]
-        return np.where(at_random, drawn, best)
+        ours = [game for game, chance in enumerate(self.chances) if chance.random() >= exploration]
+        actions = np.array([chance.integers(ACTIONS) for chance in self.chances], dtype=np.int64)
+        asked = [ours] if self.args.batched else [[game] for game in ours]
+        for some in filter(None, asked):
+            actions[some] = self.network(self.sight.views(self.views[some])).argmax(1).tolist()
+        return actions
 
 
 class Learning:
