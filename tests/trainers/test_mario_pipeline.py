@@ -229,41 +229,6 @@ def test_what_fails_in_the_consolidation_ends_the_training(
         trained(train)
 
 
-COUNTED = """
-import sys, threading
-from collections import Counter
-calls = Counter()
-def note(frame, event, _):
-    if event == "call" and frame.f_code.co_filename.startswith(sys.argv[1]):
-        calls[frame.f_code.co_qualname] += 1
-sys.path.insert(0, sys.argv[1])
-import torch, train
-for variant in ("baseline", "optimized", "beyond"):
-    args = train.parse(["--variant", variant, *sys.argv[2:]])
-    torch.manual_seed(args.seed)
-    threading.setprofile(note)
-    sys.setprofile(note)
-    training = train.train(args, torch.device("cpu"))
-    sys.setprofile(None)
-    print(variant, sorted(calls.items()), training.learner.fingerprint())
-"""
-
-
-def test_calls_are_the_same_with_every_hash_seed() -> None:
-    command = [sys.executable, "-c", COUNTED, str(MARIO), *SMALL]
-    path = str(ROOT / "trainers/harness/src")
-    started = [
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": path, "PYTHONHASHSEED": seed}
-        )
-        for seed in "012"
-    ]
-    said = [one.communicate()[0] for one in started]
-    assert [one.returncode for one in started] == [0, 0, 0]
-    assert len(set(said)) == 1
-    assert said[0].count("Collector._play") == 3
-
-
 # --- the document's table and claims ------------------------------------------------------------------------
 
 
