@@ -120,7 +120,7 @@ def redetect(project: Project, show: Callable[[int, int], None] | None = None) -
     groups = judged_together(project)
     for done, (branch, series) in enumerate(groups, start=1):
         with transaction.atomic():
-            outcome = judge_series(locked(project.pk), branch, series)
+            outcome = judge_series(locked(project.pk), branch, series, anew=True)
             evidence.decide_all(one.pk for one in [*outcome.opened, *(one for one, _ in outcome.resized)])
         total.counts.update(outcome.counts)
         total.opened.extend(outcome.opened)
@@ -145,8 +145,11 @@ def judged_together(project: Project) -> list[tuple[str, list[Series]]]:
     return [(branch, series) for series in groups.values() for branch in names]
 
 
-def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Outcome:
-    """Bring the changes and regressions of these series in line with their points. The project is locked."""
+def judge_series(project: Project, branch: str, series: Sequence[Series], *, anew: bool = False) -> Outcome:
+    """Bring the changes and regressions of these series in line with their points. The project is locked.
+
+    `anew`: also those whose changes are as they were, since the rules may be others now.
+    """
     outcome = Outcome()
     if branch == DETACHED:
         return outcome  # Commits of no branch have no order among them.
@@ -164,7 +167,7 @@ def judge_series(project: Project, branch: str, series: Sequence[Series]) -> Out
     speaking = to_group(project, branch, histories, synced)
     known = grouping.group(project, branch, speaking, histories, opening=False)
     touched = known.touched.union(*(one.left for one in synced))
-    altered = any(one.altered for one in synced)
+    altered = anew or any(one.altered for one in synced)
     settled = settling.settle_all(project, to_settle(series, touched, altered))
     homeless = [change for change in speaking if change.regression_id is None]
     grouped = grouping.group(project, branch, homeless, histories, opening=True)

@@ -13,8 +13,8 @@ from dashboard.regressions.blame import lost
 
 # A level is back where it was when no more than this part of the step is left.
 LEFT_OVER = 0.2
-# A phase's level is less certain than the whole's: beside a whole that is back, half of its step is enough.
-LEFT_OF_PHASE = 0.5
+# A phase's level is less certain than the whole's: beside a whole that is back, more may seem to be left.
+LEFT_OF_PHASE = 0.3
 # A phase that explains less of the step than this doesn't speak for it.
 LEAST_SHARE = 0.5
 
