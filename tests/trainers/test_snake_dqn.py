@@ -204,4 +204,4 @@ def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
         spec for spec in dataclasses.fields(train.Args) if spec.metadata["help"].startswith("toggle: ")
     ]
     missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
-    assert (len(toggles), missing) == (15, [])
+    assert (len(toggles), missing) == (18, [])

@@ -22,7 +22,7 @@ import math
 import random
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NoReturn
 
@@ -30,6 +30,7 @@ import numpy as np
 import paceline
 import torch
 from environment import ACTIONS, VIEW, Snake, View
+from graphs import Replayed
 from memory import Drawing, Ring, Rows, Transition
 from torch import nn
 from written_out import WrittenOut
@@ -66,6 +67,9 @@ class Args:
         None, "toggle: forward and backward written out in numpy; on the CPU only"
     )
     numpy_acting: bool = option(None, "toggle: act without torch; on the CPU only")
+    bf16: bool = option(None, "toggle: the network in bfloat16; on CUDA only")
+    pinned: bool = option(None, "toggle: copies to the device from pinned memory; on CUDA only")
+    graphs: bool = option(None, "toggle: each update replayed as one CUDA graph; on CUDA only")
 
     hidden: int = option(128, "units in each of the two hidden layers", least=1, most=10_000)
     learning_rate: float = option(3e-4, "learning rate of Adam", most=1)
@@ -100,14 +104,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "tf32": True,
     },
 }
-BEYOND = ("ring", "numpy_draw", "fused", "written_backward", "numpy_acting")
+ON_CPU_ALONE = ("written_backward", "numpy_acting")
+ON_CUDA_ALONE = ("bf16", "pinned", "graphs")
+BEYOND = ("ring", "numpy_draw", "fused", *ON_CPU_ALONE, *ON_CUDA_ALONE)
 """What neither the loop nor its engineers' report has: off, save in the variant beyond."""
 
 # As many samples a step as optimized learns from, in half as many updates of twice the size.
 VARIANTS["beyond"] = (
     VARIANTS["optimized"] | {"train_every": 8, "batch_size": 128} | dict.fromkeys(BEYOND, True)
 )
-ON_CPU_ALONE = ("written_backward", "numpy_acting")
 
 
 def refuse(sentence: str) -> NoReturn:
@@ -174,17 +179,19 @@ def complete(args: Args) -> Args:
 
 
 def settle(args: Args, said: set[str]) -> Args:
-    """Keep numpy to the CPU: refuse it where it was asked for with CUDA, else do without it there."""
-    if args.device == "cpu" or not torch.cuda.is_available():
-        if args.written_backward and not args.ring:
-            refuse("--written-backward needs --ring, whose batches are arrays")
-        if args.numpy_acting and not args.memory:
-            refuse("--numpy-acting needs --memory, which keeps views as arrays")
-        return args
-    for name in ON_CPU_ALONE:
+    """Refuse what was asked for and the device can't do; do without what only the variant wants."""
+    cuda = args.device != "cpu" and torch.cuda.is_available()
+    impossible = ON_CPU_ALONE if cuda else ON_CUDA_ALONE
+    for name in impossible:
         if getattr(args, name) and name in said:
-            refuse(f"--{name.replace('_', '-')} works on the CPU only, give --device cpu too")
-    return replace(args, **dict.fromkeys(ON_CPU_ALONE, False))
+            why = "the CPU only, give --device cpu too" if cuda else "CUDA only, and this run is on the CPU"
+            refuse(f"--{name.replace('_', '-')} works on {why}")
+    args = replace(args, **dict.fromkeys(impossible, False))
+    if args.written_backward and not args.ring:
+        refuse("--written-backward needs --ring, whose batches are arrays")
+    if args.numpy_acting and not args.memory:
+        refuse("--numpy-acting needs --memory, which keeps views as arrays")
+    return args
 
 
 def prepare(args: Args) -> torch.device:
@@ -219,7 +226,10 @@ class Agent:
         parameters = self.network.parameters()
         if args.written_backward:
             parameters = [self.written_out.own(self.network)]
-        self.optimizer = torch.optim.Adam(parameters, lr=args.learning_rate, fused=args.fused or None)
+        self.optimizer = torch.optim.Adam(
+            parameters, lr=args.learning_rate, fused=args.fused or None, capturable=bool(args.graphs)
+        )
+        self.replayed = Replayed(self.update) if args.graphs else None
         self.values = self.compiled() if args.compile else self.network
 
     def compiled(self) -> Any:
@@ -235,11 +245,15 @@ class Agent:
         """Where no gradient is needed. Without `inference` the graph is built, and left to be collected."""
         return torch.inference_mode() if self.args.inference else torch.enable_grad()
 
+    def precision(self) -> AbstractContextManager[Any]:
+        """What the network computes in."""
+        return torch.autocast(self.device.type, torch.bfloat16) if self.args.bf16 else nullcontext()
+
     def act(self, view: Any) -> int:
         """Return the action of the highest value."""
         if self.args.numpy_acting:
             return self.written_out.best(view)
-        with self.ungraded():
+        with self.ungraded(), self.precision():
             values = self.values(self.tensor([view]))
             return int(values.argmax())
 
@@ -247,14 +261,20 @@ class Agent:
         """Views as one float tensor, len(views) x VIEW * VIEW, on the device."""
         if not self.args.tensors:
             return torch.FloatTensor(views).to(self.device)
-        return torch.from_numpy(np.array(views, dtype=np.float32)).to(self.device)
+        return self.moved(torch.from_numpy(np.array(views, dtype=np.float32)))
+
+    def moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor on the device; from pinned memory the copy runs beside the code that follows."""
+        if self.args.pinned:
+            return tensor.pin_memory().to(self.device, non_blocking=True)
+        return tensor.to(self.device)
 
     def batch(self, transitions: Sequence[Transition] | tuple[Any, ...]) -> tuple[Any, ...]:
         """Transitions as tensors: views, actions, rewards, next views, ended; as arrays for numpy."""
         if self.args.written_backward:
             return transitions
         if self.args.ring:
-            return tuple(torch.from_numpy(array).to(self.device) for array in transitions)
+            return tuple(self.moved(torch.from_numpy(array)) for array in transitions)
         views, actions, rewards, next_views, ended = zip(*transitions, strict=True)
         return (
             self.tensor(views),
@@ -267,18 +287,25 @@ class Agent:
     def loss(self, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         """The mean squared error of the values against reward + discounted value of the next view."""
         views, actions, rewards, next_views, ended = batch
-        with self.ungraded():
-            ahead = self.values(next_views).amax(dim=1)
+        with self.precision():
+            with self.ungraded():
+                ahead = self.values(next_views).amax(dim=1)
+            values = self.values(views).gather(1, actions.unsqueeze(1)).squeeze(1)
         # The copy is a normal tensor: one made in inference mode may not take part in a loss.
         targets = rewards + self.args.discount * (1 - ended) * ahead.detach().clone()
-        values = self.values(views).gather(1, actions.unsqueeze(1)).squeeze(1)
-        return nn.functional.mse_loss(values, targets)
+        return nn.functional.mse_loss(values.float(), targets)
 
     def learn(self, batch: tuple[Any, ...]) -> None:
         """One step of the optimizer."""
         if self.args.written_backward:
             self.learn_by_hand(batch)
-            return
+        elif self.replayed:
+            self.replayed(batch)
+        else:
+            self.update(batch)
+
+    def update(self, batch: tuple[torch.Tensor, ...]) -> None:
+        """The same step through torch."""
         with paceline.phase("forward"):
             loss = self.loss(batch)
         with paceline.phase("backward"):

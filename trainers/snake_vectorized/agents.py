@@ -11,6 +11,7 @@ import numpy as np
 import paceline
 import torch
 from environment import ACTIONS, Floats, Integers
+from graphs import Replayed
 from memory import Batch
 from numpy.typing import NDArray
 from torch import nn
@@ -33,7 +34,10 @@ class Agent:
             nn.ReLU(),
             nn.Linear(args.hidden, ACTIONS),
         ).to(device)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=args.learning_rate)
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters(), lr=args.learning_rate, capturable=bool(args.graphs)
+        )
+        self.update = Replayed(self._update) if args.graphs else self._update
         self.random = np.random.default_rng(args.seed)
 
     def hold(self, views: Floats) -> Any:
@@ -55,6 +59,14 @@ class Agent:
 
     def learn(self, batch: Batch) -> Callable[[], float]:
         """One step of the optimizer; returns how to read the loss: that may wait for the device."""
+        loss: torch.Tensor = self.update(tuple(map(self._tensor, batch)))
+        return loss.item
+
+    def parameters(self) -> list[NDArray[Any]]:
+        """Return the parameters as arrays."""
+        return [parameter.detach().cpu().numpy() for parameter in self.network.parameters()]
+
+    def _update(self, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         with paceline.phase("forward"):
             loss = self._loss(batch)
         with paceline.phase("backward"):
@@ -62,14 +74,10 @@ class Agent:
             loss.backward()
         with paceline.phase("optimizer"):
             self.optimizer.step()
-        return loss.item
+        return loss
 
-    def parameters(self) -> list[NDArray[Any]]:
-        """Return the parameters as arrays."""
-        return [parameter.detach().cpu().numpy() for parameter in self.network.parameters()]
-
-    def _loss(self, batch: Batch) -> torch.Tensor:
-        views, actions, rewards, following, ended = map(self._tensor, batch)
+    def _loss(self, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
+        views, actions, rewards, following, ended = batch
         with self._precision():
             with torch.no_grad():
                 ahead = self.network(following).amax(dim=1)

@@ -74,6 +74,7 @@ class Args:
     device: str | None = option(None, "toggle: where the network is", choices=("cpu", "cuda", "auto"))
     bf16: bool | None = option(None, "toggle: the network in bfloat16; the variants use it on CUDA alone")
     pinned: bool | None = option(None, "toggle: copies to the device from pinned memory")
+    graphs: bool | None = option(None, "toggle: each update replayed as one CUDA graph; on CUDA only")
     threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
 
     batch_size: int = option(64, "transitions in an update", least=1)
@@ -102,6 +103,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "device": "cpu",
         "bf16": False,
         "pinned": False,
+        "graphs": False,
     },
 }
 VARIANTS["optimized"] = VARIANTS["baseline"] | {
@@ -119,6 +121,7 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
     "memory": "ring",
     "draw": "numpy",
     "network": "numpy",
+    "graphs": True,
 }
 VARIANTS["superlinear"] = VARIANTS["optimized"] | {
     "memory": "deque",
@@ -208,12 +211,15 @@ def settle(args: Args, said: set[str]) -> Args:
         refuse("--network is numpy, which has no CUDA; give --device cpu too")
     if args.network == "numpy" and args.acting == "each":
         refuse("--acting is each, which is only for --network torch")
+    if args.graphs and "graphs" in said and not cuda:
+        refuse("--graphs works on CUDA only, and this run is on the CPU")
     return replace(
         args,
         device="cuda" if cuda else "cpu",
         network="torch" if cuda else args.network,
         bf16=args.bf16 if cuda or "bf16" in said else False,
         pinned=args.pinned and cuda,
+        graphs=args.graphs and cuda,
     )
 
 
