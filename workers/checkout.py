@@ -41,14 +41,17 @@ class Checkouts:
         try:
             with locks.hold(mirror.with_suffix(".lock"), FETCH_SECONDS, self.git.stop):
                 self.bring(mirror, repository, commit)
+            folder = self.home / "worktrees" / safe_name(self.machine) / f"{mirror.stem}{beside}"
+            try:
+                self.renew(folder, commit)
+            except CheckoutError:
+                # Interrupted, or spoilt by what was measured in it. One that is being made has no commit at
+                # first, and a fetch beside it would fail.
+                with locks.hold(mirror.with_suffix(".lock"), FETCH_SECONDS, self.git.stop):
+                    self.rebuild(mirror, folder, commit)
+                self.renew(folder, commit)
         except TimeoutError as error:
             raise CheckoutError(f"The mirror of {project} is busy: {error}.") from error
-        folder = self.home / "worktrees" / safe_name(self.machine) / f"{mirror.stem}{beside}"
-        try:
-            self.renew(folder, commit)
-        except CheckoutError:
-            # Interrupted, or spoilt by what was measured in it.
-            self.rebuild(mirror, folder, commit)
         return folder
 
     def mirror(self, project: str, repository: str) -> Path:
@@ -64,6 +67,7 @@ class Checkouts:
             shutil.rmtree(mirror, ignore_errors=True)
             mirror.mkdir(parents=True)
             self.git.run("init", "--quiet", "--bare", "--template=", ".", folder=mirror)
+        self.forget_unfinished(mirror)
         heads_and_tags = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         self.git.run(
             *("fetch", "--quiet", "--prune", "--no-auto-gc", "--", repository, *heads_and_tags),
@@ -78,6 +82,13 @@ class Checkouts:
     def usable(self, mirror: Path) -> bool:
         """Is it a repository, and not the rest of an interrupted set-up?"""
         return mirror.is_dir() and self.succeeds(mirror, "rev-parse", "--git-dir")
+
+    def forget_unfinished(self, mirror: Path) -> None:
+        """Drop worktrees whose making was killed: they have no commit yet, and no fetch gets past them."""
+        for record in mirror.glob("worktrees/*"):
+            head = record / "HEAD"
+            if not head.is_file() or not head.read_text().strip("0\n"):
+                shutil.rmtree(record)
 
     def holds(self, mirror: Path, commit: str) -> bool:
         """Is the whole commit there?"""
@@ -95,19 +106,22 @@ class Checkouts:
         """Bring an existing worktree to the commit, and remove whatever else lies in it."""
         if not (folder / ".git").is_file():
             raise CheckoutError("There is no worktree yet.")
-        self.git.run("checkout", "--quiet", "--force", "--detach", commit, "--", folder=folder)
+        self.git.run(
+            *("checkout", "--quiet", "--force", "--detach", commit, "--"),
+            folder=folder,
+            time_limit=FETCH_SECONDS,
+        )
         # Twice -f: also repositories that were made inside the worktree.
         self.git.run("clean", "-ffdxq", folder=folder)
 
     def rebuild(self, mirror: Path, folder: Path, commit: str) -> None:
-        """The worktree anew."""
+        """The worktree anew, still without files."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
         self.git.run("worktree", "prune", folder=mirror)
         self.git.run(
-            *("worktree", "add", "--quiet", "--force", "--detach", str(folder), commit),
+            *("worktree", "add", "--quiet", "--force", "--no-checkout", "--detach", str(folder), commit),
             folder=mirror,
-            time_limit=FETCH_SECONDS,
         )
 
 

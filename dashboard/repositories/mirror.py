@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,6 +63,11 @@ class Mirror:
             git.run(self.folder, ["init", "--quiet", "--bare"])
             # What a force-push left behind may have been measured: it can be looked at for ever.
             git.run(self.folder, ["config", "gc.pruneExpire", "never"])
+        # A worker on this host may have been killed while it made a worktree: no fetch gets past one without
+        # a commit. While the lock is held, nobody is making one.
+        for head in self.folder.glob("worktrees/*/HEAD"):
+            if not head.read_text().strip("0\n"):
+                shutil.rmtree(head.parent)
         # HEAD is what people mean by it: the newest commit of the project's branch.
         git.run(self.folder, ["symbolic-ref", "HEAD", f"refs/heads/{self.branch}"])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.workers.repositories import commit, git, head, repository
-from workers import checkout
+from workers import checkout, locks
 from workers.checkout import Checkouts
 from workers.errors import CheckoutError, Stopped
 from workers.git import Git, reason
@@ -67,6 +67,30 @@ def test_a_broken_worktree_is_rebuilt(source: Path, checkouts: Checkouts, spoil:
         shutil.rmtree(record)
     assert checkouts.prepare("demo", str(source), commit(source, {"train.py": "two"})) == folder
     assert (folder / "train.py").read_text() == "two"
+
+
+def test_a_worktree_whose_making_was_killed_stops_no_fetch(source: Path, checkouts: Checkouts) -> None:
+    folder = checkouts.prepare("demo", str(source), head(source))
+    record = checkouts.mirror("demo", str(source)) / "worktrees" / folder.name
+    (record / "HEAD").write_text("0" * 40 + "\n")
+    newer = commit(source, {"train.py": "two"})
+    assert (checkouts.prepare("demo", str(source), newer) / "train.py").read_text() == "two"
+
+
+def test_a_worktree_is_made_while_nobody_fetches(
+    source: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = checkouts.mirror("demo", str(source)).with_suffix(".lock")
+    rebuild, held = checkouts.rebuild, []
+
+    def watched(mirror: Path, folder: Path, sha: str) -> None:
+        with locks.attempt(lock) as taken:
+            held.append(taken is None)
+        rebuild(mirror, folder, sha)
+
+    monkeypatch.setattr(Checkouts, "rebuild", lambda _self, *given: watched(*given))
+    checkouts.prepare("demo", str(source), head(source))
+    assert held == [True]
 
 
 def test_a_mirror_that_was_interrupted_is_made_anew(source: Path, checkouts: Checkouts) -> None:

@@ -76,6 +76,17 @@ def test_history_follows_the_first_parents(mirror: Mirror, repository: Repositor
     assert (tried.position, tried.branch) == (2, "topic")
 
 
+def test_a_worktree_without_a_commit_stops_no_fetch(mirror: Mirror, repository: Repository) -> None:
+    unfinished = mirror.folder / "worktrees" / "killed"
+    unfinished.mkdir(parents=True)
+    (unfinished / "HEAD").write_text("0" * 40 + "\n")
+    (unfinished / "gitdir").write_text("/nowhere/.git\n")
+    (unfinished / "commondir").write_text("../..\n")
+    newest = repository.commit("One more", train_py="print(3)")
+    mirror.fetch()
+    assert repositories.resolve(mirror, "main") == newest
+
+
 def test_a_force_push_is_followed(mirror: Mirror, repository: Repository) -> None:
     repository.git("commit", "-q", "--amend", "--message", "Rewritten")
     mirror.fetch()
