@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from dashboard import services, triggers
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.management.progress import Bar
-from dashboard.models import Run
+from dashboard.models import Confirmation, Run
 from dashboard.triggers import TriggerError
 
 LOOK_SECONDS = 0.5
@@ -97,7 +97,10 @@ def progress(runs: list[Run]) -> tuple[float, str]:
 def awaited() -> str:
     """What runs that nobody has claimed wait for."""
     ahead = Run.objects.filter(state__in=Run.HELD).order_by("claimed_at").first()
-    return f"waiting behind run {ahead.pk}" if ahead else "waiting for a worker"
+    if ahead:
+        return f"waiting behind run {ahead.pk}"
+    proof = Confirmation.objects.filter(state=Confirmation.State.MEASURING).first()
+    return f"{proof}: {proof.activity or proof.state}" if proof else "waiting for a worker"
 
 
 def line(run: Run) -> str:
