@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -15,6 +15,8 @@ WINDOW = 10
 
 # Less than this part of the delta explains nothing: a phase isn't named for its noise.
 LEAST_SHARE = 0.1
+# A nested phase is named where it holds this part of what the one around it does; else that one is.
+MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,9 @@ class Sides:
 def sides_of(change: Change, history: History) -> Sides:
     """The runs of up to WINDOW untainted commits on both sides, within the levels next to the step."""
     at = history.index_of(change.position)
-    starts = [place for place in starts_of_levels(change, history) if place != change.position]
-    earlier = max((place for place in starts if place < change.position), default=None)
+    starts = starts_of_levels(change, history)
+    # What starts between its last good commit and its first bad one is the same step, seen elsewhere.
+    earlier = max((place for place in starts if place <= change.last_good.position), default=None)
     later = min((place for place in starts if place > change.position), default=None)
     old = history.untainted(0 if earlier is None else history.index_of(earlier), at)
     new = history.untainted(at, len(history.measured) if later is None else history.index_of(later))
@@ -61,7 +64,7 @@ def runs_of(measured: Sequence[Measured]) -> tuple[int, ...]:
 
 
 def explain(change: Change, sides: Sides) -> Explanation:
-    """The phase with the largest part of the delta. Each has its own only: nested ones don't count twice."""
+    """The phase with the largest part of the delta, nested ones with it: the innermost that holds most."""
     series = change.series
     metric = parts_metric(series)
     if metric is None or not sides.good or not sides.bad:
@@ -69,11 +72,33 @@ def explain(change: Change, sides: Sides) -> Explanation:
     deltas = phase_deltas(series, metric, sides)
     if series.metric.better == Metric.Better.HIGHER and metric == series.metric.name:
         deltas = {phase: -delta for phase, delta in deltas.items()}
-    phase = max(deltas, key=lambda one: deltas[one], default="")
+    phase = deepest(deltas)
+    part = within(deltas, phase)
     whole = max(whole_delta(change, metric, deltas), 0.0)
-    if not phase or deltas[phase] <= 0 or deltas[phase] < LEAST_SHARE * whole:
+    if not phase or part <= 0 or part < LEAST_SHARE * whole:
         return Explanation()
-    return Explanation(phase, min(1.0, deltas[phase] / whole) if whole else None)
+    return Explanation(phase, min(1.0, part / whole) if whole else None)
+
+
+def deepest(deltas: Mapping[str, float]) -> str:
+    """From the top-level phase with the largest delta inwards, to where no nested one holds most of it."""
+    phase, part = "", 0.0
+    while True:
+        depth = len(phase) + 1 if phase else 0
+        inside = {
+            one[:depth] + one[depth:].split("/")[0]
+            for one in deltas
+            if one != phase and (not phase or one.startswith(f"{phase}/"))
+        }
+        best = max(sorted(inside), key=lambda one: within(deltas, one), default="")
+        if not best or (phase and within(deltas, best) < MOST * part):
+            return phase
+        phase, part = best, within(deltas, best)
+
+
+def within(deltas: Mapping[str, float], phase: str) -> float:
+    """The delta of a phase with those nested in it. Each has its own only: nothing counts twice."""
+    return sum(delta for one, delta in deltas.items() if one == phase or one.startswith(f"{phase}/"))
 
 
 def parts_metric(series: Series) -> str | None:

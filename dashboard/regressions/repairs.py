@@ -15,6 +15,8 @@ from dashboard.regressions.blame import lost
 LEFT_OVER = 0.2
 # A phase's level is less certain than the whole's: beside a whole that is back, more may seem to be left.
 LEFT_OF_PHASE = 0.3
+# An improvement that gives back less of the step isn't asked which phase it is in.
+LEAST_BACK = 0.5
 # A phase that explains less of the step than this doesn't speak for it.
 LEAST_SHARE = 0.5
 
@@ -55,8 +57,11 @@ def is_back(step: Change, improvement: Change) -> bool:
 
 
 def takes_back(step: Change, improvement: Change) -> bool:
-    """Is the improvement nearly as large as the step, or larger, whatever the levels are by then?"""
-    return abs(lost(improvement)) >= (1 - LEFT_OVER) * abs(lost(step))
+    """Is the improvement large enough to have taken the step back, whatever the levels are by then?
+
+    What other commits cost meanwhile hides part of it: whether the step is gone is for its phase to say.
+    """
+    return abs(lost(improvement)) >= LEAST_BACK * abs(lost(step))
 
 
 class Phases:
@@ -81,4 +86,4 @@ class Phases:
         metric = attribution.parts_metric(self.step.series)
         assert metric is not None  # noqa: S101  # else no phase explains the step
         sides = attribution.Sides(self.sides.good, runs)
-        return attribution.phase_deltas(self.step.series, metric, sides).get(self.phase, 0.0)
+        return attribution.within(attribution.phase_deltas(self.step.series, metric, sides), self.phase)

@@ -21,6 +21,9 @@ CHANGED = 0.1
 IN_PHASE = 0.1
 # What other changed functions cost inside a changed function's calls is mostly theirs.
 INSIDE = 0.3
+# Where no changed function is called: for the one in whose calls the time is, if they hold this part of it.
+HOLDER = 0.2
+HELD = 0.6
 # What counts less than this isn't worth a line.
 LEAST_SCORE = 0.05
 
@@ -85,8 +88,13 @@ def rank(
         base = whole(suspects, measure, delta)
         times = whole(suspects, own_of, delta if measure is own_of else 0.0)
         new = own_growth([one for one in suspects if one.changed])
+        holder = holder_of(suspects, times)
         scored = [
-            (by_cost(one, phase, grown(one, measure) / base, new.get(one, 0.0) / times, times), one)
+            (
+                by_cost(one, phase, grown(one, measure) / base, new.get(one, 0.0) / times, times)
+                + HOLDER * (one is holder),
+                one,
+            )
             for one in called(suspects)
         ]
     scored = [pair for pair in scored if pair[0] >= LEAST_SCORE]
@@ -171,6 +179,17 @@ def own_growth(changed: Sequence[Suspect]) -> dict[Suspect, float]:
     return own
 
 
+def holder_of(suspects: Sequence[Suspect], times: float) -> Suspect | None:
+    """The innermost function in whose calls most of the growth is; None where the diff names one itself.
+
+    A constant's new value may make hundreds of small operations dearer: none of them says what is done more.
+    """
+    if any(one.changed and one.after.calls for one in suspects):
+        return None
+    holding = [one for one in suspects if grown(one, cumulative_of) >= HELD * times]
+    return min(holding, key=lambda one: (one.after.cumulative, one.file, one.name), default=None)
+
+
 def holds(outer: str, inner: str) -> bool:
     """Is the phase `inner` the phase `outer`, or nested in it? Outside all phases is empty."""
     return not outer or inner == outer or inner.startswith(outer + "/")
@@ -181,6 +200,9 @@ def by_cost(suspect: Suspect, phase: str, share: float, new: float, times: float
 
     `share` of the growth is in its own body, `new` inside its calls but in no other changed function.
     """
+    if suspect.name == MODULE and not suspect.after.calls:
+        # A constant's new value: it costs nothing itself, and what it made dearer says more.
+        return LEAST_SCORE
     fits = in_phase(suspect, phase)
     score = (OWN_TIME + IN_PHASE * fits) * min(share, 1.0)
     if suspect.changed:

@@ -62,7 +62,10 @@ def compare(path: str, old: str, new: str) -> list[Function]:
     found = []
     for name, (line, shape) in after.items():
         if name in before:
-            found.append(Function(path, name, line, changed=before[name][1] != shape))
+            changed = before[name][1] != shape
+            if changed and name == MODULE:
+                line = first_new(old, new)
+            found.append(Function(path, name, line, changed=changed))
         else:
             renamed_from = gone.get(shape, "")
             found.append(Function(path, name, line, changed=not renamed_from, renamed_from=renamed_from))
@@ -75,6 +78,13 @@ def definitions(source: str) -> dict[str, tuple[int, str]]:
     found = {name: (first_line(node), shape_of(node)) for name, node in walk(tree, "")}
     found[MODULE] = (1, ast.dump(ast.Module(outside(tree.body), [])))
     return found
+
+
+def first_new(old: str, new: str) -> int:
+    """The line of the first statement outside all functions that is new; 1 where some are only gone."""
+    known = {ast.dump(statement) for statement in outside(ast.parse(old).body)}
+    added = (one.lineno for one in outside(ast.parse(new).body) if ast.dump(one) not in known)
+    return next(added, 1)
 
 
 def walk(node: ast.AST, prefix: str) -> Iterator[tuple[str, Definition]]:

@@ -76,6 +76,28 @@ def test_the_phase_that_lost_most_is_named(project: Project, of: Case) -> None:
     assert regression.phase_share == pytest.approx(1.0, abs=0.01)
 
 
+def test_a_disturbed_first_run_hides_no_phase(project: Project, of: Case) -> None:
+    for commit in factories.commits(project, COUNT):
+        late = commit.position >= AT
+        time = (0.010, 0.014)[late] * factories.wobble(commit.position)
+        phases, disturbed = {"phase_self_time": TIMES[late]}, commit.position == AT
+        run = factories.measured(commit, of, {"step_time": time}, phases=phases, tainted=disturbed)
+        factories.point(run, factories.series(run, "tensor_operations"), (40.0, 80.0)[late], False)
+        judge_run(run.pk)
+    regression = Regression.objects.get()
+    assert (regression.first_bad.position, regression.phase) == (AT, "replay/sample")
+
+
+def test_what_three_nested_phases_share_is_told_by_the_one_around_them(project: Project, of: Case) -> None:
+    line = factories.commits(project, COUNT)
+    nested = {f"update/{name}": 0.001 for name in ("forward", "backward", "optimizer")}
+    more = dict.fromkeys(nested, 0.0026)
+    times = ({"act": 0.007, **nested}, {"act": 0.0072, **more})
+    regression = judge(line, of, "step_time", (0.010, 0.015), phase_self_time=times)
+    assert regression.phase == "update"
+    assert regression.phase_share == pytest.approx(0.96, abs=0.01)
+
+
 def test_a_new_phase_is_named(project: Project, of: Case) -> None:
     line = factories.commits(project, COUNT)
     both = ({"act": 0.010}, {"act": 0.010, "check": 0.004})

@@ -46,6 +46,11 @@ def test_what_lies_below_another_regression_can_be_repaired(project: Project, of
     assert repaired() == {6: line[18], 12: None}
 
 
+def test_a_phase_that_is_back_repairs_where_something_else_became_slower(project: Project, of: Case) -> None:
+    line = judged(project, of, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.0073])
+    assert repaired() == {6: line[12]}
+
+
 def test_a_step_that_no_phase_explains_goes_by_the_level(project: Project, of: Case) -> None:
     line = judged(project, of, a=[0.004, 0.006, 0.004], b=[0.003, 0.005, 0.003], c=[0.003, 0.005, 0.003])
     assert repaired() == {6: line[12]}

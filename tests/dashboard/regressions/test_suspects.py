@@ -124,6 +124,32 @@ def test_memory_of_the_setup_is_blamed_on_what_no_step_calls() -> None:
     assert found[0] == "Replay.__init__"
 
 
+def test_a_constant_stands_behind_what_it_made_dearer() -> None:
+    found = rank(
+        loop(0.001, 0.0008), loop(0.005, 0.0012), touched(MODULE), kind="time", phase=PHASE, delta=0.004
+    )
+    assert [(one["function"], one["changed"]) for one in found] == [("Replay.sample", False), (MODULE, True)]
+
+
+def test_many_small_operations_are_told_by_what_calls_them() -> None:
+    def updates(number: int) -> dict[str, Any]:
+        small = [
+            function(
+                f"torch:op{at}", BUILT_IN, at, self=2e-5 * number, cumulative=2e-5 * number, calls=number
+            )
+            for at in range(30)
+        ]
+        each = 6e-4 * number
+        return profile(
+            function("run", "train.py", 10, self=0.001, cumulative=0.001 + each),
+            function("Agent.learn", line=40, self=1e-6, cumulative=each, calls=number, phase="update"),
+            *small,
+        )
+
+    assert ranked(updates(4), updates(64), touched(MODULE), phase="update", delta=0.036)[0] == "Agent.learn"
+    assert ranked(updates(4), updates(64), touched("run", file="train.py"), phase="update")[0] == "run"
+
+
 def test_without_profiles_the_diff_is_all_there_is() -> None:
     assert ranked(None, None, touched("Replay.sample")) == ["Replay.sample"]
 

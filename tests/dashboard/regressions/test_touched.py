@@ -51,6 +51,13 @@ def test_a_constant_of_the_module_counts_as_the_module() -> None:
     assert changed(OLD.replace("SIZE = 10", "SIZE = 20")) == [MODULE]
 
 
+def test_the_module_stands_at_its_first_new_statement() -> None:
+    added = compare("replay.py", OLD, OLD + "\nSIZE = 20\n")
+    assert [(one.name, one.line) for one in added if one.changed] == [(MODULE, OLD.count("\n") + 2)]
+    gone = compare("replay.py", OLD, OLD.replace("SIZE = 10\n", ""))
+    assert [(one.name, one.line) for one in gone if one.changed] == [(MODULE, 1)]
+
+
 def test_a_decorator_and_a_default_belong_to_the_function() -> None:
     assert changed(OLD.replace("def helper(x)", "@cache\ndef helper(x)")) == ["helper"]
     assert changed(OLD.replace("def helper(x)", "def helper(x=0)")) == ["helper"]
