@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.models import Regression
+from dashboard.regressions.relevance import TIME
 
 Entry = Mapping[str, Any]
 CAUSE = "cause"
@@ -15,11 +16,10 @@ def decided(result: Entry) -> list[dict[str, Any]]:
     """A row for each planted event, and one for each regression that names a commit where nothing is."""
     rows = [JUDGES[entry["kind"]](entry, result) for entry in result["planted"]]
     places = {entry["commit"] for entry in result["planted"]}
-    return rows + [
-        row(culprit(one), "nothing changed", "nothing", in_words(one), right=False)
-        for one in result["regressions"]
-        if culprit(one) not in places
-    ]
+    switches = [entry for entry in result["planted"] if entry["kind"] == "toggle"]
+    back = {entry["repaired_by"]: entry for entry in switches if "repaired_by" in entry}
+    others = [one for one in result["regressions"] if culprit(one) not in places]
+    return rows + [of_other(one, back.get(culprit(one))) for one in others]
 
 
 def row(commit: str, event: str, person: str, paceline: str, *, right: bool) -> dict[str, Any]:
@@ -70,6 +70,15 @@ def of_toggle(entry: Entry, result: Entry) -> dict[str, Any]:
 def is_within(phase: str, expected: str) -> bool:
     """Is it that phase, or one nested in it, or the one around it?"""
     return f"{phase}/".startswith(f"{expected}/") or f"{expected}/".startswith(f"{phase}/")
+
+
+def of_other(one: Entry, switched: Entry | None) -> dict[str, Any]:
+    """Blamed where nothing got slower. What is switched on again may cost something else, such as memory."""
+    if switched is None:
+        return row(culprit(one), "nothing changed", "nothing", in_words(one), right=False)
+    event = f"{switched['event'].removesuffix(' off')} on again"
+    right = one["state"] == Regression.State.CONFIRMED and one["metric"] not in TIME
+    return row(culprit(one), event, "no slower; what else it costs", in_words(one), right=right)
 
 
 def of_improvement(entry: Entry, result: Entry) -> dict[str, Any]:

@@ -148,3 +148,18 @@ def test_only_what_was_told_without_a_cause_is_a_false_alert() -> None:
     elsewhere = FOUND | {"first_bad": COMMITS[4]}
     found = [FOUND, elsewhere, elsewhere | {"first_bad": COMMITS[5], "state": "suspected"}]
     assert disturbance.described({**RESULT, "regressions": found}, [], [])["false_alerts"] == [COMMITS[4]]
+
+
+@pytest.mark.parametrize(("metric", "is_right"), [("memory_growth", True), ("step_time", False)])
+def test_what_a_switch_back_costs_is_no_time(metric: str, is_right: bool) -> None:
+    planted = {
+        "commit": COMMITS[2],
+        "kind": "toggle",
+        "event": "cache off",
+        "phase": "push",
+        "claim": "Cached",
+    }
+    found = {**FOUND, "first_bad": COMMITS[4], "metric": metric}
+    planted = [{**planted, "repaired_by": COMMITS[4]}]
+    _, row = decisions.decided({**RESULT, "planted": planted, "regressions": [found]})
+    assert (row["event"], row["right"]) == ("cache on again", is_right)
