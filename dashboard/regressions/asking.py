@@ -20,8 +20,17 @@ def known(project: Project, sha: str) -> Commit:
     return runs.known(project, repositories.facts(mirror, [sha]))[sha]
 
 
-def request(regression: Regression, purpose: str, good: Commit, bad: Commit) -> None:
+def request(
+    regression: Regression, purpose: str, good: Commit, bad: Commit, whole: Confirmation | None = None
+) -> None:
+    """Have two commits measured in turn. `whole` measured the step's ends so: it tells what all of it is.
+
+    Detection knows that from runs of other hours: beside it, a commit that has the whole step may seem to
+    have a part.
+    """
     series = regression.series
+    ratio = whole.ratio if whole else None
+    after = regression.after if ratio is None else regression.before * ratio
     Confirmation.objects.create(
         regression=regression,
         purpose=purpose,
@@ -30,7 +39,7 @@ def request(regression: Regression, purpose: str, good: Commit, bad: Commit) -> 
         series=series,
         pool=series.pool,
         before=regression.before,
-        after=regression.after,
+        after=after,
         error=promise.error(regression.project),
     )
     dispatch.ring(series.pool.name)

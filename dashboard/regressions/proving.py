@@ -135,7 +135,7 @@ def narrow(project: Project, regression: Regression) -> bool:
     verdicts = dict(steps.values_list("bad__hash", "verdict"))
     left = bisection.narrow(good.hash, line, bad.hash, verdicts)
     if left.middle is not None:
-        request(regression, Purpose.BISECT, good, known(project, left.middle))
+        request(regression, Purpose.BISECT, good, known(project, left.middle), proof.confirmation)
         return True
     if left.second:
         open_second(regression, steps.filter(bad__hash=left.second).latest("pk"), bad)
@@ -184,7 +184,7 @@ def weigh_culprit(project: Project, regression: Regression, proof: Proof) -> boo
         return False
     if row.bad_id == bad.pk and confirmations.place(row, regression.before, regression.after) == Verdict.BAD:
         return False
-    request(regression, Purpose.BISECT, good, bad)
+    request(regression, Purpose.BISECT, good, bad, row if row.bad_id != bad.pk else None)
     return True
 
 

@@ -113,6 +113,14 @@ def test_a_step_beside_the_suspected_place_is_found(line: list[Commit]) -> None:
     assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[8], line[9])
 
 
+def test_a_step_that_detection_saw_too_large_makes_no_second_cause(line: list[Commit]) -> None:
+    measure(line[::2], since(line, (7, 1.6)))
+    carry(since(line, (7, 1.42)))
+    found = Regression.objects.get(withdrawn_at=None)
+    assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[6], line[7])
+    assert not Confirmation.objects.filter(verdict="between").exists()
+
+
 def test_two_causes_in_one_range_are_two_regressions(line: list[Commit]) -> None:
     truth = since(line, (7, 1.3), (9, 1.3))
     measure([*line[:7], *line[10:]], truth)
