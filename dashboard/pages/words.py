@@ -143,7 +143,12 @@ def regression_state(regression: Regression) -> str:
         return regression.triaged
     if regression.recovered_by_id:
         return "recovered"
-    return regression.triaged if regression.is_away else regression.state
+    if regression.is_away:
+        return regression.triaged
+    if regression.state == Regression.State.SUSPECTED and not (regression.names_commit or regression.proving):
+        # A new driver or another machine: no two commits' runs could prove it.
+        return "not blamed"
+    return regression.state
 
 
 def triaged_by(regression: Regression) -> str:

@@ -37,6 +37,18 @@ def test_another_cause_names_no_commit(client: Client, regression: Regression) -
     assert f"by {regression.first_bad.author}" not in shown.split('class="lead"')[1].split("</p>")[0]
 
 
+@pytest.mark.parametrize("where", ["/", "/regressions/"])
+def test_what_no_runs_can_prove_is_not_called_suspected(
+    client: Client, regression: Regression, where: str
+) -> None:
+    Regression.objects.filter(pk=regression.pk).update(state="suspected", proving=False)
+    assert "state-suspected" in page(client, where)
+    caused(regression, "driver or system", DRIVER)
+    shown = page(client, where)
+    assert 'chip state-not-blamed">not blamed<' in shown
+    assert "state-suspected" not in shown
+
+
 def test_code_names_its_commit_with_the_evidence(client: Client, regression: Regression) -> None:
     caused(regression, "code", "The commits changed replay.py:push, which costs more.")
     shown = page(client, regression.get_absolute_url())
