@@ -10,6 +10,7 @@ from dashboard.regressions.touched import MODULE, Function, Touched
 
 MOST = 10
 SETUP = "(setup)"
+BUILT_IN = "(built-in)"
 
 Profile = Mapping[str, Any]
 Key = tuple[str, str]
@@ -21,8 +22,8 @@ CHANGED = 0.1
 IN_PHASE = 0.1
 # What other changed functions cost inside a changed function's calls is mostly theirs.
 INSIDE = 0.3
-# Where no changed function is called: for the one in whose calls the time is, if they hold this part of it.
-HOLDER = 0.2
+# Where no changed function is called: for the innermost one whose calls hold this part of the phase's growth.
+HOLDER = 0.4
 HELD = 0.6
 # What counts less than this isn't worth a line.
 LEAST_SCORE = 0.05
@@ -88,7 +89,7 @@ def rank(
         base = whole(suspects, measure, delta)
         times = whole(suspects, own_of, delta if measure is own_of else 0.0)
         new = own_growth([one for one in suspects if one.changed])
-        holder = holder_of(suspects, times)
+        holder = holder_of(suspects, phase)
         scored = [
             (
                 by_cost(one, phase, grown(one, measure) / base, new.get(one, 0.0) / times, times)
@@ -179,14 +180,18 @@ def own_growth(changed: Sequence[Suspect]) -> dict[Suspect, float]:
     return own
 
 
-def holder_of(suspects: Sequence[Suspect], times: float) -> Suspect | None:
-    """The innermost function in whose calls most of the growth is; None where the diff names one itself.
+def holder_of(suspects: Sequence[Suspect], phase: str) -> Suspect | None:
+    """The innermost function in whose calls most of the growth is, where the diff names no called one itself.
 
     A constant's new value may make hundreds of small operations dearer: none of them says what is done more.
+    Built-in functions do what they are called for.
     """
-    if any(one.changed and one.after.calls for one in suspects):
+    changed = [one for one in suspects if one.changed]
+    if not changed or any(one.after.calls for one in changed):
         return None
-    holding = [one for one in suspects if grown(one, cumulative_of) >= HELD * times]
+    inside = [one for one in suspects if one.file != BUILT_IN and (not phase or in_phase(one, phase))]
+    most = max((grown(one, cumulative_of) for one in inside), default=0.0)
+    holding = [one for one in inside if grown(one, cumulative_of) >= HELD * most > 0]
     return min(holding, key=lambda one: (one.after.cumulative, one.file, one.name), default=None)
 
 

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.regressions.suspects import MOST, rank
+from dashboard.regressions.suspects import BUILT_IN, MOST, rank
 from dashboard.regressions.touched import MODULE, Function, Touched
 from tests.dashboard.factories import function
 
-BUILT_IN = "(built-in)"
 PHASE = "replay/sample"
 
 
@@ -148,6 +147,19 @@ def test_many_small_operations_are_told_by_what_calls_them() -> None:
 
     assert ranked(updates(4), updates(64), touched(MODULE), phase="update", delta=0.036)[0] == "Agent.learn"
     assert ranked(updates(4), updates(64), touched("run", file="train.py"), phase="update")[0] == "run"
+
+
+def test_more_calls_of_what_is_built_in_are_told_by_their_caller() -> None:
+    def checks(calls: int) -> dict[str, Any]:
+        noise = 1e-4 if calls > 100 else 3e-4
+        return profile(
+            function("torch:mse_loss", BUILT_IN, 0, self=noise, cumulative=noise, phase="learn"),
+            function("isinstance", BUILT_IN, 0, self=1e-7 * calls, calls=calls, phase="check"),
+            function("Check.value", line=40, self=2e-5, cumulative=2e-5 + 1e-7 * calls, phase="check"),
+        )
+
+    found = ranked(checks(90), checks(190), touched(MODULE), kind="counter", delta=100, phase="check")
+    assert found == ["Check.value", "isinstance", MODULE]
 
 
 def test_without_profiles_the_diff_is_all_there_is() -> None:
