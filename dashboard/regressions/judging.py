@@ -148,7 +148,8 @@ def judged_together(project: Project) -> list[tuple[str, list[Series]]]:
 def judge_series(project: Project, branch: str, series: Sequence[Series], *, anew: bool = False) -> Outcome:
     """Bring the changes and regressions of these series in line with their points. The project is locked.
 
-    `anew`: also those whose changes are as they were, since the rules may be others now.
+    `anew`: also those whose changes are as they were, and what explains them, since the rules may be others
+    now.
     """
     outcome = Outcome()
     if branch == DETACHED:
@@ -168,10 +169,13 @@ def judge_series(project: Project, branch: str, series: Sequence[Series], *, ane
     known = grouping.group(project, branch, speaking, histories, opening=False)
     touched = known.touched.union(*(one.left for one in synced))
     altered = anew or any(one.altered for one in synced)
-    settled = settling.settle_all(project, to_settle(series, touched, altered))
+    known_ones = to_settle(series, touched, altered)
+    settled = settling.settle_all(project, known_ones)
     homeless = [change for change in speaking if change.regression_id is None]
     grouped = grouping.group(project, branch, homeless, histories, opening=True)
     settled += settling.settle_all(project, Regression.objects.filter(pk__in=grouped.touched).order_by("pk"))
+    if anew:
+        settled += settling.heads_of(known_ones)
     newest = {regression.pk: (regression, head) for regression, head in settled}
     for regression, head in newest.values():
         blame.attribute(project, regression, head, histories)

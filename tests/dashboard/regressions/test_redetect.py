@@ -33,6 +33,13 @@ def test_it_says_what_it_found_and_kept(slower: Project) -> None:
     assert "0 found, 0 moved to another commit, 0 of a new size, 1 kept, 0 withdrawn" in redetect()
 
 
+def test_it_explains_anew(slower: Project) -> None:
+    redetect()
+    Regression.objects.update(suspects=[{"function": "an older rule's"}], phase="old")
+    redetect()
+    assert list(Regression.objects.values_list("suspects", "phase")) == [([], "")]
+
+
 def test_it_alerts_nobody(slower: Project) -> None:
     Channel.objects.create(project=slower, kind="email", address="a@example.org")
     redetect()
