@@ -82,7 +82,7 @@ def behaviour(suspect: dict[str, Any], kind: str) -> str:
         return f"is called {number(after)} times per step instead of {number(before)}"
     old, new = suspect.get("cumulative_before"), suspect.get("cumulative_after")
     if kind in (Metric.Kind.TIME, Metric.Kind.RATE) and old and new and new > old:
-        return f"takes {seconds(new)} per step instead of {seconds(old)}"
+        return f"takes {seconds(new)} per profiled step instead of {seconds(old)}"
     return ""
 
 

@@ -20,7 +20,7 @@ def test_the_mail_says_in_words_what_happened(make_delivery: Make, mailbox: Mail
     assert message["To"] == "training@example.org"
     assert message["Subject"].startswith("[snakes] step time +38 % [35, 41] since ")
     assert "“Change number 1”; replay/sample explains 92 %; replay.py:ReplayBuffer.sample takes" in first
-    assert first.endswith("takes 4.1 ms per step instead of 1.2 ms and was changed in that commit")
+    assert first.endswith("takes 4.1 ms per profiled step instead of 1.2 ms and was changed in that commit")
 
 
 def test_the_mail_links_to_the_regression(make_delivery: Make, mailbox: MailSink, settings: Settings) -> None:
