@@ -6,9 +6,21 @@ levels beside it.
 
 from __future__ import annotations
 
-from dashboard.models import Change, Project, Regression
-from dashboard.regressions import blame, settling
+import logging
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from dashboard import repositories
+from dashboard.models import Change, Commit, Project, Regression
+from dashboard.regressions import blame, diffs, settling
 from dashboard.regressions.relevance import headline
+from dashboard.repositories import RepositoryError
+
+logger = logging.getLogger(__name__)
+
+# Of more commits than this nobody is told which one changed a function.
+MOST_COMPARED = 20
 
 
 def explain_proved(project: Project, regression: Regression) -> None:
@@ -27,6 +39,32 @@ def explain_proved(project: Project, regression: Regression) -> None:
         # Of a limit that was crossed no step is known.
         if not one.limit:
             blame.attribute(project, one, head_of(one), {})
+    if sentence := told_by_diff(project, regression):
+        regression.bisected = f"{regression.bisected} {sentence}"
+        regression.save(update_fields=["bisected", "updated_at"])
+
+
+def told_by_diff(project: Project, regression: Regression) -> str:
+    """Of commits that runs can't tell apart: the only one that changed the first suspect. No proof."""
+    good, bad = regression.last_good, regression.first_bad
+    suspect = regression.suspects[0] if regression.suspects else {}
+    if not regression.bisected or not suspect.get("changed") or bad.position - good.position < 2:
+        return ""
+    mirror = repositories.mirror_of(project)
+    try:
+        line = [good.hash, *repositories.between(mirror, good.hash, bad.hash, MOST_COMPARED)]
+    except RepositoryError as error:
+        logger.warning("Which commit of %s..%s changed a suspect can't be told: %s", good, bad, error)
+        return ""
+    changing = [new for old, new in pairwise(line) if changes(project, old, new, suspect)]
+    return f"Of them only {changing[0][:10]} changes {suspect['function']}." if len(changing) == 1 else ""
+
+
+def changes(project: Project, old: str, new: str, suspect: Mapping[str, Any]) -> bool:
+    """Does the commit `new` change the function?"""
+    touched = diffs.touched(project, Commit(hash=old), Commit(hash=new))
+    found = touched.find(suspect["file"], suspect["function"], 0)
+    return bool(found and found.changed)
 
 
 def head_of(regression: Regression) -> Change:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard.models import Case, Commit, Project, Regression
-from dashboard.regressions import judge_run
+from dashboard.regressions import explaining, judge_run
 from dashboard.repositories import mirror_of
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
@@ -96,6 +96,26 @@ def test_what_three_nested_phases_share_is_told_by_the_one_around_them(project: 
     regression = judge(line, of, "step_time", (0.010, 0.015), phase_self_time=times)
     assert regression.phase == "update"
     assert regression.phase_share == pytest.approx(0.96, abs=0.01)
+
+
+@pytest.mark.parametrize(("bad", "said"), [(AT + 1, True), (AT - 1, False)])
+def test_of_commits_that_runs_cannot_tell_the_one_that_changed_the_suspect_is_told(
+    tracked: Project, repository: Repository, bad: int, said: bool
+) -> None:
+    line = history(tracked, repository)
+    run = factories.measured(line[0], factories.case(tracked), {"step_time": 0.010})
+    made = Regression.objects.create(
+        project=tracked,
+        last_good=line[2],
+        first_bad=line[bad],
+        series=run.points.get().series,
+        before=0.010,
+        after=0.014,
+        bisected="It is one of these commits; 2 can't tell.",
+        suspects=[{"file": "replay.py", "function": "Replay.sample", "changed": True}],
+    )
+    expected = f"Of them only {line[AT].short} changes Replay.sample." if said else ""
+    assert explaining.told_by_diff(tracked, made) == expected
 
 
 def test_a_new_phase_is_named(project: Project, of: Case) -> None:
