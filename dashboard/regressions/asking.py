@@ -23,10 +23,9 @@ def known(project: Project, sha: str) -> Commit:
 def request(
     regression: Regression, purpose: str, good: Commit, bad: Commit, whole: Confirmation | None = None
 ) -> None:
-    """Have two commits measured in turn. `whole` measured the step's ends so: it tells what all of it is.
+    """Have two commits measured in turn. A part of a step is weighed against `whole`, the proof of all of it.
 
-    Detection knows that from runs of other hours: beside it, a commit that has the whole step may seem to
-    have a part.
+    What detection saw is of other hours: beside that, a commit with the whole step may seem to have a part.
     """
     series = regression.series
     ratio = whole.ratio if whole else None

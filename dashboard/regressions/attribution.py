@@ -82,18 +82,15 @@ def explain(change: Change, sides: Sides) -> Explanation:
 
 def deepest(deltas: Mapping[str, float]) -> str:
     """From the top-level phase with the largest delta inwards, to where no nested one holds most of it."""
-    phase, part = "", 0.0
-    while True:
-        depth = len(phase) + 1 if phase else 0
-        inside = {
-            one[:depth] + one[depth:].split("/")[0]
-            for one in deltas
-            if one != phase and (not phase or one.startswith(f"{phase}/"))
-        }
-        best = max(sorted(inside), key=lambda one: within(deltas, one), default="")
-        if not best or (phase and within(deltas, best) < MOST * part):
-            return phase
-        phase, part = best, within(deltas, best)
+    paths = [one.split("/") for one in deltas]
+    every = {"/".join(path[:depth]) for path in paths for depth in range(1, len(path) + 1)}
+    phase = ""
+    while inside := sorted(one for one in every if one.rpartition("/")[0] == phase):
+        best = max(inside, key=lambda one: within(deltas, one))
+        if phase and within(deltas, best) < MOST * within(deltas, phase):
+            break
+        phase = best
+    return phase
 
 
 def within(deltas: Mapping[str, float], phase: str) -> float:

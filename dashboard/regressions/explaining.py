@@ -7,7 +7,7 @@ levels beside it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -39,7 +39,8 @@ def explain_proved(project: Project, regression: Regression) -> None:
         # Of a limit that was crossed no step is known.
         if not one.limit:
             blame.attribute(project, one, head_of(one), {})
-    if sentence := told_by_diff(project, regression):
+    sentence = told_by_diff(project, regression)
+    if sentence not in regression.bisected:
         regression.bisected = f"{regression.bisected} {sentence}"
         regression.save(update_fields=["bisected", "updated_at"])
 
@@ -65,6 +66,13 @@ def changes(project: Project, old: str, new: str, suspect: Mapping[str, Any]) ->
     touched = diffs.touched(project, Commit(hash=old), Commit(hash=new))
     found = touched.find(suspect["file"], suspect["function"], 0)
     return bool(found and found.changed)
+
+
+def heads_of(regressions: Iterable[Regression]) -> list[settling.Settled]:
+    """Those that stand, each with the change that speaks for it, as it is in the database."""
+    rows = Regression.objects.filter(pk__in=[one.pk for one in regressions], withdrawn_at=None, limit="")
+    rows = rows.select_related("series__metric", "first_bad", "last_good", "culprit")
+    return [(one, head_of(one)) for one in rows.order_by("pk")]
 
 
 def head_of(regression: Regression) -> Change:

@@ -18,6 +18,7 @@ from dashboard.regressions import (
     changes,
     crossings,
     evidence,
+    explaining,
     grouping,
     history,
     markers,
@@ -169,13 +170,13 @@ def judge_series(project: Project, branch: str, series: Sequence[Series], *, ane
     known = grouping.group(project, branch, speaking, histories, opening=False)
     touched = known.touched.union(*(one.left for one in synced))
     altered = anew or any(one.altered for one in synced)
-    known_ones = to_settle(series, touched, altered)
-    settled = settling.settle_all(project, known_ones)
+    affected = to_settle(series, touched, altered)
+    settled = settling.settle_all(project, affected)
     homeless = [change for change in speaking if change.regression_id is None]
     grouped = grouping.group(project, branch, homeless, histories, opening=True)
     settled += settling.settle_all(project, Regression.objects.filter(pk__in=grouped.touched).order_by("pk"))
     if anew:
-        settled += settling.heads_of(known_ones)
+        settled += explaining.heads_of(affected)
     newest = {regression.pk: (regression, head) for regression, head in settled}
     for regression, head in newest.values():
         blame.attribute(project, regression, head, histories)

@@ -77,13 +77,6 @@ def settle(
     return (regression, head) if moved - {"recovered_by_id"} or not regression.suspects else None
 
 
-def heads_of(regressions: Iterable[Regression]) -> list[Settled]:
-    """Those that aren't withdrawn, each with the change that speaks for it."""
-    fresh = Regression.objects.filter(pk__in=[one.pk for one in regressions], withdrawn_at=None)
-    members = [(one, speaking_of(one)) for one in fresh.select_related("first_bad", "last_good", "culprit")]
-    return [(one, headline(changes)) for one, changes in members if changes]
-
-
 def speaking_of(regression: Regression) -> list[Change]:
     members = elsewhere.at_home(regression, members_of([regression.pk]).get(regression.pk, []))
     return [one for one in members if not price_of_improvement(one)]

@@ -129,16 +129,18 @@ def test_a_replayed_update_learns_what_an_update_learns(name: str, graphs: list[
 
 @pytest.mark.parametrize("name", FOLDERS)
 @pytest.mark.parametrize("device", ["cpu", "auto"])
-def test_graphs_are_refused_on_a_cpu(
-    name: str, device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("toggle", ["graphs", "pinned"])
+def test_what_needs_a_device_is_refused_on_a_cpu(
+    name: str, toggle: str, device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     train = import_script(ROOT / "trainers" / name, "train")
     with pytest.raises(SystemExit) as raised:
-        train.parse(["--graphs", "--device", device])
+        train.parse([f"--{toggle}", "--device", device])
     assert raised.value.code == 2
-    assert capsys.readouterr().err == "train.py: --graphs works on CUDA only, and this run is on the CPU\n"
-    assert not train.parse(["--variant", "beyond", "--device", device]).graphs
+    said = f"train.py: --{toggle} works on CUDA only, and this run is on the CPU\n"
+    assert capsys.readouterr().err == said
+    assert not getattr(train.parse(["--variant", "beyond", "--device", device]), toggle)
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -211,8 +211,9 @@ def settle(args: Args, said: set[str]) -> Args:
         refuse("--network is numpy, which has no CUDA; give --device cpu too")
     if args.network == "numpy" and args.acting == "each":
         refuse("--acting is each, which is only for --network torch")
-    if args.graphs and "graphs" in said and not cuda:
-        refuse("--graphs works on CUDA only, and this run is on the CPU")
+    for name in ("pinned", "graphs"):
+        if getattr(args, name) and name in said and not cuda:
+            refuse(f"--{name} works on CUDA only, and this run is on the CPU")
     return replace(
         args,
         device="cuda" if cuda else "cpu",
