@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench import detection as bench
-from bench import promises, scoring
+from bench import promises, scoring, verdicts
 from bench.trials import Trial, Trials, load, simulated
 
 STEP = [1.0] * 40 + [2.0] * 20
@@ -94,3 +94,18 @@ def test_projects_of_measured_histories_have_a_line_for_each_order():
     lines = list(promises.measured(trials))
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["in random order", "as they are"]
     assert {line.count("|") for line in lines} == {6}
+
+
+def test_pairs_of_a_history_alternate_which_is_the_good_one():
+    shares = next(verdicts.paired([1.0, 1.1] * verdicts.BUDGET, step=0.1))
+    assert [round(share, 6) for share in shares[:4]] == [1, -1, 1, -1]
+
+
+def test_tables_of_verdicts_count_what_was_decided():
+    *_, quiet = verdicts.confirmations(2)
+    assert quiet.count("|") == 8
+    calm = list(verdicts.bisections(4))[2]
+    assert [cell.strip() for cell in calm.split("|")[1:4]] == ["0.15", "0.0", "0.0"]
+    noise = np.random.default_rng(3).normal(100, 0.1, 2 * verdicts.BUDGET).tolist()
+    *_, line = verdicts.measured([Trial(noise, group="real")])
+    assert line.split("|")[3:6] == [" 1 ", " 0.0 ", " 0.0 "]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench import promises
+from bench import promises, verdicts
 from dashboard.detection.budget import DECAY
 from dashboard.detection.identity import STABLE_WITHIN
 from dashboard.detection.nuisances import FAMILIES
@@ -12,7 +12,8 @@ from dashboard.detection.rules import ALARM
 from dashboard.detection.segmentation import KNOWN_COST
 from dashboard.detection.watch import GROWTH, SETTLED
 
-TEXT = " ".join((Path(__file__).parents[2] / "docs/detection.md").read_text().split())
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = " ".join((DOCS / "detection.md").read_text().split())
 
 
 def test_every_simulated_nuisance_has_its_figures():
@@ -32,3 +33,13 @@ def test_the_tables_have_the_columns_that_are_printed():
     simulated = (promises.costs(), promises.steadiness(1), promises.nuisances(1), promises.budgets(1))
     for lines in (*simulated, promises.measured([])):
         assert next(lines) in TEXT
+
+
+def test_the_tables_of_verdicts_are_those_that_are_printed():
+    text = (DOCS / "regressions.md").read_text()
+    for lines in (verdicts.confirmations(1), verdicts.bisections(1), verdicts.measured([])):
+        head, rule = next(lines), next(lines)
+        assert f"{head}\n{rule}\n| " in text
+    for noise in verdicts.NOISES:
+        assert text.count(f"\n| {noise:g} |") == 2
+    assert f"up to {verdicts.BUDGET} pairs" in text

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dashboard.detection import pairs
-from dashboard.detection.pairs import FEWEST_TO_WEIGH, place, verdict, weigh
+from dashboard.detection.pairs import FEWEST_TO_WEIGH, Weight, place, verdict, weigh
 
 STEP = [0.9, 1.1, 1.0, 0.95, 1.05]
 NOTHING = [0.05, -0.04, 0.02, -0.03, 0.01]
@@ -17,6 +17,15 @@ def decided(values: np.ndarray, least: float = 0.1) -> str:
     """The verdict of a confirmation that looks after each pair, as the site does."""
     for count in range(3, len(values) + 1):
         found = verdict(weigh(list(values[:count])), least)
+        if found != "open":
+            return found
+    return "open"
+
+
+def placed(values: np.ndarray) -> str:
+    """The verdict on a commit in the middle, asked after each pair, and at the last for what is sure."""
+    for count in range(FEWEST_TO_WEIGH, len(values) + 1):
+        found = place(weigh(list(values[:count])), final=count == len(values))
         if found != "open":
             return found
     return "open"
@@ -40,6 +49,31 @@ def test_few_pairs_tell_nothing() -> None:
 @pytest.mark.parametrize(("values", "wanted"), [(STEP, "bad"), (NOTHING, "good"), (HALF, "between")])
 def test_a_commit_in_the_middle_has_all_none_or_a_part(values: list[float], wanted: str) -> None:
     assert place(weigh(values)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("weight", "wanted"),
+    [
+        (Weight(24, 0.9, 0.3, 1.5), "bad"),
+        (Weight(24, 0.6, 0.1, 1.1), "bad"),
+        (Weight(24, 0.8, 0.62, 0.98), "bad"),
+        (Weight(24, 0.1, -0.5, 0.7), "good"),
+        (Weight(24, 0.4, -0.1, 0.9), "good"),
+        (Weight(24, 0.5, 0.05, 0.95), "between"),
+        (Weight(24, 0.5, -0.1, 1.1), "open"),
+    ],
+)
+def test_at_the_end_the_half_that_is_sure_is_enough(weight: Weight, wanted: str) -> None:
+    assert place(weight, final=True) == wanted
+
+
+@pytest.mark.parametrize(("true", "wanted"), [(1.0, "bad"), (0.0, "good")])
+def test_pairs_as_noisy_as_half_the_step_place_it(true: float, wanted: str) -> None:
+    rng = np.random.default_rng(7)
+    shares = true + rng.standard_t(4, (200, 24)) * 0.35
+    found = [placed(row) for row in shares]
+    assert found.count(wanted) >= 195
+    assert set(found) <= {wanted, "between", "open"}
 
 
 def test_the_interval_narrows_with_pairs_and_widens_with_noise() -> None:

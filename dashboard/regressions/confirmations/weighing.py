@@ -17,6 +17,12 @@ Verdict = Confirmation.Verdict
 NOISE = 0.003
 
 OF_PLACE = {"bad": Verdict.BAD, "good": Verdict.GOOD, "between": Verdict.BETWEEN}
+# What is sure of a commit in the middle at least, where its pairs don't tell how much of the step it has.
+SURE = {
+    "bad": "it surely has a part of the step at least",
+    "good": "it surely lacks a part of the step at least",
+    "between": "it surely has a part of the step, and lacks one",
+}
 OF_STEP = {"confirmed": Verdict.CONFIRMED, "refuted": Verdict.REFUTED}
 
 
@@ -77,8 +83,8 @@ def weigh(row: Confirmation) -> Weighed:
     verdict = _verdict(row, weight, math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0)
     reason = ""
     if not verdict and spent:
-        verdict = Verdict.UNDECIDED
-        reason = f"after {len(measured)} pairs in {row.seconds:.0f} s the interval still allows both answers"
+        verdict, told = _last_verdict(row, weight)
+        reason = f"after {len(measured)} pairs in {row.seconds:.0f} s {told}"
     return Weighed(scale.ratio(weight.share), low, high, verdict, reason)
 
 
@@ -102,3 +108,12 @@ def _verdict(row: Confirmation, weight: pairs.Weight, least: float) -> str:
     if row.purpose == Confirmation.Purpose.CONFIRM:
         return OF_STEP.get(pairs.verdict(weight, least), "")
     return OF_PLACE.get(pairs.place(weight), "")
+
+
+def _last_verdict(row: Confirmation, weight: pairs.Weight) -> tuple[str, str]:
+    """Once the budget is spent: what is sure of a commit in the middle, and how far; else that nothing is."""
+    if row.purpose != Confirmation.Purpose.CONFIRM:
+        sure = pairs.place(weight, final=True)
+        if sure != "open":
+            return OF_PLACE[sure], SURE[sure]
+    return Verdict.UNDECIDED, "the interval still allows both answers"

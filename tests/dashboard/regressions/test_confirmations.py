@@ -142,6 +142,21 @@ def test_a_project_has_a_budget_of_its_own(row: Confirmation, held: Confirmation
     assert (len(verdicts), last) == (4, "undecided")
 
 
+@pytest.mark.parametrize(("wobble", "verdict"), [(0.7, "bad"), (3.0, "undecided")])
+def test_a_bisection_step_ends_with_what_is_sure(
+    row: Confirmation, held: ConfirmationAssignment, wobble: float, verdict: str
+) -> None:
+    Confirmation.objects.update(purpose="bisect")
+    Project.objects.update(confirmation_pairs=16)
+    found = [
+        confirmations.add_pair(held, pair(index, 1.0, 1.4 ** (1 + wobble * (-1) ** (index // 2))))
+        for index in range(16)
+    ]
+    row.refresh_from_db()
+    assert (found, row.verdict) == ([""] * 15 + [verdict], verdict)
+    assert row.reason.startswith("after 16 pairs in 96 s ")
+
+
 def test_minutes_end_it_too(row: Confirmation, held: ConfirmationAssignment) -> None:
     Project.objects.update(confirmation_minutes=0.5)
     *verdicts, last = measured(held, 1.4, disturbed=True)
