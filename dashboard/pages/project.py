@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,14 +124,14 @@ def _commits(found: Any) -> list[dict[str, Any]]:
 
 
 def grid(shown: Project, cases: list[Case]) -> tuple[list[str], list[Row]]:
-    """(columns, rows): the newest version of each case in each pool, by the headline metrics that any has."""
+    """(columns, rows): the newest version of each case in each pool, by its headline metrics."""
     latest = _newest_versions(list(series.headlines(cases)))
     changes = regressions.open_changes(shown, [state.pk for state in latest])
-    columns = sorted({_column(state) for state in latest}, key=lambda column: words.metric_place(*column))
     found: dict[tuple[int, str, bool], dict[tuple[str, str], SeriesLatest]] = {}
     for state in latest:
         identity = (state.series.case_id, state.series.pool.name, state.series.quick)
         found.setdefault(identity, {})[_column(state)] = state
+    columns = _columns(list(found.values()))
     by_id = {case.pk: case for case in cases}
     order = {case.pk: place for place, case in enumerate(cases)}
     rows = []
@@ -142,6 +143,13 @@ def grid(shown: Project, cases: list[Case]) -> tuple[list[str], list[Row]]:
         ]
         rows.append(Row(by_id[case], some.version, some.pool, quick, cells))
     return [words.metric_name(*column) for column in columns], rows
+
+
+def _columns(rows: Sequence[Mapping[tuple[str, str], SeriesLatest]]) -> list[tuple[str, str]]:
+    """The metrics that any row has; phases, which are one benchmark's own, where every row has them."""
+    columns = {column for states in rows for column in states}
+    shown = [column for column in columns if not column[1] or all(column in states for states in rows)]
+    return sorted(shown, key=lambda column: words.metric_place(*column))
 
 
 def _newest_versions(latest: list[SeriesLatest]) -> list[SeriesLatest]:

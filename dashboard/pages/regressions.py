@@ -108,7 +108,12 @@ def deliveries(request: HttpRequest) -> HttpResponse:
 
 
 def _suspect(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
-    return {**suspect, "place": words.place(suspect), "sentence": words.suspect_sentence(suspect, kind)}
+    return {
+        **suspect,
+        "place": words.place(suspect),
+        "sentence": words.suspect_sentence(suspect, kind),
+        "called": words.is_called(suspect),
+    }
 
 
 def _excerpts(found: Regression) -> list[dict[str, Any]]:

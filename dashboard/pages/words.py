@@ -123,6 +123,11 @@ def place(suspect: dict[str, Any]) -> str:
     return ":".join(str(part) for part in (suspect.get("file"), suspect.get("function")) if part)
 
 
+def is_called(suspect: dict[str, Any]) -> bool:
+    """Does a step call it, before or after? One that the diff alone names has no calls and no time."""
+    return any(suspect.get(side) != 0 for side in ("calls_before", "calls_after"))
+
+
 def asked(trigger: Trigger) -> str:
     """What a trigger asked for: the newest commit, one commit, a range or the last so many."""
     wanted = trigger.revisions

@@ -9,6 +9,7 @@ from statistics import median
 
 from dashboard.models import Change, Metric, Point, Regression, Series
 from dashboard.regressions.history import History, Measured
+from dashboard.regressions.phases import holds
 
 # Measured commits on each side that tell a phase's level: the nearest ones, since levels wander.
 WINDOW = 10
@@ -64,7 +65,11 @@ def runs_of(measured: Sequence[Measured]) -> tuple[int, ...]:
 
 
 def explain(change: Change, sides: Sides) -> Explanation:
-    """The phase with the largest part of the delta, nested ones with it: the innermost that holds most."""
+    """The phase with the largest part of the delta, nested ones with it: the innermost that holds most.
+
+    What is seen in a phase's own series is looked for in that phase: elsewhere there may be more noise than
+    it ever costs.
+    """
     series = change.series
     metric = parts_metric(series)
     if metric is None or not sides.good or not sides.bad:
@@ -72,6 +77,8 @@ def explain(change: Change, sides: Sides) -> Explanation:
     deltas = phase_deltas(series, metric, sides)
     if series.metric.better == Metric.Better.HIGHER and metric == series.metric.name:
         deltas = {phase: -delta for phase, delta in deltas.items()}
+    if series.phase:
+        deltas = {one: delta for one, delta in deltas.items() if holds(series.phase, one)}
     phase = deepest(deltas)
     part = within(deltas, phase)
     whole = max(whole_delta(change, metric, deltas), 0.0)
@@ -95,7 +102,7 @@ def deepest(deltas: Mapping[str, float]) -> str:
 
 def within(deltas: Mapping[str, float], phase: str) -> float:
     """The delta of a phase with those nested in it. Each has its own only: nothing counts twice."""
-    return sum(delta for one, delta in deltas.items() if one == phase or one.startswith(f"{phase}/"))
+    return sum(delta for one, delta in deltas.items() if holds(phase, one))
 
 
 def parts_metric(series: Series) -> str | None:

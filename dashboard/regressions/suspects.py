@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dashboard.regressions.phases import holds
 from dashboard.regressions.touched import MODULE, Function, Touched
 
 MOST = 10
@@ -193,11 +194,6 @@ def holder_of(suspects: Sequence[Suspect], phase: str) -> Suspect | None:
     most = max((grown(one, cumulative_of) for one in inside), default=0.0)
     holding = [one for one in inside if grown(one, cumulative_of) >= HELD * most > 0]
     return min(holding, key=lambda one: (one.after.cumulative, one.file, one.name), default=None)
-
-
-def holds(outer: str, inner: str) -> bool:
-    """Is the phase `inner` the phase `outer`, or nested in it? Outside all phases is empty."""
-    return not outer or inner == outer or inner.startswith(outer + "/")
 
 
 def by_cost(suspect: Suspect, phase: str, share: float, new: float, times: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard import dispatch
+from dashboard import alerts, dispatch
 from dashboard.models import Change, Metric, Project, Regression, Triage
 from dashboard.regressions import confirmations, promise
 from dashboard.regressions.history import History
@@ -78,6 +78,9 @@ def become(project: Project, row: Triage, wanted: Triaged) -> None:
         put_away(project, regression, f"{row.person} called it {wanted}.")
     elif was_away and regression.proving:
         dispatch.send(dispatch.PROVE, regression.pk)
+    elif was_away and regression.state == Regression.State.CONFIRMED:
+        # To those whom the message hadn't reached: it was dropped on its way. Who was told isn't told twice.
+        alerts.announce(regression)
 
 
 def put_away(project: Project, regression: Regression, reason: str) -> None:

@@ -104,6 +104,14 @@ def test_a_suspect_shows_its_time_with_and_without_callees(client: Client, regre
         assert f">{part}</td>" in shown
 
 
+def test_a_suspect_that_no_step_calls_has_no_times(client: Client, regression: Regression) -> None:
+    unseen = builders.SUSPECT | {"calls_before": 0, "calls_after": 0, "self_before": 0, "self_after": 0}
+    Regression.objects.update(suspects=[unseen])
+    shown = page(client, f"/regressions/{regression.pk}/")
+    assert "not called in a step" in shown
+    assert ">0 s</td>" not in shown
+
+
 def test_there_is_no_page_of_an_unknown_regression(client: Client) -> None:
     assert client.get("/regressions/7/").status_code == 404
     assert client.get(f"/regressions/{10**30}/").status_code == 404

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.models import Case, Commit, Project, Regression
+from dashboard.models import Case, Commit, Project, Regression, Series
 from dashboard.regressions import explaining, judge_run
 from dashboard.repositories import mirror_of
 from tests.dashboard import factories
@@ -74,6 +74,21 @@ def test_the_phase_that_lost_most_is_named(project: Project, of: Case) -> None:
     regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
     assert regression.phase == "replay/sample"
     assert regression.phase_share == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_phase_with_a_series_of_its_own_is_explained_within_it(project: Project, of: Case) -> None:
+    for commit in factories.commits(project, COUNT):
+        late = commit.position >= AT
+        room = (0.0002, 0.0009)[late] * factories.wobble(commit.position)
+        # Elsewhere the loop moved by more than this phase costs at all.
+        own = {"room": 0.1 * room, "room/read": 0.9 * room, "act": (0.050, 0.051)[late]}
+        phases = {"phase_time": {"room": room}, "phase_self_time": own}
+        run = factories.measured(commit, of, {"step_time": 0.0502}, phases=phases)
+        Series.objects.filter(metric__name="phase_time").update(headline=True)
+        judge_run(run.pk)
+    regression = Regression.objects.get()
+    assert (regression.first_bad.position, regression.series.phase) == (AT, "room")
+    assert (regression.phase, regression.phase_share) == ("room/read", pytest.approx(0.9, abs=0.01))
 
 
 def test_a_disturbed_first_run_hides_no_phase(project: Project, of: Case) -> None:

@@ -140,13 +140,27 @@ def test_nothing_more_is_measured_or_told(found: Regression, ada: User, project:
     assert alerts.announce(Regression.objects.get()) == []
 
 
-def test_a_message_on_its_way_is_dropped(found: Regression, ada: User, project: Project) -> None:
+def test_a_dropped_message_goes_out_once_open_again(
+    found: Regression, ada: User, project: Project
+) -> None:
     channel(project)
     confirm(found)
     (waiting,) = alerts.announce(Regression.objects.get())
     triage(found.pk, ada, "intended")
     alerts.deliver(waiting.pk)
     assert not Delivery.objects.exists()
+    triage(found.pk, ada, "reopen")
+    assert Delivery.objects.get().state == "pending"
+
+
+def test_reopening_tells_nobody_twice(found: Regression, ada: User, project: Project) -> None:
+    channel(project)
+    confirm(found)
+    alerts.announce(Regression.objects.get())
+    Delivery.objects.update(state="delivered")
+    for action in ("intended", "reopen"):
+        triage(found.pk, ada, action)
+    assert Delivery.objects.get().state == "delivered"
 
 
 def test_reopened_it_is_measured_again(found: Regression, ada: User) -> None:

@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[3]
 MANIFEST = "paceline.toml"
 NOTES = "NOTES.md"
 VARIANT = "optimized"
-SIZES = (
+TAKEN = (
+    "headline",
     "warmup_steps",
     "steps",
     "repetitions",
@@ -87,7 +88,7 @@ def manifest(benchmark: str) -> str:
     entry |= entry.get("quick", {})
     lines = [f"[benchmarks.{benchmark}]", "version = 1", f"script = {json.dumps(entry['script'])}"]
     lines.append(f'params = {{ variant = "{VARIANT}" }}')
-    return "\n".join([*lines, *(f"{name} = {entry[name]}" for name in SIZES if name in entry), ""])
+    return "\n".join([*lines, *(f"{name} = {entry[name]}" for name in TAKEN if name in entry), ""])
 
 
 def chosen(benchmark: str, only: Sequence[str]) -> list[dict[str, Any]]:
