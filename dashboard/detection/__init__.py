@@ -5,6 +5,7 @@ from dashboard.detection.changepoints import detect, suspect
 from dashboard.detection.comparison import compare
 from dashboard.detection.identity import paired, same_change
 from dashboard.detection.judgement import judge
+from dashboard.detection.parts import steps_of_parts
 from dashboard.detection.power import minimum_detectable_effect
 from dashboard.detection.relevance import EFFECT_FLOORS, relevant
 from dashboard.detection.rules import ALARM, SUSPICION
@@ -30,6 +31,7 @@ __all__ = [
     "paired",
     "relevant",
     "same_change",
+    "steps_of_parts",
     "surprise",
     "suspect",
 ]

@@ -13,6 +13,7 @@ MARKED = "The environment changed here: {marker}."
 NO_RATIO = "There are no ratios (zero or both signs): the change is relative to the typical size."
 TOO_FEW = "Too few samples to tell: {least} of each are needed, {a} and {b} were given."
 NEAR_FLOOR = "Its interval reaches below what is relevant for this kind of metric."
+IN_PARTS = "Seen in {parts}: the whole doesn't stand out of its noise."
 
 ENOUGH_POINTS = 3
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from dashboard import detection
 from dashboard.models import Change
 from dashboard.regressions import markers
-from dashboard.regressions.history import History, Measured
+from dashboard.regressions.history import History, Measured, parts
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
 # with few points behind it, one noisy point moves the place where it fits best.
 STABLE_WITHIN = 2
+# What the phases of a step add up to, and what they add up.
+WHOLE, PARTS = "step_time", "phase_self_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,41 @@ def find(history: History, environments: markers.Environments) -> list[Found]:
     rows = Change.objects.filter(history.line.holds("first_bad"), series=history.series)
     places = set(rows.values_list("position", flat=True))
     known = [index for index, one in enumerate(history.measured) if one.position in places]
-    plain = detection.judge(history.for_detection(), known)
+    phases = phases_of(history)
+    plain = judged(history.for_detection(), phases, known)
     # Only the environments at a step are read: an environment lies in a large document.
     environments.read(run for one in plain for run in sides(history, one.index))
     marked = {one.index: text for one in plain if (text := marker_at(history, one.index, environments))}
-    judged = detection.judge(history.for_detection(marked), known) if marked else plain
-    return [surrounded(history, one, environments) for one in judged if history.before(one.index) >= 0]
+    told = judged(history.for_detection(marked), phases, known) if marked else plain
+    return [surrounded(history, one, environments) for one in told if history.before(one.index) >= 0]
+
+
+def judged(
+    whole: detection.Series, phases: Mapping[str, detection.Series], known: Sequence[int]
+) -> list[detection.Change]:
+    """The changes of a series, and those that only its phases show."""
+    found = detection.judge(whole, known)
+    return sorted([*found, *detection.steps_of_parts(whole, phases, known, found)], key=lambda one: one.index)
+
+
+def phases_of(history: History) -> dict[str, detection.Series]:
+    """What the phases of a step took, point by point; where a commit lacks a phase, a tainted point."""
+    if history.series.metric.name != WHOLE or history.series.phase:
+        return {}
+    absent = detection.Point(0.0, tainted=True)
+    return {
+        phase: detection.Series(
+            points=[
+                detection.Point(one.value, one.samples, one.tainted)
+                if (one := by_position.get(place.position))
+                else absent
+                for place in history.measured
+            ],
+            better="lower",
+            kind="time",
+        )
+        for phase, by_position in parts(history, PARTS).items()
+    }
 
 
 def sides(history: History, index: int) -> list[int]:

@@ -91,6 +91,31 @@ def load(series: Series, line: Line | str, newest: int = NEWEST) -> History:
     return History(series, measured, max(frozen, line.settled), line)
 
 
+def parts(history: History, metric: str) -> dict[str, dict[int, Measured]]:
+    """The phases of a history's case by another metric: what each commit of it measured, by its position."""
+    if not history.measured:
+        return {}
+    series = history.series
+    rows = (
+        Point.objects.filter(
+            history.line.holds("run__commit"),
+            series__case=series.case_id,
+            series__version=series.version,
+            series__pool=series.pool_id,
+            series__quick=series.quick,
+            series__metric__name=metric,
+            position__gte=history.positions[0],
+        )
+        .exclude(series__phase="")
+        .order_by("series__phase", "position", "run__commit_id", "run_id")
+        .values_list("series__phase", "run__commit_id", "position", "value", "samples", "tainted", "run_id")
+    )
+    found: dict[str, dict[int, Measured]] = {}
+    for (phase, _, position), of_commit in groupby(rows, key=itemgetter(0, 1, 2)):
+        found.setdefault(phase, {})[position] = merge([row[1:] for row in of_commit])
+    return found
+
+
 Row = tuple[int, int, float, list[float], bool, int]
 
 

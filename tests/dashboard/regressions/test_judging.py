@@ -40,6 +40,23 @@ def test_a_slower_level_is_a_regression(project: Project, of: Case) -> None:
     assert (regression.low or 9) < 1.4 < (regression.high or 0)
 
 
+def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Project, of: Case) -> None:
+    loud = (0.8, 1.2, 1.1, 0.9, 1.25, 0.75, 0.85, 1.15, 1.2, 0.8)
+    for commit, factor in zip(factories.commits(project, 10), loud, strict=True):
+        late = commit.position >= 6
+        learn, env = (0.004, 0.0054)[late] * factories.wobble(commit.position), 0.006 * factor
+        phases = {"phase_self_time": {"learn": learn, "env": env}}
+        judge_run(factories.measured(commit, of, {"step_time": learn + env}, phases=phases).pk)
+    regression = Regression.objects.get()
+    assert (regression.first_bad.position, regression.series.metric.name) == (6, "step_time")
+    assert (regression.state, regression.phase, regression.proving) == ("suspected", "learn", True)
+    assert regression.ratio == pytest.approx(1.14, abs=0.02)
+    change = Change.objects.get()
+    assert change.doubts[0].startswith("Seen in learn: ")
+    row = regression.confirmations.get()
+    assert (row.series.metric.name, row.after / row.before) == ("step_time", pytest.approx(1.14, abs=0.02))
+
+
 def test_a_steady_series_raises_nothing(project: Project, of: Case) -> None:
     line = factories.commits(project, 12)
     judge(measure(line, of, "step_time", factories.steps((12, 0.010))))

@@ -140,9 +140,7 @@ def test_nothing_more_is_measured_or_told(found: Regression, ada: User, project:
     assert alerts.announce(Regression.objects.get()) == []
 
 
-def test_a_dropped_message_goes_out_once_open_again(
-    found: Regression, ada: User, project: Project
-) -> None:
+def test_a_dropped_message_goes_out_once_open_again(found: Regression, ada: User, project: Project) -> None:
     channel(project)
     confirm(found)
     (waiting,) = alerts.announce(Regression.objects.get())

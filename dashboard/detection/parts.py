@@ -1,0 +1,110 @@
+"""`steps_of_parts`: the steps of a series that only its parts show. Phases are the parts of a training step.
+
+A part has its own noise, the whole has that of all parts: what one part loses can be many of its own noises
+and less than one of the whole's. So the parts say that there is a step, where, and how much of the whole it
+is. What one part lost and another gained at the same place is only a move: their sum is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dashboard.detection import doubts
+from dashboard.detection.judgement import direction_of, judge
+from dashboard.detection.levels import LEVEL_WINDOW
+from dashboard.detection.readings import untainted
+from dashboard.detection.relevance import EFFECT_FLOORS, exceeds
+from dashboard.detection.types import Change, Series
+
+# The whole's effect floor is high in short histories, where its noise is unknown; that of its parts is not.
+PART_OF_FLOOR = 0.5
+# Steps are at one place if the one lies where the other may have started, give or take so many points.
+BESIDE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of one part."""
+
+    part: str
+    change: Change
+
+    @property
+    def delta(self) -> float:
+        return self.change.after - self.change.before
+
+
+def steps_of_parts(
+    whole: Series, parts: Mapping[str, Series], known: Collection[int] = (), found: Sequence[Change] = ()
+) -> list[Change]:
+    """The changes of the whole that its parts show and that aren't among those `found` in itself; in order.
+
+    All series have the same n points, in one unit; where a run lacks a part, its point there is tainted.
+    `known` is what `judge` means by it, for the parts too. A change's levels, ratio and interval are the
+    whole's level before and what the parts add to it; its doubt says which parts show it.
+    Raises ValueError for a value that isn't finite.
+    """
+    steps = [Step(name, change) for name, part in parts.items() for change in judge(part, known)]
+    changes = [of_whole(whole, near, found) for near in together(steps)]
+    return [one for one in changes if one and not any(is_same(one, other) for other in found)]
+
+
+def together(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """The steps that lie at one place, as far as noise lets it be known."""
+    near: list[Step] = []
+    for step in sorted(steps, key=lambda step: (step.change.index, step.part)):
+        if near and not is_beside(near[-1].change, step.change):
+            yield near
+            near = []
+        near.append(step)
+    if near:
+        yield near
+
+
+def of_whole(whole: Series, steps: Sequence[Step], found: Sequence[Change]) -> Change | None:
+    """What the parts' steps at one place are for the whole; None where that isn't relevant."""
+    delta = sum(step.delta for step in steps)
+    main = max(steps, key=lambda step: step.delta * np.sign(delta)).change
+    kept = [i for i in untainted(whole.points) if i < main.index]
+    start = max((one.index for one in found if one.index <= main.index), default=0)
+    level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
+    before = float(np.median(level)) if level else 0.0
+    effect = EFFECT_FLOORS[whole.kind]
+    floor = max(PART_OF_FLOOR * effect.at(len(untainted(whole.points))), effect.long)
+    if before <= 0 or not exceeds(1 + delta / before, floor):
+        return None
+    # How uncertain the largest step is; what the others add is small beside it.
+    low, high = (main.before * ratio - main.after for ratio in (main.low, main.high))
+    shown = sorted(step.part for step in steps if step.delta * delta > 0)
+    return Change(
+        index=main.index,
+        before=before,
+        after=before + delta,
+        ratio=1 + delta / before,
+        low=1 + (delta + low) / before,
+        high=1 + (delta + high) / before,
+        direction=direction_of(delta, whole.better),
+        confidence=main.confidence,
+        earliest=main.earliest,
+        latest=main.latest,
+        doubts=(
+            doubts.IN_PARTS.format(parts=", ".join(shown)),
+            *doubts.of_place(whole.points, kept[-1], main.index),
+        ),
+    )
+
+
+def is_same(one: Change, other: Change) -> bool:
+    return one.direction == other.direction and is_beside(one, other)
+
+
+def is_beside(one: Change, other: Change) -> bool:
+    """Does one of them lie where the other may have started?"""
+    return lies_in(one.index, other) or lies_in(other.index, one)
+
+
+def lies_in(index: int, change: Change) -> bool:
+    return change.earliest - BESIDE <= index <= change.latest + BESIDE

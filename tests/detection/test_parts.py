@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from dashboard.detection import Change, judge, steps_of_parts
+from dashboard.detection.types import Point, Series
+from tests.detection.builders import noise, series, step
+
+COUNT, AT = 12, 6
+# What each part takes of a step, and how much it varies from run to run: the loudest hides the others.
+PARTS = {"learn": (0.4, 0.02), "env": (0.4, 0.25), "log": (0.02, 0.02)}
+
+
+def made(seed: int = 0, **ratios: float) -> tuple[Series, dict[str, Series]]:
+    """A whole and its parts, of which some step by these ratios at AT."""
+    values = {
+        name: share * noise(COUNT, sigma, 10 * seed + k) * step(AT, COUNT - AT, ratios.get(name, 1.0))
+        for k, (name, (share, sigma)) in enumerate(PARTS.items())
+    }
+    return series(sum(values.values())), {name: series(one) for name, one in values.items()}
+
+
+def found(whole: Series, parts: Mapping[str, Series]) -> list[Change]:
+    return steps_of_parts(whole, parts, (), judge(whole))
+
+
+def test_a_part_shows_what_the_whole_hides() -> None:
+    whole, parts = made(learn=1.3)
+    assert judge(whole) == []
+    (change,) = found(whole, parts)
+    assert (change.index, change.direction) == (AT, "regression")
+    assert change.low < 1 + 0.3 * 0.4 / 0.82 < change.high
+    assert change.after / change.before == pytest.approx(change.ratio)
+    assert "Seen in learn: the whole doesn't stand out of its noise." in change.doubts
+
+
+def test_a_part_that_gets_faster_is_an_improvement() -> None:
+    (change,) = found(*made(seed=2, learn=0.7))
+    assert (change.index, change.direction) == (AT, "improvement")
+
+
+def test_what_moves_from_one_part_to_another_is_nothing() -> None:
+    whole, parts = made(learn=1.3)
+    parts["targets"] = series(0.4 * noise(COUNT, 0.02, 7) * step(AT, COUNT - AT, 0.7))
+    assert found(whole, parts) == []
+
+
+def test_a_small_part_changes_nothing_for_the_whole() -> None:
+    assert found(*made(log=2.0)) == []
+
+
+def test_what_the_whole_shows_itself_is_told_once() -> None:
+    whole, parts = made(learn=3.0)
+    assert [one.index for one in judge(whole)] == [AT]
+    assert found(whole, parts) == []
+
+
+def test_parts_that_do_not_change_show_nothing() -> None:
+    assert sum(bool(found(*made(seed))) for seed in range(100)) <= 3
+
+
+def test_most_steps_are_seen_by_parts_where_few_are_without() -> None:
+    histories = [made(seed, learn=1.3) for seed in range(50)]
+    alone = [AT in [one.index for one in judge(whole)] for whole, _ in histories]
+    shown = [AT in [one.index for one in found(*one)] for one in histories]
+    assert sum(alone) <= 10
+    assert sum(shown) >= 40
+    assert not any(a and b for a, b in zip(alone, shown, strict=True))
+
+
+def test_a_part_that_some_runs_lack_has_tainted_points_there() -> None:
+    whole, parts = made(learn=1.3)
+    points = [
+        Point(0.0, tainted=True) if index == AT - 1 else one for index, one in enumerate(parts["log"].points)
+    ]
+    parts["log"] = Series(points=points, better="lower", kind="time")
+    assert [one.index for one in found(whole, parts)] == [AT]
+
+
+def test_without_parts_or_points_there_is_nothing() -> None:
+    whole, _ = made()
+    assert steps_of_parts(whole, {}) == []
+    assert steps_of_parts(series([]), {"learn": series([])}) == []
+
+
+def test_a_value_that_is_not_finite_is_refused() -> None:
+    whole, parts = made()
+    with pytest.raises(ValueError, match="finite"):
+        steps_of_parts(whole, parts | {"env": series([1.0, np.nan])})
