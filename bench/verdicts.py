@@ -45,7 +45,7 @@ def confirmed(shares: Shares, step: float = 0.25) -> tuple[str, int]:
 def placed(shares: Shares) -> tuple[str, int]:
     """The verdict on a commit in the middle, and after how many pairs."""
     for count in range(pairs.FEWEST_TO_WEIGH, len(shares) + 1):
-        found = pairs.place(pairs.weigh(shares[:count].tolist()), final=count == len(shares))
+        found = pairs.place(pairs.weigh(shares[:count].tolist()), spent=count / len(shares))
         if found != "open":
             return found, count
     return "undecided", len(shares)

@@ -92,20 +92,22 @@ def verdict(weight: Weight, least: float) -> PairVerdict:
     return "refuted" if weight.high < max(HALF, least) else "open"
 
 
-def place(weight: Weight, final: bool = False) -> Place:
+def place(weight: Weight, spent: float = 0.0) -> Place:
     """A commit between the good and the bad one: does it have the whole step, none of it, or a part?
 
     A part, surely more than nothing and surely less than all, means causes on both sides of the commit.
-    `final`: no pair will follow. To tell the whole from a part takes about four times the pairs that tell it
-    from nothing, so then the half that is sure is enough: with more than nothing of the step a cause lies at
-    the commit or before it, with less than all of it one lies behind.
+    `spent` is the part of the budget that is spent. To tell the whole from a part takes about four times the
+    pairs that tell it from nothing. So once HALF of the budget is spent on what looks like the whole or like
+    nothing, and at its end in any case, the half that is sure is enough: with more than nothing of the step a
+    cause lies at the commit or before it, with less than all of it one lies behind.
     """
     if weight.low is None or weight.high is None:
         return "open"
+    late, final = spent >= HALF, spent >= 1.0
     more_than_nothing, less_than_all = weight.low > 0, weight.high < 1
-    if weight.share >= NEARLY_ALL and (weight.low > HALF or (final and more_than_nothing)):
+    if weight.share >= NEARLY_ALL and (weight.low > HALF or (late and more_than_nothing)):
         return "bad"
-    if weight.share <= NEARLY_NONE and (weight.high < HALF or (final and less_than_all)):
+    if weight.share <= NEARLY_NONE and (weight.high < HALF or (late and less_than_all)):
         return "good"
     if more_than_nothing and less_than_all and (final or NEARLY_NONE < weight.share < NEARLY_ALL):
         return "between"

@@ -10,6 +10,8 @@ from dashboard.regressions.relevance import TIME
 
 Entry = Mapping[str, Any]
 CAUSE = "cause"
+# What is planted of these kinds makes something worse.
+CAUSES = ("regression", "toggle")
 
 
 def decided(result: Entry) -> list[dict[str, Any]]:
@@ -120,6 +122,31 @@ JUDGES = {
     "broken": of_broken,
     "definition": of_definition,
 }
+
+
+def grouping(result: Entry) -> dict[str, float] | None:
+    """How near to one regression for each cause, and one cause in each regression; None without a cause.
+
+    A regression has a cause where it names its commit, or leaves it in its range. A cause that was missed
+    counts as none.
+    """
+    place = {commit: number for number, commit in enumerate(result["commits"])}
+    causes = [entry["commit"] for entry in result["planted"] if entry["kind"] in CAUSES]
+    if not causes:
+        return None
+    held = [[cause for cause in causes if has(one, cause, place)] for one in result["regressions"]]
+    found = [one for one in held if one]
+    total = sum(map(len, found))
+    return {
+        "regressions_per_cause": round(total / len(causes), 2),
+        "causes_per_regression": round(total / len(found), 2) if found else 0.0,
+    }
+
+
+def has(one: Entry, cause: str, place: Mapping[str, int]) -> bool:
+    if one["culprit"]:
+        return bool(one["culprit"] == cause)
+    return place[one["last_good"]] < place[cause] <= place[one["first_bad"]]
 
 
 def table(rows: Sequence[Entry]) -> list[str]:

@@ -104,7 +104,7 @@ def report(project: Project, built: Built) -> dict[str, Any]:
         "withdrawn": [describe(one) for one in regressions if one.withdrawn_at is not None],
         "improvements": improvements(project),
     }
-    return {**result, "decided": decisions.decided(result)}
+    return {**result, "decided": decisions.decided(result), "grouping": decisions.grouping(result)}
 
 
 def describe_runs(project: Project) -> list[dict[str, Any]]:
@@ -222,4 +222,7 @@ def table(result: dict[str, Any]) -> list[str]:
         lines += [f"{kind}: {one['first_bad'][:10]} {in_words(one)}" for one in result[kind]]
     planted = {entry["commit"] for entry in result["planted"]}
     others = [one for one in result["improvements"] if one["commit"] not in planted]
-    return lines + [f"improvement: {one['commit'][:10]} {in_words(one)}" for one in others]
+    lines += [f"improvement: {one['commit'][:10]} {in_words(one)}" for one in others]
+    if found := result["grouping"]:
+        lines.append("; ".join(f"{name.replace('_', ' ')}: {value:.2f}" for name, value in found.items()))
+    return lines

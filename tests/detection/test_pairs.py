@@ -23,9 +23,9 @@ def decided(values: np.ndarray, least: float = 0.1) -> str:
 
 
 def placed(values: np.ndarray) -> str:
-    """The verdict on a commit in the middle, asked after each pair, and at the last for what is sure."""
+    """The verdict on a commit in the middle, asked after each pair of the budget."""
     for count in range(FEWEST_TO_WEIGH, len(values) + 1):
-        found = place(weigh(list(values[:count])), final=count == len(values))
+        found = place(weigh(list(values[:count])), spent=count / len(values))
         if found != "open":
             return found
     return "open"
@@ -64,7 +64,21 @@ def test_a_commit_in_the_middle_has_all_none_or_a_part(values: list[float], want
     ],
 )
 def test_at_the_end_the_half_that_is_sure_is_enough(weight: Weight, wanted: str) -> None:
-    assert place(weight, final=True) == wanted
+    assert place(weight, spent=1.0) == wanted
+
+
+@pytest.mark.parametrize(
+    ("weight", "wanted"),
+    [
+        (Weight(12, 0.9, 0.3, 1.5), "bad"),
+        (Weight(12, 0.1, -0.5, 0.7), "good"),
+        (Weight(12, 0.7, 0.1, 1.3), "open"),
+        (Weight(12, 0.3, -0.3, 0.9), "open"),
+    ],
+)
+def test_halfway_what_looks_like_the_whole_or_like_nothing_is_told(weight: Weight, wanted: str) -> None:
+    assert place(weight, spent=0.4) == "open"
+    assert place(weight, spent=0.5) == wanted
 
 
 @pytest.mark.parametrize(("true", "wanted"), [(1.0, "bad"), (0.0, "good")])

@@ -86,6 +86,30 @@ def test_one_cause_is_one_regression() -> None:
     assert not right(PLANTED)
 
 
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([FOUND], (1.0, 1.0)),
+        ([FOUND, FOUND | {"metric": "peak_memory"}], (2.0, 1.0)),
+        ([FOUND | {"last_good": COMMITS[0], "first_bad": COMMITS[5]}], (1.0, 1.0)),
+        ([FOUND | {"culprit": COMMITS[4]}], (0.0, 0.0)),
+        ([], (0.0, 0.0)),
+    ],
+)
+def test_causes_are_counted(found: list[dict[str, Any]], expected: tuple[float, float]) -> None:
+    counted = decisions.grouping({**RESULT, "regressions": found})
+    assert counted is not None
+    assert tuple(counted.values()) == expected
+
+
+def test_two_causes_in_one_regression_are_counted() -> None:
+    planted = [PLANTED, PLANTED | {"commit": COMMITS[3]}]
+    wide = FOUND | {"first_bad": COMMITS[4]}
+    counted = decisions.grouping({**RESULT, "planted": planted, "regressions": [wide]})
+    assert counted == {"regressions_per_cause": 1.0, "causes_per_regression": 2.0}
+    assert decisions.grouping({**RESULT, "planted": []}) is None
+
+
 def test_a_regression_where_nothing_changed_is_a_row_of_its_own() -> None:
     rows = decisions.decided({**RESULT, "regressions": [FOUND, FOUND | {"first_bad": COMMITS[4]}]})
     assert [row["right"] for row in rows] == [True, False]

@@ -253,6 +253,7 @@ def test_the_table_sets_what_was_planted_beside_what_was_found(judged: dict[str,
     assert lines[2:] == [
         f"refuted: {fourth} step_time +40%, push (refuted)",
         f"improvement: {third} step_time -46%, targets",
+        "regressions per cause: 1.00; causes per regression: 1.00",
     ]
 
 

@@ -71,21 +71,30 @@ def weigh(row: Confirmation) -> Weighed:
     measured = list(row.pairs.all())
     calm = [pair for pair in measured if not pair.disturbed]
     project = row.regression.project
-    spent = len(measured) >= project.confirmation_pairs or row.seconds >= 60 * project.confirmation_minutes
+    spent = max(len(measured) / project.confirmation_pairs, row.seconds / (60 * project.confirmation_minutes))
     if len(calm) < pairs.FEWEST_TO_WEIGH:
-        reason = f"only {len(calm)} of {len(measured)} pairs were undisturbed" if spent else ""
-        return Weighed(None, None, None, Verdict.UNDECIDED if spent else "", reason)
+        reason = f"only {len(calm)} of {len(measured)} pairs were undisturbed" if spent >= 1 else ""
+        return Weighed(None, None, None, Verdict.UNDECIDED if spent >= 1 else "", reason)
     scale = Scale.of(row.before, row.after, calm)
     floor = EFFECT_FLOORS[cast(Kind, row.series.metric.kind)].long
     weight = shares(row, scale, calm)
     ends = sorted(end for end in (scale.ratio(weight.low), scale.ratio(weight.high)) if end is not None)
     low, high = ends if len(ends) == 2 else (None, None)
-    verdict = _verdict(row, weight, math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0)
-    reason = ""
-    if not verdict and spent:
-        verdict, told = _last_verdict(row, weight)
-        reason = f"after {len(measured)} pairs in {row.seconds:.0f} s {told}"
+    if row.purpose == Confirmation.Purpose.CONFIRM:
+        least = math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0
+        verdict, told = OF_STEP.get(pairs.verdict(weight, least), ""), ""
+    else:
+        verdict, told = _placed(weight, spent)
+    if not verdict and spent >= 1:
+        verdict, told = Verdict.UNDECIDED, "the interval still allows both answers"
+    reason = f"after {len(measured)} pairs in {row.seconds:.0f} s {told}" if told else ""
     return Weighed(scale.ratio(weight.share), low, high, verdict, reason)
+
+
+def _placed(weight: pairs.Weight, spent: float) -> tuple[str, str]:
+    """The verdict on a commit in the middle, and what is sure of it where that isn't all."""
+    sure = pairs.place(weight, spent)
+    return OF_PLACE.get(sure, ""), SURE.get(sure, "") if pairs.place(weight) != sure else ""
 
 
 def place(row: Confirmation, before: float, after: float) -> str:
@@ -102,18 +111,3 @@ def place(row: Confirmation, before: float, after: float) -> str:
 def shares(row: Confirmation, scale: Scale, calm: Sequence[Pair]) -> pairs.Weight:
     noise = NOISE if scale.logarithmic else NOISE * abs(scale.before)
     return pairs.weigh([scale.share(pair) for pair in calm], noise / abs(scale.step), row.error)
-
-
-def _verdict(row: Confirmation, weight: pairs.Weight, least: float) -> str:
-    if row.purpose == Confirmation.Purpose.CONFIRM:
-        return OF_STEP.get(pairs.verdict(weight, least), "")
-    return OF_PLACE.get(pairs.place(weight), "")
-
-
-def _last_verdict(row: Confirmation, weight: pairs.Weight) -> tuple[str, str]:
-    """Once the budget is spent: what is sure of a commit in the middle, and how far; else that nothing is."""
-    if row.purpose != Confirmation.Purpose.CONFIRM:
-        sure = pairs.place(weight, final=True)
-        if sure != "open":
-            return OF_PLACE[sure], SURE[sure]
-    return Verdict.UNDECIDED, "the interval still allows both answers"

@@ -142,14 +142,26 @@ def test_a_project_has_a_budget_of_its_own(row: Confirmation, held: Confirmation
     assert (len(verdicts), last) == (4, "undecided")
 
 
-@pytest.mark.parametrize(("wobble", "verdict"), [(0.7, "bad"), (3.0, "undecided")])
+def test_what_looks_whole_is_told_halfway(row: Confirmation, held: ConfirmationAssignment) -> None:
+    Confirmation.objects.update(purpose="bisect")
+    shares = (1.0 + 0.6 * (-1) ** (index // 2) for index in range(24))
+    found = (confirmations.add_pair(held, pair(index, 1.0, 1.4**share)) for index, share in enumerate(shares))
+    assert next(verdict for verdict in found if verdict) == "bad"
+    row.refresh_from_db()
+    assert (row.pairs.count(), row.reason) == (
+        12,
+        "after 12 pairs in 72 s it surely has a part of the step at least",
+    )
+
+
+@pytest.mark.parametrize(("wobble", "verdict"), [(0.45, "bad"), (3.0, "undecided")])
 def test_a_bisection_step_ends_with_what_is_sure(
     row: Confirmation, held: ConfirmationAssignment, wobble: float, verdict: str
 ) -> None:
     Confirmation.objects.update(purpose="bisect")
     Project.objects.update(confirmation_pairs=16)
     found = [
-        confirmations.add_pair(held, pair(index, 1.0, 1.4 ** (1 + wobble * (-1) ** (index // 2))))
+        confirmations.add_pair(held, pair(index, 1.0, 1.4 ** (0.6 + wobble * (-1) ** (index // 2))))
         for index in range(16)
     ]
     row.refresh_from_db()
