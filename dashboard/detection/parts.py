@@ -48,8 +48,12 @@ def steps_of_parts(
     Raises ValueError for a value that isn't finite.
     """
     steps = [Step(name, change) for name, part in parts.items() for change in judge(part, known)]
-    changes = [of_whole(whole, near, found) for near in together(steps)]
-    return [one for one in changes if one and not any(is_same(one, other) for other in found)]
+    shown: list[Change] = []
+    for near in together(steps):
+        change = of_whole(whole, near, [*found, *shown])
+        if change and not any(is_same(change, other) for other in found):
+            shown.append(change)
+    return shown
 
 
 def together(steps: Sequence[Step]) -> Iterator[list[Step]]:
@@ -64,12 +68,16 @@ def together(steps: Sequence[Step]) -> Iterator[list[Step]]:
         yield near
 
 
-def of_whole(whole: Series, steps: Sequence[Step], found: Sequence[Change]) -> Change | None:
-    """What the parts' steps at one place are for the whole; None where that isn't relevant."""
+def of_whole(whole: Series, steps: Sequence[Step], others: Sequence[Change]) -> Change | None:
+    """What the parts' steps at one place are for the whole, between its other changes.
+
+    None where that isn't relevant.
+    """
     delta = sum(step.delta for step in steps)
-    main = max(steps, key=lambda step: step.delta * np.sign(delta)).change
+    largest = max(steps, key=lambda step: step.delta * np.sign(delta))
+    main = largest.change
     kept = [i for i in untainted(whole.points) if i < main.index]
-    start = max((one.index for one in found if one.index <= main.index), default=0)
+    start = max((one.index for one in others if one.index <= main.index), default=0)
     level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
     before = float(np.median(level)) if level else 0.0
     effect = EFFECT_FLOORS[whole.kind]
@@ -77,15 +85,16 @@ def of_whole(whole: Series, steps: Sequence[Step], found: Sequence[Change]) -> C
     if before <= 0 or not exceeds(1 + delta / before, floor):
         return None
     # How uncertain the largest step is; what the others add is small beside it.
-    low, high = (main.before * ratio - main.after for ratio in (main.low, main.high))
+    doubtful = (largest.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
+    low, high = sorted(1 + (delta + more) / before for more in doubtful)
     shown = sorted(step.part for step in steps if step.delta * delta > 0)
     return Change(
         index=main.index,
         before=before,
         after=before + delta,
         ratio=1 + delta / before,
-        low=1 + (delta + low) / before,
-        high=1 + (delta + high) / before,
+        low=low,
+        high=high,
         direction=direction_of(delta, whole.better),
         confidence=main.confidence,
         earliest=main.earliest,

@@ -42,6 +42,21 @@ def test_a_part_that_gets_faster_is_an_improvement() -> None:
     assert (change.index, change.direction) == (AT, "improvement")
 
 
+def test_a_part_that_takes_nothing_at_first_has_an_interval_too() -> None:
+    whole, parts = made()
+    parts["check"] = series([0.0] * AT + [0.12 + 0.001 * (k % 3) for k in range(COUNT - AT)])
+    (change,) = found(whole, parts)
+    assert 1 < change.low <= change.ratio <= change.high < 1.3
+
+
+def test_two_steps_have_their_own_levels() -> None:
+    whole, parts = made(seed=2, learn=1.3)
+    parts["log"] = series(0.1 * noise(COUNT, 0.02, 5) * step(COUNT - 3, 3, 3.0))
+    first, second = found(whole, parts)
+    assert (first.index, second.index) == (AT, COUNT - 3)
+    assert second.before == pytest.approx(np.median([one.value for one in whole.points[AT : COUNT - 3]]))
+
+
 def test_what_moves_from_one_part_to_another_is_nothing() -> None:
     whole, parts = made(learn=1.3)
     parts["targets"] = series(0.4 * noise(COUNT, 0.02, 7) * step(AT, COUNT - AT, 0.7))
