@@ -22,9 +22,15 @@ from dashboard.detection import EFFECT_FLOORS, pairs
 
 TRIALS = 1000
 BUDGET = 24
-# Standard deviations of a pair, as parts of the suspected step.
-NOISES = (0.15, 0.3, 0.5, 0.7, 1.0)
 DEGREES = 4  # of Student's t: tails as heavy as those of repetitions
+# Something else slows one repetition in ten by so many standard deviations of a pair.
+SPIKY, SPIKE = 0.1, (3.0, 8.0)
+Kind = tuple[float, bool]
+# Standard deviations of a pair, as parts of the suspected step; with spikes or without.
+KINDS: tuple[Kind, ...] = (
+    *((noise, False) for noise in (0.15, 0.3, 0.5, 0.7, 1.0)),
+    *((noise, True) for noise in (0.15, 0.3, 0.5)),
+)
 SUSPECTED = (0.1, 0.25)
 ORDERS = {"permuted": "random order", "real": "their own order"}
 RIGHT = {1: "bad", 0: "good"}
@@ -51,11 +57,21 @@ def placed(shares: Shares) -> tuple[str, int]:
     return "undecided", len(shares)
 
 
-def simulated(true: float, noise: float, trials: int) -> Iterator[Shares]:
+def simulated(true: float, kind: Kind, trials: int) -> Iterator[Shares]:
     """The shares of so many whole budgets of pairs, whose true share is known."""
+    noise, spiky = kind
     rng = np.random.default_rng(round(1000 * noise))
     tails = rng.standard_t(DEGREES, (trials, BUDGET)) * math.sqrt((DEGREES - 2) / DEGREES)
+    if spiky:
+        # Of both repetitions of a pair.
+        spikes = rng.uniform(*SPIKE, (2, trials, BUDGET)) * (rng.random((2, trials, BUDGET)) < SPIKY)
+        tails += spikes[1] - spikes[0]
     yield from true + noise * tails
+
+
+def named(kind: Kind) -> str:
+    noise, spiky = kind
+    return f"{noise:g}, spikes" if spiky else f"{noise:g}"
 
 
 def cells(found: Sequence[tuple[str, int]], *asked: Sequence[str]) -> str:
@@ -69,10 +85,10 @@ def confirmations(trials: int) -> Iterator[str]:
     """Of a step that isn't there, and of one that is wholly."""
     yield "| noise | nothing: confirmed | undecided | pairs | all of it: refuted | undecided | pairs |"
     yield "|---|---|---|---|---|---|---|"
-    for noise in NOISES:
-        nothing, whole = ([confirmed(one) for one in simulated(true, noise, trials)] for true in (0.0, 1.0))
+    for kind in KINDS:
+        nothing, whole = ([confirmed(one) for one in simulated(true, kind, trials)] for true in (0.0, 1.0))
         first = cells(nothing, ["confirmed"], ["undecided"])
-        yield f"| {noise:g} | {first} | {cells(whole, ['refuted'], ['undecided'])} |"
+        yield f"| {named(kind)} | {first} | {cells(whole, ['refuted'], ['undecided'])} |"
 
 
 def bisections(trials: int) -> Iterator[str]:
@@ -81,12 +97,12 @@ def bisections(trials: int) -> Iterator[str]:
     heads += ["half: part seen", "one side told", "undecided", "pairs"]
     yield f"| {' | '.join(heads)} |"
     yield "|" + "---|" * len(heads)
-    for noise in NOISES:
-        sides = [(side, *placed(one)) for side in (1, 0) for one in simulated(side, noise, trials)]
+    for kind in KINDS:
+        sides = [(side, *placed(one)) for side in (1, 0) for one in simulated(side, kind, trials)]
         known = [("right" if verdict == RIGHT[side] else verdict, count) for side, verdict, count in sides]
-        half = [placed(one) for one in simulated(0.5, noise, trials)]
+        half = [placed(one) for one in simulated(0.5, kind, trials)]
         first = cells(known, ["bad", "good", "between"], ["undecided"])
-        yield f"| {noise:g} | {first} | {cells(half, ['between'], ['good', 'bad'], ['undecided'])} |"
+        yield f"| {named(kind)} | {first} | {cells(half, ['between'], ['good', 'bad'], ['undecided'])} |"
 
 
 def measured(trials: Sequence[Trial]) -> Iterator[str]:

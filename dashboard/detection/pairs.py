@@ -10,6 +10,10 @@ valid t-tests and confidence sequences for Gaussian means with unknown variance"
 true share is ever left out with a probability of at most `ERROR`. Which of the two commits is measured first
 in a pair alternates, so that under no change a share is as often above 0 as below, also where the noise
 itself is lopsided.
+
+Something else may slow one repetition by more than the whole step. So once there are enough pairs to tell, a
+share far off the others counts up to a bound only (Winsor's mean). Theory says nothing of looking at that
+after each pair: `python -m bench.verdicts` measures its error.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from typing import Literal
 
 import numpy as np
 
+from dashboard.detection.segmentation import Floats
+
 PairVerdict = Literal["confirmed", "refuted", "open"]
 Place = Literal["bad", "good", "between", "open"]
 
@@ -28,6 +34,11 @@ Place = Literal["bad", "good", "between", "open"]
 ERROR = 0.01
 # Below this many pairs the interval is infinite, whatever they say.
 FEWEST_TO_WEIGH = 4
+# From so many pairs on, shares are bounded at so many deviations from their median. A deviation holds as many
+# of them as a Gaussian's does: half of them, as a median deviation asks for, may lie in one of two modes.
+FEWEST_TO_BOUND = 8
+FAR = 2.5
+DEVIATION = 0.6827
 # The prior's scale, in standard deviations of a pair: steps worth a confirmation stand out of the noise.
 PRIOR = 5.0
 # Of a step that is real, at least this part must be seen; of one that isn't, less.
@@ -58,12 +69,22 @@ def weigh(shares: Sequence[float], noise: float = 0.0, error: float = ERROR) -> 
     values = np.asarray(shares, dtype=np.float64)
     if not len(values) or not np.all(np.isfinite(values)):
         raise ValueError("shares must be finite, and at least one")
+    values = bounded(values, noise)
     middle = float(values.mean())
     deviation = max(float(values.std(ddof=1)), noise) if len(values) > 1 else math.inf
     half = half_width(len(values), deviation, error)
     if not math.isfinite(half):
         return Weight(len(values), middle, None, None)
     return Weight(len(values), middle, middle - half, middle + half)
+
+
+def bounded(values: Floats, noise: float) -> Floats:
+    """Shares (n,), those far off the others moved to where being far begins."""
+    if len(values) < FEWEST_TO_BOUND:
+        return values
+    middle = float(np.median(values))
+    far = FAR * max(float(np.quantile(np.abs(values - middle), DEVIATION)), noise)
+    return np.clip(values, middle - far, middle + far)
 
 
 def half_width(n: int, deviation: float, error: float = ERROR) -> float:

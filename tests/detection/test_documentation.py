@@ -40,6 +40,6 @@ def test_the_tables_of_verdicts_are_those_that_are_printed():
     for lines in (verdicts.confirmations(1), verdicts.bisections(1), verdicts.measured([])):
         head, rule = next(lines), next(lines)
         assert f"{head}\n{rule}\n| " in text
-    for noise in verdicts.NOISES:
-        assert text.count(f"\n| {noise:g} |") == 2
+    for kind in verdicts.KINDS:
+        assert text.count(f"\n| {verdicts.named(kind)} |") == 2
     assert f"up to {verdicts.BUDGET} pairs" in text

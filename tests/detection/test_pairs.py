@@ -103,6 +103,22 @@ def test_identical_pairs_are_believed_only_as_far_as_the_least_noise() -> None:
     assert weight.low < 1 < (weight.high or 0)
 
 
+def test_a_repetition_that_was_slowed_counts_up_to_a_bound() -> None:
+    calm, spiky = weigh(STEP * 2), weigh([*STEP, *STEP[:-1], 6.0])
+    assert spiky.share == pytest.approx(calm.share, abs=0.05)
+    assert spiky.low is not None
+    assert spiky.low > 0.5
+    few = weigh([*STEP, 6.0])
+    assert few.share == pytest.approx(np.mean([*STEP, 6.0]))
+
+
+def test_two_modes_are_not_taken_for_one_with_outliers() -> None:
+    weight = weigh([0.0, 0.0, 1.2, 0.0, 1.2, 0.0, 0.0, 1.2, 0.0, 1.2])
+    assert weight.share == pytest.approx(0.48)
+    assert weight.low is not None
+    assert weight.low < 0 < 1 < (weight.high or 0)
+
+
 @pytest.mark.parametrize("bad", [[], [math.nan], [math.inf, 1.0]])
 def test_shares_must_be_finite(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="finite"):
