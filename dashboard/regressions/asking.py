@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 
 from dashboard import dispatch, repositories, runs
 from dashboard.models import Change, Commit, Confirmation, Project, Regression, Run, Series
@@ -63,6 +63,17 @@ def measure(regression: Regression, commits: Sequence[Commit]) -> bool:
     return waiting
 
 
+def measure_again(series: Series, commit: Commit) -> bool:
+    """Request a second run of a commit that has one. False where there is nothing to wait for."""
+    found = list(all_runs(series, [commit]))
+    if any(run.state not in Run.TERMINAL for run in found):
+        return True
+    if len(found) != 1 or found[0].state != Run.State.DONE:
+        return False
+    runs.repeat(found[0], commit, priority=PRIORITY)
+    return True
+
+
 def by_case(regression: Regression) -> list[Series]:
     """One series of each case, pool and version that the regression's changes are of."""
     changes = Change.objects.filter(regression=regression).values(
@@ -77,6 +88,11 @@ def by_case(regression: Regression) -> list[Series]:
 
 def runs_of(series: Series, commits: Iterable[Commit]) -> dict[int, Run]:
     """The newest run of the series' case at each of the commits that has one; a sentinel's is none."""
+    return {run.commit_id: run for run in all_runs(series, commits)}
+
+
+def all_runs(series: Series, commits: Iterable[Commit]) -> QuerySet[Run]:
+    """The runs of the series' case at these commits, oldest first; a sentinel's is none."""
     rows = Run.objects.filter(
         commit__in=commits,
         case=series.case_id,
@@ -85,4 +101,4 @@ def runs_of(series: Series, commits: Iterable[Commit]) -> dict[int, Run]:
         quick=series.quick,
     )
     rows = rows.exclude(state=Run.State.CANCELLED).exclude(origin=Run.Origin.SENTINEL)
-    return {run.commit_id: run for run in rows.select_related("commit").order_by("pk")}
+    return rows.select_related("commit").order_by("pk")

@@ -1,10 +1,11 @@
 """What is to be measured next to prove a regression: first the whole step, then the commits inside its range.
 
-A suspicion on a noisy metric is confirmed by interleaved runs of its last good and first bad commit. If that
-refutes it, noise may have placed the step beside where it is: once more, with one measured commit more on
-both sides. What is confirmed is bisected until one commit is left. Exact counters need no confirmation: for
-them the middle is simply measured, and the counter tells. At the end the commits on both sides are measured
-in full, so that the regression is explained by its own commit's profile.
+A suspicion on a noisy metric is confirmed by interleaved runs of its last good and first bad commit. If
+that refutes it, noise may have placed the step beside where it is: once more, with one measured commit more
+on both sides. If that doesn't show it either, the commit that seemed bad is measured anew, alone. What is
+confirmed is bisected until one commit is left. Exact counters need no confirmation: for them the middle is
+simply measured, and the counter tells. At the end the commits on both sides are measured in full, so that
+the regression is explained by its own commit's profile.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dashboard.regressions import (
     proofs,
     settling,
 )
-from dashboard.regressions.asking import known, measure, request, runs_of
+from dashboard.regressions.asking import all_runs, known, measure, measure_again, request, runs_of
 from dashboard.regressions.proofs import Proof
 from dashboard.regressions.ranges import Range
 from dashboard.regressions.relevance import is_exact_counter
@@ -38,6 +39,8 @@ logger = logging.getLogger(__name__)
 State = Regression.State
 Purpose = Confirmation.Purpose
 Verdict = Confirmation.Verdict
+
+NOT_PROVED = (State.REFUTED, State.UNDECIDED)
 
 # The commits between two, at most: only those that are measured become rows.
 MOST_BETWEEN = 100_000
@@ -102,7 +105,7 @@ def advance(project: Project, regression: Regression) -> None:
         request(regression, Purpose.CONFIRM, regression.last_good, regression.first_bad)
     elif regression.state == State.REFUTED and (wide := widened(regression)):
         request(regression, Purpose.CONFIRM, *wide)
-    elif regression.state == State.CONFIRMED and narrow(project, regression):
+    elif is_continued(project, regression):
         return
     else:
         regression.proving = False
@@ -111,17 +114,38 @@ def advance(project: Project, regression: Regression) -> None:
         alerts.announce(regression)
 
 
+def is_continued(project: Project, regression: Regression) -> bool:
+    """Is something measured after the whole step was confirmed, refuted or left undecided?"""
+    if regression.state == State.CONFIRMED:
+        return narrow(project, regression)
+    return regression.state in NOT_PROVED and measured_again(regression)
+
+
 def widened(regression: Regression) -> tuple[Commit, Commit] | None:
     """The range with one more measured commit on both sides; None where that was refuted too."""
     refuted = regression.confirmations.filter(purpose=Purpose.CONFIRM, state=Confirmation.State.DONE)
+    good, bad = regression.last_good, regression.first_bad
+    around = refuted.filter(good__position__lte=good.position, bad__position__gte=bad.position)
+    if around.exclude(good=good, bad=bad).exists():
+        return None
     line = branches.of(regression.project, regression.first_bad.branch)
     points = Point.objects.filter(line.holds("run__commit"), series=regression.series)
     measured = regression.project.commits.filter(pk__in=points.values("run__commit"))
-    before = measured.filter(position__lt=regression.last_good.position).order_by("-position").first()
-    after = measured.filter(position__gt=regression.first_bad.position).order_by("position").first()
-    good, bad = before or regression.last_good, after or regression.first_bad
-    tried = refuted.filter(good__position__lte=good.position, bad__position__gte=bad.position)
-    return None if tried.exists() else (good, bad)
+    before = measured.filter(position__lt=good.position).order_by("-position").first()
+    after = measured.filter(position__gt=bad.position).order_by("position").first()
+    wide = before or good, after or bad
+    return None if refuted.filter(good=wide[0], bad=wide[1]).exists() else wide
+
+
+def measured_again(regression: Regression) -> bool:
+    """Measure the first bad commit once more where pairs don't show its step; True while that is under way.
+
+    Its run was disturbed then, and nobody saw it. Left alone it hides the place of a step that comes soon
+    after it. Where many runs in a row were disturbed, the step moves on to the next: it isn't followed.
+    """
+    series = regression.series
+    followed = all_runs(series, [regression.last_good]).count() > 1
+    return not followed and measure_again(series, regression.first_bad)
 
 
 def narrow(project: Project, regression: Regression) -> bool:

@@ -106,6 +106,24 @@ def test_noise_is_refuted_and_told_to_nobody(line: list[Commit]) -> None:
     assert not Delivery.objects.exists()
 
 
+def test_a_run_that_seemed_slow_is_measured_again_and_hides_no_step(line: list[Commit]) -> None:
+    measure(line[:6], since(line))
+    measure([line[6]], since(line, (0, 1.8)))
+    truth = since(line, (9, 1.4))
+    measure([line[7], *line[9:]], truth)
+    carry(truth)
+    found = Regression.objects.get(withdrawn_at=None)
+    assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[8], line[9])
+
+
+def test_what_is_not_there_is_measured_again_once(line: list[Commit]) -> None:
+    measure(line, since(line, (8, 1.4)))
+    carry(since(line))
+    runs_at = [Run.objects.filter(commit=commit).count() for commit in line]
+    assert sum(runs_at) == len(line) + 1
+    assert runs_at[8] == 2
+
+
 def test_a_step_beside_the_suspected_place_is_found(line: list[Commit]) -> None:
     measure(line, since(line, (8, 1.4)))
     carry(since(line, (9, 1.4)))
