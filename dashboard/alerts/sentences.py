@@ -77,13 +77,17 @@ def behaviour(suspect: dict[str, Any], kind: str) -> str:
     if not after:
         return ""
     if not before:
-        return f"is new, called {number(after)} times per step"
+        return f"is new, called {times(after)} per step"
     if after >= MORE_CALLS * before:
-        return f"is called {number(after)} times per step instead of {number(before)}"
+        return f"is called {times(after)} per step instead of {number(before)}"
     old, new = suspect.get("cumulative_before"), suspect.get("cumulative_after")
     if kind in (Metric.Kind.TIME, Metric.Kind.RATE) and old and new and new > old:
         return f"takes {seconds(new)} per profiled step instead of {seconds(old)}"
     return ""
+
+
+def times(value: float) -> str:
+    return "once" if value == 1 else f"{number(value)} times"
 
 
 def number(value: float) -> str:

@@ -19,6 +19,7 @@ from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
 from dashboard.regressions.blame import difference_of
 from dashboard.regressions.lines import changed_lines
+from dashboard.regressions.phases import holds
 from dashboard.regressions.triage import BECOMES
 
 LONG = 40
@@ -129,8 +130,14 @@ def _excerpts(found: Regression) -> list[dict[str, Any]]:
 
 
 def _phases(found: Regression) -> dict[str, Any]:
-    """The two runs' phases side by side: a figure and the rows of a table, largest difference first."""
-    old, new = read.phases_around(found)
+    """The two runs' phases side by side: a figure and the rows of a table, largest difference first.
+
+    Of what is seen in a phase's own series, that phase and those nested in it.
+    """
+    old, new = (
+        {path: value for path, value in one.items() if holds(found.series.phase, path)}
+        for one in read.phases_around(found)
+    )
     kind, unit, title = found.series.metric.kind, "s", "per step, own time"
     if kind == Metric.Kind.MEMORY:
         unit, title = "bytes", "that the phase grew by"

@@ -141,6 +141,16 @@ def test_it_shows_the_step_and_the_phases_before_and_after(client: Client, regre
     assert {trace["name"] for trace in figure(client, where, "phases")["data"]} == {"before", "after"}
 
 
+def test_a_regression_of_a_phase_shows_that_phase(client: Client, regression: Regression) -> None:
+    where = f"/regressions/{regression.pk}/"
+    whole = figure(client, where, "phases")["data"][0]["y"]
+    inside = [path for path in whole if path.startswith("learn")]
+    regression.series.phase = "learn"
+    regression.series.save()
+    assert figure(client, where, "phases")["data"][0]["y"] == inside
+    assert 0 < len(inside) < len(whole)
+
+
 def test_a_regression_of_memory_shows_what_each_phase_grew_by(client: Client, regression: Regression) -> None:
     line = list(Commit.objects.order_by("position"))
     memory = builders.headline(regression.series.case, "peak_memory")
