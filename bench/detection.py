@@ -10,7 +10,7 @@ import argparse
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -114,6 +114,14 @@ def say(line: str) -> None:
     """A line as soon as it is known."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def say_all(tables: Iterable[Iterable[str]]) -> None:
+    """Tables with an empty line below each, line by line, as they are measured."""
+    for lines in tables:
+        for line in lines:
+            say(line)
+        say("")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

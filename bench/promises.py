@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.detection import say
+from bench.detection import say_all
 from bench.scoring import Alarms, false_alarms
 from bench.trials import Trial, load
 from dashboard.detection import ALARM, SUSPICION, Budget, Watch, detect, judge, surprise, suspect
@@ -161,10 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tables = [costs(), steadiness(count), nuisances(count), budgets(max(count // 10, 1))]
     if options.data:
         tables.append(measured(load(options.data).quiet))
-    for lines in tables:
-        for line in lines:
-            say(line)
-        say("")
+    say_all(tables)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bench.detection import say
+from bench.detection import say_all
 from bench.trials import Trial, load
 from dashboard.detection import EFFECT_FLOORS, pairs
 
@@ -135,10 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tables = [confirmations(options.trials), bisections(options.trials)]
     if options.data:
         tables.append(measured(load(options.data).quiet))
-    for lines in tables:
-        for line in lines:
-            say(line)
-        say("")
+    say_all(tables)
 
 
 if __name__ == "__main__":
