@@ -11,17 +11,19 @@ from dashboard.detection.types import Change
 STABLE_WITHIN = 2
 
 
-def same_change(old: Change, new: Change) -> bool:
-    """Is it the same step? By place and direction, not by size: that is learnt with each further point.
-
-    One lies where the other may have started, give or take STABLE_WITHIN points.
-    """
-    return old.direction == new.direction and (within(old.index, new) or within(new.index, old))
+def same_change(old: Change, new: Change, give: int = STABLE_WITHIN) -> bool:
+    """Is it the same step? By place and direction, not by size: that is learnt with each further point."""
+    return old.direction == new.direction and same_place(old, new, give)
 
 
-def within(index: int, change: Change) -> bool:
+def same_place(one: Change, other: Change, give: int = STABLE_WITHIN) -> bool:
+    """Does one of them lie where the other may have started, give or take so many points?"""
+    return within(one.index, other, give) or within(other.index, one, give)
+
+
+def within(index: int, change: Change, give: int) -> bool:
     """May the change have started near the index?"""
-    return change.earliest - STABLE_WITHIN <= index <= change.latest + STABLE_WITHIN
+    return change.earliest - give <= index <= change.latest + give
 
 
 def paired(old: Sequence[Change], new: Sequence[Change]) -> list[tuple[Change | None, Change | None]]:

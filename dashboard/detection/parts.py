@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dashboard.detection import doubts
+from dashboard.detection.identity import same_change, same_place
 from dashboard.detection.judgement import direction_of, judge
 from dashboard.detection.levels import LEVEL_WINDOW
 from dashboard.detection.readings import untainted
@@ -21,7 +22,7 @@ from dashboard.detection.types import Change, Series
 
 # The whole's effect floor is high in short histories, where its noise is unknown; that of its parts is not.
 PART_OF_FLOOR = 0.5
-# Steps are at one place if the one lies where the other may have started, give or take so many points.
+# Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
 BESIDE = 1
 
 
@@ -51,7 +52,7 @@ def steps_of_parts(
     shown: list[Change] = []
     for near in together(steps):
         change = of_whole(whole, near, [*found, *shown])
-        if change and not any(is_same(change, other) for other in found):
+        if change and not any(same_change(change, other, BESIDE) for other in found):
             shown.append(change)
     return shown
 
@@ -60,7 +61,7 @@ def together(steps: Sequence[Step]) -> Iterator[list[Step]]:
     """The steps that lie at one place, as far as noise lets it be known."""
     near: list[Step] = []
     for step in sorted(steps, key=lambda step: (step.change.index, step.part)):
-        if near and not is_beside(near[-1].change, step.change):
+        if near and not same_place(near[-1].change, step.change, BESIDE):
             yield near
             near = []
         near.append(step)
@@ -104,16 +105,3 @@ def of_whole(whole: Series, steps: Sequence[Step], others: Sequence[Change]) -> 
             *doubts.of_place(whole.points, kept[-1], main.index),
         ),
     )
-
-
-def is_same(one: Change, other: Change) -> bool:
-    return one.direction == other.direction and is_beside(one, other)
-
-
-def is_beside(one: Change, other: Change) -> bool:
-    """Does one of them lie where the other may have started?"""
-    return lies_in(one.index, other) or lies_in(other.index, one)
-
-
-def lies_in(index: int, change: Change) -> bool:
-    return change.earliest - BESIDE <= index <= change.latest + BESIDE

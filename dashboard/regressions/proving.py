@@ -143,9 +143,10 @@ def measured_again(regression: Regression) -> bool:
     Its run was disturbed then, and nobody saw it. Left alone it hides the place of a step that comes soon
     after it. Where many runs in a row were disturbed, the step moves on to the next: it isn't followed.
     """
-    series = regression.series
+    series, bad = regression.series, regression.first_bad
+    innocent = regression.confirmations.filter(purpose=Purpose.CONFIRM, verdict=Verdict.REFUTED, bad=bad)
     followed = all_runs(series, [regression.last_good]).count() > 1
-    return not followed and measure_again(series, regression.first_bad)
+    return innocent.exists() and not followed and measure_again(series, bad)
 
 
 def narrow(project: Project, regression: Regression) -> bool:

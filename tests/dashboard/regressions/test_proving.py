@@ -124,6 +124,16 @@ def test_what_is_not_there_is_measured_again_once(line: list[Commit]) -> None:
     assert runs_at[8] == 2
 
 
+def test_what_stays_undecided_is_not_measured_again(line: list[Commit]) -> None:
+    measure(line, since(line, (8, 1.4)))
+    held = confirmations.claim("default", "bench-1")
+    assert held is not None
+    confirmations.conclude(held, "untestable", "It doesn't run.")
+    prove(Regression.objects.get().pk)
+    assert (Regression.objects.get().state, Regression.objects.get().proving) == ("undecided", False)
+    assert Run.objects.count() == len(line)
+
+
 def test_a_step_beside_the_suspected_place_is_found(line: list[Commit]) -> None:
     measure(line, since(line, (8, 1.4)))
     carry(since(line, (9, 1.4)))
