@@ -1,7 +1,7 @@
 """How often interleaved pairs decide wrongly, and how many they take: `python -m bench.verdicts [TRIALS]`.
 
-The pairs are simulated: shares of the suspected step with noise of a known size. With `--data FOLDER` they
-are put together from the folder's change-free histories too, in which nothing is there to be confirmed.
+The pairs are simulated: values of both commits, in suspected steps, with noise of a known size. With
+`--data FOLDER` neighbours in the folder's change-free histories are pairs too, with nothing to be confirmed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -23,55 +24,85 @@ from dashboard.detection import EFFECT_FLOORS, pairs
 TRIALS = 1000
 BUDGET = 24
 DEGREES = 4  # of Student's t: tails as heavy as those of repetitions
-# Something else slows one repetition in ten by so many standard deviations of a pair.
-SPIKY, SPIKE = 0.1, (3.0, 8.0)
-Kind = tuple[float, bool]
-# Standard deviations of a pair, as parts of the suspected step; with spikes or without.
-KINDS: tuple[Kind, ...] = (
-    *((noise, False) for noise in (0.15, 0.3, 0.5, 0.7, 1.0)),
-    *((noise, True) for noise in (0.15, 0.3, 0.5)),
+# Something else slows a repetition by so many standard deviations of a pair.
+SPIKE = (3.0, 8.0)
+# A machine is slower by so many of them for some pairs, then fast again: how likely either is after a pair.
+SLOWER, SLOWS, RECOVERS = 4.0, 0.1, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A pair's standard deviation, as a part of the suspected step, and what comes on top of it."""
+
+    noise: float
+    slowed: float = 0.0  # The part of the repetitions that something else slows.
+    changing: bool = False  # The machine's speed.
+
+    def __str__(self) -> str:
+        slowed = f", {self.slowed:.0%} slowed" if self.slowed else ""
+        return f"{self.noise:g}{slowed}{', machine changes' if self.changing else ''}"
+
+
+KINDS = (
+    *(Kind(noise) for noise in (0.15, 0.3, 0.5, 0.7, 1.0)),
+    *(Kind(noise, slowed) for slowed in (0.1, 0.3) for noise in (0.15, 0.3, 0.5)),
+    Kind(0.5, changing=True),
 )
 SUSPECTED = (0.1, 0.25)
 ORDERS = {"permuted": "random order", "real": "their own order"}
 RIGHT = {1: "bad", 0: "good"}
 
-Shares = npt.NDArray[np.float64]
+# The values of a whole budget of pairs, in suspected steps: of the good and of the bad commit, (2, BUDGET).
+Values = npt.NDArray[np.float64]
 
 
-def confirmed(shares: Shares, step: float = 0.25) -> tuple[str, int]:
+def confirmed(budget: Values, step: float = 0.25) -> tuple[str, int]:
     """The verdict on the whole of a suspected step, and after how many pairs."""
     least = math.log1p(EFFECT_FLOORS["time"].long) / math.log1p(step)
-    for count in range(pairs.FEWEST_TO_WEIGH, len(shares) + 1):
-        found = pairs.verdict(pairs.weigh(shares[:count].tolist()), least)
+    for weight, _ in weighed(budget):
+        found = pairs.verdict(weight, least)
         if found != "open":
-            return found, count
-    return "undecided", len(shares)
+            return found, weight.pairs
+    return "undecided", BUDGET
 
 
-def placed(shares: Shares) -> tuple[str, int]:
+def placed(budget: Values) -> tuple[str, int]:
     """The verdict on a commit in the middle, and after how many pairs."""
-    for count in range(pairs.FEWEST_TO_WEIGH, len(shares) + 1):
-        found = pairs.place(pairs.weigh(shares[:count].tolist()), spent=count / len(shares))
+    for weight, spent in weighed(budget):
+        found = pairs.place(weight, spent)
         if found != "open":
-            return found, count
-    return "undecided", len(shares)
+            return found, weight.pairs
+    return "undecided", BUDGET
 
 
-def simulated(true: float, kind: Kind, trials: int) -> Iterator[Shares]:
-    """The shares of so many whole budgets of pairs, whose true share is known."""
-    noise, spiky = kind
-    rng = np.random.default_rng(round(1000 * noise))
-    tails = rng.standard_t(DEGREES, (trials, BUDGET)) * math.sqrt((DEGREES - 2) / DEGREES)
-    if spiky:
-        # Of both repetitions of a pair.
-        spikes = rng.uniform(*SPIKE, (2, trials, BUDGET)) * (rng.random((2, trials, BUDGET)) < SPIKY)
-        tails += spikes[1] - spikes[0]
-    yield from true + noise * tails
+def weighed(budget: Values) -> Iterator[tuple[pairs.Weight, float]]:
+    """What the pairs say after each, and which part of the budget is spent."""
+    for count in range(pairs.FEWEST_TO_WEIGH, BUDGET + 1):
+        good, bad = budget[:, :count].tolist()
+        yield pairs.weigh(good, bad), count / BUDGET
 
 
-def named(kind: Kind) -> str:
-    noise, spiky = kind
-    return f"{noise:g}, spikes" if spiky else f"{noise:g}"
+def simulated(true: float, kind: Kind, trials: int) -> Iterator[Values]:
+    """So many whole budgets of pairs, of which it is known how much of the step is there."""
+    rng = np.random.default_rng(round(1000 * kind.noise))
+    # A pair's noise is that of two repetitions.
+    tails = rng.standard_t(DEGREES, (trials, 2, BUDGET)) * math.sqrt((DEGREES - 2) / DEGREES / 2)
+    tails += rng.uniform(*SPIKE, tails.shape) * (rng.random(tails.shape) < kind.slowed)
+    if kind.changing:
+        tails += SLOWER * slow(rng, trials)[:, np.newaxis]
+    tails *= kind.noise
+    tails[:, 1] += true
+    yield from tails
+
+
+def slow(rng: np.random.Generator, trials: int) -> npt.NDArray[np.bool_]:
+    """In which pairs of each budget the machine is slow, (trials, BUDGET)."""
+    states = np.zeros((trials, BUDGET), dtype=np.bool_)
+    chances = rng.random(states.shape)
+    for pair in range(1, BUDGET):
+        before = states[:, pair - 1]
+        states[:, pair] = np.where(before, chances[:, pair] >= RECOVERS, chances[:, pair] < SLOWS)
+    return states
 
 
 def cells(found: Sequence[tuple[str, int]], *asked: Sequence[str]) -> str:
@@ -88,7 +119,7 @@ def confirmations(trials: int) -> Iterator[str]:
     for kind in KINDS:
         nothing, whole = ([confirmed(one) for one in simulated(true, kind, trials)] for true in (0.0, 1.0))
         first = cells(nothing, ["confirmed"], ["undecided"])
-        yield f"| {named(kind)} | {first} | {cells(whole, ['refuted'], ['undecided'])} |"
+        yield f"| {kind} | {first} | {cells(whole, ['refuted'], ['undecided'])} |"
 
 
 def bisections(trials: int) -> Iterator[str]:
@@ -102,7 +133,7 @@ def bisections(trials: int) -> Iterator[str]:
         known = [("right" if verdict == RIGHT[side] else verdict, count) for side, verdict, count in sides]
         half = [placed(one) for one in simulated(0.5, kind, trials)]
         first = cells(known, ["bad", "good", "between"], ["undecided"])
-        yield f"| {named(kind)} | {first} | {cells(half, ['between'], ['good', 'bad'], ['undecided'])} |"
+        yield f"| {kind} | {first} | {cells(half, ['between'], ['good', 'bad'], ['undecided'])} |"
 
 
 def measured(trials: Sequence[Trial]) -> Iterator[str]:
@@ -111,19 +142,19 @@ def measured(trials: Sequence[Trial]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for step, (group, name) in product(SUSPECTED, ORDERS.items()):
         histories = [one.values for one in trials if one.group == group and min(one.values) > 0]
-        found = [confirmed(shares, step) for values in histories for shares in paired(values, step)]
+        found = [confirmed(budget, step) for values in histories for budget in paired(values, step)]
         if found:
             told = cells(found, ["confirmed"], ["undecided"])
             yield f"| {step:.0%} | {name} | {len(found)} | {told} |"
 
 
-def paired(values: Sequence[float], step: float) -> Iterator[Shares]:
+def paired(values: Sequence[float], step: float) -> Iterator[Values]:
     """Whole budgets of pairs from one history: which of two neighbours is the good one alternates."""
-    logs = np.log(np.asarray(values, dtype=np.float64))
-    turns = np.resize([1.0, -1.0], BUDGET)
-    for start in range(0, len(logs) - 2 * BUDGET + 1, 2 * BUDGET):
-        window = logs[start : start + 2 * BUDGET].reshape(BUDGET, 2)
-        yield turns * (window[:, 1] - window[:, 0]) / math.log1p(step)
+    steps = np.log(np.asarray(values, dtype=np.float64)) / math.log1p(step)
+    for start in range(0, len(steps) - 2 * BUDGET + 1, 2 * BUDGET):
+        budget = steps[start : start + 2 * BUDGET].reshape(BUDGET, 2)
+        budget[1::2] = budget[1::2, ::-1].copy()
+        yield budget.T
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

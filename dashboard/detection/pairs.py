@@ -11,9 +11,10 @@ true share is ever left out with a probability of at most `ERROR`. Which of the 
 in a pair alternates, so that under no change a share is as often above 0 as below, also where the noise
 itself is lopsided.
 
-Something else may slow one repetition by more than the whole step. So once there are enough pairs to tell, a
-share far off the others counts up to a bound only (Winsor's mean). Theory says nothing of looking at that
-after each pair: `python -m bench.verdicts` measures its error.
+Something else may slow a repetition by more than the whole step; nothing makes one that much faster. So once
+there are enough pairs to tell, a repetition far slower than the others of its commit counts up to a bound
+only (Winsor's mean, on one side). Theory says nothing of looking at that after each pair: `python -m
+bench.verdicts` measures its error.
 """
 
 from __future__ import annotations
@@ -34,11 +35,13 @@ Place = Literal["bad", "good", "between", "open"]
 ERROR = 0.01
 # Below this many pairs the interval is infinite, whatever they say.
 FEWEST_TO_WEIGH = 4
-# From so many pairs on, shares are bounded at so many deviations from their median. A deviation holds as many
-# of them as a Gaussian's does: half of them, as a median deviation asks for, may lie in one of two modes.
+# From so many pairs on, slow repetitions are bounded at so many deviations above their commit's median. The
+# deviation is that below the medians, where nothing slows: a Gaussian's lower standard deviation.
 FEWEST_TO_BOUND = 8
 FAR = 2.5
-DEVIATION = 0.6827
+BELOW = 0.16
+# This part of a commit's repetitions is never bounded: what is as slow as many others is a mode, no accident.
+UNBOUNDED = 0.6
 # The prior's scale, in standard deviations of a pair: steps worth a confirmation stand out of the noise.
 PRIOR = 5.0
 # Of a step that is real, at least this part must be seen; of one that isn't, less.
@@ -60,31 +63,37 @@ class Weight:
     high: float | None
 
 
-def weigh(shares: Sequence[float], noise: float = 0.0, error: float = ERROR) -> Weight:
-    """Weigh the shares so far (at least one, finite).
+def weigh(good: Sequence[float], bad: Sequence[float], noise: float = 0.0, error: float = ERROR) -> Weight:
+    """Weigh the pairs so far: values of the good commit and of the bad one (n each, finite, at least one).
 
-    `noise` is the least standard deviation to believe in, `error` the probability that the interval ever
-    leaves out the truth.
+    Their unit is the suspected step, towards the worse: what is slower is larger. `noise` is the least
+    standard deviation of a pair to believe in, `error` the probability that the interval ever leaves out the
+    truth.
     """
-    values = np.asarray(shares, dtype=np.float64)
-    if not len(values) or not np.all(np.isfinite(values)):
-        raise ValueError("shares must be finite, and at least one")
-    values = bounded(values, noise)
-    middle = float(values.mean())
-    deviation = max(float(values.std(ddof=1)), noise) if len(values) > 1 else math.inf
-    half = half_width(len(values), deviation, error)
+    values = np.asarray([good, bad], dtype=np.float64)
+    if not values.size or not np.all(np.isfinite(values)):
+        raise ValueError("values must be finite, and at least one of each commit")
+    below, above = bounded(values, noise)
+    shares = above - below
+    pairs, middle = len(shares), float(shares.mean())
+    deviation = max(float(shares.std(ddof=1)), noise) if pairs > 1 else math.inf
+    half = half_width(pairs, deviation, error)
     if not math.isfinite(half):
-        return Weight(len(values), middle, None, None)
-    return Weight(len(values), middle, middle - half, middle + half)
+        return Weight(pairs, middle, None, None)
+    return Weight(pairs, middle, middle - half, middle + half)
 
 
 def bounded(values: Floats, noise: float) -> Floats:
-    """Shares (n,), those far off the others moved to where being far begins."""
-    if len(values) < FEWEST_TO_BOUND:
+    """Values (commits, n), those far slower than the others of their commit moved to where that begins."""
+    if values.shape[1] < FEWEST_TO_BOUND:
         return values
-    middle = float(np.median(values))
-    far = FAR * max(float(np.quantile(np.abs(values - middle), DEVIATION)), noise)
-    return np.clip(values, middle - far, middle + far)
+    middles = np.median(values, axis=1, keepdims=True)
+    off = values - middles
+    # One deviation for both commits: two bounds of their own would differ, and be taken for a step.
+    far = FAR * max(-float(np.quantile(off, BELOW)), noise)
+    # What slowed both of a pair alike tells nothing and stays out of it.
+    off -= np.maximum(off.min(axis=0), 0.0)
+    return middles + np.minimum(off, np.maximum(far, np.quantile(off, UNBOUNDED, axis=1, keepdims=True)))
 
 
 def half_width(n: int, deviation: float, error: float = ERROR) -> float:

@@ -97,8 +97,8 @@ def test_projects_of_measured_histories_have_a_line_for_each_order():
 
 
 def test_pairs_of_a_history_alternate_which_is_the_good_one():
-    shares = next(verdicts.paired([1.0, 1.1] * verdicts.BUDGET, step=0.1))
-    assert [round(share, 6) for share in shares[:4]] == [1, -1, 1, -1]
+    good, bad = next(verdicts.paired([1.0, 1.1] * verdicts.BUDGET, step=0.1))
+    assert [round(share, 6) for share in (bad - good)[:4]] == [1, -1, 1, -1]
 
 
 def test_tables_of_verdicts_count_what_was_decided():

@@ -1,22 +1,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from dashboard.detection import pairs
-from dashboard.detection.pairs import FEWEST_TO_WEIGH, Weight, place, verdict, weigh
+from dashboard.detection.pairs import FEWEST_TO_WEIGH, Weight, place, verdict
 
 STEP = [0.9, 1.1, 1.0, 0.95, 1.05]
 NOTHING = [0.05, -0.04, 0.02, -0.03, 0.01]
 HALF = [0.5, 0.52, 0.48, 0.51, 0.49]
 
 
+def weigh(shares: Sequence[float], noise: float = 0.0) -> Weight:
+    """Weigh pairs of these shares whose noise is that of both repetitions alike."""
+    off = (np.asarray(shares) - np.median(shares)) / 2 if len(shares) else np.array([])
+    return pairs.weigh((-off).tolist(), (np.asarray(shares) - off).tolist(), noise)
+
+
 def decided(values: np.ndarray, least: float = 0.1) -> str:
     """The verdict of a confirmation that looks after each pair, as the site does."""
     for count in range(3, len(values) + 1):
-        found = verdict(weigh(list(values[:count])), least)
+        found = verdict(weigh(values[:count]), least)
         if found != "open":
             return found
     return "open"
@@ -25,7 +32,7 @@ def decided(values: np.ndarray, least: float = 0.1) -> str:
 def placed(values: np.ndarray) -> str:
     """The verdict on a commit in the middle, asked after each pair of the budget."""
     for count in range(FEWEST_TO_WEIGH, len(values) + 1):
-        found = place(weigh(list(values[:count])), spent=count / len(values))
+        found = place(weigh(values[:count]), spent=count / len(values))
         if found != "open":
             return found
     return "open"
@@ -104,25 +111,35 @@ def test_identical_pairs_are_believed_only_as_far_as_the_least_noise() -> None:
 
 
 def test_a_repetition_that_was_slowed_counts_up_to_a_bound() -> None:
-    calm, spiky = weigh(STEP * 2), weigh([*STEP, *STEP[:-1], 6.0])
-    assert spiky.share == pytest.approx(calm.share, abs=0.05)
-    assert spiky.low is not None
-    assert spiky.low > 0.5
-    few = weigh([*STEP, 6.0])
-    assert few.share == pytest.approx(np.mean([*STEP, 6.0]))
+    good, bad = [0.05, -0.05, 0.0, -0.02, 0.02] * 2, STEP * 2
+    calm, slowed = pairs.weigh(good, bad), pairs.weigh([*good[:-1], 5.0], [*bad[:3], 6.0, *bad[4:]])
+    assert slowed.share == pytest.approx(calm.share, abs=0.05)
+    assert slowed.low is not None
+    assert slowed.low > 0.5
+    few = pairs.weigh(good[:6], [*bad[:5], 6.0])
+    assert few.share == pytest.approx(np.mean([*bad[:5], 6.0]) - np.mean(good[:6]))
 
 
-def test_two_modes_are_not_taken_for_one_with_outliers() -> None:
-    weight = weigh([0.0, 0.0, 1.2, 0.0, 1.2, 0.0, 0.0, 1.2, 0.0, 1.2])
-    assert weight.share == pytest.approx(0.48)
+def test_what_slows_both_of_a_pair_tells_nothing() -> None:
+    good, bad = [0.05, -0.05, 0.0, -0.02, 0.02] * 2, NOTHING * 2
+    slow = [0.0, 3.0] * 5
+    assert pairs.weigh(good, bad).share == pytest.approx(
+        pairs.weigh([*np.add(good, slow)], [*np.add(bad, slow)]).share
+    )
+
+
+def test_two_modes_are_not_taken_for_one_with_slowed_repetitions() -> None:
+    modes = [0.0, 0.01, 1.2, 0.0, 1.21, 0.0, 1.2, 1.19, 0.01, 1.2]
+    weight = pairs.weigh([0.0, 0.01] * 5, modes)
+    assert weight.share == pytest.approx(0.6, abs=0.01)
     assert weight.low is not None
     assert weight.low < 0 < 1 < (weight.high or 0)
 
 
 @pytest.mark.parametrize("bad", [[], [math.nan], [math.inf, 1.0]])
-def test_shares_must_be_finite(bad: list[float]) -> None:
+def test_values_must_be_finite(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="finite"):
-        weigh(bad)
+        pairs.weigh([1.0] * len(bad), bad)
 
 
 @pytest.mark.parametrize("degrees", [2.5, 4, 1000])

@@ -42,7 +42,7 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Turns values into shares of the suspected step: by logarithms, or plainly where one isn't positive."""
+    """Measures values in suspected steps: by logarithms, or plainly where one isn't positive."""
 
     before: float
     after: float
@@ -58,9 +58,9 @@ class Scale:
         """The suspected step, signed; as a logarithm where there is one."""
         return math.log(self.after / self.before) if self.logarithmic else self.after - self.before
 
-    def share(self, pair: Pair) -> float:
-        moved = math.log(pair.bad / pair.good) if self.logarithmic else pair.bad - pair.good
-        return moved / self.step
+    def steps(self, value: float) -> float:
+        """How many steps a value lies above the level before, towards the worse."""
+        return (math.log(value / self.before) if self.logarithmic else value - self.before) / self.step
 
     def ratio(self, share: float | None) -> float | None:
         return math.exp(share * self.step) if self.logarithmic and share is not None else None
@@ -110,4 +110,5 @@ def place(row: Confirmation, before: float, after: float) -> str:
 
 def shares(row: Confirmation, scale: Scale, calm: Sequence[Pair]) -> pairs.Weight:
     noise = NOISE if scale.logarithmic else NOISE * abs(scale.before)
-    return pairs.weigh([scale.share(pair) for pair in calm], noise / abs(scale.step), row.error)
+    good, bad = [scale.steps(pair.good) for pair in calm], [scale.steps(pair.bad) for pair in calm]
+    return pairs.weigh(good, bad, noise / abs(scale.step), row.error)
