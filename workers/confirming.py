@@ -7,12 +7,16 @@ import logging
 import shlex
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 from paceline import document
 from paceline.document import Document
+from paceline.measured.turns import FIRST, SECOND
 
 from dashboard import regressions, runs
 from dashboard.regressions import ConfirmationAssignment, PairMeasured
@@ -29,6 +33,8 @@ logger = logging.getLogger(__name__)
 SIDES = ("good", "bad")
 # Warnings about what happened around the code: such a pair is measured, shown and not weighed.
 DISTURBANCES = ("processor_contention", "throttling", "co_tenant", "clock_change", "calibration_drift")
+# A machine that changes its speed meanwhile does so for both that take turns.
+MEETS_BOTH = ("clock_change", "calibration_drift")
 
 
 @dataclass(frozen=True)
@@ -39,8 +45,9 @@ class Side:
     python: Path
 
 
-def is_disturbed(found: Document) -> bool:
-    return any(doubt.taints and doubt.code in DISTURBANCES for doubt in found.warnings)
+def is_disturbed(found: Document, in_turns: bool) -> bool:
+    disturbances = set(DISTURBANCES) - set(MEETS_BOTH if in_turns else ())
+    return any(doubt.taints and doubt.code in disturbances for doubt in found.warnings)
 
 
 class SideError(MeasuringError):
@@ -86,7 +93,7 @@ class Confirmer:
 
     def keep(self, pair: PairMeasured, sides: dict[str, Side]) -> str:
         """Store the pair; the verdict, once there is one."""
-        commands = [self.command(sides[name]) for name in SIDES]
+        commands = [self.command(name, sides[name]) for name in SIDES]
         return patiently(lambda: regressions.add_pair(self.assignment, pair, commands))
 
     def give_up(self, reason: str) -> None:
@@ -108,14 +115,13 @@ class Confirmer:
         with machine_trouble(BuildError):
             return Side(code, code.python(self.home, self.log, self.stop))
 
-    def pair(self, sides: dict[str, Side], index: int) -> PairMeasured:
+    def pair(self, sides: Mapping[str, Side], index: int) -> PairMeasured:
         """One repetition of each: good first in even pairs, bad first in odd ones: A B B A and again."""
         started = time.monotonic()
         order = SIDES if index % 2 == 0 else SIDES[::-1]
-        found: dict[str, tuple[float, bool]] = {}
-        for name in order:
-            self.pulse.activity = f"pair {index + 1}, {name} commit {sides[name].code.commit[:10]}"
-            found[name] = self.value(self.measured(sides[name]))
+        measure = self.in_turns if self.assignment.in_turns else self.in_sequence
+        documents = measure({name: sides[name] for name in order}, f"pair {index + 1}")
+        found = {name: self.value(documents[name]) for name in SIDES}
         return PairMeasured(
             index=index,
             good_first=order[0] == "good",
@@ -125,28 +131,70 @@ class Confirmer:
             seconds=time.monotonic() - started,
         )
 
-    def measured(self, side: Side) -> Document:
-        """One repetition of one commit."""
-        scratches = launching.scratch_folder(self.home, self.assignment.machine)
+    def in_sequence(self, sides: Mapping[str, Side], pair: str) -> dict[str, Document]:
+        """One process after the other, in the order that is given."""
+        found = {}
+        for name, side in sides.items():
+            self.pulse.activity = f"{pair}, {name} commit {side.code.commit[:10]}"
+            with self.scratch_folder() as scratch:
+                found[name] = self.measured(side, scratch, None, self.stop)
+        return found
+
+    def in_turns(self, sides: Mapping[str, Side], pair: str) -> dict[str, Document]:
+        """Two processes side by side whose steps alternate; the first that is given begins."""
+        self.pulse.activity = f"{pair}, both commits in turn"
+        ended = threading.Event()
+        with self.scratch_folder() as scratch, ThreadPoolExecutor(len(sides)) as pool:
+            running = {}
+            for (name, side), pipe in zip(sides.items(), (FIRST, SECOND), strict=True):
+                (folder := scratch / name).mkdir()
+                running[name] = pool.submit(self.measured, side, folder, scratch / pipe, ended)
+            try:
+                self.await_all(list(running.values()), ended.set)
+            finally:
+                ended.set()
+        return {name: one.result() for name, one in running.items()}
+
+    def await_all(self, running: Sequence[Future[Document]], end: Callable[[], None]) -> None:
+        """Until all have ended; where one fails or the confirmation is to stop, `end` is called for them."""
+        left = set(running)
+        while left:
+            ended, left = wait(left, timeout=0.2, return_when=FIRST_EXCEPTION)
+            if self.stop.is_set() or any(one.exception() for one in ended):
+                end()
+        failures = [failure for one in running if (failure := one.exception())]
+        # What was ended because the other failed has nothing to say.
+        for failure in sorted(failures, key=lambda failure: isinstance(failure, Stopped)):
+            raise failure
+
+    def scratch_folder(self) -> AbstractContextManager[Path]:
+        return launching.scratch_folder(self.home, self.assignment.machine)
+
+    def measured(self, side: Side, scratch: Path, turns: Path | None, stop: threading.Event) -> Document:
+        """One repetition of one commit; with `turns` in turn with the other's, by the pipe of that name."""
+        # Where both print at once, the last lines of each are to be told apart.
+        log = Log() if turns else self.log
         try:
-            with machine_trouble(SideError), scratches as scratch:
-                return document.read(launching.measure(self.measurement(side), scratch, self.log, self.stop))
+            with machine_trouble(SideError):
+                return document.read(launching.measure(self.measurement(side, turns), scratch, log, stop))
         except document.DocumentError as error:
             raise BadDocumentError(f"{side.code.commit[:10]}: {error}") from error
         except MeasuringError as error:
             raise SideError(f"{side.code.commit[:10]}: {error}") from error
 
-    def measurement(self, side: Side) -> launching.Measurement:
+    def measurement(self, side: Side, turns: Path | None) -> launching.Measurement:
         job = self.assignment
         return launching.Measurement(
             benchmark=job.benchmark,
             params=job.params,
             repetitions=1,
             quick=job.quick,
-            time_limit=side.code.benchmark.time_limit,
+            # In turn each takes as long as both.
+            time_limit=side.code.benchmark.time_limit * (2 if turns else 1),
             checkout=side.code.folder,
             python=side.python,
             timed_only=True,
+            turns=turns,
             lock=self.lock,
             limits=Limits(data=settings.PACELINE_MEMORY_LIMIT or None),
         )
@@ -157,16 +205,27 @@ class Confirmer:
         row = found.metric(job.metric, job.phase)
         if row is None:
             raise SideError(f"The document has no {job.metric}{f' of {job.phase}' if job.phase else ''}.")
-        return row.value, row.kind in document.TIMED and is_disturbed(found)
+        return row.value, row.kind in document.TIMED and is_disturbed(found, job.in_turns)
 
-    def command(self, side: Side) -> str:
-        """What reproduces one repetition by hand, in a checkout of the commit."""
+    def command(self, name: str, side: Side) -> str:
+        """What reproduces one repetition by hand, in a clone of the repository.
+
+        Of two that take turns the first runs in the background, and each in a worktree of its own.
+        """
         job = self.assignment
         # As JSON: `True` would be read as a word, "7" as a number.
         settings_ = [f"--set={name}={json.dumps(value)}" for name, value in job.params.items()]
         quick = ["--quick"] if job.quick else []
-        kept = ["--manifest=../paceline.toml", "--folder=."] if job.manifest else []
+        manifest = "../../paceline.toml" if job.in_turns else "../paceline.toml"
+        kept = [f"--manifest={manifest}", "--folder=."] if job.manifest else []
         words = ["python", "-m", "paceline", "run", job.benchmark, *settings_, *quick, *kept]
-        command = shlex.join([*words, "--repetitions=1", "--timed-only"])
-        note = "  # ../paceline.toml: the manifest that the project keeps on the site" if job.manifest else ""
-        return f"git checkout {side.code.commit[:10]} && {command}{note}"
+        words += ["--repetitions=1", "--timed-only"]
+        note = f"  # {manifest}: the manifest that the project keeps on the site" if job.manifest else ""
+        commit = side.code.commit[:10]
+        if not job.in_turns:
+            return f"git checkout {commit} && {shlex.join(words)}{note}"
+        begins = name == SIDES[0]
+        words.append(f"--turns=../{FIRST if begins else SECOND}")
+        worktree = f"../turns/{name}"
+        line = f"git worktree add --detach {worktree} {commit} && (cd {worktree} && {shlex.join(words)})"
+        return f"{line}{' &' if begins else ''}{note}"

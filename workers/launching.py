@@ -51,6 +51,8 @@ class Measurement:
     python: Path
     # Only the timed repetitions: interleaved runs weigh one metric, the rest would only take time.
     timed_only: bool = False
+    # The pipe of one that takes its steps in turn with another's: see paceline.measured.turns.
+    turns: Path | None = None
     # The machine's lock: see processes.Order.
     lock: int | None = None
     limits: processes.Limits = field(default_factory=processes.Limits)
@@ -62,6 +64,7 @@ class Measurement:
             *(str(self.python), "-P", "-m", "paceline", "run", self.benchmark, *settings),
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
             *(["--timed-only"] if self.timed_only else []),
+            *([f"--turns={self.turns}"] if self.turns else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),
             "--watch-stdin",
         ]

@@ -69,6 +69,9 @@ class Confirmation(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
     machine = models.ForeignKey(Machine, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     activity = models.CharField(max_length=200, blank=True, help_text="What it is doing, for people.")
+    in_turns = models.BooleanField(
+        default=False, help_text="Both commits' steps alternate; else one process follows the other."
+    )
 
     # What the pairs say so far; ratio is bad / good.
     ratio = models.FloatField(null=True, blank=True)
@@ -108,7 +111,7 @@ class Pair(models.Model):
 
     confirmation = models.ForeignKey(Confirmation, on_delete=models.CASCADE, related_name="pairs")
     index = models.PositiveSmallIntegerField()
-    good_first = models.BooleanField(help_text="Which was measured first alternates.")
+    good_first = models.BooleanField(help_text="Which was measured first, or began, alternates.")
     good = models.FloatField(help_text="The last good commit's value, in the metric's unit.")
     bad = models.FloatField()
     # Kept, shown, and not weighed: other work disturbed one of the two.

@@ -24,6 +24,19 @@ WORDS = {
 }
 
 
+CAPTION = (
+    "Each mark is one repetition of both commits, {}: {}. The line is the mean, the band holds it; crosses "
+    "were disturbed by other work and aren't weighed."
+)
+IN_SEQUENCE = CAPTION.format(
+    "one after the other", "circles measured the good one first, diamonds the bad one"
+)
+IN_TURNS = CAPTION.format(
+    "whose steps took turns, a hundred times a second",
+    "circles began with the good one, diamonds with the bad one",
+)
+
+
 def proof(regression: Regression) -> dict[str, Any]:
     """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
     rows = [_described(row) for row in read.confirmations(regression)]
@@ -33,6 +46,7 @@ def proof(regression: Regression) -> dict[str, Any]:
         "proofs": rows,
         "proof_sentence": " ".join(text for text in (_sentence(rows), *_places(regression)) if text),
         "proof_figure": _figure(drawn) if drawn else "",
+        "proof_caption": IN_TURNS if drawn and drawn["row"].in_turns else IN_SEQUENCE,
         "proof_pairs": drawn["pairs"] if drawn else [],
         "proof_seconds": sum(one["row"].seconds for one in rows),
     }

@@ -14,6 +14,7 @@ from paceline import metrics
 
 from dashboard import regressions
 from dashboard.models import Case, Commit, Confirmation, Machine, Metric, Project, Regression, Run, Series
+from dashboard.regressions.confirmations import turns
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Requested
 from workers import confirming, tasks
@@ -55,7 +56,7 @@ def commit(run: Run, sha: str) -> Commit:
 
 def test_interleaved_repetitions_decide(suspected: Confirmation, monkeypatch: pytest.MonkeyPatch) -> None:
     # Other tests may run beside this one: three times the work shows through any of that.
-    monkeypatch.setattr(confirming, "is_disturbed", lambda _: False)
+    monkeypatch.setattr(confirming, "is_disturbed", lambda *_: False)
     assert confirming.confirm_next("default")
     suspected.refresh_from_db()
     assert (suspected.state, suspected.verdict) == ("done", "confirmed")
@@ -64,8 +65,31 @@ def test_interleaved_repetitions_decide(suspected: Confirmation, monkeypatch: py
     assert suspected.commands[0].startswith(f"git checkout {suspected.good.short} && python -m paceline run")
 
 
+def test_steps_in_turn_decide(suspected: Confirmation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirming, "is_disturbed", lambda *_: False)
+    monkeypatch.setattr(turns, "possible", lambda _: True)
+    assert confirming.confirm_next("default")
+    suspected.refresh_from_db()
+    assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", True)
+    assert 1.5 < (suspected.ratio or 0) < 4
+    assert suspected.pairs.count() <= 6
+    first, second = suspected.commands
+    assert first.startswith(
+        f"git worktree add --detach ../turns/good {suspected.good.short} && (cd ../turns/good"
+    )
+    assert first.endswith("--turns=../first) &")
+    assert second.endswith("--turns=../second)")
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
 @pytest.mark.parametrize("kept", [False, True])
-def test_a_printed_command_measures_the_commit(suspected: Confirmation, tmp_path: Path, kept: bool) -> None:
+def test_a_printed_command_measures_the_commit(
+    suspected: Confirmation,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kept: bool,
+    in_turns: bool,
+) -> None:
     """By hand, in a clone: the words of a parameter that a shell would part reach the script as they are."""
     Project.objects.update(manifest=MANIFEST if kept else "")
     Case.objects.update(params={"size": 10, "who": "two words", "fast": True, "digits": "7"})
@@ -73,16 +97,25 @@ def test_a_printed_command_measures_the_commit(suspected: Confirmation, tmp_path
     clone = tmp_path / "clone"
     repositories.git(tmp_path, "clone", "--quiet", suspected.bad.project.repository, str(clone))
     Machine.objects.get_or_create(name="gpu-1", pool=suspected.pool)
+    monkeypatch.setattr(turns, "possible", lambda _: in_turns)
     held = regressions.claim_confirmation("default", "gpu-1")
     assert held
-    side = confirming.Side(SimpleNamespace(commit=held.bad), Path(sys.executable))  # type: ignore[arg-type]
-    printed = confirming.Confirmer(held, lock=-1).command(side)
+    confirmer = confirming.Confirmer(held, lock=-1)
+    printed = [
+        confirmer.command(name, confirming.Side(SimpleNamespace(commit=commit), Path(sys.executable)))  # type: ignore[arg-type]
+        for name, commit in (("good", held.good), ("bad", held.bad))
+    ]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     asked: dict[str, Any] = {"cwd": clone, "env": {**os.environ, "PATH": path}}
-    done = subprocess.run(["sh", "-c", printed], capture_output=True, text=True, **asked)
-    assert "step_time" in done.stdout, done.stderr
-    assert (done.returncode, repositories.head(clone)) == (0, held.bad)
-    assert "--set=fast=true" in printed
+    done = subprocess.run(
+        ["sh", "-c", "\n".join([*printed, "wait"])], capture_output=True, text=True, timeout=100, **asked
+    )
+    assert done.stdout.count("step_time ") == 2, done.stderr
+    assert (done.returncode, repositories.head(tmp_path / "turns" / "bad" if in_turns else clone)) == (
+        0,
+        held.bad,
+    )
+    assert all("--set=fast=true" in line for line in printed)
 
 
 def test_a_bell_carries_a_confirmation_before_history(
@@ -99,7 +132,11 @@ def test_a_bell_carries_a_confirmation_before_history(
     assert called == ["default"]
 
 
-def test_a_commit_that_does_not_run_is_named(suspected: Confirmation) -> None:
+@pytest.mark.parametrize("in_turns", [False, True])
+def test_a_commit_that_does_not_run_is_named(
+    suspected: Confirmation, monkeypatch: pytest.MonkeyPatch, in_turns: bool
+) -> None:
+    monkeypatch.setattr(turns, "possible", lambda _: in_turns)
     source = Path(suspected.bad.project.repository)
     broken = repositories.commit(source, {"train.py": "raise RuntimeError('no such snake')"})
     Commit.objects.filter(pk=suspected.bad_id).update(hash=broken)

@@ -24,6 +24,7 @@ class ConfirmationAssignment:
     manifest: str | None  # None: paceline.toml of each checkout
     metric: str
     phase: str | None
+    in_turns: bool  # both commits' steps alternate
     machine: str
     pairs: int  # that earlier attempts have measured, disturbed ones included
     seconds: float  # that they took
@@ -38,7 +39,7 @@ class ConfirmationAssignment:
 class PairMeasured:
     """One repetition of each commit, in the metric's unit; `disturbed`: by other work.
 
-    `seconds` both took.
+    `good_first`: the good commit's was the first one, or began where both took turns. `seconds` both took.
     """
 
     index: int
@@ -67,6 +68,7 @@ def of_confirmation(row: Confirmation) -> ConfirmationAssignment:
         manifest=project.manifest or None,
         metric=row.series.metric.name,
         phase=row.series.phase or None,
+        in_turns=row.in_turns,
         machine=row.machine.name,
         pairs=row.pairs.count(),
         seconds=row.seconds,

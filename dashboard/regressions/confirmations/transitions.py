@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from dashboard import dispatch
 from dashboard.models import Confirmation, Machine, Pair, Pool, Run
 from dashboard.regressions import sentinels
+from dashboard.regressions.confirmations import turns
 from dashboard.regressions.confirmations.assignment import (
     ConfirmationAssignment,
     PairMeasured,
@@ -58,6 +59,7 @@ def claim(pool: str, machine: str) -> ConfirmationAssignment | None:
             machine=holder,
             measuring_at=Now(),
             activity="",
+            in_turns=turns.possible(row),
         )
         sentinels.beside(row.series, holder)
         names = ("good__project", "bad", "series__case", "series__metric", "machine")

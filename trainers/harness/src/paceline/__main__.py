@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from . import __version__, claims_command, compare, document, listing, manifest, protocol, script, show
 from .fields import ManifestError, Scalar, check_scalar
+from .measured import turns
 from .watching.process import MeasurementError
 
 
@@ -108,6 +109,12 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument(
         "--timed-only", action="store_true", help="only the timed repetitions: no counting, no sweep"
+    )
+    run.add_argument(
+        "--turns",
+        type=Path,
+        metavar="FOLDER/first",
+        help="take the steps in turn with another run, which is given FOLDER/second",
     )
     run.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
@@ -200,7 +207,21 @@ def _request(arguments: argparse.Namespace) -> protocol.Request:
     folder = (arguments.folder or path.parent).resolve()
     if not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
-    return protocol.Request(benchmark, case, folder, arguments.quick)
+    if arguments.turns is not None:
+        _check_turns(arguments.turns, benchmark.repetitions)
+    return protocol.Request(
+        benchmark, case, folder, arguments.quick, turns=arguments.turns and arguments.turns.resolve()
+    )
+
+
+def _check_turns(pipe: Path, repetitions: int) -> None:
+    """Refuse what would wait for another run for ever."""
+    if pipe.name not in (turns.FIRST, turns.SECOND):
+        raise ManifestError(f"--turns {pipe} must end in {turns.FIRST} or {turns.SECOND}")
+    if not pipe.parent.is_dir():
+        raise ManifestError(f"--turns {pipe}: there is no folder {pipe.parent}")
+    if repetitions != 1:
+        raise ManifestError(f"--turns {pipe} needs --repetitions 1: each one has a partner of its own")
 
 
 def _check_targets(*paths: Path | None) -> None:

@@ -34,6 +34,7 @@ class Request:
     folder: Path
     quick: bool
     arguments: tuple[str, ...] | None = None  # passed verbatim, instead of the case's parameters
+    turns: Path | None = None  # this side's pipe, where the steps take turns with another measurement's
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ def measure(request: Request, progress: Progress) -> dict[str, Any]:
             f"{benchmark.name} wants processors that this process may not use: {missing}; "
             "change its affinity in the manifest"
         )
-    deadline = perf_counter() + benchmark.time_limit
+    # With another's turns between its own, it takes as long as both.
+    deadline = perf_counter() + benchmark.time_limit * (2 if request.turns else 1)
     with tempfile.TemporaryDirectory(prefix="paceline-") as name, _devices(benchmark) as devices:
         runner = _Runner(request, Path(name), devices, deadline, progress)
         timed, set_aside = runner.repeat()
@@ -109,8 +111,10 @@ class _Runner:
         waited for a processor, never how fast the code was: that would make every commit look its best.
         """
         wanted = self._benchmark.repetitions
+        # What takes turns would wait for a partner that doesn't come again.
+        most = wanted if self._request.turns else 2 * wanted
         timed: list[Timed] = []
-        while len(timed) < wanted or (len(timed) < 2 * wanted and self._is_worth_another(timed)):
+        while len(timed) < wanted or (len(timed) < most and self._is_worth_another(timed)):
             timed.append(self.time(len(timed)))
         calm = sorted(sorted(timed, key=lambda one: max(one.waited, CONTENTION))[:wanted], key=_index)
         aside = [one for one in timed if one not in calm]
@@ -204,6 +208,8 @@ class _Runner:
             package="",
             parent=0,
             auto=benchmark.auto,
+            turns=str(self._request.turns) if timing and self._request.turns else "",
+            one_core=benchmark.threads == 1,
         )
 
     def _watch(self, process: Measured) -> None:

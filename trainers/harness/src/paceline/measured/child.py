@@ -25,6 +25,7 @@ from .. import auto
 from ..counting.repetition import Counting
 from . import environment
 from .timing import Timing
+from .turns import Turns
 from .whole import Whole
 
 Recorder = Timing | Counting | Whole
@@ -46,6 +47,8 @@ class Plan:
     package: str
     parent: int
     auto: bool = False
+    turns: str = ""  # the pipe of a timing process that takes turns with another one
+    one_core: bool = False  # where it does, its thread and the other one's stay on one processor
 
     def save(self, path: Path) -> None:
         """Write the plan for the process to read."""
@@ -142,8 +145,10 @@ def _recorder(plan: Plan) -> Recorder:
     report = _reporter(plan.progress)
     if plan.kind == "whole":
         return Whole(report)
-    kind = Timing if plan.kind == "timing" else Counting
-    return kind(plan.warmup_steps, plan.steps, report)
+    if plan.kind == "counting":
+        return Counting(plan.warmup_steps, plan.steps, report)
+    turns = Turns(Path(plan.turns), one_core=plan.one_core) if plan.turns else None
+    return Timing(plan.warmup_steps, plan.steps, report, turns)
 
 
 def _result(recorder: Recorder, plan: Plan) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""How long the calling thread had to wait for a processor, from /proc."""
+"""The calling thread's processor: how long it waited for one, which one it is on, and staying there."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 # A repetition whose thread waited longer than this share of its window was disturbed by other work.
@@ -14,3 +16,43 @@ def waited() -> float:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0
+
+
+def current() -> int | None:
+    """Return the number of the processor that this thread runs on; None where the kernel can't say."""
+    try:
+        # Behind the command, which may hold spaces and brackets, field 3 comes first.
+        return int(Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()[36])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+class Stay:
+    """Keeps this thread on one processor, until `end`."""
+
+    def __init__(self) -> None:
+        self._before: set[int] | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.end)
+
+    def on(self, processor: int) -> None:
+        """Stay on this processor from now on, where it is one that the process may use."""
+        if self._before is None and hasattr(os, "sched_setaffinity"):
+            self._before = os.sched_getaffinity(0)
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, {processor} & self._before)
+
+    def end(self) -> None:
+        """Let this thread, and those that it has started meanwhile, use what they might before."""
+        before, self._before = self._before, None
+        if before is not None:
+            for thread in _threads():
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(thread, before)
+
+
+def _threads() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/task")]  # noqa: PTH208  # names are wanted
+    except OSError:
+        return [0]

@@ -18,6 +18,7 @@ from .. import statistics
 from ..document import UNATTRIBUTED
 from . import collector, device, memory, processor
 from .marks import Marks, Node, StepLoop, ThreadState
+from .turns import Turns
 
 SERIES_LIMIT = 20_000
 MEMORY_SAMPLES = 64
@@ -42,11 +43,13 @@ class TimedNode(Node):
 class Timing(Marks[TimedNode]):
     """The recorder of a timed repetition."""
 
-    def __init__(self, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
+    def __init__(
+        self, warmup_steps: int, steps: int, report: Callable[[int], None], turns: Turns | None = None
+    ) -> None:
         super().__init__(TimedNode)
         self._series_length = min(steps, SERIES_LIMIT)
         self.device = device.Events()
-        self.loop = _TimedLoop(self, warmup_steps, steps, report)
+        self.loop = _TimedLoop(self, warmup_steps, steps, report, turns)
 
     def steps(self, iterable: Iterable[_Item]) -> Iterable[_Item]:
         """Iterate until the window is complete."""
@@ -115,7 +118,7 @@ class Timing(Marks[TimedNode]):
             "device_memory": loop.device_memory,
             "phases": _phases(self, loop),
             "dropped_phases": self.dropped_phases,
-            "waited": loop.waited / (loop.closed - loop.opened),
+            "waited": loop.waited / (loop.closed - loop.opened - loop.paused),
             "counts": {name: value / loop.steps for name, value in loop.window_counts.items()},
             "gauges": loop.window_gauges,
             "quality": dict(self.qualities),
@@ -123,9 +126,17 @@ class Timing(Marks[TimedNode]):
 
 
 class _TimedLoop(StepLoop):
-    def __init__(self, marks: Timing, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        marks: Timing,
+        warmup_steps: int,
+        steps: int,
+        report: Callable[[int], None],
+        turns: Turns | None,
+    ) -> None:
         super().__init__(marks)
         self._timing = marks
+        self._turns = turns
         self._report = report
         self.warmup_steps = warmup_steps
         self.steps = steps
@@ -144,6 +155,7 @@ class _TimedLoop(StepLoop):
         self._warmup_every = max(1, math.ceil(warmup_steps / WARMUP_SAMPLES))
         self._warmup_sums = array("d", bytes(8 * (warmup_steps // self._warmup_every + 1)))
         self.waited = self._waited_before = 0.0
+        self.paused = self._paused_before = 0.0
         self._resident = memory.ResidentMemory()
         self._laps = marks.laps
         self._main = marks.main
@@ -160,6 +172,8 @@ class _TimedLoop(StepLoop):
         self._cut(now, now)
         if not self.first_step:
             self.first_step = now
+            if self._turns is not None:
+                self._turns.begin()
             self._timing.use_device()
             for node in self._timing.nodes(self._main):
                 self._timing.prepare(node)
@@ -177,6 +191,8 @@ class _TimedLoop(StepLoop):
         if is_open:
             self._cut(now, now)
         complete = self._end(now)
+        if self._turns is not None:
+            self._turns.end_step(complete)
         self._start = self._root.lapped = perf_counter()
         if is_open:
             self._cut(now, self._start)
@@ -229,6 +245,7 @@ class _TimedLoop(StepLoop):
         device.synchronize()
         self._timing.device.next_step(0)
         self._waited_before = processor.waited()
+        self._paused_before = self._turns.paused if self._turns is not None else 0.0
         self.opened = perf_counter()
 
     def _end_window_step(self, now: float) -> bool:
@@ -266,6 +283,7 @@ class _TimedLoop(StepLoop):
         waited = perf_counter() - last_step_ended if device.used() else 0.0
         self.closed = perf_counter()
         self.waited = processor.waited() - self._waited_before
+        self.paused = (self._turns.paused if self._turns is not None else 0.0) - self._paused_before
         self.seconds = math.fsum(self.times) + waited
         self.complete = True
         self._timing.take_laps(False)

@@ -1,0 +1,150 @@
+"""Two measurements whose steps alternate, by the real command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.harness.conftest import Project
+
+# Each step says when it ended, and on which processors its thread may be.
+LOOP = """
+import json, os, pathlib, sys, time
+import paceline
+side = sys.argv[2]
+ends = []
+{setup}
+for number in paceline.steps(range({steps})):
+    with paceline.phase("learn"):
+        sum(range(20000))
+    {inside}
+    ends.append((time.perf_counter(), len(os.sched_getaffinity(0))))
+pathlib.Path(side + ".ends").write_text(json.dumps(ends))
+pathlib.Path(side + ".after").write_text(str(len(os.sched_getaffinity(0))))
+"""
+
+Together = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
+
+
+def start(project: Project, side: str, pipe: str, *arguments: str) -> subprocess.Popen[str]:
+    command = project.command(
+        "run", "tiny", f"--set=side={side}", f"--turns={pipe}", f"--document={side}.json"
+    )
+    return subprocess.Popen(
+        [*command, "--repetitions=1", "--timed-only", *arguments],
+        cwd=project.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def write(
+    project: Project, setup: str = "", inside: str = "", steps: str = "10**6", **settings: object
+) -> None:
+    script = LOOP.format(setup=setup, inside=inside, steps=steps)
+    project.write(script, **{"params": {"side": "a"}, "steps": 400, **settings})
+
+
+def together(project: Project) -> list[subprocess.Popen[str]]:
+    running = [start(project, "a", "first"), start(project, "b", "second")]
+    for one in running:
+        one.communicate(timeout=60)
+    return running
+
+
+def ends(project: Project, side: str) -> list[tuple[float, int]]:
+    found: list[tuple[float, int]] = json.loads((project.folder / f"{side}.ends").read_text())
+    return found
+
+
+def turns_taken(project: Project) -> list[str]:
+    """Whose steps ended, run after run."""
+    marked = sorted((at, side) for side in "ab" for at, _ in ends(project, side))
+    return [side for side, _ in itertools.groupby(side for _, side in marked)]
+
+
+def read(project: Project, side: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((project.folder / f"{side}.json").read_text())
+    return found
+
+
+def test_steps_alternate_on_one_processor(project: Project) -> None:
+    write(project)
+    assert [one.returncode for one in together(project)] == [0, 0]
+    taken = turns_taken(project)
+    # Both take 410 steps of about half a millisecond, ten milliseconds at a time.
+    assert len(taken) >= 8
+    for side in "ab":
+        processors = {count for _, count in ends(project, side)}
+        assert 1 in processors
+        allowed = int((project.folder / f"{side}.after").read_text())
+        assert processors <= {1, allowed}
+        (repetition,) = read(project, side)["repetitions"]
+        # What it paused is in no step, and is no waiting for a processor.
+        window = repetition["window"]["end"] - repetition["window"]["start"]
+        assert repetition["seconds"] < 0.8 * window
+        assert repetition["steps"] == 400
+
+
+def test_what_goes_on_while_it_waits_is_not_interrupted(project: Project) -> None:
+    write(
+        project,
+        setup="import threading; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
+    )
+    assert [one.returncode for one in together(project)] == [0, 0]
+    assert turns_taken(project) == ["a", "b"]
+    assert {count for side in "ab" for _, count in ends(project, side)} == {
+        int((project.folder / "a.after").read_text())
+    }
+
+
+def test_a_thread_that_is_started_in_the_loop_leaves_the_one_processor(project: Project) -> None:
+    sleep = "threading.Thread(target=time.sleep, args=(600,), daemon=True)"
+    begin = f"if number == 5: import threading; began = {sleep}; began.start()"
+    last = "if number == 400: ends.append((time.perf_counter(), len(os.sched_getaffinity(began.native_id))))"
+    write(project, inside=f"{begin}\n    {last}")
+    assert [one.returncode for one in together(project)] == [0, 0]
+    counts = [count for _, count in ends(project, "a")]
+    assert min(counts[-200:]) == int((project.folder / "a.after").read_text())
+
+
+def test_one_that_fails_does_not_hold_the_other(project: Project) -> None:
+    write(project, inside="if number == 60 and side == 'b': raise RuntimeError('no such snake')")
+    assert [one.returncode for one in together(project)] == [0, 1]
+    assert len(ends(project, "a")) == 410
+
+
+@pytest.mark.parametrize("shorter", ["a", "b"])
+def test_one_whose_window_is_shorter_does_not_hold_the_other(project: Project, shorter: str) -> None:
+    write(project, steps=f"200 if side == '{shorter}' else 10**6")
+    codes = dict(zip("ab", (one.returncode for one in together(project)), strict=True))
+    assert codes == {shorter: 1, ({"a", "b"} - {shorter}).pop(): 0}
+
+
+def test_more_threads_stay_where_they_are(project: Project) -> None:
+    write(project, threads=2)
+    assert [one.returncode for one in together(project)] == [0, 0]
+    assert len(turns_taken(project)) >= 8
+    counts = {count for side in "ab" for _, count in ends(project, side)}
+    assert counts == {int((project.folder / "a.after").read_text())}
+
+
+@pytest.mark.parametrize(
+    ("turns", "more", "sentence"),
+    [
+        ("third", ["--repetitions=1"], "--turns third must end in first or second"),
+        ("nowhere/first", ["--repetitions=1"], "--turns nowhere/first: there is no folder nowhere"),
+        ("first", [], "--turns first needs --repetitions 1: each one has a partner of its own"),
+    ],
+)
+def test_what_would_wait_for_ever_is_refused(
+    project: Project, turns: str, more: list[str], sentence: str
+) -> None:
+    ended = project.call("run", "tiny", f"--turns={turns}", *more)
+    assert (ended.returncode, ended.stderr) == (1, f"paceline: {sentence}\n")
