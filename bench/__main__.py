@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from . import automatic, growth, marks, overhead, repeat
+from . import automatic, growth, marks, overhead, repeat, turns
 
 
 def main() -> None:
@@ -28,16 +28,18 @@ def _parts(arguments: argparse.Namespace) -> dict[str, Callable[[], str]]:
         "overhead": lambda: overhead.measure(arguments.pairs),
         "automatic": lambda: automatic.measure(arguments.pairs),
         "growth": lambda: growth.measure(arguments.steps),
+        "turns": lambda: turns.measure("snake_dqn", ["variant=optimized"], arguments.noisy_pairs),
         "repeat": lambda: repeat.measure("snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick),
     }
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    names = ["marks", "overhead", "automatic", "growth", "repeat"]
+    names = ["marks", "overhead", "automatic", "growth", "turns", "repeat"]
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; default all")
     parser.add_argument("--rounds", type=int, default=1000, help="rounds of the marks")
     parser.add_argument("--pairs", type=int, default=240, help="pairs of blocks, bare and measured")
+    parser.add_argument("--noisy-pairs", type=int, default=6, help="pairs of one commit, of each kind")
     parser.add_argument("--steps", type=int, default=1_000_000, help="steps of the memory's growth")
     parser.add_argument("--runs", type=int, default=5, help="runs of A/A")
     parser.add_argument("--quick", action=argparse.BooleanOptionalAction, default=True, help="short A/A runs")

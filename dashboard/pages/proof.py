@@ -32,7 +32,7 @@ IN_SEQUENCE = CAPTION.format(
     "one after the other", "circles measured the good one first, diamonds the bad one"
 )
 IN_TURNS = CAPTION.format(
-    "whose steps took turns, a hundred times a second",
+    "whose steps took turns, thirty times a second",
     "circles began with the good one, diamonds with the bad one",
 )
 

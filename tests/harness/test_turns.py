@@ -78,8 +78,8 @@ def test_steps_alternate_on_one_processor(project: Project) -> None:
     write(project)
     assert [one.returncode for one in together(project)] == [0, 0]
     taken = turns_taken(project)
-    # Both take 410 steps of about half a millisecond, ten milliseconds at a time.
-    assert len(taken) >= 8
+    # Both take 410 steps of about half a millisecond, 30 ms at a time.
+    assert len(taken) >= 4
     for side in "ab":
         processors = {count for _, count in ends(project, side)}
         assert 1 in processors
@@ -90,6 +90,16 @@ def test_steps_alternate_on_one_processor(project: Project) -> None:
         window = repetition["window"]["end"] - repetition["window"]["start"]
         assert repetition["seconds"] < 0.8 * window
         assert repetition["steps"] == 400
+
+
+def test_whose_turn_it_is_not_does_not_wait_for_a_processor(project: Project) -> None:
+    """Other work on this machine may make it wait, so the calmest of three counts."""
+    write(project)
+    doubts = []
+    for _ in range(3):
+        together(project)
+        doubts += [{doubt["code"] for doubt in read(project, side)["warnings"]} for side in "ab"]
+    assert any("processor_contention" not in codes for codes in doubts)
 
 
 def test_what_goes_on_while_it_waits_is_not_interrupted(project: Project) -> None:
@@ -130,7 +140,7 @@ def test_one_whose_window_is_shorter_does_not_hold_the_other(project: Project, s
 def test_more_threads_stay_where_they_are(project: Project) -> None:
     write(project, threads=2)
     assert [one.returncode for one in together(project)] == [0, 0]
-    assert len(turns_taken(project)) >= 8
+    assert len(turns_taken(project)) >= 4
     counts = {count for side in "ab" for _, count in ends(project, side)}
     assert counts == {int((project.folder / "a.after").read_text())}
 

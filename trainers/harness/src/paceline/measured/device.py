@@ -22,7 +22,8 @@ EVENTS_PER_STEP = 4_096
 def used() -> bool:
     """Whether the code has started to use a CUDA device."""
     torch = sys.modules.get("torch")
-    return bool(torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized())
+    # The cheaper question first.
+    return bool(torch is not None and torch.cuda.is_initialized() and torch.cuda.is_available())
 
 
 def synchronize() -> None:

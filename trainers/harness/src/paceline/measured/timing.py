@@ -244,8 +244,7 @@ class _TimedLoop(StepLoop):
         collector.prepare()
         device.synchronize()
         self._timing.device.next_step(0)
-        self._waited_before = processor.waited()
-        self._paused_before = self._turns.paused if self._turns is not None else 0.0
+        self._waited_before, self._paused_before = self._waited(), self._paused()
         self.opened = perf_counter()
 
     def _end_window_step(self, now: float) -> bool:
@@ -282,8 +281,8 @@ class _TimedLoop(StepLoop):
         # What the device still had to do when the last step returned is part of the window.
         waited = perf_counter() - last_step_ended if device.used() else 0.0
         self.closed = perf_counter()
-        self.waited = processor.waited() - self._waited_before
-        self.paused = (self._turns.paused if self._turns is not None else 0.0) - self._paused_before
+        self.waited = self._waited() - self._waited_before
+        self.paused = self._paused() - self._paused_before
         self.seconds = math.fsum(self.times) + waited
         self.complete = True
         self._timing.take_laps(False)
@@ -301,6 +300,12 @@ class _TimedLoop(StepLoop):
             for state in list(self._timing.states)
             for node in self._timing.nodes(state)
         }
+
+    def _waited(self) -> float:
+        return processor.waited() - (self._turns.waited if self._turns is not None else 0.0)
+
+    def _paused(self) -> float:
+        return self._turns.paused if self._turns is not None else 0.0
 
 
 def _means(gauges: dict[str, tuple[float, int]]) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """Two measured processes that take their steps in turn, a block each, so that noise meets both alike.
 
 What slows a process (another machine on the same host, a busy sibling core) does so for seconds at a time. Of
-two windows that are measured one after the other it meets one; of two that alternate a hundred times a second
-it meets both. So do the differences between processors, where both stay on the same one.
+two windows that are measured one after the other it meets one; of two that alternate thirty times a second it
+meets both. So do the differences between processors, where both stay on the same one.
 
 Each process reads its own pipe and writes the other's. The first one runs for a block and says how many steps
 it took; the second takes as many. So both come to their windows, and to the ends of them, together.
@@ -19,12 +19,13 @@ import threading
 from pathlib import Path
 from time import perf_counter
 
-from . import device
-from .processor import Stay, current
+from . import device, processor
 
 # The pipes' names in their folder; who reads FIRST begins.
 FIRST, SECOND = "first", "second"
-BLOCK_SECONDS = 0.01
+# Shorter turns meet the noise more evenly, and begin more often with caches that the other one has filled.
+# That costs a millisecond each time, of both alike, so that a step seems smaller by a few hundredths of it.
+BLOCK_SECONDS = 0.03
 # Steps that were taken, or OVER; and the processor that both stay on, or ANY.
 _TOKEN = struct.Struct("qq")
 _OVER = _ANY = -1
@@ -39,11 +40,17 @@ class Turns:
     def __init__(self, pipe: Path, *, one_core: bool) -> None:
         self.paused = 0.0
         """Seconds for which it was the other's turn."""
+        self.waited = 0.0
+        """Seconds of them that this thread was ready to run and didn't.
+
+        On one processor the one that is woken may run before the other one has gone to sleep, which it then
+        does in the midst of the first one's turn.
+        """
         self._pipe = pipe
         self._leads = pipe.name == FIRST
         self._one_core = one_core
         self._processor = _ANY
-        self._stay = Stay()
+        self._stay = processor.Stay()
         self._steps = 0
         self._until = 0.0  # The moment at which the leader hands over.
         self._wanted = math.inf  # The steps after which the other one does.
@@ -59,10 +66,10 @@ class Turns:
         # Waits for the other one to read.
         self._writes = os.open(other, os.O_WRONLY | os.O_CLOEXEC)
         if self._leads:
-            found = current() if self._one_core else None
+            found = processor.current() if self._one_core else None
             self._start(0, _ANY if found is None else found)
         else:
-            self._await()
+            self._pause()
 
     def end_step(self, complete: bool) -> None:
         """Note that a step ended; where the block did, return when it is this process's turn again.
@@ -79,8 +86,7 @@ class Turns:
 
     def _hand_over(self) -> None:
         if _is_alone():
-            self._tell(self._steps)
-            self._await()
+            self._pause(self._steps)
         else:
             # What it started would go on while it waits, beside the other's steps: it runs to its end first.
             self._stay.end()
@@ -89,8 +95,7 @@ class Turns:
     def _finish(self) -> None:
         if self._leads:
             # What follows the loop isn't to run beside the other's last block.
-            self._tell(self._steps)
-            self._await()
+            self._pause(self._steps)
         self._tell(_OVER)
         self._go_alone()
 
@@ -100,28 +105,32 @@ class Turns:
             if self._writes >= 0:
                 os.write(self._writes, _TOKEN.pack(steps, self._processor))
 
-    def _await(self) -> None:
-        since = perf_counter()
+    def _pause(self, steps: int | None = None) -> None:
+        """Hand over after so many steps, if it is this one's turn, and sleep until it is again."""
+        since, waited = perf_counter(), processor.waited()
+        if steps is not None:
+            self._tell(steps)
         poll = select.poll()
         poll.register(self._reads, select.POLLIN)
         poll.poll()
         told = os.read(self._reads, _TOKEN.size)
+        self.waited += processor.waited() - waited
         self.paused += perf_counter() - since
-        steps, processor = _TOKEN.unpack(told) if told else (_OVER, _ANY)
-        if steps == _OVER:
+        taken, chosen = _TOKEN.unpack(told) if told else (_OVER, _ANY)
+        if taken == _OVER:
             self._go_alone()
         else:
-            self._start(steps, processor)
+            self._start(taken, chosen)
 
-    def _start(self, steps: int, processor: int) -> None:
-        if processor != _ANY and self._processor == _ANY and self._one_core and _is_alone():
-            self._processor = processor
-            self._stay.on(processor)
+    def _start(self, wanted: int, chosen: int) -> None:
+        if chosen != _ANY and self._processor == _ANY and self._one_core and _is_alone():
+            self._processor = chosen
+            self._stay.on(chosen)
         self._steps = 0
         if self._leads:
             self._until = perf_counter() + BLOCK_SECONDS
         else:
-            self._wanted = steps
+            self._wanted = wanted
 
     def _go_alone(self) -> None:
         """Take all steps that are left without a break."""
