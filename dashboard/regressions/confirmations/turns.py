@@ -11,8 +11,12 @@ from typing import Any
 
 from dashboard.models import Confirmation, Document
 
-# What only says something of the measured steps. Memory or a start is as it is, whoever else runs.
-OF_STEPS = ("throughput", "step_time", "step_time_p99", "phase_time", "phase_self_time")
+# What another process leaves as it is in its turns: the times of steps, and resident memory. Of proportional
+# memory both would have a part.
+LEFT_ALONE = (
+    *("throughput", "step_time", "step_time_p99", "phase_time", "phase_self_time"),
+    *("peak_memory", "memory_growth"),
+)
 # Both together may take this part of the machine's memory.
 MEMORY = 0.5
 ALONE = "main"  # how a document names the measured process, and the thread that takes the steps
@@ -23,7 +27,7 @@ READ = ("environment__path", "environment__memory_bytes", "processes", "phases")
 
 def possible(row: Confirmation) -> bool:
     """By the runs of its two commits and of its regression's; False where there are none."""
-    if row.series.metric.name not in OF_STEPS:
+    if row.series.metric.name not in LEFT_ALONE:
         return False
     regression = row.regression
     commits = {row.good_id, row.bad_id, regression.last_good_id, regression.first_bad_id}

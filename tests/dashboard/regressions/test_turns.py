@@ -60,8 +60,11 @@ def test_what_goes_on_beside_it_or_is_large_takes_none(row: Confirmation, change
     assert not turns.possible(row)
 
 
-def test_memory_is_as_it_is_whoever_else_runs(row: Confirmation) -> None:
+@pytest.mark.parametrize(("name", "possible"), [("peak_memory", True), ("peak_memory_pss", False)])
+def test_what_another_process_changes_is_measured_without_one(
+    row: Confirmation, name: str, possible: bool
+) -> None:
     stored(row)
-    Metric.objects.update(name="peak_memory")
+    Metric.objects.update(name=name)
     row.refresh_from_db()
-    assert not turns.possible(row)
+    assert turns.possible(row) is possible
