@@ -37,7 +37,7 @@ class Command(SiteCommand):
         "See on real code what Paceline finds: build a git repository of real training code with planted "
         "changes of speed and memory, add it as a new project, measure every second of its commits, prove "
         "and bisect what that makes suspect, and print what was planted beside what was found. With --wait "
-        "it takes about twenty minutes on two cores. "
+        "it takes about a quarter of an hour on two cores. "
         "Example: manage.py demo --wait"
     )
 
