@@ -67,10 +67,11 @@ def bounds(confirmed: Confirmation, rows: Iterable[Confirmation]) -> tuple[Commi
     return good, bad
 
 
-def part_of(regression: Regression, bad: Commit) -> Confirmation | None:
-    """The interleaved runs by which a commit has a part of the step only: another cause has the rest."""
-    rows = regression.confirmations.filter(state=Confirmation.State.DONE, bad=bad)
-    return rows.filter(verdict=Verdict.BETWEEN, ratio__isnull=False).order_by("-finished_at", "-pk").first()
+def size_at(regression: Regression, bad: Commit) -> Confirmation | None:
+    """The interleaved runs that say how much of a step this commit has: all of it or a part."""
+    has_it = (Verdict.CONFIRMED, Verdict.BAD, Verdict.BETWEEN)
+    rows = regression.confirmations.filter(state=Confirmation.State.DONE, bad=bad, verdict__in=has_it)
+    return rows.filter(ratio__isnull=False).order_by("-finished_at", "-pk").first()
 
 
 def is_second(regression: Regression) -> bool:

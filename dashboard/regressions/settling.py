@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from dashboard import alerts
-from dashboard.models import Change, Commit, Project, Regression
+from dashboard.models import Change, Commit, Confirmation, Project, Regression
 from dashboard.regressions import confirmations, elsewhere, proofs, repairs, triage
 from dashboard.regressions.grouping import attract, members_of, price_of_improvement
 from dashboard.regressions.proofs import Proof
@@ -71,7 +71,7 @@ def settle(
         elsewhere.release(regression)
     if not stay:
         values |= {"last_good_id": good.pk, "first_bad_id": bad.pk}
-    moved = update(regression, values | of_part(regression, head, bad))
+    moved = update(regression, values | of_pairs(regression, head, bad))
     if moved:
         attract(project, regression, span(members))
     return (regression, head) if moved - {"recovered_by_id"} or not regression.suspects else None
@@ -135,14 +135,20 @@ def said_by(head: Change, members: Sequence[Change], proof: Proof | None) -> dic
     return {"state": state, **{name: getattr(head, name) for name in names}}
 
 
-def of_part(regression: Regression, head: Change, bad: Commit) -> dict[str, Any]:
-    """Of two causes that detection sees as one step: the first one's size, by interleaved runs."""
-    row = proofs.part_of(regression, bad)
+def of_pairs(regression: Regression, head: Change, bad: Commit) -> dict[str, Any]:
+    """The size that interleaved runs measured, where the points, taken at other hours, contradict it.
+
+    Of two causes that detection sees as one step the level after is the first one's too; else it stays that
+    of the points, which a second cause may have a part of.
+    """
+    row = proofs.size_at(regression, bad)
     if row is None or row.ratio is None or row.series_id != head.series_id or not head.ratio:
         return {}
     if row.low is not None and row.high is not None and row.low <= head.ratio <= row.high:
         return {}
-    return {"ratio": row.ratio, "low": row.low, "high": row.high, "after": head.before * row.ratio}
+    size = {"ratio": row.ratio, "low": row.low, "high": row.high}
+    is_part = row.verdict == Confirmation.Verdict.BETWEEN
+    return {**size, "after": head.before * row.ratio} if is_part else size
 
 
 def by_proof_alone(project: Project, regression: Regression) -> Settled | None:

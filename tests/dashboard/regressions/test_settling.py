@@ -84,7 +84,9 @@ def test_without_changes_it_is_withdrawn_and_kept(project: Project, line: list[C
     assert (made.withdrawn_at is None, made.first_bad) == (False, line[5])
 
 
-def weighed(made: Regression, verdict: str, good: Commit, bad: Commit, purpose: str = "confirm") -> None:
+def weighed(
+    made: Regression, verdict: str, good: Commit, bad: Commit, purpose: str = "confirm", **found: float
+) -> None:
     Confirmation.objects.create(
         regression=made,
         purpose=purpose,
@@ -97,7 +99,33 @@ def weighed(made: Regression, verdict: str, good: Commit, bad: Commit, purpose: 
         state="done",
         verdict=verdict,
         finished_at=timezone.now(),
+        **found,
     )
+
+
+@pytest.mark.parametrize(("verdict", "purpose"), [("confirmed", "confirm"), ("bad", "bisect")])
+def test_interleaved_runs_say_how_large_it_is(
+    project: Project, line: list[Commit], verdict: str, purpose: str
+) -> None:
+    made = regression(line, 6, "step_time", 6)
+    points = made.changes.get()
+    weighed(made, "confirmed", line[4], line[6], ratio=1.1, low=1.08, high=1.12)
+    weighed(made, verdict, line[4], line[6], purpose, ratio=1.09, low=1.07, high=1.11)
+    settle(project, made)
+    made.refresh_from_db()
+    assert (made.ratio, made.low, made.high) == (1.09, 1.07, 1.11)
+    assert made.after == points.after
+
+
+def test_where_the_points_agree_with_them_they_say_it(project: Project, line: list[Commit]) -> None:
+    made = regression(line, 6, "step_time", 6)
+    points = made.changes.get()
+    assert points.ratio is not None
+    size = points.ratio
+    weighed(made, "confirmed", line[5], line[6], ratio=1.01 * size, low=0.9 * size, high=1.1 * size)
+    settle(project, made)
+    made.refresh_from_db()
+    assert made.ratio == size
 
 
 @pytest.mark.parametrize("state", ["confirmed", "refuted", "undecided"])
