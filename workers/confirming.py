@@ -16,7 +16,6 @@ from pathlib import Path
 from django.conf import settings
 from paceline import document
 from paceline.document import Document
-from paceline.measured.turns import FIRST, SECOND
 
 from dashboard import regressions, runs
 from dashboard.regressions import ConfirmationAssignment, PairMeasured
@@ -146,7 +145,7 @@ class Confirmer:
         ended = threading.Event()
         with self.scratch_folder() as scratch, ThreadPoolExecutor(len(sides)) as pool:
             running = {}
-            for (name, side), pipe in zip(sides.items(), (FIRST, SECOND), strict=True):
+            for (name, side), pipe in zip(sides.items(), launching.TURNS, strict=True):
                 (folder := scratch / name).mkdir()
                 running[name] = pool.submit(self.measured, side, folder, scratch / pipe, ended)
             try:
@@ -224,8 +223,7 @@ class Confirmer:
         commit = side.code.commit[:10]
         if not job.in_turns:
             return f"git checkout {commit} && {shlex.join(words)}{note}"
-        begins = name == SIDES[0]
-        words.append(f"--turns=../{FIRST if begins else SECOND}")
+        words.append(f"--turns=../{launching.TURNS[SIDES.index(name)]}")
         worktree = f"../turns/{name}"
         line = f"git worktree add --detach {worktree} {commit} && (cd {worktree} && {shlex.join(words)})"
-        return f"{line}{' &' if begins else ''}{note}"
+        return f"{line}{' &' if name == SIDES[0] else ''}{note}"

@@ -30,6 +30,8 @@ PASSED_ON = (
     *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"),
     "LD_LIBRARY_PATH",
 )
+# Under these names the harness takes its side of two that take turns; the first one begins.
+TURNS = ("first", "second")
 LARGEST_PROGRESS = 4096
 # How the harness marks its lines, and the end of those that it repeats.
 HARNESS = "paceline: "
@@ -51,7 +53,7 @@ class Measurement:
     python: Path
     # Only the timed repetitions: interleaved runs weigh one metric, the rest would only take time.
     timed_only: bool = False
-    # The pipe of one that takes its steps in turn with another's: see paceline.measured.turns.
+    # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None
     # The machine's lock: see processes.Order.
     lock: int | None = None

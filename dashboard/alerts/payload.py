@@ -39,7 +39,7 @@ def described(regression: Regression) -> dict[str, Any]:
         "last_good": commit(regression.last_good),
         **measured(regression.series),
         "before": regression.before,
-        "after": regression.after,
+        "after": regression.level_after,
         "change_percent": rounded(regression.ratio),
         "change_percent_low": rounded(regression.low),
         "change_percent_high": rounded(regression.high),

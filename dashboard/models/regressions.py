@@ -124,6 +124,11 @@ class Regression(models.Model):
         return None if self.ratio is None else 100 * (self.ratio - 1)
 
     @property
+    def level_after(self) -> float:
+        """The new level by the size that is told; points of other hours may have seen another one."""
+        return self.after if self.ratio is None else self.before * self.ratio
+
+    @property
     def names_commit(self) -> bool:
         """May a sentence name its commit as the culprit? Only code has one."""
         return self.cause in ("", self.Cause.CODE)

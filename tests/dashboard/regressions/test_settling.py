@@ -114,7 +114,7 @@ def test_interleaved_runs_say_how_large_it_is(
     settle(project, made)
     made.refresh_from_db()
     assert (made.ratio, made.low, made.high) == (1.09, 1.07, 1.11)
-    assert made.after == points.after
+    assert (made.after, made.level_after) == (points.after, pytest.approx(1.09 * points.before))
 
 
 def test_where_the_points_agree_with_them_they_say_it(project: Project, line: list[Commit]) -> None:

@@ -132,6 +132,8 @@ class _Runner:
         before, started = calibration.measure(), perf_counter()
         wanted = self._benchmark.repetitions
         text = f"repetition {index + 1} of {wanted}" if index < wanted else "a disturbed repetition again"
+        # Before anything that the process may print: its last line is to stand last.
+        self._tell(min(index, wanted - 1), text)
         with self._start(self._plan("timing"), f"repetition-{index}") as process:
             sampler = Sampler(Tree(process.pid), self._devices, process.started)
             with Echo(process.output, sys.stderr) as echo:
