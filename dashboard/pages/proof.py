@@ -44,7 +44,9 @@ def proof(regression: Regression) -> dict[str, Any]:
     drawn = weighed[-1] if weighed else None
     return {
         "proofs": rows,
-        "proof_sentence": " ".join(text for text in (_sentence(rows), *_places(regression)) if text),
+        "proof_sentence": " ".join(
+            text for text in (_sentence(rows), _points(regression), *_places(regression)) if text
+        ),
         "proof_figure": _figure(drawn) if drawn else "",
         "proof_caption": IN_TURNS if drawn and drawn["row"].in_turns else IN_SEQUENCE,
         "proof_pairs": drawn["pairs"] if drawn else [],
@@ -61,6 +63,16 @@ def _described(row: Confirmation) -> dict[str, Any]:
     found = f"{units.percent(row.ratio)} {units.percent_interval(row.low, row.high)}" if row.ratio else ""
     calm = sum(not pair.disturbed for pair in measured)
     return {"row": row, "pairs": measured, "calm": calm, "state": state, "found": found.strip()}
+
+
+def _points(regression: Regression) -> str:
+    """What the points of its series say, where interleaved runs contradicted them."""
+    change = regression.changes.filter(series=regression.series_id).order_by("position").first()
+    if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
+        return ""
+    if change.ratio == regression.ratio:
+        return ""
+    return f"The series' points, measured at other hours, moved by {units.percent(change.ratio)}."
 
 
 def _places(regression: Regression) -> list[str]:

@@ -67,6 +67,23 @@ def test_the_page_says_how_it_was_proved(client: Client, regression: Regression)
     assert "git checkout abc" in shown
 
 
+def test_the_caption_says_how_pairs_were_measured(client: Client, regression: Regression) -> None:
+    row = measured_again(regression, "confirmed")
+    assert "one after the other: circles measured the good one first" in page(client, regression)
+    Confirmation.objects.filter(pk=row.pk).update(in_turns=True)
+    assert "whose steps took turns, thirty times a second: circles began" in page(client, regression)
+
+
+def test_points_that_contradict_the_pairs_are_told(client: Client, regression: Regression) -> None:
+    measured_again(regression, "confirmed")
+    change = regression.changes.get(series=regression.series)
+    sentence = "The series&#x27; points, measured at other hours, moved by +55 %."
+    Regression.objects.update(state="confirmed", ratio=1.38)
+    for ratio, told in ((1.38, False), (1.55, True)):
+        regression.changes.filter(pk=change.pk).update(ratio=ratio)
+        assert (sentence in page(client, regression)) is told
+
+
 def test_a_refuted_one_says_what_the_pairs_show(client: Client, regression: Regression) -> None:
     measured_again(regression, "refuted", ratio=1.01, low=0.98, high=1.04)
     assert "they show +1.0 % [" in page(client, regression)
