@@ -202,7 +202,7 @@ def test_the_table_replaces_what_stands_between_the_markers(tmp_path: Path) -> N
 
 
 def test_claims_are_measured(project: Project) -> None:
-    project.write(SCRIPT, counting_steps=5)
+    project.write(SCRIPT, counting_steps=5, steps=300)
     (project.folder / "claims.toml").write_text(CLAIMS)
     ended = project.call("claims", "tiny", "--pairs", "2", "--json", "claims.json")
     assert ended.returncode == 0, ended.stderr

@@ -108,7 +108,7 @@ def test_where_a_toggle_is_seen(
 
 
 def test_toggles_are_measured_together(project: Project) -> None:
-    project.write(SCRIPT, counting_steps=5)
+    project.write(SCRIPT, counting_steps=5, steps=300)
     (project.folder / "claims.toml").write_text(CLAIMS)
     (project.folder / "README.md").write_text("\n".join(claims_table.TOGGLES.markers))
     ended = project.call(
