@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dashboard.charts import pairs as pair_charts
 from dashboard.charts import theme, units
-from dashboard.models import Confirmation, Regression
+from dashboard.models import Change, Confirmation, Regression
 from dashboard.querysets import regressions as read
 from dashboard.repositories.history import DETACHED
 
@@ -37,7 +38,7 @@ IN_TURNS = CAPTION.format(
 )
 
 
-def proof(regression: Regression) -> dict[str, Any]:
+def proof(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
     """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
     rows = [_described(row) for row in read.confirmations(regression)]
     weighed = [one for one in rows if one["row"].purpose == Purpose.CONFIRM and one["pairs"]]
@@ -45,7 +46,7 @@ def proof(regression: Regression) -> dict[str, Any]:
     return {
         "proofs": rows,
         "proof_sentence": " ".join(
-            text for text in (_sentence(rows), _points(regression), *_places(regression)) if text
+            text for text in (_sentence(rows), _points(regression, changes), *_places(regression)) if text
         ),
         "proof_figure": _figure(drawn) if drawn else "",
         "proof_caption": IN_TURNS if drawn and drawn["row"].in_turns else IN_SEQUENCE,
@@ -65,9 +66,9 @@ def _described(row: Confirmation) -> dict[str, Any]:
     return {"row": row, "pairs": measured, "calm": calm, "state": state, "found": found.strip()}
 
 
-def _points(regression: Regression) -> str:
+def _points(regression: Regression, changes: Sequence[Change]) -> str:
     """What the points of its series say, where interleaved runs contradicted them."""
-    change = regression.changes.filter(series=regression.series_id).order_by("position").first()
+    change = next((one for one in changes if one.series_id == regression.series_id), None)
     if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
         return ""
     if change.ratio == regression.ratio:

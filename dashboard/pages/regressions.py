@@ -73,12 +73,13 @@ def page(
     request: HttpRequest, found: Regression, status: int = 200, refused: str = "", typed: str = ""
 ) -> HttpResponse:
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
+    changes = list(read.evidence(found))
     context = {
         "regression": found,
         "project": found.project,
         "name": words.series_name(found.series),
         "figure": drawing_around(found),
-        "changes": list(read.evidence(found)),
+        "changes": changes,
         "deliveries": list(read.deliveries(found)),
         "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
         "excerpts": _excerpts(found),
@@ -88,7 +89,7 @@ def page(
         "actions": actions(found),
         "refused": refused,
         "typed": typed,
-        **proof(found),
+        **proof(found, changes),
     }
     return render(request, "regression.html", context, status=status)
 

@@ -150,6 +150,7 @@ def test_more_threads_stay_where_they_are(project: Project) -> None:
     [
         ("third", ["--repetitions=1"], "--turns third must end in first or second"),
         ("nowhere/first", ["--repetitions=1"], "--turns nowhere/first: there is no folder nowhere"),
+        ("tiny.py/first", ["--repetitions=1"], "--turns tiny.py/first: there is no folder tiny.py"),
         ("first", [], "--turns first needs --repetitions 1: each one has a partner of its own"),
     ],
 )
@@ -157,4 +158,11 @@ def test_what_would_wait_for_ever_is_refused(
     project: Project, turns: str, more: list[str], sentence: str
 ) -> None:
     ended = project.call("run", "tiny", f"--turns={turns}", *more)
+    assert (ended.returncode, ended.stderr) == (1, f"paceline: {sentence}\n")
+
+
+def test_a_file_in_a_pipes_place_is_refused(project: Project) -> None:
+    (project.folder / "second").write_text("mine")
+    ended = project.call("run", "tiny", "--turns=first", "--repetitions=1")
+    sentence = "--turns first: second is something else than a pipe, name another folder"
     assert (ended.returncode, ended.stderr) == (1, f"paceline: {sentence}\n")

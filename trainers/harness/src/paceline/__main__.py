@@ -220,6 +220,9 @@ def _check_turns(pipe: Path, repetitions: int) -> None:
         raise ManifestError(f"--turns {pipe} must end in {turns.FIRST} or {turns.SECOND}")
     if not pipe.parent.is_dir():
         raise ManifestError(f"--turns {pipe}: there is no folder {pipe.parent}")
+    for side in (turns.FIRST, turns.SECOND):
+        if (path := pipe.with_name(side)).exists() and not path.is_fifo():
+            raise ManifestError(f"--turns {pipe}: {path} is something else than a pipe, name another folder")
     if repetitions != 1:
         raise ManifestError(f"--turns {pipe} needs --repetitions 1: each one has a partner of its own")
 
