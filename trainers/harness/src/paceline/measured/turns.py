@@ -24,7 +24,7 @@ from . import device, processor
 # The pipes' names in their folder; who reads FIRST begins.
 FIRST, SECOND = "first", "second"
 # Shorter turns meet the noise more evenly, and begin more often with caches that the other one has filled.
-# That costs a millisecond each time, of both alike, so that a step seems smaller by a few hundredths of it.
+# That costs time, of both alike, so that a step seems smaller: in turns of 10 ms by a tenth of it.
 BLOCK_SECONDS = 0.03
 # Steps that were taken, or OVER; and the processor that both stay on, or ANY.
 _TOKEN = struct.Struct("qq")
