@@ -49,6 +49,15 @@ def is_disturbed(found: Document, in_turns: bool) -> bool:
     return any(doubt.taints and doubt.code in disturbances for doubt in found.warnings)
 
 
+def own_times(good: Document, bad: Document) -> dict[str, tuple[float, float]]:
+    """Seconds per step in each phase itself, of both; 0 where one hasn't that phase."""
+    sides = [
+        {row.phase: row.value for row in found.metrics if row.name == "phase_self_time" and row.phase}
+        for found in (good, bad)
+    ]
+    return {phase: (sides[0].get(phase, 0.0), sides[1].get(phase, 0.0)) for phase in sides[0] | sides[1]}
+
+
 class SideError(MeasuringError):
     """A commit that doesn't run: nothing can be weighed with it."""
 
@@ -128,6 +137,7 @@ class Confirmer:
             bad=found["bad"][0],
             disturbed=found["good"][1] or found["bad"][1],
             seconds=time.monotonic() - started,
+            phases=own_times(documents["good"], documents["bad"]),
         )
 
     def in_sequence(self, sides: Mapping[str, Side], pair: str) -> dict[str, Document]:

@@ -36,8 +36,11 @@ class Burner:
         """Start or stop, as the runs' states ask for."""
         wanted = any(run.pk in self.drawn and run.state == Run.State.MEASURING for run in runs)
         if wanted and not self.processes:
-            cores = len(os.sched_getaffinity(0))
-            self.processes = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(cores)]
+            for core in sorted(os.sched_getaffinity(0)):
+                process = subprocess.Popen([sys.executable, "-c", BURN])
+                self.processes.append(process)
+                # Left to itself the system packs them on one core and leaves the others to what is measured.
+                os.sched_setaffinity(process.pid, {core})
         elif not wanted:
             self.stop()
 

@@ -117,6 +117,9 @@ class Pair(models.Model):
     # Kept, shown, and not weighed: other work disturbed one of the two.
     disturbed = models.BooleanField(default=False)
     seconds = models.FloatField(help_text="That both took.")
+    phases = models.JSONField(
+        default=dict, help_text="Own time by phase, in seconds per step: [of the good one, of the bad one]."
+    )
     measured_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.charts import phases as phase_charts
 from dashboard.charts import theme
-from dashboard.models import Metric, Project, Regression, Triage
+from dashboard.models import Confirmation, Metric, Project, Regression, Triage
 from dashboard.pages import words
 from dashboard.pages.costs import cost, tally_sentence
 from dashboard.pages.paging import page_of
@@ -19,6 +19,7 @@ from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
 from dashboard.regressions.blame import difference_of
 from dashboard.regressions.lines import changed_lines
+from dashboard.regressions.paired import phases_of
 from dashboard.regressions.phases import holds
 from dashboard.regressions.triage import BECOMES
 
@@ -74,6 +75,7 @@ def page(
 ) -> HttpResponse:
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
     changes = list(read.evidence(found))
+    proved = proof(found, changes)
     context = {
         "regression": found,
         "project": found.project,
@@ -84,12 +86,12 @@ def page(
         "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
         "excerpts": _excerpts(found),
         "cost": cost(found),
-        **_phases(found),
+        **_phases(found, [one["row"] for one in proved["proofs"]]),
         "triages": list(read.triages(found)),
         "actions": actions(found),
         "refused": refused,
         "typed": typed,
-        **proof(found, changes),
+        **proved,
     }
     return render(request, "regression.html", context, status=status)
 
@@ -130,14 +132,16 @@ def _excerpts(found: Regression) -> list[dict[str, Any]]:
     ]
 
 
-def _phases(found: Regression) -> dict[str, Any]:
-    """The two runs' phases side by side: a figure and the rows of a table, largest difference first.
+def _phases(found: Regression, confirmations: list[Confirmation]) -> dict[str, Any]:
+    """Both commits' phases side by side: a figure and the rows of a table, largest difference first.
 
-    Of what is seen in a phase's own series, that phase and those nested in it.
+    By the interleaved runs that proved it, else by the runs of the two commits. Of what is seen in a phase's
+    own series, that phase and those nested in it.
     """
+    paired = phases_of(found, confirmations)
     old, new = (
         {path: value for path, value in one.items() if holds(found.series.phase, path)}
-        for one in read.phases_around(found)
+        for one in ((paired.before, paired.after) if paired else read.phases_around(found))
     )
     kind, unit, title = found.series.metric.kind, "s", "per step, own time"
     if kind == Metric.Kind.MEMORY:
@@ -164,4 +168,5 @@ def _phases(found: Regression) -> dict[str, Any]:
         "phase_rest": rows[FEW:],
         "phase_unit": unit,
         "phase_title": title,
+        "phase_pairs": paired,
     }

@@ -64,17 +64,20 @@ def runs_of(measured: Sequence[Measured]) -> tuple[int, ...]:
     return tuple(run for one in measured for run in one.runs)
 
 
-def explain(change: Change, sides: Sides) -> Explanation:
+def explain(change: Change, sides: Sides, paired: Mapping[str, float] | None = None) -> Explanation:
     """The phase with the largest part of the delta, nested ones with it: the innermost that holds most.
+
+    `paired`: what each phase lost in interleaved runs, in seconds per step. It is believed over the runs of
+    the two levels, which were measured at other hours.
 
     What is seen in a phase's own series is looked for in that phase: elsewhere there may be more noise than
     it ever costs.
     """
     series = change.series
     metric = parts_metric(series)
-    if metric is None or not sides.good or not sides.bad:
+    if metric is None or not (paired or (sides.good and sides.bad)):
         return Explanation()
-    deltas = phase_deltas(series, metric, sides)
+    deltas = dict(paired or phase_deltas(series, metric, sides))
     if series.metric.better == Metric.Better.HIGHER and metric == series.metric.name:
         deltas = {phase: -delta for phase, delta in deltas.items()}
     if series.phase:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.models import Change, Commit, Document, Metric, Project, Regression
-from dashboard.regressions import attribution, branches, diffs, history, suspects
+from dashboard.regressions import attribution, branches, diffs, history, paired, suspects
 from dashboard.regressions.changes import Found
 
 
@@ -28,7 +28,8 @@ def attribute(
         head.series, branches.of(project, head.first_bad.branch)
     )
     sides = attribution.sides_of(head, past)
-    explanation = attribution.explain(head, sides)
+    proved = paired.phases_of(regression)
+    explanation = attribution.explain(head, sides, proved.deltas if proved else None)
     regression.phase, regression.phase_share = explanation.phase, explanation.share
     regression.suspects = suspects_of(project, regression, head, sides)
     regression.save(update_fields=["phase", "phase_share", "suspects", "updated_at"])

@@ -67,11 +67,11 @@ def bounds(confirmed: Confirmation, rows: Iterable[Confirmation]) -> tuple[Commi
     return good, bad
 
 
-def size_at(regression: Regression, bad: Commit) -> Confirmation | None:
-    """The interleaved runs that say how much of a step this commit has: all of it or a part."""
+def size_among(rows: Iterable[Confirmation], bad: int) -> Confirmation | None:
+    """The newest interleaved runs that say how much of a step a commit has: all of it or a part."""
     has_it = (Verdict.CONFIRMED, Verdict.BAD, Verdict.BETWEEN)
-    rows = regression.confirmations.filter(state=Confirmation.State.DONE, bad=bad, verdict__in=has_it)
-    return rows.filter(ratio__isnull=False).order_by("-finished_at", "-pk").first()
+    found = [row for row in rows if row.bad_id == bad and row.verdict in has_it and row.ratio is not None]
+    return max(found, key=lambda row: (row.finished_at or row.requested_at, row.pk), default=None)
 
 
 def is_second(regression: Regression) -> bool:

@@ -141,7 +141,7 @@ def of_pairs(regression: Regression, head: Change, bad: Commit) -> dict[str, Any
     Of two causes that detection sees as one step the level after is the first one's too; else it stays that
     of the points, which a second cause may have a part of.
     """
-    row = proofs.size_at(regression, bad)
+    row = proofs.size_among(regression.confirmations.all(), bad.pk)
     if row is None or row.ratio is None or row.series_id != head.series_id or not head.ratio:
         return {}
     if row.low is not None and row.high is not None and row.low <= head.ratio <= row.high:

@@ -159,7 +159,8 @@ def test_cores_burn_only_beside_the_runs_that_were_drawn() -> None:
         assert burner.processes == []
         burner.follow([of_state(drawn, Run.State.MEASURING)])
         burning = burner.processes
-        assert len(burning) == len(os.sched_getaffinity(0))
+        kept_on = [os.sched_getaffinity(process.pid) for process in burning]
+        assert kept_on == [{core} for core in sorted(os.sched_getaffinity(0))]
         assert all(process.poll() is None for process in burning)
         burner.follow([of_state(drawn, Run.State.DONE)])
         assert all(process.poll() is not None for process in burning)

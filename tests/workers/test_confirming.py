@@ -62,6 +62,8 @@ def test_interleaved_repetitions_decide(suspected: Confirmation, monkeypatch: py
     assert (suspected.state, suspected.verdict) == ("done", "confirmed")
     assert (suspected.ratio or 0) > 1.5
     assert list(suspected.pairs.values_list("good_first", flat=True)[:4]) == [True, False, True, False]
+    good, bad = suspected.pairs.get(index=0).phases["learn"]
+    assert 0 < 1.5 * good < bad < 0.1
     assert suspected.commands[0].startswith(f"git checkout {suspected.good.short} && python -m paceline run")
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +41,7 @@ class PairMeasured:
     """One repetition of each commit, in the metric's unit; `disturbed`: by other work.
 
     `good_first`: the good commit's was the first one, or began where both took turns. `seconds` both took.
+    `phases`: own time by phase, in seconds per step, of the good commit and of the bad one.
     """
 
     index: int
@@ -48,6 +50,7 @@ class PairMeasured:
     bad: float
     disturbed: bool
     seconds: float
+    phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def of_confirmation(row: Confirmation) -> ConfirmationAssignment:
