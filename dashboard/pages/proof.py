@@ -71,9 +71,14 @@ def _points(regression: Regression, changes: Sequence[Change]) -> str:
     change = next((one for one in changes if one.series_id == regression.series_id), None)
     if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
         return ""
-    if change.ratio == regression.ratio:
+    if _lies_in(change.ratio, regression) and _lies_in(regression.ratio, change):
         return ""
     return f"The series' points, measured at other hours, moved by {units.percent(change.ratio)}."
+
+
+def _lies_in(ratio: float | None, size: Regression | Change) -> bool:
+    """Is the ratio in the interval of a size? What has no interval contradicts nothing."""
+    return None in (ratio, size.low, size.high) or size.low <= ratio <= size.high  # type: ignore[operator]  # no None
 
 
 def _places(regression: Regression) -> list[str]:

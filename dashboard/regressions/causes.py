@@ -162,8 +162,11 @@ def machine_says(facts: Facts) -> tuple[str, ...]:
     if facts.sentinel:
         said.append(sentinel_sentence(facts.sentinel))
     if (ratio := slower(facts.calibration)) is not None:
-        took = "longer" if ratio > 1 else "less"
-        said.append(f"A fixed piece of arithmetic took {100 * abs(ratio - 1):.0f} % {took} than before.")
+        took, was = ("longer", "slower") if ratio > 1 else ("less", "faster")
+        said.append(
+            f"Beside the first run that saw it a fixed piece of arithmetic took {100 * abs(ratio - 1):.0f} % "
+            f"{took} than beside the last one before: the machine was {was}."
+        )
     return tuple(said)
 
 

@@ -136,15 +136,15 @@ def said_by(head: Change, members: Sequence[Change], proof: Proof | None) -> dic
 
 
 def of_pairs(regression: Regression, head: Change, bad: Commit) -> dict[str, Any]:
-    """The size that interleaved runs measured, where the points, taken at other hours, contradict it.
+    """The size that interleaved runs measured, where there are any.
 
+    The points' interval may be narrower, but knows nothing of what the machine did between the hours at which
+    they were taken.
     Of two causes that detection sees as one step the level after is the first one's too; else it stays that
     of the points, which a second cause may have a part of.
     """
     row = proofs.size_among(regression.confirmations.all(), bad.pk)
     if row is None or row.ratio is None or row.series_id != head.series_id or not head.ratio:
-        return {}
-    if row.low is not None and row.high is not None and row.low <= head.ratio <= row.high:
         return {}
     size = {"ratio": row.ratio, "low": row.low, "high": row.high}
     is_part = row.verdict == Confirmation.Verdict.BETWEEN

@@ -89,10 +89,14 @@ def test_the_phases_are_those_of_the_pairs(client: Client, regression: Regressio
 def test_points_that_contradict_the_pairs_are_told(client: Client, regression: Regression) -> None:
     measured_again(regression, "confirmed")
     change = regression.changes.get(series=regression.series)
-    sentence = "The series&#x27; points, measured at other hours, moved by +55 %."
-    Regression.objects.update(state="confirmed", ratio=1.38)
-    for ratio, told in ((1.38, False), (1.55, True)):
-        regression.changes.filter(pk=change.pk).update(ratio=ratio)
+    Regression.objects.update(state="confirmed", ratio=1.38, low=1.31, high=1.45)
+    for ratio, low, high, told in (
+        (1.40, 1.2, 1.6, False),
+        (1.55, 1.2, 1.7, True),  # outside the pairs' interval
+        (1.44, 1.4, 1.48, True),  # without the pairs' size in theirs
+    ):
+        regression.changes.filter(pk=change.pk).update(ratio=ratio, low=low, high=high)
+        sentence = f"The series&#x27; points, measured at other hours, moved by +{100 * ratio - 100:.0f} %."
         assert (sentence in page(client, regression)) is told
 
 

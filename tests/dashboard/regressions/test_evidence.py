@@ -137,10 +137,11 @@ def test_a_slower_calibration_loop_names_the_machine(
         run.document.body["repetitions"] = [{"calibration_before": loop, "calibration_after": None}]
         run.document.save()
     found = proved(found, "refuted")
-    assert (found.cause, found.cause_evidence[0]) == (
-        "machine",
-        "A fixed piece of arithmetic took 30 % longer than before.",
+    sentence = (
+        "Beside the first run that saw it a fixed piece of arithmetic took 30 % longer than beside the last "
+        "one before: the machine was slower."
     )
+    assert (found.cause, found.cause_evidence[0]) == ("machine", sentence)
 
 
 def test_a_new_kernel_opens_an_entry_that_nobody_proves(project: Project, of: Case) -> None:
