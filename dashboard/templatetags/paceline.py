@@ -46,7 +46,8 @@ def share(value: float | None) -> str:
     if 0.9995 <= value < 1:
         return "> 99.9 %"
     whole = 0.0995 <= value <= 0.99 or value in (0, 1)
-    return f"{100 * value:.0f} %" if whole else f"{100 * value:.1f} %"
+    text = f"{100 * value:.0f} %" if whole else f"{100 * value:.1f} %"
+    return text.replace("-", units.MINUS)
 
 
 @register.filter

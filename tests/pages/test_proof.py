@@ -79,11 +79,12 @@ def test_the_caption_says_how_pairs_were_measured(client: Client, regression: Re
 def test_the_phases_are_those_of_the_pairs(client: Client, regression: Regression) -> None:
     row = measured_again(regression, "confirmed")
     assert "In the run of each of the two commits" in page(client, regression)
-    row.pairs.update(phases={"learn": [0.010, 0.0138], "act": [0.001, 0.001]})
+    row.pairs.update(phases={"learn": [0.010, 0.0138], "act": [0.001, 0.0009]})
     shown = page(client, regression)
     good, bad = row.good.short, row.bad.short
     assert f"In 3 pairs of interleaved runs of <code>{good}</code> and <code>{bad}</code>, medians" in shown
-    assert re.search(r"<code>learn</code>.*\b10 ms.*13\.8 ms.*\+3\.80 ms.*100 %", shown)
+    assert re.search(r"<code>learn</code>.*\b10 ms.*13\.8 ms.*\+3\.80 ms.*102\.7 %", shown)
+    assert re.search(r"<code>act</code>.*\u2212100 µs.*\u22122\.7 %", shown)
 
 
 def test_points_that_contradict_the_pairs_are_told(client: Client, regression: Regression) -> None:
