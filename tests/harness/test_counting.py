@@ -166,6 +166,10 @@ def test_tensor_operations_are_counted_by_phase(project: Project, value: Value) 
     kinds = {row["name"]: row for row in raw["profile"]["operations"]}
     assert kinds["aten::addmm"]["count"] == 1.0
     assert 0 < kinds["aten::addmm"]["seconds"] < 0.01
+    assert [(one["phase"], one["count"]) for one in kinds["aten::addmm"]["phases"]] == [("forward", 1.0)]
+    assert all(
+        row["count"] == pytest.approx(sum(one["count"] for one in row["phases"])) for row in kinds.values()
+    )
     assert raw["environment"]["torch"]
     # The dispatch mode's own calls must not count: optimizer and module code alone need fewer.
     assert value(raw, "function_calls")["value"] < 300

@@ -113,6 +113,11 @@ REFUSED: dict[str, Callable[[Raw], object]] = {
 }
 
 
+def operation_phase(raw: Raw) -> Raw:
+    found: Raw = raw["profile"]["operations"][0]["phases"][1]
+    return found
+
+
 WRONG_ADDITIONS: dict[str, Callable[[Raw], object]] = {
     "processes[0].repetition: names a repetition": lambda raw: raw["processes"][0].update(repetition=9),
     "processes[1].count: must be at least 1": lambda raw: raw["processes"][1].update(count=0),
@@ -121,6 +126,7 @@ WRONG_ADDITIONS: dict[str, Callable[[Raw], object]] = {
     "scaling.exponents[0].name: 'power' is": lambda raw: raw["scaling"]["exponents"][0].update(name="power"),
     "scaling.points[0].seconds: is missing": lambda raw: raw["scaling"]["points"][0].pop("seconds"),
     "job.from: must be one of rate, scaling": lambda raw: raw["job"].update({"from": "hope"}),
+    "profile.operations[0].phases[1].count: is": lambda raw: operation_phase(raw).pop("count"),
     "protocol.gc: must be one of default": lambda raw: raw["protocol"].update(gc="off"),
 }
 

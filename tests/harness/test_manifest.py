@@ -146,6 +146,21 @@ def test_quick_sweeps_once_or_not_at_all() -> None:
     assert (without.scaling, without.job) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("metric", "unit", "expected"),
+    [
+        ("scaling_exponent", "episodes", True),
+        ("scaling_exponent_step_time", "episodes", True),
+        ("projected_time", "episodes", True),
+        ("projected_time", "steps", False),
+        ("step_time", "episodes", False),
+    ],
+)
+def test_some_metrics_are_read_off_the_sweep_alone(metric: str, unit: str, expected: bool) -> None:
+    assert sweep(COMPLETE.replace('unit = "episodes"', f'unit = "{unit}"')).is_swept(metric) is expected
+    assert not snake().is_swept(metric)
+
+
 WRONG_SWEEPS = {
     "scaling.value: is unknown, did you mean 'values'?": ("[1024, 128", "[1024, 128, 64]\nvalue = [128"),
     "scaling.values: must be 3 to 20 different": ("[1024, 128, 256, 512]", "[128, 256]"),

@@ -97,6 +97,18 @@ def test_timed_repetitions_alone_count_nothing(project: Project) -> None:
     assert "step_time" in {row["name"] for row in raw["metrics"]}
 
 
+def test_without_counting_what_is_timed_stays(project: Project) -> None:
+    project.write(
+        "import sys, paceline\nfor _ in paceline.steps(range(int(sys.argv[-1]))): sum(range(1000))",
+        params={"n": 10**6},
+        scaling={"parameter": "n", "values": [200, 400, 800]},
+    )
+    raw = project.measure("--no-counting", "--repetitions", "1")
+    assert (raw["profile"], raw["protocol"]["countings"]) == (None, 0)
+    assert {point["value"] for point in raw["scaling"]["points"]} == {200, 400, 800}
+    assert "scaling" not in project.measure("--timed-only", "--repetitions", "1")
+
+
 def test_progress_ends_at_one(project: Project) -> None:
     project.measure("--progress", "progress.json", "--repetitions", "1")
     assert json.loads((project.folder / "progress.json").read_text()) == {"fraction": 1.0, "text": "done"}

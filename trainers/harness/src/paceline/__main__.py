@@ -111,6 +111,9 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         "--timed-only", action="store_true", help="only the timed repetitions: no counting, no sweep"
     )
     run.add_argument(
+        "--no-counting", action="store_true", help="only what is timed: the repetitions and the sweep"
+    )
+    run.add_argument(
         "--turns",
         type=Path,
         metavar="FOLDER/first",
@@ -199,7 +202,9 @@ def _request(arguments: argparse.Namespace) -> protocol.Request:
         case = replace(case, params={**case.params, **(benchmark.quick.params or {})})
         benchmark = benchmark.quickened()
     if arguments.timed_only:
-        benchmark = replace(benchmark.without_sweep(), countings=0)
+        benchmark = benchmark.without_sweep()
+    if arguments.timed_only or arguments.no_counting:
+        benchmark = replace(benchmark, countings=0)
     if arguments.repetitions is not None:
         if not 1 <= arguments.repetitions <= 100:
             raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")

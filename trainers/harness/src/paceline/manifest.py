@@ -129,11 +129,16 @@ class Benchmark:
         """Return the benchmark without its sweep, and without what only the sweep can tell."""
         if self.scaling is None:
             return self
-        job = None if self.job is not None and self.job.unit == self.scaling.parameter else self.job
-        kept = tuple(bound for bound in self.limits if not bound.metric.startswith(limits.SWEPT))
-        if job is None:
-            kept = tuple(bound for bound in kept if bound.metric != limits.PROJECTED)
+        job = None if self.is_swept(limits.PROJECTED) else self.job
+        kept = tuple(bound for bound in self.limits if not self.is_swept(bound.metric))
         return replace(self, scaling=None, job=job, limits=kept)
+
+    def is_swept(self, metric: str) -> bool:
+        """Return whether a metric is read off the sweep, so that without one it isn't measured."""
+        if self.scaling is None:
+            return False
+        projected = self.job is not None and self.job.unit == self.scaling.parameter
+        return metric.startswith(limits.SWEPT) or (metric == limits.PROJECTED and projected)
 
 
 @dataclass(frozen=True, slots=True)

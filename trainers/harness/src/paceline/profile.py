@@ -16,6 +16,7 @@ from .document import UNATTRIBUTED, Profile
 
 FUNCTION_LIMIT = 200
 OPERATION_LIMIT = 200
+OPERATION_PHASES = 20
 
 Raw = dict[str, Any]
 Counted = Mapping[str, Any]
@@ -41,7 +42,12 @@ def build(counted: Counted) -> Raw:
             "operation_seconds": math.fsum(row["self"] for row in other_operations),
         },
         "operations": [
-            {"name": row["name"], "count": row["count"], "seconds": row["self"]}
+            {
+                "name": row["name"],
+                "count": row["count"],
+                "seconds": row["self"],
+                "phases": _phases(row["name"], counted["operations"] or {}),
+            }
             for row in sorted(operations, key=lambda row: (-row["count"], row["name"]))
         ],
         "stacks": stacks["rows"],
@@ -147,6 +153,16 @@ def _kinds(operations: Mapping[str, Mapping[str, Any]]) -> list[Raw]:
         for name, number in tally["kinds"].items()
     )
     return [{"name": name, "count": count, "self": own} for (name,), (count, own) in sorted(sums.items())]
+
+
+def _phases(name: str, operations: Mapping[str, Mapping[str, Any]]) -> list[Raw]:
+    """Return an operation's numbers and seconds in the phases that it is used most in."""
+    found = [
+        {"phase": path, "count": tally["kinds"][name], "seconds": tally["seconds"][name]}
+        for path, tally in operations.items()
+        if name in tally["kinds"]
+    ]
+    return sorted(found, key=lambda row: (-row["count"], row["phase"]))[:OPERATION_PHASES]
 
 
 def _self(row: Mapping[str, Any]) -> float:
