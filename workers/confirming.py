@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from paceline import document
@@ -56,6 +57,19 @@ def own_times(good: Document, bad: Document) -> dict[str, tuple[float, float]]:
         for found in (good, bad)
     ]
     return {phase: (sides[0].get(phase, 0.0), sides[1].get(phase, 0.0)) for phase in sides[0] | sides[1]}
+
+
+def sweeps_of(good: Document, bad: Document) -> dict[str, Any]:
+    """The points of both sweeps and what else reads a metric off them; empty where one has none."""
+    if not good.scaling or not bad.scaling:
+        return {}
+    job = bad.job
+    return {
+        "parameter": bad.scaling.parameter,
+        "amount": job.amount if job and job.source == "scaling" else None,
+        "good": [asdict(point) for point in good.scaling.points],
+        "bad": [asdict(point) for point in bad.scaling.points],
+    }
 
 
 class SideError(MeasuringError):
@@ -138,6 +152,7 @@ class Confirmer:
             disturbed=found["good"][1] or found["bad"][1],
             seconds=time.monotonic() - started,
             phases=own_times(documents["good"], documents["bad"]),
+            sweeps=sweeps_of(documents["good"], documents["bad"]),
         )
 
     def in_sequence(self, sides: Mapping[str, Side], pair: str) -> dict[str, Document]:
@@ -202,11 +217,16 @@ class Confirmer:
             time_limit=side.code.benchmark.time_limit * (2 if turns else 1),
             checkout=side.code.folder,
             python=side.python,
-            timed_only=True,
+            counting=False,
+            sweep=self.sweeps(side),
             turns=turns,
             lock=self.lock,
             limits=Limits(data=settings.PACELINE_MEMORY_LIMIT or None),
         )
+
+    def sweeps(self, side: Side) -> bool:
+        """Does only the commit's sweep tell the weighed metric?"""
+        return side.code.benchmark.is_swept(self.assignment.metric)
 
     def value(self, found: Document) -> tuple[float, bool]:
         """The weighed metric's value, and whether other work disturbed it."""
@@ -228,7 +248,7 @@ class Confirmer:
         manifest = "../../paceline.toml" if job.in_turns else "../paceline.toml"
         kept = [f"--manifest={manifest}", "--folder=."] if job.manifest else []
         words = ["python", "-m", "paceline", "run", job.benchmark, *settings_, *quick, *kept]
-        words += ["--repetitions=1", "--timed-only"]
+        words += ["--repetitions=1", *launching.extent(counting=False, sweep=self.sweeps(side))]
         note = f"  # {manifest}: the manifest that the project keeps on the site" if job.manifest else ""
         commit = side.code.commit[:10]
         if not job.in_turns:

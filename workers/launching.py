@@ -51,8 +51,9 @@ class Measurement:
     time_limit: float
     checkout: Path
     python: Path
-    # Only the timed repetitions: interleaved runs weigh one metric, the rest would only take time.
-    timed_only: bool = False
+    # Interleaved runs weigh one metric: what doesn't tell it would only take time.
+    counting: bool = True
+    sweep: bool = True
     # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None
     # The machine's lock: see processes.Order.
@@ -65,11 +66,16 @@ class Measurement:
         return [
             *(str(self.python), "-P", "-m", "paceline", "run", self.benchmark, *settings),
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
-            *(["--timed-only"] if self.timed_only else []),
+            *extent(self.counting, self.sweep),
             *([f"--turns={self.turns}"] if self.turns else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),
             "--watch-stdin",
         ]
+
+
+def extent(counting: bool, sweep: bool) -> list[str]:
+    """The harness's options for what is measured beside the timed repetitions."""
+    return [] if counting else ["--no-counting"] if sweep else ["--timed-only"]
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,10 @@ def described(regression: Regression) -> dict[str, Any]:
         "change_percent_high": rounded(regression.high),
         "phase": regression.phase or None,
         "phase_share": regression.phase_share,
+        "place": regression.place or None,
         "cause": {"class": regression.cause or None, "evidence": regression.cause_evidence},
         "suspects": regression.suspects,
+        "operations": regression.operations,
     }
 
 

@@ -39,14 +39,22 @@ def cause(regression: Regression) -> str:
 
 def size(regression: Regression) -> str:
     """`step time +38 % [35, 41]`: by how much, with the interval where it is known."""
-    name = regression.series.metric.name.replace("_", " ")
+    metric = regression.series.metric
+    name = metric.name.replace("_", " ")
     change = regression.change_percent
+    if metric.is_exponent:
+        return f"{name} {regression.before:.2f} -> {regression.level_after:.2f}{ends_of_exponent(regression)}"
     if change is None:
-        unit = regression.series.metric.unit
-        return f"{name} {number(regression.before)} -> {number(regression.after)} {unit}"
+        return f"{name} {number(regression.before)} -> {number(regression.after)} {metric.unit}"
     ends = [percent(end) for end in (regression.low, regression.high) if end is not None]
     interval = f" [{ends[0]:.0f}, {ends[1]:.0f}]" if len(ends) == 2 and ends[0] != ends[1] else ""
     return f"{name} {change:+.{0 if abs(change) >= 10 else 1}f} %{interval}"
+
+
+def ends_of_exponent(regression: Regression) -> str:
+    """` [1.38, 1.50]`: the interval of its new level; empty where none is known."""
+    ends = [regression.before * end for end in (regression.low, regression.high) if end is not None]
+    return f" [{min(ends):.2f}, {max(ends):.2f}]" if len(ends) == 2 else ""
 
 
 def percent(ratio: float) -> float:
@@ -56,9 +64,10 @@ def percent(ratio: float) -> float:
 def phase(regression: Regression) -> str:
     if not regression.phase:
         return ""
+    place = f", {regression.place}" if regression.place not in ("", Regression.HOST_ALONE) else ""
     if regression.phase_share is None:
-        return f"most of it in {regression.phase}"
-    return f"{regression.phase} explains {100 * regression.phase_share:.0f} %"
+        return f"most of it in {regression.phase}{place}"
+    return f"{regression.phase} explains {100 * regression.phase_share:.0f} %{place}"
 
 
 def suspect(regression: Regression) -> str:

@@ -120,6 +120,10 @@ class Pair(models.Model):
     phases = models.JSONField(
         default=dict, help_text="Own time by phase, in seconds per step: [of the good one, of the bad one]."
     )
+    sweeps = models.JSONField(
+        default=dict,
+        help_text="Where a metric of a sweep is weighed: parameter, amount, points good and bad.",
+    )
     measured_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

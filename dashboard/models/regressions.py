@@ -36,6 +36,9 @@ class Regression(models.Model):
     # A person has decided: out of the open ones, told to nobody any more, not reopened by the same step.
     AWAY = (Triaged.INTENDED, Triaged.NOT_REAL, Triaged.WONT_FIX)
 
+    # A place that goes without saying, but on the page.
+    HOST_ALONE = "on the host, which has no device to wait for"
+
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="regressions")
     first_bad = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     last_good = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
@@ -51,9 +54,15 @@ class Regression(models.Model):
     phase_share = models.FloatField(
         null=True, blank=True, help_text="How much of it that phase explains, 0 to 1."
     )
+    place = models.CharField(
+        max_length=300, blank=True, help_text="Host or device: where that phase lost its time."
+    )
     # Likeliest first; each with function, file, line, phase, calls_before, calls_after (per step),
     # self_before, self_after (seconds per step), changed (was it touched by the commit range?).
     suspects = models.JSONField(default=list, blank=True)
+    # Tensor operations, those of the phase first; each with operation, phase, count_before, count_after,
+    # seconds_before, seconds_after (of the host, per step), share (of all growth).
+    operations = models.JSONField(default=list, blank=True)
     limit = models.CharField(
         max_length=300, blank=True, help_text="Which limit of the manifest was crossed, in one sentence."
     )

@@ -39,6 +39,11 @@ class Metric(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_exponent(self) -> bool:
+        """Is it a power, read off a sweep? Such a value is told by its difference, not in percent."""
+        return self.name.startswith("scaling_exponent")
+
 
 class Series(models.Model):
     """Case x benchmark version x pool x metric x phase: what a trend line shows."""

@@ -8,24 +8,19 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from dashboard.charts import phases as phase_charts
-from dashboard.charts import theme
-from dashboard.models import Confirmation, Metric, Project, Regression, Triage
+from dashboard.models import Project, Regression, Triage
 from dashboard.pages import words
 from dashboard.pages.costs import cost, tally_sentence
 from dashboard.pages.paging import page_of
 from dashboard.pages.proof import proof
+from dashboard.pages.regression_phases import phases_beside
 from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
 from dashboard.regressions.blame import difference_of
 from dashboard.regressions.lines import changed_lines
-from dashboard.regressions.paired import phases_of
-from dashboard.regressions.phases import holds
 from dashboard.regressions.triage import BECOMES
 
 LONG = 40
-# Phases beside the chart; the others are one click away.
-FEW = 6
 LABELS = {
     Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it."),
     Triage.Action.INTENDED: ("Intended", "The new level is the baseline; this step is never told again."),
@@ -86,7 +81,7 @@ def page(
         "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
         "excerpts": _excerpts(found),
         "cost": cost(found),
-        **_phases(found, [one["row"] for one in proved["proofs"]]),
+        **phases_beside(found, [one["row"] for one in proved["proofs"]]),
         "triages": list(read.triages(found)),
         "actions": actions(found),
         "refused": refused,
@@ -130,43 +125,3 @@ def _excerpts(found: Regression) -> list[dict[str, Any]]:
         {**_suspect(known[one.file, one.function], kind), "lines": one.lines, "left_out": one.left_out}
         for one in changed_lines(found.project, *difference_of(found), found.suspects)
     ]
-
-
-def _phases(found: Regression, confirmations: list[Confirmation]) -> dict[str, Any]:
-    """Both commits' phases side by side: a figure and the rows of a table, largest difference first.
-
-    By the interleaved runs that proved it, else by the runs of the two commits. Of what is seen in a phase's
-    own series, that phase and those nested in it.
-    """
-    paired = phases_of(found, confirmations)
-    old, new = (
-        {path: value for path, value in one.items() if holds(found.series.phase, path)}
-        for one in ((paired.before, paired.after) if paired else read.phases_around(found))
-    )
-    kind, unit, title = found.series.metric.kind, "s", "per step, own time"
-    if kind == Metric.Kind.MEMORY:
-        unit, title = "bytes", "that the phase grew by"
-    elif kind == Metric.Kind.COUNTER:
-        unit, title = found.series.metric.unit, ""
-    rows: list[dict[str, Any]] = [
-        {
-            "path": path,
-            "before": old.get(path),
-            "after": new.get(path),
-            "delta": new.get(path, 0.0) - old.get(path, 0.0),
-        }
-        for path in old.keys() | new.keys()
-    ]
-    rows.sort(key=lambda row: (-abs(row["delta"]), row["path"]))
-    whole = sum(row["delta"] for row in rows)
-    for row in rows:
-        row["share"] = row["delta"] / whole if whole else None
-    drawn = phase_charts.before_after(old, new, unit, title) if old and new else None
-    return {
-        "phase_figure": theme.dump(drawn) if drawn else "",
-        "phase_rows": rows[:FEW],
-        "phase_rest": rows[FEW:],
-        "phase_unit": unit,
-        "phase_title": title,
-        "phase_pairs": paired,
-    }

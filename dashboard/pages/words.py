@@ -93,17 +93,26 @@ def is_worse(change: Change) -> bool:
 
 
 def how_much(item: Regression | Change) -> str:
-    """`+38 % [35, 41]`, or from what to what where the old level was 0.
+    """`+38 % [35, 41]`, or from what to what where the old level was 0; of an exponent `+0.42 [0.38, 0.45]`.
 
     What repeats exactly has an interval without width: it would only say the value again.
     """
     metric = item.series.metric
+    if metric.is_exponent:
+        return exponent_difference(item)
     if item.ratio is None:
-        return f"{units.quantity(item.before, metric.unit)} → {units.quantity(item.after, metric.unit)}"
+        return from_to(item)
     interval = units.percent_interval(item.low, item.high)
     if interval == units.percent_interval(item.ratio, item.ratio):
         interval = ""
     return " ".join(filter(None, [units.percent(item.ratio), interval]))
+
+
+def exponent_difference(item: Regression | Change) -> str:
+    after = item.after if item.ratio is None else item.before * item.ratio
+    ends = [item.before * (end - 1) for end in (item.low, item.high) if end is not None]
+    interval = f" [{min(ends):.2f}, {max(ends):.2f}]" if len(ends) == 2 else ""
+    return f"{after - item.before:+.2f}{interval}".replace("-", units.MINUS)
 
 
 def from_to(item: Regression | Change) -> str:

@@ -192,17 +192,29 @@ def counts(project: str = "") -> dict[str, int]:
     return {name: counted.get(f"n{place}", counted["whole"]) for place, name in enumerate(FILTERS)}
 
 
-def phases_around(regression: Regression) -> tuple[dict[str, float], dict[str, float]]:
-    """By phase, before and after the step: what the regression's metric is made of, in the series that
-    speaks for it. Memory is told in bytes that a phase grew by, a counter in counts, all else in seconds
-    per step in the phase itself. Empty where that commit has no point.
-    """
+def runs_around(regression: Regression) -> list[int]:
+    """The runs of the last good and of the first bad commit that its series has points of, in that order."""
+    newest = newest_runs(regression)
+    return [newest[one] for one in (regression.last_good_id, regression.first_bad_id) if one in newest]
+
+
+def newest_runs(regression: Regression) -> dict[int, int]:
+    """By commit: an untainted run, if there is one."""
     points = Point.objects.filter(
         series=regression.series_id, run__commit__in=[regression.last_good_id, regression.first_bad_id]
     ).order_by("tainted", "-run_id")
     newest: dict[int, int] = {}
     for commit, run in points.values_list("run__commit_id", "run_id"):
         newest.setdefault(commit, run)
+    return newest
+
+
+def phases_around(regression: Regression) -> tuple[dict[str, float], dict[str, float]]:
+    """By phase, before and after the step: what the regression's metric is made of, in the series that
+    speaks for it. Memory is told in bytes that a phase grew by, a counter in counts, all else in seconds
+    per step in the phase itself. Empty where that commit has no point.
+    """
+    newest = newest_runs(regression)
     name = PARTS.get(regression.series.metric.kind, regression.series.metric.name)
     part = "body__phases" if name == TIMES else "body__metrics"
     stored = dict(Document.objects.filter(run__in=newest.values()).values_list("run_id", part))

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from statistics import median
 
 from dashboard.models import Change, Metric, Point, Regression, Series
+from dashboard.regressions import growth
 from dashboard.regressions.history import History, Measured
 from dashboard.regressions.phases import holds
+
+CLOCKED = (Metric.Kind.TIME, Metric.Kind.RATE)
 
 # Measured commits on each side that tell a phase's level: the nearest ones, since levels wander.
 WINDOW = 10
@@ -22,10 +25,14 @@ MOST = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The phase that explains the largest share (0 to 1) of a change; empty where none does."""
+    """The phase that explains the largest share (0 to 1) of a change; empty where none does.
+
+    `delta`: what it lost, in the unit of the phases' deltas.
+    """
 
     phase: str = ""
     share: float | None = None
+    delta: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +74,22 @@ def runs_of(measured: Sequence[Measured]) -> tuple[int, ...]:
 def explain(change: Change, sides: Sides, paired: Mapping[str, float] | None = None) -> Explanation:
     """The phase with the largest part of the delta, nested ones with it: the innermost that holds most.
 
-    `paired`: what each phase lost in interleaved runs, in seconds per step. It is believed over the runs of
-    the two levels, which were measured at other hours.
+    `paired`: what each phase lost in interleaved runs: seconds per step, or its part in what is read off a
+    sweep. It is believed over the runs of the two levels, which were measured at other hours.
 
     What is seen in a phase's own series is looked for in that phase: elsewhere there may be more noise than
     it ever costs.
     """
     series = change.series
-    metric = parts_metric(series)
-    if metric is None or not (paired or (sides.good and sides.bad)):
-        return Explanation()
-    deltas = dict(paired or phase_deltas(series, metric, sides))
-    if series.metric.better == Metric.Better.HIGHER and metric == series.metric.name:
-        deltas = {phase: -delta for phase, delta in deltas.items()}
+    deltas = dict(paired or deltas_between(series, sides))
     if series.phase:
         deltas = {one: delta for one, delta in deltas.items() if holds(series.phase, one)}
     phase = deepest(deltas)
     part = within(deltas, phase)
-    whole = max(whole_delta(change, metric, deltas), 0.0)
+    whole = max(whole_delta(change, deltas), 0.0)
     if not phase or part <= 0 or part < LEAST_SHARE * whole:
         return Explanation()
-    return Explanation(phase, min(1.0, part / whole) if whole else None)
+    return Explanation(phase, min(1.0, part / whole) if whole else None, part)
 
 
 def deepest(deltas: Mapping[str, float]) -> str:
@@ -108,41 +110,67 @@ def within(deltas: Mapping[str, float], phase: str) -> float:
     return sum(delta for one, delta in deltas.items() if holds(phase, one))
 
 
+def deltas_between(series: Series, sides: Sides) -> dict[str, float]:
+    """What each phase has more in the runs of the new level: what the series lost, in parts that add up.
+
+    Seconds per step for times and rates, bytes for memory, counts for counters, parts of the difference for
+    what is read off a sweep. Empty where no phase can explain it.
+    """
+    if not sides.good or not sides.bad:
+        return {}
+    if grown := growth.between(series, sides.good, sides.bad):
+        return grown.parts
+    metric = parts_metric(series)
+    if metric is None:
+        return {}
+    deltas = phase_deltas(series, metric, sides)
+    more_is_better = series.metric.better == Metric.Better.HIGHER and metric == series.metric.name
+    return {phase: -delta for phase, delta in deltas.items()} if more_is_better else deltas
+
+
 def parts_metric(series: Series) -> str | None:
     """The metric whose phases add up to the series'; None where no phase can explain it."""
+    if series.metric.is_exponent:
+        return None
     kind = series.metric.kind
-    if kind in (Metric.Kind.TIME, Metric.Kind.RATE):
+    if kind in CLOCKED:
         return "phase_self_time"
     if kind == Metric.Kind.MEMORY:
         return "phase_memory"
     return series.metric.name if kind == Metric.Kind.COUNTER else None
 
 
-def whole_delta(change: Change, metric: str, deltas: dict[str, float]) -> float:
+def whole_delta(change: Change, deltas: dict[str, float]) -> float:
     """What the phases' deltas are shares of.
 
     Time: their own sum, because phases are means while a step time is a median. Memory and counters: the
     change itself, because a repetition that counts sees less memory grow than the measured ones.
     """
-    if metric == "phase_self_time":
+    if change.series.metric.kind in CLOCKED:
         return sum(deltas.values())
     return abs(change.after - change.before)
 
 
 def phase_deltas(series: Series, metric: str, sides: Sides) -> dict[str, float]:
     """After minus before for each phase, in the metric's unit; a phase that a side lacks is 0 there."""
+    values = values_of(series, metric, sides)
+    return {phase: level(of, sides.bad) - level(of, sides.good) for phase, of in values.items() if phase}
+
+
+def values_of(series: Series, metric: str, sides: Sides) -> dict[str, dict[int, float]]:
+    """A metric's values in the sides' runs by phase (empty: the whole) and run."""
     parts = Series.objects.filter(
         case=series.case_id,
         version=series.version,
         pool=series.pool_id,
         quick=series.quick,
         metric__name=metric,
-    ).exclude(phase="")
+    )
     rows = Point.objects.filter(series__in=parts, run__in=sides.good + sides.bad)
     values: dict[str, dict[int, float]] = defaultdict(dict)
     for phase, run, value in rows.values_list("series__phase", "run_id", "value"):
         values[phase][run] = value
-    return {phase: level(of, sides.bad) - level(of, sides.good) for phase, of in values.items()}
+    return values
 
 
 def level(values: dict[int, float], runs: Sequence[int]) -> float:

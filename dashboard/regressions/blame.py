@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dashboard.models import Change, Commit, Document, Metric, Project, Regression
-from dashboard.regressions import attribution, branches, diffs, history, paired, suspects
+from dashboard.regressions import (
+    attribution,
+    branches,
+    devices,
+    diffs,
+    growth,
+    history,
+    operations,
+    paired,
+    suspects,
+)
 from dashboard.regressions.changes import Found
 
 
@@ -23,7 +31,7 @@ def is_commits(project: Project, change: Change, found: Found) -> bool:
 def attribute(
     project: Project, regression: Regression, head: Change, histories: dict[int, history.History]
 ) -> None:
-    """Name the phase and the functions that explain the change that speaks for a regression."""
+    """Name what explains the change that speaks for a regression: phase, host or device, functions."""
     past = histories.get(head.series_id) or history.load(
         head.series, branches.of(project, head.first_bad.branch)
     )
@@ -31,27 +39,27 @@ def attribute(
     proved = paired.phases_of(regression)
     explanation = attribution.explain(head, sides, proved.deltas if proved else None)
     regression.phase, regression.phase_share = explanation.phase, explanation.share
-    regression.suspects = suspects_of(project, regression, head, sides)
-    regression.save(update_fields=["phase", "phase_share", "suspects", "updated_at"])
+    regression.place = devices.place_of(head.series, explanation.phase, sides, explanation.delta)
+    rank(project, regression, head, sides)
+    ranked = ["suspects", "operations"]
+    regression.save(update_fields=["phase", "phase_share", "place", *ranked, "updated_at"])
 
 
-def suspects_of(
-    project: Project, regression: Regression, head: Change, sides: attribution.Sides
-) -> list[dict[str, Any]]:
-    """Ranked functions, from the profiles of the two runs next to the step."""
+def rank(project: Project, regression: Regression, head: Change, sides: attribution.Sides) -> None:
+    """Functions and tensor operations, from the profiles of the two runs next to the step."""
+    regression.suspects, regression.operations = [], []
     if not sides.good or not sides.bad:
-        return []
+        return
     good, bad = sides.good[-1], sides.bad[0]
     rows = Document.objects.filter(run__in=(good, bad)).values_list("run_id", "body__profile")
     profiles: dict[int, suspects.Profile | None] = dict(rows)
-    return suspects.rank(
-        profiles.get(good),
-        profiles.get(bad),
-        diffs.touched(project, *difference_of(regression)),
-        kind=head.series.metric.kind,
-        phase=regression.phase,
-        delta=lost(head),
+    before, after = profiles.get(good), profiles.get(bad)
+    kind, phase = head.series.metric.kind, regression.phase
+    touched = diffs.touched(project, *difference_of(regression))
+    regression.suspects = suspects.rank(
+        before, after, touched, kind=kind, phase=phase, delta=lost_per_step(head)
     )
+    regression.operations = operations.rank(before, after, kind=kind, phase=phase)
 
 
 def difference_of(regression: Regression) -> tuple[Commit, Commit]:
@@ -67,3 +75,8 @@ def lost(head: Change) -> float:
     if head.series.metric.kind == Metric.Kind.RATE and head.before and head.after:
         return 1 / head.after - 1 / head.before
     return abs(head.after - head.before)
+
+
+def lost_per_step(head: Change) -> float | None:
+    """The same in seconds or calls per step; None where the metric isn't one of a step."""
+    return None if growth.is_read(head.series) else lost(head)

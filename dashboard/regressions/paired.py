@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dashboard.models import Confirmation, Metric, Regression
-from dashboard.regressions import proofs
+from dashboard.models import Confirmation, Metric, Pair, Regression, Series
+from dashboard.regressions import growth, proofs
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Own time by phase, in seconds per step: the medians of a confirmation's undisturbed pairs.
+    """Own time by phase: the medians of a confirmation's undisturbed pairs.
 
-    `after` is `before` with the median of the pairs' differences: from pair to pair the machine may change
-    its speed, within a pair it is the same for both commits. What one commit lacks took 0 there.
+    Seconds per step; of what is read off a sweep seconds of the whole loop at its largest value `at`, and
+    `deltas` are then each phase's part in the difference. `after` is `before` with the median of the pairs'
+    differences: from pair to pair the machine may change its speed, within a pair it is the same for both
+    commits. What one commit lacks took 0 there.
     """
 
     confirmation: Confirmation
     pairs: int
     before: dict[str, float]
     after: dict[str, float]
-
-    @property
-    def deltas(self) -> dict[str, float]:
-        return {phase: self.after[phase] - self.before[phase] for phase in self.before}
+    deltas: dict[str, float]
+    at: str = ""
 
 
 def phases_of(regression: Regression, rows: Iterable[Confirmation] | None = None) -> Phases | None:
@@ -40,12 +40,39 @@ def phases_of(regression: Regression, rows: Iterable[Confirmation] | None = None
     row = proofs.size_among(found, regression.first_bad_id)
     if row is None or row.series_id != series.pk:
         return None
-    kept = [pair.phases for pair in row.pairs.all() if not pair.disturbed]
-    if not kept or not all(kept):
+    kept = [pair for pair in row.pairs.all() if not pair.disturbed]
+    if kept and all(pair.sweeps for pair in kept):
+        return swept(series, row, kept)
+    if not kept or not all(pair.phases for pair in kept) or series.metric.is_exponent:
         return None
-    names = sorted({phase for pair in kept for phase in pair})
-    values = {phase: [pair.get(phase, (0.0, 0.0)) for pair in kept] for phase in names}
-    before = {phase: float(median(good for good, _ in pairs)) for phase, pairs in values.items()}
-    moved = {phase: float(median(bad - good for good, bad in pairs)) for phase, pairs in values.items()}
-    after = {phase: max(0.0, before[phase] + moved[phase]) for phase in names}
-    return Phases(row, len(kept), before, after)
+    before, after = medians([pair.phases for pair in kept])
+    deltas = {phase: after[phase] - before[phase] for phase in before}
+    return Phases(row, len(kept), before, after, deltas)
+
+
+def swept(series: Series, row: Confirmation, kept: Sequence[Pair]) -> Phases | None:
+    """By the sweeps of the pairs; None where no phase explains the metric."""
+    told = kept[0].sweeps
+    reading = growth.reading(series, told["parameter"], told["amount"])
+    if reading is None:
+        return None
+    sides = [[reading.times(pair.sweeps[side]) for side in ("good", "bad")] for pair in kept]
+    both = [found for good, bad in sides if (found := growth.grown(reading, good, bad))]
+    if len(both) < len(kept):
+        return None
+    parts = [one.parts for one in both]
+    names = sorted({phase for one in parts for phase in one})
+    deltas = {phase: float(median(one.get(phase, 0.0) for one in parts)) for phase in names}
+    before, after = medians([one.at_largest for one in both])
+    return Phases(row, len(kept), before, after, deltas, both[0].at)
+
+
+def medians(pairs: Sequence[Mapping[str, Sequence[float]]]) -> tuple[dict[str, float], dict[str, float]]:
+    """Before and after by phase, of pairs that hold both."""
+    values = {
+        phase: [pair.get(phase, (0.0, 0.0)) for pair in pairs]
+        for phase in sorted({phase for pair in pairs for phase in pair})
+    }
+    before = {phase: float(median(good for good, _ in both)) for phase, both in values.items()}
+    moved = {phase: float(median(bad - good for good, bad in both)) for phase, both in values.items()}
+    return before, {phase: max(0.0, before[phase] + moved[phase]) for phase in values}

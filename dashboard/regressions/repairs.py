@@ -83,7 +83,5 @@ class Phases:
 
     def moved(self, runs: tuple[int, ...]) -> float:
         """By how much the phase is above its level before the step in these runs."""
-        metric = attribution.parts_metric(self.step.series)
-        assert metric is not None  # noqa: S101  # else no phase explains the step
         sides = attribution.Sides(self.sides.good, runs)
-        return attribution.within(attribution.phase_deltas(self.step.series, metric, sides), self.phase)
+        return attribution.within(attribution.deltas_between(self.step.series, sides), self.phase)

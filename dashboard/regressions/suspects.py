@@ -75,12 +75,13 @@ def rank(
     *,
     kind: str,
     phase: str,
-    delta: float,
+    delta: float | None,
 ) -> list[dict[str, Any]]:
     """At most MOST suspects, likeliest first.
 
     `kind` is the metric's: time and rate, memory, counter. `phase` is the one that explains most. `delta` is
-    what the metric lost: seconds per step for time, calls per step for counters; for memory it isn't used.
+    what the metric lost: seconds per step for time, calls per step for counters, None for what isn't one of a
+    step; for memory it isn't used.
     """
     suspects = paired(before, after, touched)
     if kind == "memory":
@@ -162,8 +163,13 @@ def grown(suspect: Suspect, measure: Callable[[Row], float]) -> float:
     return max(measure(suspect.after) - measure(suspect.before), 0.0)
 
 
-def whole(suspects: Iterable[Suspect], measure: Callable[[Row], float], delta: float) -> float:
-    """What a function's growth is a share of: the profiles' whole, no less than the metric's own delta."""
+def whole(suspects: Iterable[Suspect], measure: Callable[[Row], float], delta: float | None) -> float:
+    """What a function's growth is a share of: the profiles' whole, no less than the metric's own delta.
+
+    Where that is unknown: all that grew, whatever fell beside it.
+    """
+    if delta is None:
+        return max(sum(grown(one, measure) for one in suspects), 1e-12)
     total = sum(measure(one.after) - measure(one.before) for one in suspects)
     return max(total, delta, 1e-12)
 

@@ -101,9 +101,10 @@ def measured(
     functions: Sequence[Mapping[str, Any]] = (),
     environment: Mapping[str, Any] | None = None,
     tainted: bool = False,
+    document: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Run:
-    """A stored run with `values` by metric, `phases` by metric and path, and a document."""
+    """A stored run with `values` by metric, `phases` by metric and path, and a document (its members)."""
     made = run(commit, case, tainted=tainted, **fields)
     for name, value in values.items():
         point(made, series(made, name), value, tainted)
@@ -114,6 +115,7 @@ def measured(
         "harness": {"version": "0.1.0"},
         "environment": {"python": "3.11.2", "torch": "2.13.0", **(environment or {})},
         "profile": {"steps": 200, "functions": list(functions)},
+        **(document or {}),
     }
     Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
     return made

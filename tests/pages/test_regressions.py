@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Document, Regression
+from dashboard.models import Commit, Document, Regression, Run
 from dashboard.repositories import mirror_of
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
+from tests.pages.documents import metric
 from tests.pages.test_series import figure
 
 pytestmark = pytest.mark.django_db
@@ -120,11 +122,65 @@ def test_there_is_no_page_of_an_unknown_regression(client: Client) -> None:
 def test_a_regression_is_told_in_words(client: Client, regression: Regression) -> None:
     shown = page(client, f"/regressions/{regression.pk}/")
     for part in (
-        "explains 92 % of it",
+        "explains 92 % of it, on the host, which has no device to wait for.",
         "is called 256 times per step instead of 1 and was changed in that commit",
         f"git log -p {regression.last_good.short}..{regression.first_bad.short}",
     ):
         assert part in shown
+
+
+def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regression) -> None:
+    where = f"/regressions/{regression.pk}/"
+    shown = page(client, where)
+    row = re.search(r"<code>aten::stack</code>.*?</tr>", shown, re.DOTALL)
+    assert row
+    cells = ["learn/push", ">1<", ">256<", "11 µs", "230 µs", "61 %"]
+    assert [cell for cell in cells if cell not in row[0]] == []
+    Regression.objects.update(operations=[])
+    assert "Tensor operations" not in page(client, where)
+
+
+def exponent(regression: Regression, name: str) -> Regression:
+    """One that went from 1.1 to 1.5, between runs whose sweeps show `learn` growing faster."""
+    line = list(Commit.objects.order_by("position"))
+    for run in Run.objects.filter(commit__in=line[2:4], case=regression.series.case):
+        builders.points(run, [metric(name, "1", "lower", "time", [1.1])])
+    series = builders.headline(regression.series.case, name)
+    found = builders.regression(series, line[2], line[3], ratio=1.38, phase="learn", phase_share=1.0)
+    for commit, power in ((found.last_good, 1), (found.first_bad, 2)):
+        points = [
+            {
+                "value": value,
+                "repetition": 0,
+                "steps": value,
+                "seconds": 0.02 * value,
+                "phases": {"learn": 1e-4 * value**power, "act": 1e-4 * value},
+            }
+            for value in (100, 200, 400)
+        ]
+        for document in Document.objects.filter(run__points__series=series, run__commit=commit):
+            document.body["scaling"] = {"parameter": "episodes", "params": {}, "points": points}
+            document.save()
+    return found
+
+
+def test_a_regression_of_an_exponent_shows_the_largest_loop(client: Client, regression: Regression) -> None:
+    found = exponent(regression, "scaling_exponent")
+    where = f"/regressions/{found.pk}/"
+    drawn = figure(client, where, "phases")
+    assert drawn["layout"]["xaxis"]["title"]["text"].endswith("in the whole loop with episodes 400, own time")
+    assert set(drawn["data"][0]["y"]) == {"learn", "act"}
+    shown = page(client, where)
+    row = re.search(r"<tr><td class=\"path\"><code>learn</code>.*?</tr>", shown, re.DOTALL)
+    assert row
+    assert [text for text in (">40 ms<", ">16 s<", ">+16.0 s<", ">100 %<") if text not in row[0]] == []
+    assert "with <code>episodes 400</code>, the largest value that both commits swept" in shown
+    assert "+0.42 [0.38, 0.45]" in shown
+
+
+def test_the_number_of_steps_has_no_phases(client: Client, regression: Regression) -> None:
+    found = exponent(regression, "scaling_exponent_steps")
+    assert "No phase explains how many steps a loop takes" in page(client, f"/regressions/{found.pk}/")
 
 
 def test_a_merge_to_blame_names_the_commit_that_it_brought(client: Client, regression: Regression) -> None:

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paceline import metrics
+from paceline import manifest, metrics
 
 from dashboard import regressions
 from dashboard.models import Case, Commit, Confirmation, Machine, Metric, Project, Regression, Run, Series
+from dashboard.regressions import paired
 from dashboard.regressions.confirmations import turns
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Requested
@@ -28,17 +29,45 @@ for _ in paceline.steps(range(10**9)):
 """
 
 
+# What the phase `learn` does in a step grows with the steps before it.
+GROWING = """
+import sys
+import paceline
+
+n = int(sys.argv[sys.argv.index("--n") + 1])
+for at in paceline.steps(range(n)):
+    with paceline.phase("act"):
+        sum(range(3_000))
+    with paceline.phase("learn"):
+        sum(range({each} * at))
+"""
+SWEPT = (
+    MANIFEST.replace("size = 10", "n = 1000000")
+    + """
+[benchmarks.tiny.scaling]
+parameter = "n"
+values = [200, 400, 800]
+repetitions = 1
+"""
+)
+
+
 @pytest.fixture
 def suspected(home: Path, requested: Requested) -> Confirmation:
     """The second commit takes three times as long as the first."""
     run = requested({"train.py": LOOP.format(size=20_000)})
+    return suspicion(run, {"train.py": LOOP.format(size=60_000)}, "step_time", (0.0002, 0.0006))
+
+
+def suspicion(run: Run, files: dict[str, str], name: str, levels: tuple[float, float]) -> Confirmation:
+    """That the commit with these files is worse than the run's."""
     source = Path(run.commit.project.repository)
-    bad = commit(run, repositories.commit(source, {"train.py": LOOP.format(size=60_000)}))
+    bad = commit(run, repositories.commit(source, files))
     Run.objects.update(state="done")
-    known = metrics.METRICS["step_time"]
+    known = metrics.METRICS[name]
     metric = Metric.objects.create(name=known.name, unit=known.unit, better=known.better, kind=known.kind)
     series = Series.objects.create(case=run.case, version=1, pool=run.pool, metric=metric, headline=True)
-    sides: dict[str, Any] = {"series": series, "before": 0.0002, "after": 0.0006}
+    sides: dict[str, Any] = {"series": series, "before": levels[0], "after": levels[1]}
     found = Regression.objects.create(
         project=run.commit.project, first_bad=bad, last_good=run.commit, proving=True, **sides
     )
@@ -62,9 +91,28 @@ def test_interleaved_repetitions_decide(suspected: Confirmation, monkeypatch: py
     assert (suspected.state, suspected.verdict) == ("done", "confirmed")
     assert (suspected.ratio or 0) > 1.5
     assert list(suspected.pairs.values_list("good_first", flat=True)[:4]) == [True, False, True, False]
-    good, bad = suspected.pairs.get(index=0).phases["learn"]
-    assert 0 < 1.5 * good < bad < 0.1
+    phases = paired.phases_of(suspected.regression)
+    assert phases
+    assert 0 < 1.5 * phases.before["learn"] < phases.after["learn"] < 0.1
     assert suspected.commands[0].startswith(f"git checkout {suspected.good.short} && python -m paceline run")
+
+
+def test_interleaved_sweeps_decide_on_an_exponent(
+    home: Path, requested: Requested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are the same while a window of 20 steps is measured: only whole loops of many steps tell."""
+    run = requested({"train.py": GROWING.format(each=0), "paceline.toml": SWEPT})
+    row = suspicion(run, {"train.py": GROWING.format(each=40)}, "scaling_exponent", (1.0, 1.6))
+    monkeypatch.setattr(confirming, "is_disturbed", lambda *_: False)
+    assert confirming.confirm_next("default")
+    row.refresh_from_db()
+    assert (row.state, row.verdict, row.in_turns) == ("done", "confirmed", False)
+    assert 1.3 < (row.ratio or 0) < 2.2
+    assert row.commands[1].endswith("--repetitions=1 --no-counting")
+    phases = paired.phases_of(row.regression)
+    assert phases
+    assert (phases.at, max(phases.deltas, key=lambda path: phases.deltas[path])) == ("n 800", "learn")
+    assert phases.after["learn"] > 10 * phases.before["learn"]
 
 
 def test_steps_in_turn_decide(suspected: Confirmation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +150,11 @@ def test_a_printed_command_measures_the_commit(
     held = regressions.claim_confirmation("default", "gpu-1")
     assert held
     confirmer = confirming.Confirmer(held, lock=-1)
+    benchmark = manifest.parse(MANIFEST, "test").benchmarks["tiny"]
+    codes: Any = [SimpleNamespace(commit=one, benchmark=benchmark) for one in (held.good, held.bad)]
     printed = [
-        confirmer.command(name, confirming.Side(SimpleNamespace(commit=commit), Path(sys.executable)))  # type: ignore[arg-type]
-        for name, commit in (("good", held.good), ("bad", held.bad))
+        confirmer.command(name, confirming.Side(code, Path(sys.executable)))
+        for name, code in zip(confirming.SIDES, codes, strict=True)
     ]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     asked: dict[str, Any] = {"cwd": clone, "env": {**os.environ, "PATH": path}}

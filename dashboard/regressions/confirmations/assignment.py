@@ -41,7 +41,9 @@ class PairMeasured:
     """One repetition of each commit, in the metric's unit; `disturbed`: by other work.
 
     `good_first`: the good commit's was the first one, or began where both took turns. `seconds` both took.
-    `phases`: own time by phase, in seconds per step, of the good commit and of the bad one.
+    `phases`: own time by phase, in seconds per step, of the good commit and of the bad one. `sweeps`: the
+    points of both sweeps, `good` and `bad`, as documents have them, the `parameter` and, where a job is
+    projected along their line, its `amount`; empty where they weren't measured.
     """
 
     index: int
@@ -51,6 +53,7 @@ class PairMeasured:
     disturbed: bool
     seconds: float
     phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    sweeps: Mapping[str, Any] = field(default_factory=dict)
 
 
 def of_confirmation(row: Confirmation) -> ConfirmationAssignment:

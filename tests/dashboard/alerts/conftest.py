@@ -11,6 +11,15 @@ from dashboard.models import Channel, Delivery, Project, Regression
 from tests.dashboard import factories
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serving
 
+OPERATION = {
+    "operation": "aten::stack",
+    "phase": "replay/sample",
+    "count_before": 1.0,
+    "count_after": 256.0,
+    "seconds_before": 0.0001,
+    "seconds_after": 0.0021,
+    "share": 0.8,
+}
 SUSPECT = {
     "function": "ReplayBuffer.sample",
     "file": "replay.py",
@@ -43,7 +52,9 @@ def regression(project: Project) -> Regression:
         high=1.41,
         phase="replay/sample",
         phase_share=0.92,
+        place=Regression.HOST_ALONE,
         suspects=[SUSPECT],
+        operations=[OPERATION],
     )
 
 

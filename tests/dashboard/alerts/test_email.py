@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.models import Commit, Delivery
+from dashboard.alerts import sentences
+from dashboard.models import Commit, Delivery, Regression
 from tests.dashboard.alerts.sinks import MailSink
 
 Make = Callable[..., Delivery]
@@ -21,6 +23,37 @@ def test_the_mail_says_in_words_what_happened(make_delivery: Make, mailbox: Mail
     assert message["Subject"].startswith("[snakes] step time +38 % [35, 41] since ")
     assert "“Change number 1”; replay/sample explains 92 %; replay.py:ReplayBuffer.sample takes" in first
     assert first.endswith("takes 4.1 ms per profiled step instead of 1.2 ms and was changed in that commit")
+
+
+def test_the_mail_names_the_operations_that_grew(make_delivery: Make, mailbox: MailSink) -> None:
+    alerts.deliver(make_delivery("email", "training@example.org").pk)
+    plain, html = (mailbox.messages[0].get_body((kind,)) for kind in ("plain", "html"))
+    assert plain
+    assert html
+    assert "  aten::stack in replay/sample: 1 -> 256" in plain.get_content().splitlines()
+    assert "<code>aten::stack</code> in <code>replay/sample</code>: 1 &rarr; 256" in html.get_content()
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("on the device", "replay/sample explains 92 %, on the device; "),
+        (Regression.HOST_ALONE, "replay/sample explains 92 %; "),
+    ],
+)
+def test_the_title_says_host_or_device_where_there_is_one(
+    make_delivery: Make, place: str, expected: str
+) -> None:
+    regression = make_delivery("email", "training@example.org").regression
+    regression.place = place
+    assert expected in sentences.title(regression)
+
+
+def test_an_exponent_is_told_as_it_was_and_is(make_delivery: Make) -> None:
+    regression = make_delivery("email", "training@example.org").regression
+    regression.series.metric.name = "scaling_exponent"
+    regression.before = 1.1
+    assert sentences.size(regression) == "scaling exponent 1.10 -> 1.52 [1.49, 1.55]"
 
 
 def test_the_mail_links_to_the_regression(make_delivery: Make, mailbox: MailSink, settings: Settings) -> None:

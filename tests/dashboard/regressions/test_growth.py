@@ -1,0 +1,155 @@
+"""What each phase does to a scaling exponent: parts that add up, from sweeps in documents and in pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from paceline import scaling
+
+from dashboard.models import Case, Commit, Project, Regression, Series
+from dashboard.regressions import explaining, growth, judge_run, paired
+from dashboard.regressions.growth import Reading
+from tests.dashboard import factories
+from tests.dashboard.regressions.test_paired import proved
+
+VALUES = (100, 200, 400, 800)
+COUNT, AT = 9, 5
+
+
+def points(learn: float, steps: float = 1.0, slow: float = 1.0) -> list[dict[str, Any]]:
+    """`learn` is the power with which the phase learn/sum grows; all else is proportional.
+
+    Each value twice: the second time everything takes three times as long.
+    """
+    found = []
+    for value in VALUES:
+        for repetition in (0, 1):
+            n, times = value / 100, slow * (1 + 2 * repetition)
+            inner = 0.2 * times * n**learn
+            phases = {"act": 0.3 * times * n, "learn": 0.1 * times * n + inner, "learn/sum": inner}
+            seconds = phases["act"] + phases["learn"] + 0.05 * times * n
+            left = {"steps": round(value**steps), "seconds": seconds, "phases": phases}
+            point = scaling.point(value, repetition, left)
+            found.append({name: getattr(point, name) for name in ("value", "repetition", "steps", "seconds")})
+            found[-1]["phases"] = dict(point.phases)
+    return found
+
+
+def read_by_harness(name: str, rows: list[dict[str, Any]], phase: str | None = None) -> float:
+    every = scaling.exponents([scaling.Point(**row) for row in rows])
+    return float(next(one["value"] for one in every if (one["name"], one["phase"]) == (name, phase)))
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [("scaling_exponent", ""), ("scaling_exponent_step_time", ""), ("scaling_exponent", "learn")],
+)
+def test_parts_add_up_to_the_difference_of_the_exponents(name: str, phase: str) -> None:
+    before, after = points(1.0), points(1.9, steps=0.9, slow=1.3)
+    reading = Reading("n", phase, per_step=name.endswith("step_time"))
+    parts = reading.parts(reading.times(before), reading.times(after))
+    moved = read_by_harness(name, after, phase or None) - read_by_harness(name, before, phase or None)
+    assert math.fsum(parts.values()) == pytest.approx(moved)
+    assert max(parts, key=lambda path: parts[path]) == "learn/sum"
+
+
+def test_what_slows_every_value_alike_bends_nothing() -> None:
+    reading = Reading("n")
+    parts = reading.parts(reading.times(points(1.5)), reading.times(points(1.5, slow=2.0)))
+    assert math.fsum(parts.values()) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_parts_of_a_projected_time_add_up_to_its_logarithm() -> None:
+    before, after = points(1.0), points(1.9)
+    reading = Reading("n", amount=50_000)
+    parts = reading.parts(reading.times(before), reading.times(after))
+    lines = [scaling.fit([scaling.Point(**row) for row in rows], scaling.seconds) for rows in (before, after)]
+    old, new = (line.predict(math.log(50_000))[0] for line in lines if line)
+    assert math.fsum(parts.values()) == pytest.approx(new - old)
+    assert parts["learn/sum"] > 0.9 * (new - old)
+
+
+def test_a_phase_has_its_own_time_alone() -> None:
+    found = growth.own({"a": 5.0, "a/b": 2.0, "a/b/c": 1.5, "d/e/f": 1.0, "d": 3.0})
+    assert found == {"a": 3.0, "a/b": 0.5, "a/b/c": 1.5, "d/e/f": 1.0, "d": 2.0}
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.case(project)
+
+
+def swept(rows: list[dict[str, Any]], **members: Any) -> Mapping[str, Any]:
+    return {"scaling": {"parameter": "n", "params": {}, "points": rows, "exponents": []}, **members}
+
+
+def judge(line: list[Commit], of: Case, name: str, levels: tuple[float, float], **members: Any) -> Regression:
+    """The window's own phases point at `act`; from AT on learn/sum is nearly quadratic in the sweep."""
+    for place, commit in enumerate(line):
+        late = place >= AT
+        told = swept(points(1.9 if late else 1.0, slow=factories.wobble(place)), **members)
+        run = factories.measured(
+            commit,
+            of,
+            {name: levels[late] * factories.wobble(place)},
+            phases={"phase_self_time": {"act": (0.004, 0.005)[late], "learn/sum": 0.001}},
+            document=told,
+        )
+        Series.objects.filter(metric__name=name).update(headline=True)
+        judge_run(run.pk)
+    return Regression.objects.get()
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "members"),
+    [
+        ("scaling_exponent", (1.0, 1.5), {}),
+        ("scaling_exponent_step_time", (0.1, 0.6), {}),
+        ("projected_time", (300.0, 9000.0), {"job": {"amount": 50_000, "unit": "n", "from": "scaling"}}),
+    ],
+)
+def test_the_phase_that_bends_the_line_explains_it(
+    project: Project, of: Case, name: str, levels: tuple[float, float], members: Mapping[str, Any]
+) -> None:
+    found = judge(factories.commits(project, COUNT), of, name, levels, **members)
+    assert (found.series.metric.name, found.first_bad.position) == (name, AT)
+    assert found.phase == "learn/sum"
+    assert found.phase_share == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_time_projected_from_the_rate_is_explained_by_the_step(project: Project, of: Case) -> None:
+    job = {"amount": 50_000, "unit": "steps", "from": "rate"}
+    found = judge(factories.commits(project, COUNT), of, "projected_time", (300.0, 375.0), job=job)
+    assert (found.phase, found.phase_share) == ("act", pytest.approx(1.0))
+
+
+def test_no_phase_explains_how_many_steps_there_are(project: Project, of: Case) -> None:
+    found = judge(factories.commits(project, COUNT), of, "scaling_exponent_steps", (1.0, 1.5))
+    assert (found.phase, found.phase_share) == ("", None)
+
+
+def test_the_pairs_sweeps_are_believed(project: Project, of: Case) -> None:
+    """The documents say learn/sum; in the interleaved sweeps it is act that became steeper."""
+    found = judge(factories.commits(project, COUNT), of, "scaling_exponent", (1.0, 1.5))
+    Regression.objects.update(state="confirmed")
+    found.refresh_from_db()
+    row = proved(found, *[{"act": (0.004, 0.004), "learn": (0.005, 0.009)}] * 3)
+    assert paired.phases_of(found) is None  # measured without a sweep
+    for pair in row.pairs.all():
+        steeper = points(1.0, slow=1.0 + pair.index)
+        for one in steeper:
+            one["phases"]["act"] *= one["value"] / 100
+        sides = {"good": points(1.0, slow=1.0 + pair.index), "bad": steeper}
+        row.pairs.filter(pk=pair.pk).update(sweeps={"parameter": "n", "amount": None, **sides})
+    phases = paired.phases_of(found)
+    assert phases
+    assert (phases.pairs, phases.at) == (3, "n 800")
+    # The middle one of the three pairs, in which the machine was half as fast.
+    assert phases.before == pytest.approx({"(unattributed)": 0.8, "act": 4.8, "learn": 1.6, "learn/sum": 3.2})
+    assert phases.after["act"] == pytest.approx(8 * 4.8)
+    assert phases.deltas["learn/sum"] == pytest.approx(0.0)
+    explaining.explain_proved(project, found)
+    assert (found.phase, found.phase_share) == ("act", pytest.approx(1.0))
