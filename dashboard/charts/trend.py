@@ -35,12 +35,12 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True)
 class TrendChange:
-    """A step between two levels; `url` leads to its regression, if it has one."""
+    """A step between two levels, `size` in words; `url` leads to its regression, if it has one."""
 
     position: int
     before: float
     after: float
-    ratio: float | None
+    size: str
     worse: bool
     url: str = ""
 
@@ -180,7 +180,7 @@ def _segments(
 def _arrow(change: TrendChange, points: Sequence[TrendPoint], size: float) -> dict[str, object]:
     """Word, sign and arrow say what the colour says."""
     colour = theme.WORSE if change.worse else theme.BETTER
-    text = f"{'worse' if change.worse else 'better'} {units.percent(change.ratio)}"
+    text = f"{'worse' if change.worse else 'better'} {change.size}"
     above = change.after >= change.before
     # Clear of the first value of the new level, which may stand far from that level.
     near = [change.after, *(point.value for point in points if point.position == change.position)]

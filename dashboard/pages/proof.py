@@ -8,6 +8,7 @@ from typing import Any
 from dashboard.charts import pairs as pair_charts
 from dashboard.charts import theme, units
 from dashboard.models import Change, Confirmation, Regression
+from dashboard.pages import words
 from dashboard.querysets import regressions as read
 from dashboard.repositories.history import DETACHED
 
@@ -61,9 +62,9 @@ def _described(row: Confirmation) -> dict[str, Any]:
     if row.purpose == Purpose.BRANCH:
         state += ", on the merged branch"
     # What it found, as a bisection step too: `+38 % [33, 43]`.
-    found = f"{units.percent(row.ratio)} {units.percent_interval(row.low, row.high)}" if row.ratio else ""
+    found = words.how_much(row) if row.ratio else ""
     calm = sum(not pair.disturbed for pair in measured)
-    return {"row": row, "pairs": measured, "calm": calm, "state": state, "found": found.strip()}
+    return {"row": row, "pairs": measured, "calm": calm, "state": state, "found": found}
 
 
 def _points(regression: Regression, changes: Sequence[Change]) -> str:
@@ -73,7 +74,7 @@ def _points(regression: Regression, changes: Sequence[Change]) -> str:
         return ""
     if _lies_in(change.ratio, regression) and _lies_in(regression.ratio, change):
         return ""
-    return f"The series' points, measured at other hours, moved by {units.percent(change.ratio)}."
+    return f"The series' points, measured at other hours, moved by {words.moved(change)}."
 
 
 def _lies_in(ratio: float | None, size: Regression | Change) -> bool:

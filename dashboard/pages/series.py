@@ -137,7 +137,7 @@ def _change(change: Change) -> TrendChange:
         position=change.position,
         before=change.before,
         after=change.after,
-        ratio=change.ratio,
+        size=words.moved(change),
         worse=words.is_worse(change),
         url=change.regression.get_absolute_url() if change.regression else "",
     )

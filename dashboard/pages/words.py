@@ -9,7 +9,17 @@ from paceline.metrics import describe
 
 from dashboard.alerts.sentences import behaviour
 from dashboard.charts import units
-from dashboard.models import Change, Delivery, Project, Regression, Run, Series, SeriesLatest, Trigger
+from dashboard.models import (
+    Change,
+    Confirmation,
+    Delivery,
+    Project,
+    Regression,
+    Run,
+    Series,
+    SeriesLatest,
+    Trigger,
+)
 
 _NAMES = {
     "os": "Operating system",
@@ -92,30 +102,32 @@ def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 
 
-def how_much(item: Regression | Change) -> str:
+def how_much(item: Regression | Change | Confirmation) -> str:
     """`+38 % [35, 41]`, or from what to what where the old level was 0; of an exponent `+0.42 [0.38, 0.45]`.
 
     What repeats exactly has an interval without width: it would only say the value again.
     """
-    metric = item.series.metric
-    if metric.is_exponent:
-        return exponent_difference(item)
+    if item.series.metric.is_exponent:
+        ends = sorted(item.before * (end - 1) for end in (item.low, item.high) if end is not None)
+        interval = f"[{ends[0]:.2f}, {ends[1]:.2f}]" if len(ends) == 2 else ""
+        return f"{moved(item)} {interval}".strip().replace("-", units.MINUS)
     if item.ratio is None:
         return from_to(item)
     interval = units.percent_interval(item.low, item.high)
     if interval == units.percent_interval(item.ratio, item.ratio):
         interval = ""
-    return " ".join(filter(None, [units.percent(item.ratio), interval]))
+    return f"{moved(item)} {interval}".strip()
 
 
-def exponent_difference(item: Regression | Change) -> str:
+def moved(item: Regression | Change | Confirmation) -> str:
+    """`+38 %`, or `+0.42` of an exponent: its size without the interval."""
+    if not item.series.metric.is_exponent:
+        return units.percent(item.ratio)
     after = item.after if item.ratio is None else item.before * item.ratio
-    ends = [item.before * (end - 1) for end in (item.low, item.high) if end is not None]
-    interval = f" [{min(ends):.2f}, {max(ends):.2f}]" if len(ends) == 2 else ""
-    return f"{after - item.before:+.2f}{interval}".replace("-", units.MINUS)
+    return f"{after - item.before:+.2f}".replace("-", units.MINUS)
 
 
-def from_to(item: Regression | Change) -> str:
+def from_to(item: Regression | Change | Confirmation) -> str:
     unit = item.series.metric.unit
     return f"{units.quantity(item.before, unit)} → {units.quantity(item.after, unit)}"
 

@@ -30,7 +30,7 @@ def points(*values: float, tainted: frozenset[int] = frozenset()) -> list[TrendP
     ]
 
 
-STEP = TrendChange(2, 0.001, 0.0014, 1.4, worse=True, url="/regressions/1/")
+STEP = TrendChange(2, 0.001, 0.0014, "+40 %", worse=True, url="/regressions/1/")
 
 
 def named(drawn: Any, name: str) -> Any:
