@@ -56,10 +56,9 @@ def rank(project: Project, regression: Regression, head: Change, sides: attribut
     before, after = profiles.get(good), profiles.get(bad)
     kind, phase = head.series.metric.kind, regression.phase
     touched = diffs.touched(project, *difference_of(regression))
-    regression.suspects = suspects.rank(
-        before, after, touched, kind=kind, phase=phase, delta=lost_per_step(head)
-    )
-    regression.operations = operations.rank(before, after, kind=kind, phase=phase)
+    delta = lost_per_step(head)
+    regression.suspects = suspects.rank(before, after, touched, kind=kind, phase=phase, delta=delta)
+    regression.operations = operations.rank(before, after, kind=kind, phase=phase, delta=delta)
 
 
 def difference_of(regression: Regression) -> tuple[Commit, Commit]:

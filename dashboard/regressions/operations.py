@@ -8,37 +8,84 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dashboard.regressions.phases import holds
 
 MOST = 10
-# What grew by less than this part of all growth isn't worth a line.
+# What grew by less than this part of all growth isn't worth a line, unless it is done more often.
 LEAST = 0.05
+# From this ratio on an operation is done more often.
+MORE = 1.2
+NONE = (0.0, 0.0)
 
 Profile = Mapping[str, Any]
 Key = tuple[str, str]  # operation, phase
 Tallies = Mapping[Key, tuple[float, float]]  # number and seconds per step
 
 
-def rank(before: Profile | None, after: Profile | None, *, kind: str, phase: str) -> list[dict[str, Any]]:
-    """At most MOST operations: those in `phase` first, then by growth. Empty without a profile on both sides.
+def rank(
+    before: Profile | None, after: Profile | None, *, kind: str, phase: str, delta: float | None
+) -> list[dict[str, Any]]:
+    """At most MOST operations: those in `phase` first, of these what is done more often, then by growth.
 
     `kind` is the metric's: by seconds for time and rate, by number for counters. For memory none: what an
-    operation allocates isn't kept by its name. `share` is that of all growth.
+    operation allocates isn't kept by its name. `share` is that of all growth, or of `delta`, what a time lost
+    in seconds per step, if that is more. Where a phase explains the loss, what is done as often elsewhere is
+    only noise. Empty without a profile on both sides.
     """
     if kind == "memory" or not rows(before) or not rows(after):
         return []
     by_phase = all(row.get("phases") for profile in (before, after) for row in rows(profile))
     old, new = tallies(before, by_phase), tallies(after, by_phase)
-    place = 0 if kind == "counter" else 1
-    grown = {key: now[place] - old.get(key, (0.0, 0.0))[place] for key, now in new.items()}
-    whole = sum(growth for growth in grown.values() if growth > 0)
-    worst = sorted(
-        (key for key, growth in grown.items() if growth > 0 and growth >= LEAST * whole),
-        key=lambda key: (not inside(phase, key[1]), -grown[key], key),
-    )
-    return [described(key, old.get(key, (0.0, 0.0)), new[key], grown[key] / whole) for key in worst[:MOST]]
+    counts = kind == "counter"
+    place = 0 if counts else 1
+    every = [Grown(key, old.get(key, NONE), now, place) for key, now in new.items()]
+    grown = [one for one in every if one.growth > 0]
+    whole = max(sum(one.growth for one in grown), 0.0 if counts else delta or 0.0)
+    worth = [one for one in grown if one.is_worth(phase, whole)]
+    worth.sort(key=lambda one: (not one.is_inside(phase), not one.is_more, -one.growth, one.key))
+    return [one.described(whole) for one in worth[:MOST]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """An operation in a phase: number and seconds per step before and after; `place` is what counts."""
+
+    key: Key
+    before: tuple[float, float]
+    after: tuple[float, float]
+    place: int
+
+    @property
+    def growth(self) -> float:
+        return self.after[self.place] - self.before[self.place]
+
+    @property
+    def is_more(self) -> bool:
+        """Is it done more often?"""
+        return self.after[0] >= MORE * self.before[0]
+
+    def is_inside(self, phase: str) -> bool:
+        return bool(phase) and holds(phase, self.key[1])
+
+    def is_worth(self, phase: str, whole: float) -> bool:
+        if phase and self.key[1] and not self.is_inside(phase) and not self.is_more:
+            return False
+        return self.growth >= LEAST * whole or (self.is_inside(phase) and self.is_more)
+
+    def described(self, whole: float) -> dict[str, Any]:
+        """As the regression keeps it: number and seconds per step."""
+        return {
+            "operation": self.key[0],
+            "phase": self.key[1],
+            "count_before": self.before[0],
+            "count_after": self.after[0],
+            "seconds_before": self.before[1],
+            "seconds_after": self.after[1],
+            "share": self.growth / whole,
+        }
 
 
 def rows(profile: Profile | None) -> Sequence[Mapping[str, Any]]:
@@ -55,22 +102,3 @@ def tallies(profile: Profile | None, by_phase: bool) -> Tallies:
             number, seconds = found[key]
             found[key] = number + part["count"], seconds + part.get("seconds", 0.0)
     return found
-
-
-def inside(phase: str, other: str) -> bool:
-    return bool(phase) and holds(phase, other)
-
-
-def described(
-    key: Key, before: tuple[float, float], after: tuple[float, float], share: float
-) -> dict[str, Any]:
-    """As the regression keeps it: number and seconds per step."""
-    return {
-        "operation": key[0],
-        "phase": key[1],
-        "count_before": before[0],
-        "count_after": after[0],
-        "seconds_before": before[1],
-        "seconds_after": after[1],
-        "share": share,
-    }

@@ -205,3 +205,22 @@ def test_a_new_torch_is_the_commits_doing_where_it_asked_for_it(
         judge_run(factories.measured(commit, of, {"step_time": value}, environment=torch).pk)
     told = Regression.objects.get()
     assert (told.proving, told.cause) == (blamed, "" if blamed else "dependency")
+
+
+def test_tensor_operations_that_grew_are_kept(project: Project, of: Case) -> None:
+    for commit in factories.commits(project, COUNT):
+        late = commit.position >= AT
+        stack = {"phase": "replay/sample", "count": (1, 256)[late], "seconds": (1e-5, 2e-3)[late]}
+        operations = [{"name": "aten::stack", **stack, "phases": [stack]}]
+        run = factories.measured(
+            commit,
+            of,
+            {"step_time": (0.010, 0.014)[late] * factories.wobble(commit.position)},
+            phases={"phase_self_time": TIMES[late]},
+            document={"profile": {"steps": 200, "functions": [], "operations": operations}},
+        )
+        judge_run(run.pk)
+    (found,) = Regression.objects.get().operations
+    assert (found["operation"], found["phase"]) == ("aten::stack", "replay/sample")
+    assert (found["count_before"], found["count_after"]) == (1, 256)
+    assert found["share"] == pytest.approx(0.5, abs=0.01)
