@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 SIDES = ("good", "bad")
 # Warnings about what happened around the code: such a pair is measured, shown and not weighed.
 DISTURBANCES = ("processor_contention", "throttling", "co_tenant", "clock_change", "calibration_drift")
+SWEPT = "scaling_contention"
 # A machine that changes its speed meanwhile does so for both that take turns.
 MEETS_BOTH = ("clock_change", "calibration_drift")
 
@@ -47,7 +48,12 @@ class Side:
 
 def is_disturbed(found: Document, in_turns: bool) -> bool:
     disturbances = set(DISTURBANCES) - set(MEETS_BOTH if in_turns else ())
-    return any(doubt.taints and doubt.code in disturbances for doubt in found.warnings)
+    if found.scaling:
+        # The sweep is what is weighed: of a run it keeps nothing else out of judgement.
+        disturbances.add(SWEPT)
+    return any(
+        doubt.code in disturbances and (doubt.taints or doubt.code == SWEPT) for doubt in found.warnings
+    )
 
 
 def own_times(good: Document, bad: Document) -> dict[str, tuple[float, float]]:
@@ -60,8 +66,10 @@ def own_times(good: Document, bad: Document) -> dict[str, tuple[float, float]]:
 
 
 def sweeps_of(good: Document, bad: Document) -> dict[str, Any]:
-    """The points of both sweeps and what else reads a metric off them; empty where one has none."""
+    """The points of both sweeps and what else reads a metric off them; empty where they aren't alike."""
     if not good.scaling or not bad.scaling:
+        return {}
+    if (good.scaling.parameter, good.scaling.params) != (bad.scaling.parameter, bad.scaling.params):
         return {}
     job = bad.job
     return {
@@ -217,16 +225,16 @@ class Confirmer:
             time_limit=side.code.benchmark.time_limit * (2 if turns else 1),
             checkout=side.code.folder,
             python=side.python,
-            counting=False,
-            sweep=self.sweeps(side),
+            without=self.without(side),
             turns=turns,
             lock=self.lock,
             limits=Limits(data=settings.PACELINE_MEMORY_LIMIT or None),
         )
 
-    def sweeps(self, side: Side) -> bool:
-        """Does only the commit's sweep tell the weighed metric?"""
-        return side.code.benchmark.is_swept(self.assignment.metric)
+    def without(self, side: Side) -> str:
+        """What is left out: the sweep as well, unless only that tells the weighed metric."""
+        swept = side.code.benchmark.is_swept(self.assignment.metric)
+        return launching.NO_COUNTING if swept else launching.TIMED_ONLY
 
     def value(self, found: Document) -> tuple[float, bool]:
         """The weighed metric's value, and whether other work disturbed it."""
@@ -248,7 +256,7 @@ class Confirmer:
         manifest = "../../paceline.toml" if job.in_turns else "../paceline.toml"
         kept = [f"--manifest={manifest}", "--folder=."] if job.manifest else []
         words = ["python", "-m", "paceline", "run", job.benchmark, *settings_, *quick, *kept]
-        words += ["--repetitions=1", *launching.extent(counting=False, sweep=self.sweeps(side))]
+        words += ["--repetitions=1", self.without(side)]
         note = f"  # {manifest}: the manifest that the project keeps on the site" if job.manifest else ""
         commit = side.code.commit[:10]
         if not job.in_turns:

@@ -32,6 +32,8 @@ PASSED_ON = (
 )
 # Under these names the harness takes its side of two that take turns; the first one begins.
 TURNS = ("first", "second")
+# What the harness leaves out: the counting, and then the sweep as well.
+NO_COUNTING, TIMED_ONLY = "--no-counting", "--timed-only"
 LARGEST_PROGRESS = 4096
 # How the harness marks its lines, and the end of those that it repeats.
 HARNESS = "paceline: "
@@ -51,9 +53,8 @@ class Measurement:
     time_limit: float
     checkout: Path
     python: Path
-    # Interleaved runs weigh one metric: what doesn't tell it would only take time.
-    counting: bool = True
-    sweep: bool = True
+    # NO_COUNTING or TIMED_ONLY: interleaved runs weigh one metric, the rest would only take time.
+    without: str = ""
     # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None
     # The machine's lock: see processes.Order.
@@ -66,16 +67,11 @@ class Measurement:
         return [
             *(str(self.python), "-P", "-m", "paceline", "run", self.benchmark, *settings),
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
-            *extent(self.counting, self.sweep),
+            *([self.without] if self.without else []),
             *([f"--turns={self.turns}"] if self.turns else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),
             "--watch-stdin",
         ]
-
-
-def extent(counting: bool, sweep: bool) -> list[str]:
-    """The harness's options for what is measured beside the timed repetitions."""
-    return [] if counting else ["--no-counting"] if sweep else ["--timed-only"]
 
 
 @dataclass(frozen=True)

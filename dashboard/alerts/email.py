@@ -36,7 +36,7 @@ def compose(delivery: Delivery) -> EmailMultiAlternatives:
         "title": sentences.title(regression),
         "size": sentences.size(regression),
         "suspects": regression.suspects[:5],
-        "operations": regression.operations[:3],
+        "operations": [sentences.operation(one) for one in regression.operations[:3]],
         "link": link(regression),
     }
     message = EmailMultiAlternatives(

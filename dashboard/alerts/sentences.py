@@ -42,19 +42,20 @@ def size(regression: Regression) -> str:
     metric = regression.series.metric
     name = metric.name.replace("_", " ")
     change = regression.change_percent
-    if metric.is_exponent:
-        return f"{name} {regression.before:.2f} -> {regression.level_after:.2f}{ends_of_exponent(regression)}"
     if change is None:
         return f"{name} {number(regression.before)} -> {number(regression.after)} {metric.unit}"
+    if metric.is_exponent:
+        return f"{name} {regression.before:.2f} -> {regression.level_after:.2f}{exponents_ends(regression)}"
     ends = [percent(end) for end in (regression.low, regression.high) if end is not None]
     interval = f" [{ends[0]:.0f}, {ends[1]:.0f}]" if len(ends) == 2 and ends[0] != ends[1] else ""
     return f"{name} {change:+.{0 if abs(change) >= 10 else 1}f} %{interval}"
 
 
-def ends_of_exponent(regression: Regression) -> str:
+def exponents_ends(regression: Regression) -> str:
     """` [1.38, 1.50]`: the interval of its new level; empty where none is known."""
-    ends = [regression.before * end for end in (regression.low, regression.high) if end is not None]
-    return f" [{min(ends):.2f}, {max(ends):.2f}]" if len(ends) == 2 else ""
+    metric, before = regression.series.metric, regression.before
+    ends = [metric.level(before, end) for end in (regression.low, regression.high) if end is not None]
+    return f" [{ends[0]:.2f}, {ends[1]:.2f}]" if len(ends) == 2 else ""
 
 
 def percent(ratio: float) -> float:
@@ -93,6 +94,18 @@ def behaviour(suspect: dict[str, Any], kind: str) -> str:
     if kind in (Metric.Kind.TIME, Metric.Kind.RATE) and old and new and new > old:
         return f"takes {seconds(new)} per profiled step instead of {seconds(old)}"
     return ""
+
+
+def operation(one: dict[str, Any]) -> str:
+    """`aten::stack in replay/sample: 256 times per step instead of 1`."""
+    where = f"{one['operation']} in {one['phase']}" if one["phase"] else one["operation"]
+    before, after = one["count_before"], one["count_after"]
+    if not before:
+        return f"{where}: new, {times(after)} per step"
+    if after >= MORE_CALLS * before:
+        return f"{where}: {times(after)} per step instead of {number(before)}"
+    old, new = seconds(one["seconds_before"]), seconds(one["seconds_after"])
+    return f"{where}: as often as before, {new} per profiled step instead of {old}"
 
 
 def times(value: float) -> str:

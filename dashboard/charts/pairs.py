@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,26 +23,33 @@ class DrawnPair:
     good_first: bool
     disturbed: bool
 
-    @property
-    def percent(self) -> float:
-        return 100 * (self.bad / self.good - 1)
-
 
 def pairs(
-    drawn: Sequence[DrawnPair], unit: str, ratio: float | None, low: float | None, high: float | None
+    drawn: Sequence[DrawnPair],
+    unit: str,
+    ratio: float | None,
+    low: float | None,
+    high: float | None,
+    of_exponents: bool = False,
 ) -> go.Figure:
-    """Draw at least one pair of positive values, with the mean ratio bad / good and its interval."""
+    """Draw at least one pair, with the mean ratio bad / good and its interval: in percent of the good value.
+
+    Of exponents their difference is drawn, and a ratio is its power of e; other values are positive.
+    """
+    title, suffix = ("bad less good", "") if of_exponents else ("bad against good", " %")
+    place = math.log if of_exponents else _percent
+    heights = [pair.bad - pair.good if of_exponents else _percent(pair.bad / pair.good) for pair in drawn]
     figure = theme.figure(
-        [_dots(drawn, unit)],
+        [_dots(drawn, heights, unit)],
         HEIGHT,
         xaxis={"title": {"text": "pair"}, "dtick": max(1, len(drawn) // 12), "showgrid": False},
-        yaxis={"title": {"text": "bad against good"}, "ticksuffix": " %", "rangemode": "tozero"},
+        yaxis={"title": {"text": title}, "ticksuffix": suffix, "rangemode": "tozero"},
     )
     figure.add_hline(y=0, line={"color": theme.MUTED, "width": 1, "dash": "dot"})
     if low is not None and high is not None:
-        figure.add_hrect(y0=_percent(low), y1=_percent(high), fillcolor=theme.BAND, line_width=0)
+        figure.add_hrect(y0=place(low), y1=place(high), fillcolor=theme.BAND, line_width=0)
     if ratio is not None:
-        figure.add_hline(y=_percent(ratio), line={"color": theme.LINE, "width": 1.5})
+        figure.add_hline(y=place(ratio), line={"color": theme.LINE, "width": 1.5})
     return figure
 
 
@@ -49,11 +57,11 @@ def _percent(ratio: float) -> float:
     return 100 * (ratio - 1)
 
 
-def _dots(drawn: Sequence[DrawnPair], unit: str) -> go.Scatter:
+def _dots(drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str) -> go.Scatter:
     """Which commit was measured first is a shape; a disturbed pair is an open cross, as in a trend."""
     return go.Scatter(
         x=[pair.number for pair in drawn],
-        y=[pair.percent for pair in drawn],
+        y=list(heights),
         mode="markers",
         marker={
             "size": 9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 MINUS = "\N{MINUS SIGN}"
@@ -105,6 +106,18 @@ def percent_interval(low: float | None, high: float | None) -> str:
         return ""
     ends = (signed(100 * (end - 1)).removeprefix("+") for end in (low, high))
     return f"[{', '.join(ends)}]"
+
+
+def difference(ratio: float) -> str:
+    """The difference of two exponents, of which `ratio` is the power of e: `+0.42`."""
+    return f"{math.log(ratio):+.2f}".replace("-", MINUS)
+
+
+def difference_interval(low: float | None, high: float | None) -> str:
+    """Its interval: `[0.38, 0.45]`; empty where it is unknown."""
+    if low is None or high is None:
+        return ""
+    return f"[{math.log(low):.2f}, {math.log(high):.2f}]".replace("-", MINUS)
 
 
 def signed(value: float) -> str:

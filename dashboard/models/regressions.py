@@ -36,7 +36,7 @@ class Regression(models.Model):
     # A person has decided: out of the open ones, told to nobody any more, not reopened by the same step.
     AWAY = (Triaged.INTENDED, Triaged.NOT_REAL, Triaged.WONT_FIX)
 
-    # A place that goes without saying, but on the page.
+    # The usual place: said on the page and in webhooks, not in titles.
     HOST_ALONE = "on the host, which has no device to wait for"
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="regressions")
@@ -61,7 +61,7 @@ class Regression(models.Model):
     # self_before, self_after (seconds per step), changed (was it touched by the commit range?).
     suspects = models.JSONField(default=list, blank=True)
     # Tensor operations, those of the phase first; each with operation, phase, count_before, count_after,
-    # seconds_before, seconds_after (of the host, per step), share (of all growth).
+    # seconds_before, seconds_after (of the host, per step), share (of all growth, or of the loss).
     operations = models.JSONField(default=list, blank=True)
     limit = models.CharField(
         max_length=300, blank=True, help_text="Which limit of the manifest was crossed, in one sentence."
@@ -135,7 +135,10 @@ class Regression(models.Model):
     @property
     def level_after(self) -> float:
         """The new level by the size that is told; points of other hours may have seen another one."""
-        return self.after if self.ratio is None else self.before * self.ratio
+        metric = self.series.metric
+        if self.ratio is None or metric.has_sign:
+            return self.after
+        return metric.level(self.before, self.ratio)
 
     @property
     def names_commit(self) -> bool:

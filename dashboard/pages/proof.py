@@ -114,12 +114,13 @@ def _sentence(rows: list[dict[str, Any]]) -> str:
 
 
 def _figure(described: dict[str, Any]) -> str:
-    row = described["row"]
+    row, metric = described["row"], described["row"].series.metric
     drawn = [
         pair_charts.DrawnPair(pair.index + 1, pair.good, pair.bad, pair.good_first, pair.disturbed)
         for pair in described["pairs"]
-        if pair.good > 0
+        if pair.good > 0 or metric.is_exponent
     ]
     if not drawn:
         return ""
-    return theme.dump(pair_charts.pairs(drawn, row.series.metric.unit, row.ratio, row.low, row.high))
+    of_exponents = metric.is_exponent
+    return theme.dump(pair_charts.pairs(drawn, metric.unit, row.ratio, row.low, row.high, of_exponents))

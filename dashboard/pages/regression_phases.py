@@ -10,7 +10,7 @@ from dashboard.charts import phases as phase_charts
 from dashboard.charts import theme
 from dashboard.models import Confirmation, Metric, Regression
 from dashboard.querysets import regressions as read
-from dashboard.regressions import growth
+from dashboard.regressions import sweeps
 from dashboard.regressions.paired import Phases, phases_of
 from dashboard.regressions.phases import holds
 
@@ -63,11 +63,11 @@ def _of_pairs(paired: Phases) -> _Beside:
 
 def _of_runs(found: Regression) -> _Beside:
     metric = found.series.metric
-    if growth.is_read(found.series):
+    if sweeps.may_be_read(found.series):
         runs = read.runs_around(found)
-        if len(runs) == 2 and (grown := growth.between(found.series, runs[:1], runs[1:])):
-            old, new = ({path: both[side] for path, both in grown.at_largest.items()} for side in (0, 1))
-            return _swept(old, new, grown.parts, grown.at)
+        if len(runs) == 2 and (compared := sweeps.between(found.series, runs[:1], runs[1:])):
+            old, new = ({path: both[side] for path, both in compared.at_largest.items()} for side in (0, 1))
+            return _swept(old, new, compared.parts, compared.at)
         if metric.is_exponent:
             return _Beside({}, {}, "s", "")
     before, after = read.phases_around(found)
@@ -81,7 +81,7 @@ def _of_runs(found: Regression) -> _Beside:
 def _swept(
     before: Mapping[str, float], after: Mapping[str, float], parts: Mapping[str, float], at: str
 ) -> _Beside:
-    return _Beside(before, after, "s", f"in the whole loop with {at}, own time", parts, at)
+    return _Beside(before, after, "s", f"of {at}, own time", parts, at)
 
 
 def _rows(

@@ -107,24 +107,22 @@ def how_much(item: Regression | Change | Confirmation) -> str:
 
     What repeats exactly has an interval without width: it would only say the value again.
     """
-    if item.series.metric.is_exponent:
-        ends = sorted(item.before * (end - 1) for end in (item.low, item.high) if end is not None)
-        interval = f"[{ends[0]:.2f}, {ends[1]:.2f}]" if len(ends) == 2 else ""
-        return f"{moved(item)} {interval}".strip().replace("-", units.MINUS)
     if item.ratio is None:
         return from_to(item)
-    interval = units.percent_interval(item.low, item.high)
-    if interval == units.percent_interval(item.ratio, item.ratio):
-        interval = ""
+    if item.series.metric.is_exponent:
+        interval = units.difference_interval(item.low, item.high)
+    else:
+        interval = units.percent_interval(item.low, item.high)
+        if interval == units.percent_interval(item.ratio, item.ratio):
+            interval = ""
     return f"{moved(item)} {interval}".strip()
 
 
 def moved(item: Regression | Change | Confirmation) -> str:
     """`+38 %`, or `+0.42` of an exponent: its size without the interval."""
-    if not item.series.metric.is_exponent:
-        return units.percent(item.ratio)
-    after = item.after if item.ratio is None else item.before * item.ratio
-    return f"{after - item.before:+.2f}".replace("-", units.MINUS)
+    if item.series.metric.is_exponent and item.ratio is not None:
+        return units.difference(item.ratio)
+    return units.percent(item.ratio)
 
 
 def from_to(item: Regression | Change | Confirmation) -> str:

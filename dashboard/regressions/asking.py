@@ -29,7 +29,7 @@ def request(
     """
     series = regression.series
     ratio = whole.ratio if whole else None
-    after = regression.after if ratio is None else regression.before * ratio
+    after = regression.after if ratio is None else series.metric.level(regression.before, ratio)
     Confirmation.objects.create(
         regression=regression,
         purpose=purpose,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from dashboard.models import Change, Metric, Point, Regression, Series
-from dashboard.regressions import growth
+from dashboard.regressions import sweeps
 from dashboard.regressions.history import History, Measured
 from dashboard.regressions.phases import holds
 
@@ -118,8 +118,9 @@ def deltas_between(series: Series, sides: Sides) -> dict[str, float]:
     """
     if not sides.good or not sides.bad:
         return {}
-    if grown := growth.between(series, sides.good, sides.bad):
-        return grown.parts
+    if sweeps.may_be_read(series) and sweeps.is_read(series, sides.bad):
+        compared = sweeps.between(series, sides.good, sides.bad)
+        return compared.parts if compared else {}
     metric = parts_metric(series)
     if metric is None:
         return {}
@@ -130,8 +131,6 @@ def deltas_between(series: Series, sides: Sides) -> dict[str, float]:
 
 def parts_metric(series: Series) -> str | None:
     """The metric whose phases add up to the series'; None where no phase can explain it."""
-    if series.metric.is_exponent:
-        return None
     kind = series.metric.kind
     if kind in CLOCKED:
         return "phase_self_time"

@@ -8,11 +8,11 @@ from dashboard.regressions import (
     branches,
     devices,
     diffs,
-    growth,
     history,
     operations,
     paired,
     suspects,
+    sweeps,
 )
 from dashboard.regressions.changes import Found
 
@@ -31,7 +31,7 @@ def is_commits(project: Project, change: Change, found: Found) -> bool:
 def attribute(
     project: Project, regression: Regression, head: Change, histories: dict[int, history.History]
 ) -> None:
-    """Name what explains the change that speaks for a regression: phase, host or device, functions."""
+    """Name what explains the change that speaks: phase, host or device, functions, tensor operations."""
     past = histories.get(head.series_id) or history.load(
         head.series, branches.of(project, head.first_bad.branch)
     )
@@ -77,5 +77,8 @@ def lost(head: Change) -> float:
 
 
 def lost_per_step(head: Change) -> float | None:
-    """The same in seconds or calls per step; None where the metric isn't one of a step."""
-    return None if growth.is_read(head.series) else lost(head)
+    """The same in seconds or in counts per step; None where the metric isn't one of a step's."""
+    kind = head.series.metric.kind
+    if kind not in (*attribution.CLOCKED, Metric.Kind.COUNTER) or sweeps.may_be_read(head.series):
+        return None
+    return lost(head)

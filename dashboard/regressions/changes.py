@@ -178,14 +178,14 @@ def remove(rows: Sequence[Change], kept: set[int], done: Synced) -> None:
 
 
 def write(history: History, found: Found, row: Change | None, done: Synced) -> None:
-    change = found.change
+    change, metric = found.change, history.series.metric
     values = {
         "first_bad_id": found.first_bad.commit_id,
         "last_good_id": found.last_good.commit_id,
         "position": found.position,
         "direction": change.direction,
-        "before": change.before,
-        "after": change.after,
+        "before": metric.off_ratio_scale(change.before),
+        "after": metric.off_ratio_scale(change.after),
         "ratio": change.ratio if change.before else None,
         "low": change.low if change.before else None,
         "high": change.high if change.before else None,

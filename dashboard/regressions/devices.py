@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from statistics import median
 
 from dashboard.models import Document, Regression, Series
-from dashboard.regressions import attribution, growth
+from dashboard.regressions import attribution, sweeps
 from dashboard.regressions.attribution import CLOCKED, Sides
 from dashboard.regressions.phases import holds
 
-# The part of the host's growth that counts as all of it, or as nothing.
+# A device that grew by this part of what the host lost, or by more, is a reason for it.
 HALF = 0.5
 
 HOST = "on the host"
@@ -33,35 +33,34 @@ def place_of(series: Series, phase: str, sides: Sides, lost: float) -> str:
     used = used_by(sides)
     if used == {"cpu"}:
         return Regression.HOST_ALONE
-    if "cuda" not in used or growth.is_read(series):
+    if used != {"cuda"} or sweeps.is_read(series, sides.bad):
         return ""
     devices = attribution.phase_deltas(series, "phase_device_time", sides)
-    return told(phase, lost, devices, busy(series, sides))
+    return told(phase, lost, devices, worked_longer(series, sides))
 
 
-def told(phase: str, lost: float, devices: Mapping[str, float], busy: float | None) -> str:
-    """`devices`: growth of device time by phase, those nested in it included. `busy`: of the device's work.
-
-    All in seconds per step.
+def told(phase: str, lost: float, devices: Mapping[str, float], worked: float | None) -> str:
+    """`devices`: growth of device time by phase, those nested in it included. `worked`: by how much longer
+    the device worked; None where that isn't known. All in seconds per step.
     """
     if lost <= 0 or phase not in devices:
         return ""
     if devices[phase] >= HALF * lost:
-        return UNKNOWN if busy is None else DEVICE if busy >= HALF * lost else HOST
+        return UNKNOWN if worked is None else DEVICE if worked >= HALF * lost else HOST
     beside = [one for one in sorted(devices) if not (holds(phase, one) or holds(one, phase))]
     busiest = max(beside, key=lambda one: devices[one], default="")
     if busiest and devices[busiest] >= HALF * lost:
-        return f"{DEVICE}: the host waits there for what it does in {busiest}"
+        return f"{DEVICE}: the host waits in this phase for the device's work of {busiest}"
     return HOST
 
 
 def used_by(sides: Sides) -> set[str | None]:
-    """What the runs' documents say was computed on: `cpu`, `cuda`."""
-    rows = Document.objects.filter(run__in=[*sides.good, *sides.bad])
+    """What the two runs next to the step computed on: `cpu`, `cuda`."""
+    rows = Document.objects.filter(run__in=[sides.good[-1], sides.bad[0]])
     return set(rows.values_list("body__environment__path", flat=True))
 
 
-def busy(series: Series, sides: Sides) -> float | None:
+def worked_longer(series: Series, sides: Sides) -> float | None:
     """By how much longer the device worked in a step: its utilization times the step's time, in seconds."""
     shares, times = (
         attribution.values_of(series, name, sides).get("", {}) for name in ("gpu_utilization", "step_time")

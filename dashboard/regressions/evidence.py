@@ -79,9 +79,9 @@ def gather(regression: Regression) -> causes.Facts:
 
 def worse(regression: Regression) -> float | None:
     """Of the suspected step, not of what a confirmation made of it: that is what needs an explanation."""
-    if regression.before <= 0 or regression.after <= 0:
+    ratio = regression.series.metric.ratio(regression.before, regression.after)
+    if ratio is None or ratio <= 0 or regression.series.metric.on_ratio_scale(regression.before) <= 0:
         return None
-    ratio = regression.after / regression.before
     return ratio if regression.series.metric.better == Metric.Better.LOWER else 1 / ratio
 
 

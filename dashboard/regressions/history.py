@@ -63,12 +63,17 @@ class History:
         return [one for one in self.measured[max(start, 0) : stop] if not one.tainted]
 
     def for_detection(self, markers: dict[int, str] | None = None) -> detection.Series:
-        """The history in detection's words, with the markers that are known, by index."""
+        """The history in detection's words and on a scale with ratios; with known markers, by index."""
         known = markers or {}
         metric = self.series.metric
         return detection.Series(
             points=[
-                detection.Point(one.value, one.samples, one.tainted, known.get(index))
+                detection.Point(
+                    metric.on_ratio_scale(one.value),
+                    tuple(metric.on_ratio_scale(sample) for sample in one.samples),
+                    one.tainted,
+                    known.get(index),
+                )
                 for index, one in enumerate(self.measured)
             ],
             better="lower" if metric.better == metric.Better.LOWER else "higher",

@@ -14,7 +14,7 @@ from typing import Any
 from dashboard.regressions.phases import holds
 
 MOST = 10
-# What grew by less than this part of all growth isn't worth a line, unless it is done more often.
+# What grew by less than this part of all growth isn't worth a line, unless the phase does it more often.
 LEAST = 0.05
 # From this ratio on an operation is done more often.
 MORE = 1.2
@@ -41,7 +41,7 @@ def rank(
     old, new = tallies(before, by_phase), tallies(after, by_phase)
     counts = kind == "counter"
     place = 0 if counts else 1
-    every = [Grown(key, old.get(key, NONE), now, place) for key, now in new.items()]
+    every = [Operation(key, old.get(key, NONE), now, place) for key, now in new.items()]
     grown = [one for one in every if one.growth > 0]
     whole = max(sum(one.growth for one in grown), 0.0 if counts else delta or 0.0)
     worth = [one for one in grown if one.is_worth(phase, whole)]
@@ -50,7 +50,7 @@ def rank(
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class Operation:
     """An operation in a phase: number and seconds per step before and after; `place` is what counts."""
 
     key: Key

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from statistics import median
 
 from dashboard.models import Confirmation, Metric, Pair, Regression, Series
-from dashboard.regressions import growth, proofs
+from dashboard.regressions import proofs, sweeps
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
     """Own time by phase: the medians of a confirmation's undisturbed pairs.
 
-    Seconds per step; of what is read off a sweep seconds of the whole loop at its largest value `at`, and
-    `deltas` are then each phase's part in the difference. `after` is `before` with the median of the pairs'
+    Seconds per step. Of what is read off a sweep they are those at its largest value, `at` says of what, and
+    `deltas` are each phase's part in the difference. `after` is `before` with the median of the pairs'
     differences: from pair to pair the machine may change its speed, within a pair it is the same for both
     commits. What one commit lacks took 0 there.
     """
@@ -53,11 +53,11 @@ def phases_of(regression: Regression, rows: Iterable[Confirmation] | None = None
 def swept(series: Series, row: Confirmation, kept: Sequence[Pair]) -> Phases | None:
     """By the sweeps of the pairs; None where no phase explains the metric."""
     told = kept[0].sweeps
-    reading = growth.reading(series, told["parameter"], told["amount"])
+    reading = sweeps.reading(series, told["parameter"], told["amount"])
     if reading is None:
         return None
     sides = [[reading.times(pair.sweeps[side]) for side in ("good", "bad")] for pair in kept]
-    both = [found for good, bad in sides if (found := growth.grown(reading, good, bad))]
+    both = [found for good, bad in sides if (found := sweeps.compare(reading, good, bad))]
     if len(both) < len(kept):
         return None
     parts = [one.parts for one in both]

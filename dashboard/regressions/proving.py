@@ -245,7 +245,8 @@ def open_second(regression: Regression, part: Confirmation, bad: Commit) -> None
 
     It is asked once: where it ended, narrowed or refuted, it isn't measured again.
     """
-    good, before, after = part.bad, part.before * (part.ratio or 1.0), part.after
+    metric = regression.series.metric
+    good, before, after = part.bad, metric.level(part.before, part.ratio or 1.0), part.after
     asked = Confirmation.objects.filter(purpose=Purpose.CONFIRM, good=good, bad=bad)
     if asked.filter(regression__project=regression.project).exists():
         return
@@ -257,7 +258,7 @@ def open_second(regression: Regression, part: Confirmation, bad: Commit) -> None
             "series": regression.series,
             "before": before,
             "after": after,
-            "ratio": after / before if before else None,
+            "ratio": metric.ratio(before, after),
             "proving": True,
         },
     )

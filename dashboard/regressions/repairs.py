@@ -79,9 +79,11 @@ class Phases:
         after = attribution.sides_of(improvement, self.past).bad
         if not self.phase or not after:
             return None
-        return self.moved(after) / self.moved(self.sides.bad)
+        moved, now = self.moved(self.sides.bad), self.moved(after)
+        return None if moved is None or now is None else now / moved
 
-    def moved(self, runs: tuple[int, ...]) -> float:
-        """By how much the phase is above its level before the step in these runs."""
+    def moved(self, runs: tuple[int, ...]) -> float | None:
+        """By how much the phase is above its level before the step in these runs; None: they don't say."""
         sides = attribution.Sides(self.sides.good, runs)
-        return attribution.within(attribution.deltas_between(self.step.series, sides), self.phase)
+        deltas = attribution.deltas_between(self.step.series, sides)
+        return attribution.within(deltas, self.phase) if deltas else None

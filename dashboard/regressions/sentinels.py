@@ -290,7 +290,8 @@ def between(series: SeriesRow, machine: Machine | int, since: datetime, until: d
 def compared(
     sentinel: Sentinel, metric: Metric, old: Sequence[SentinelPoint], new: Sequence[SentinelPoint]
 ) -> Moved:
-    found = detection.compare(samples_of(old), samples_of(new), noise_of([one.value for one in old]))
+    noise = noise_of([metric.on_ratio_scale(one.value) for one in old])
+    found = detection.compare(samples_of(old, metric), samples_of(new, metric), noise)
     floor = EFFECT_FLOORS[cast(Kind, metric.kind)].long
     relevant = found.ratio > 0 and abs(math.log(found.ratio)) >= math.log1p(floor)
     return Moved(
@@ -306,8 +307,8 @@ def compared(
     )
 
 
-def samples_of(points: Sequence[SentinelPoint]) -> list[float]:
-    return [sample for one in points for sample in (one.samples or [one.value])]
+def samples_of(points: Sequence[SentinelPoint], metric: Metric) -> list[float]:
+    return [metric.on_ratio_scale(sample) for one in points for sample in (one.samples or [one.value])]
 
 
 def noise_of(values: Sequence[float]) -> float:

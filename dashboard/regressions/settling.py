@@ -148,7 +148,7 @@ def of_pairs(regression: Regression, head: Change, bad: Commit) -> dict[str, Any
         return {}
     size = {"ratio": row.ratio, "low": row.low, "high": row.high}
     is_part = row.verdict == Confirmation.Verdict.BETWEEN
-    return {**size, "after": head.before * row.ratio} if is_part else size
+    return {**size, "after": head.series.metric.level(head.before, row.ratio)} if is_part else size
 
 
 def by_proof_alone(project: Project, regression: Regression) -> Settled | None:
@@ -165,7 +165,8 @@ def by_proof_alone(project: Project, regression: Regression) -> Settled | None:
     if holder:
         return merge(project, regression, holder)
     row = proof.confirmation
-    after = regression.before * row.ratio if row.ratio else regression.after
+    metric = regression.series.metric
+    after = metric.level(regression.before, row.ratio) if row.ratio else regression.after
     values = {"ratio": row.ratio, "low": row.low, "high": row.high, "after": after, "state": State.CONFIRMED}
     update(regression, values | {"last_good_id": proof.good.pk, "first_bad_id": proof.bad.pk})
     return None

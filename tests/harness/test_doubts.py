@@ -187,7 +187,7 @@ def test_a_limit_on_a_device_waits_for_one(raw: Raw) -> None:
 
 
 def test_a_sweep_whose_loops_are_too_short(raw: Raw) -> None:
-    raw["scaling"] = {"parameter": "n", "points": [{"seconds": 1e-5}], "exponents": []}
+    raw["scaling"] = {"parameter": "n", "points": [{"value": 1, "seconds": 1e-5}], "exponents": []}
     assert codes(raw) == {"scaling_too_short": False}
 
 
@@ -195,6 +195,19 @@ def test_a_sweep_whose_loops_are_too_short(raw: Raw) -> None:
 def test_an_exponent_that_is_anywhere(raw: Raw, high: float, seen: dict[str, bool]) -> None:
     exponent = {"name": "scaling_exponent", "phase": None, "low": 1.0, "high": high}
     raw["scaling"] = {"parameter": "n", "points": [], "exponents": [exponent]}
+    assert codes(raw) == seen
+
+
+@pytest.mark.parametrize(("slow", "seen"), [(0.5, {}), (0.3, {"scaling_contention": False})])
+def test_a_sweep_that_waited_for_a_processor(raw: Raw, slow: float, seen: dict[str, bool]) -> None:
+    """What counts is the fastest repetition of each value: here the first, or the one that waited."""
+    exponent = {"name": "scaling_exponent", "phase": None, "low": 1.0, "high": 1.1}
+    points = [
+        {"value": 8, "seconds": 0.4, "waited": 0.01},
+        {"value": 8, "seconds": slow, "waited": 0.3},
+        {"value": 16, "seconds": 0.9},
+    ]
+    raw["scaling"] = {"parameter": "n", "points": points, "exponents": [exponent]}
     assert codes(raw) == seen
 
 

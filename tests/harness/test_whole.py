@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from paceline.measured import processor
 from paceline.measured.marks import StepLoop
 from paceline.measured.timing import Timing
 from paceline.measured.whole import Whole
@@ -33,6 +34,16 @@ def test_what_lies_before_and_after_the_loop_is_left_out() -> None:
         time.sleep(0.02)
     result = found.result()
     assert result["phases"]["learn"] <= result["seconds"] < 0.02
+
+
+def test_the_share_that_waited_for_a_processor_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = whole()
+    clock = iter((5.0, 5.02))
+    monkeypatch.setattr(processor, "waited", lambda: next(clock))
+    for _ in found.steps(range(4)):
+        time.sleep(0.01)
+    result = found.result()
+    assert result["waited"] == pytest.approx(0.02 / result["seconds"])
 
 
 def test_several_loops_are_one_run() -> None:

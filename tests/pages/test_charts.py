@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 
-from dashboard.charts import histogram, phases, scaling, telemetry, theme
+from dashboard.charts import histogram, pairs, phases, scaling, telemetry, theme
 from dashboard.charts.bounds import TrendLimit
 from dashboard.charts.sparkline import HEIGHT, sparkline
 from dashboard.charts.trend import TrendChange, TrendPoint, trend
@@ -188,3 +189,13 @@ def test_a_near_bound_widens_the_axis_and_a_far_one_does_not() -> None:
     near, far = (TrendLimit(0, None, bound) for bound in (110.0, 10_000.0))
     assert trend(points(100.0, 101.0), [], "1", limits=[near]).layout.yaxis.range[1] > 110
     assert trend(points(100.0, 101.0), [], "1", limits=[far]).layout.yaxis.range[1] < 120
+
+
+def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:
+    pair = pairs.DrawnPair(1, good=-0.02, bad=0.5, good_first=True, disturbed=False)
+    ends = [math.exp(end) for end in (0.52, 0.4, 0.6)]
+    drawn = pairs.pairs([pair], "1", *ends, of_exponents=True)
+    assert drawn.data[0].y == pytest.approx([0.52])
+    assert drawn.layout.yaxis.ticksuffix == ""
+    band = next(shape for shape in drawn.layout.shapes if shape.type == "rect")
+    assert (band.y0, band.y1) == pytest.approx((0.4, 0.6))

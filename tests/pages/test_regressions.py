@@ -146,7 +146,7 @@ def exponent(regression: Regression, name: str) -> Regression:
     for run in Run.objects.filter(commit__in=line[2:4], case=regression.series.case):
         builders.points(run, [metric(name, "1", "lower", "time", [1.1])])
     series = builders.headline(regression.series.case, name)
-    found = builders.regression(series, line[2], line[3], ratio=1.38, phase="learn", phase_share=1.0)
+    found = builders.regression(series, line[2], line[3], phase="learn", phase_share=1.0)
     for commit, power in ((found.last_good, 1), (found.first_bad, 2)):
         points = [
             {
@@ -168,14 +168,34 @@ def test_a_regression_of_an_exponent_shows_the_largest_loop(client: Client, regr
     found = exponent(regression, "scaling_exponent")
     where = f"/regressions/{found.pk}/"
     drawn = figure(client, where, "phases")
-    assert drawn["layout"]["xaxis"]["title"]["text"].endswith("in the whole loop with episodes 400, own time")
+    assert drawn["layout"]["xaxis"]["title"]["text"] == "s of the whole loop with episodes 400, own time"
     assert set(drawn["data"][0]["y"]) == {"learn", "act"}
     shown = page(client, where)
     row = re.search(r"<tr><td class=\"path\"><code>learn</code>.*?</tr>", shown, re.DOTALL)
     assert row
     assert [text for text in (">40 ms<", ">16 s<", ">+16.0 s<", ">100 %<") if text not in row[0]] == []
-    assert "with <code>episodes 400</code>, the largest value that both commits swept" in shown
-    assert "+0.42 [0.38, 0.45]" in shown
+    assert "Own times of the whole loop with episodes 400, the largest value that both" in shown
+    assert "+0.32 [0.30, 0.34]" in shown
+    assert "went from 1.10 to 1.42" in shown
+
+
+def test_the_time_per_step_shows_a_step_of_the_largest_loop(client: Client, regression: Regression) -> None:
+    found = exponent(regression, "scaling_exponent_step_time")
+    where = f"/regressions/{found.pk}/"
+    title = figure(client, where, "phases")["layout"]["xaxis"]["title"]["text"]
+    assert title == "ms of a step with episodes 400, own time"
+    row = re.search(r"<tr><td class=\"path\"><code>learn</code>.*?</tr>", page(client, where), re.DOTALL)
+    assert row
+    assert [text for text in (">100 µs<", ">40 ms<") if text not in row[0]] == []
+
+
+def test_sweeps_without_common_values_show_no_phases(client: Client, regression: Regression) -> None:
+    found = exponent(regression, "scaling_exponent")
+    document = Document.objects.get(run__points__series=found.series, run__commit=found.last_good)
+    for one in document.body["scaling"]["points"]:
+        one["value"] += 1
+    document.save()
+    assert "have no sweeps with two values in common" in page(client, f"/regressions/{found.pk}/")
 
 
 def test_the_number_of_steps_has_no_phases(client: Client, regression: Regression) -> None:

@@ -111,8 +111,18 @@ def test_interleaved_sweeps_decide_on_an_exponent(
     assert row.commands[1].endswith("--repetitions=1 --no-counting")
     phases = paired.phases_of(row.regression)
     assert phases
-    assert (phases.at, max(phases.deltas, key=lambda path: phases.deltas[path])) == ("n 800", "learn")
+    assert (phases.at, max(phases.deltas, key=lambda path: phases.deltas[path])) == (
+        "the whole loop with n 800",
+        "learn",
+    )
     assert phases.after["learn"] > 10 * phases.before["learn"]
+
+
+@pytest.mark.parametrize(("swept", "disturbed"), [(True, True), (False, False)])
+def test_a_sweep_beside_other_work_disturbs_what_is_read_off_it(swept: bool, disturbed: bool) -> None:
+    doubt = SimpleNamespace(code="scaling_contention", taints=False)
+    found: Any = SimpleNamespace(warnings=(doubt,), scaling=swept or None)
+    assert confirming.is_disturbed(found, in_turns=False) is disturbed
 
 
 def test_steps_in_turn_decide(suspected: Confirmation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,16 +36,11 @@ def test_parameters_are_passed_as_json(tmp_path: Path) -> None:
     assert "--quick" in words
 
 
-@pytest.mark.parametrize(
-    ("counting", "sweep", "words"),
-    [(True, True, set()), (False, True, {"--no-counting"}), (False, False, {"--timed-only"})],
-)
-def test_only_what_is_wanted_is_measured(
-    tmp_path: Path, counting: bool, sweep: bool, words: set[str]
-) -> None:
-    asked = {"counting": counting, "sweep": sweep}
-    what = Measurement("snake", {}, 1, False, 60, tmp_path, Path("/env/bin/python"), **asked)
-    assert {"--no-counting", "--timed-only"} & set(what.command(tmp_path)) == words
+@pytest.mark.parametrize("without", ["", launching.NO_COUNTING, launching.TIMED_ONLY])
+def test_what_nobody_wants_is_left_out(tmp_path: Path, without: str) -> None:
+    what = Measurement("snake", {}, 1, False, 60, tmp_path, Path("/env/bin/python"), without=without)
+    left_out = {launching.NO_COUNTING, launching.TIMED_ONLY} & set(what.command(tmp_path))
+    assert left_out == ({without} if without else set())
 
 
 def test_a_crash_of_the_benchmark_is_told_in_the_harnesss_words() -> None:

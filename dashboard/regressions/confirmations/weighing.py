@@ -9,7 +9,7 @@ from typing import cast
 
 from dashboard.detection import EFFECT_FLOORS, pairs
 from dashboard.detection.types import Kind
-from dashboard.models import Confirmation, Pair
+from dashboard.models import Confirmation, Metric, Pair
 
 Verdict = Confirmation.Verdict
 
@@ -42,16 +42,21 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Measures values in suspected steps: by logarithms, or plainly where one isn't positive."""
+    """Measures values in suspected steps: by logarithms, or plainly where one isn't positive.
 
+    `before` and `after` are on the metric's ratio scale.
+    """
+
+    metric: Metric
     before: float
     after: float
     logarithmic: bool
 
     @classmethod
-    def of(cls, before: float, after: float, measured: Sequence[Pair]) -> Scale:
-        values = [before, after, *(value for pair in measured for value in (pair.good, pair.bad))]
-        return cls(before, after, logarithmic=min(values) > 0)
+    def of(cls, metric: Metric, before: float, after: float, measured: Sequence[Pair]) -> Scale:
+        plain = [before, after, *(value for pair in measured for value in (pair.good, pair.bad))]
+        values = [metric.on_ratio_scale(value) for value in plain]
+        return cls(metric, values[0], values[1], logarithmic=min(values) > 0)
 
     @property
     def step(self) -> float:
@@ -60,7 +65,8 @@ class Scale:
 
     def steps(self, value: float) -> float:
         """How many steps a value lies above the level before, towards the worse."""
-        return (math.log(value / self.before) if self.logarithmic else value - self.before) / self.step
+        scaled = self.metric.on_ratio_scale(value)
+        return (math.log(scaled / self.before) if self.logarithmic else scaled - self.before) / self.step
 
     def ratio(self, share: float | None) -> float | None:
         return math.exp(share * self.step) if self.logarithmic and share is not None else None
@@ -73,9 +79,10 @@ def weigh(row: Confirmation) -> Weighed:
     project = row.regression.project
     spent = max(len(measured) / project.confirmation_pairs, row.seconds / (60 * project.confirmation_minutes))
     if len(calm) < pairs.FEWEST_TO_WEIGH:
-        reason = f"only {len(calm)} of {len(measured)} pairs were undisturbed" if spent >= 1 else ""
-        return Weighed(None, None, None, Verdict.UNDECIDED if spent >= 1 else "", reason)
-    scale = Scale.of(row.before, row.after, calm)
+        if spent < 1:
+            return Weighed(None, None, None, "")
+        return Weighed(None, None, None, Verdict.UNDECIDED, too_few(len(calm), len(measured)))
+    scale = Scale.of(row.series.metric, row.before, row.after, calm)
     floor = EFFECT_FLOORS[cast(Kind, row.series.metric.kind)].long
     weight = shares(row, scale, calm)
     ends = sorted(end for end in (scale.ratio(weight.low), scale.ratio(weight.high)) if end is not None)
@@ -89,6 +96,13 @@ def weigh(row: Confirmation) -> Weighed:
         verdict, told = Verdict.UNDECIDED, "the interval still allows both answers"
     reason = f"after {len(measured)} pairs in {row.seconds:.0f} s {told}" if told else ""
     return Weighed(scale.ratio(weight.share), low, high, verdict, reason)
+
+
+def too_few(calm: int, measured: int) -> str:
+    """Why what there is can't be weighed."""
+    if calm < measured:
+        return f"only {calm} of {measured} pairs were undisturbed"
+    return f"{measured} pairs spent the budget, and {pairs.FEWEST_TO_WEIGH} are needed"
 
 
 def _placed(weight: pairs.Weight, spent: float) -> tuple[str, str]:
@@ -105,7 +119,8 @@ def place(row: Confirmation, before: float, after: float) -> str:
     calm = [pair for pair in row.pairs.all() if not pair.disturbed]
     if len(calm) < pairs.FEWEST_TO_WEIGH:
         return ""
-    return OF_PLACE.get(pairs.place(shares(row, Scale.of(before, after, calm), calm)), "")
+    scale = Scale.of(row.series.metric, before, after, calm)
+    return OF_PLACE.get(pairs.place(shares(row, scale, calm)), "")
 
 
 def shares(row: Confirmation, scale: Scale, calm: Sequence[Pair]) -> pairs.Weight:

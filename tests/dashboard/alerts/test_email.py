@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -8,6 +10,7 @@ from pytest_django import Settings
 from dashboard import alerts
 from dashboard.alerts import sentences
 from dashboard.models import Commit, Delivery, Regression
+from tests.dashboard.alerts.conftest import OPERATION
 from tests.dashboard.alerts.sinks import MailSink
 
 Make = Callable[..., Delivery]
@@ -30,8 +33,24 @@ def test_the_mail_names_the_operations_that_grew(make_delivery: Make, mailbox: M
     plain, html = (mailbox.messages[0].get_body((kind,)) for kind in ("plain", "html"))
     assert plain
     assert html
-    assert "  aten::stack in replay/sample: 1 -> 256" in plain.get_content().splitlines()
-    assert "<code>aten::stack</code> in <code>replay/sample</code>: 1 &rarr; 256" in html.get_content()
+    sentence = "aten::stack in replay/sample: 256 times per step instead of 1"
+    assert f"  {sentence}" in plain.get_content().splitlines()
+    assert f"<li>{sentence}</li>" in html.get_content()
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"count_before": 0}, "aten::stack in replay/sample: new, 256 times per step"),
+        (
+            {"count_before": 256.0},
+            "aten::stack in replay/sample: as often as before, 2.1 ms per profiled step instead of 100 µs",
+        ),
+        ({"phase": ""}, "aten::stack: 256 times per step instead of 1"),
+    ],
+)
+def test_an_operation_says_what_is_otherwise(fields: dict[str, Any], sentence: str) -> None:
+    assert sentences.operation(OPERATION | fields) == sentence
 
 
 @pytest.mark.parametrize(
@@ -52,8 +71,12 @@ def test_the_title_says_host_or_device_where_there_is_one(
 def test_an_exponent_is_told_as_it_was_and_is(make_delivery: Make) -> None:
     regression = make_delivery("email", "training@example.org").regression
     regression.series.metric.name = "scaling_exponent"
-    regression.before = 1.1
-    assert sentences.size(regression) == "scaling exponent 1.10 -> 1.52 [1.49, 1.55]"
+    # Such a ratio is e ** difference: an exponent may be 0, or less.
+    regression.before = -0.02
+    sizes = {"ratio": math.exp(0.42), "low": math.exp(0.38), "high": math.exp(0.45)}
+    for name, value in sizes.items():
+        setattr(regression, name, value)
+    assert sentences.size(regression) == "scaling exponent -0.02 -> 0.40 [0.36, 0.43]"
 
 
 def test_the_mail_links_to_the_regression(make_delivery: Make, mailbox: MailSink, settings: Settings) -> None:

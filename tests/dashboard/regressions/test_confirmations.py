@@ -173,3 +173,12 @@ def test_minutes_end_it_too(row: Confirmation, held: ConfirmationAssignment) -> 
     Project.objects.update(confirmation_minutes=0.5)
     *verdicts, last = measured(held, 1.4, disturbed=True)
     assert (len(verdicts), last) == (4, "undecided")
+
+
+def test_too_few_pairs_within_the_budget_are_no_disturbed_ones(
+    row: Confirmation, held: ConfirmationAssignment
+) -> None:
+    Project.objects.update(confirmation_minutes=0.3)
+    assert list(measured(held, 1.4))[-1] == "undecided"
+    row.refresh_from_db()
+    assert row.reason == "3 pairs spent the budget, and 4 are needed"

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from dashboard.models import Case, Project, Regression
-from dashboard.regressions import judge_run
+from dashboard.models import Case, Document, Project, Regression, Series
+from dashboard.regressions import devices, judge_run
+from dashboard.regressions.attribution import Sides
 from dashboard.regressions.devices import DEVICE, HOST, UNKNOWN, told
 from tests.dashboard import factories
 
 COUNT, AT = 9, 5
-WAITS = f"{DEVICE}: the host waits there for what it does in learn"
+WAITS = f"{DEVICE}: the host waits in this phase for the device's work of learn"
 
 
 @pytest.mark.parametrize(
-    ("devices", "busy", "expected"),
+    ("grown", "worked", "expected"),
     [
         # The stream took no longer from the phase's begin to its end: whatever the host did, it did alone.
         ({"log": 0.0, "learn": 0.0}, None, HOST),
@@ -34,8 +36,8 @@ WAITS = f"{DEVICE}: the host waits there for what it does in learn"
         ({"learn": 0.004}, 0.004, ""),
     ],
 )
-def test_the_devices_times_tell(devices: Mapping[str, float], busy: float | None, expected: str) -> None:
-    assert told("log", 0.004, devices, busy) == expected
+def test_the_devices_times_tell(grown: Mapping[str, float], worked: float | None, expected: str) -> None:
+    assert told("log", 0.004, grown, worked) == expected
 
 
 @pytest.fixture
@@ -67,6 +69,37 @@ def test_without_a_device_all_is_the_hosts(project: Project, of: Case) -> None:
 def test_utilization_tells_who_waited(project: Project, of: Case, utilization: float, expected: str) -> None:
     """5 ms of work in a step of 10 ms; then 9 ms in 14, or still 5."""
     assert judge(project, of, "cuda", utilization) == expected
+
+
+@pytest.mark.parametrize(("source", "expected"), [("rate", DEVICE), ("scaling", "")])
+def test_sweeps_record_no_device_time(project: Project, of: Case, source: str, expected: str) -> None:
+    series, sides = two_runs(project, of, ("cuda", "cuda"), {"job": {"from": source}})
+    assert devices.place_of(series, "log", sides, 0.004) == expected
+
+
+def test_a_case_that_moved_to_a_device_says_nothing(project: Project, of: Case) -> None:
+    series, sides = two_runs(project, of, ("cpu", "cuda"), {"job": {"from": "rate"}})
+    assert devices.place_of(series, "log", sides, 0.004) == ""
+
+
+def two_runs(
+    project: Project, of: Case, used: tuple[str, str], body: Mapping[str, Any]
+) -> tuple[Series, Sides]:
+    """Of a projected time; the second takes 4 ms longer in `log`, for which the device worked."""
+    runs = [
+        factories.measured(
+            commit,
+            of,
+            {"projected_time": 100.0, "step_time": time, "gpu_utilization": 90.0},
+            phases={"phase_device_time": {"log": time}},
+            environment={"path": path},
+        )
+        for commit, path, time in zip(factories.commits(project, 2), used, (0.006, 0.010), strict=True)
+    ]
+    for document in Document.objects.all():
+        document.body |= body
+        document.save()
+    return Series.objects.get(metric__name="projected_time"), Sides((runs[0].pk,), (runs[1].pk,))
 
 
 def test_nothing_is_said_where_nothing_is_known(project: Project, of: Case) -> None:

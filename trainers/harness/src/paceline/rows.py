@@ -158,13 +158,17 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class ScalingPoint:
-    """One process that ran its whole loop with one value of the swept parameter; times in seconds."""
+    """One process that ran its whole loop with one value of the swept parameter; times in seconds.
+
+    `waited` is the share of the time in which the measured thread waited for a processor.
+    """
 
     value: float
     repetition: int
     steps: int
     seconds: float
     phases: Mapping[str, float]
+    waited: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

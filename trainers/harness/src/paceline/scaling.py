@@ -61,13 +61,17 @@ def parse(fields: Fields | None) -> Sweep | None:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One process that ran its whole loop: steps, seconds, and seconds by the main thread's phases."""
+    """One process that ran its whole loop: steps, seconds, and seconds by the main thread's phases.
+
+    `waited` is the share of the time in which that thread waited for a processor.
+    """
 
     value: float
     repetition: int
     steps: int
     seconds: float
     phases: Mapping[str, float]
+    waited: float = 0.0
 
 
 def point(value: float, repetition: int, result: Mapping[str, Any]) -> Point:
@@ -75,7 +79,8 @@ def point(value: float, repetition: int, result: Mapping[str, Any]) -> Point:
     phases = dict(result["phases"])
     outermost = math.fsum(seconds for path, seconds in phases.items() if "/" not in path)
     rest = max(0.0, result["seconds"] - outermost)
-    return Point(value, repetition, result["steps"], result["seconds"], {**phases, UNATTRIBUTED: rest})
+    times = {**phases, UNATTRIBUTED: rest}
+    return Point(value, repetition, result["steps"], result["seconds"], times, result.get("waited", 0.0))
 
 
 def order(sweep: Sweep) -> Iterator[tuple[float, int]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .. import counters, metrics
 from ..manifest import Benchmark, Guard
+from ..measured.processor import CONTENTION
 from ..statistics import mean
 from ..units import amount
 from .warning import Found, Raw, warning
@@ -108,6 +110,7 @@ def _scaling(raw: Raw) -> Found:
             f"the sweep's shortest loop took {shortest * 1000:.2g} ms, too little to be timed",
             "sweep over larger values",
         )
+    yield from _swept_beside_others(raw.get("scaling", {}).get("points", ()))
     for row in raw.get("scaling", {}).get("exponents", ()):
         if (row["name"], row["phase"]) == ("scaling_exponent", None) and row["high"] - row["low"] > UNCERTAIN:
             yield warning(
@@ -115,6 +118,22 @@ def _scaling(raw: Raw) -> Found:
                 f"the scaling exponent lies anywhere between {row['low']:.2f} and {row['high']:.2f}",
                 "sweep over more values, larger ones, with more repetitions, on a quieter machine",
             )
+
+
+def _swept_beside_others(points: Sequence[Raw]) -> Found:
+    """Of each value the repetition that counts, the fastest: a sweep is watched by nothing else."""
+    fastest: dict[float, Raw] = {}
+    for one in points:
+        if one["seconds"] < fastest.get(one["value"], {"seconds": math.inf})["seconds"]:
+            fastest[one["value"]] = one
+    waited = {value: one.get("waited", 0.0) for value, one in fastest.items()}
+    worst = max(waited, key=lambda value: waited[value], default=None)
+    if worst is not None and waited[worst] > CONTENTION:
+        yield warning(
+            "scaling_contention",
+            f"the sweep's loop with {worst:g} waited for a processor for {waited[worst]:.0%} of its time",
+            "end other work on the machine while it measures",
+        )
 
 
 def _unprojected(unit: str) -> Found:

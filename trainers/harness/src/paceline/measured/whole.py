@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, TypeVar
 
-from . import collector, device
+from . import collector, device, processor
 from .marks import Marks, Node, StepLoop, ThreadState
 
 REPORT_EVERY = 50
@@ -36,15 +36,17 @@ class Whole(Marks[WholeNode]):
         return self.loop.iterate(iterable)
 
     def result(self) -> dict[str, Any]:
-        """Return `steps`, `seconds` and, by path, the seconds of the main thread's `phases`.
+        """Return `steps`, `seconds`, `waited` and, by path, the seconds of the main thread's `phases`.
 
         The time is that from the first step to the end of the last one, the device's work and whatever lies
-        between two loops included. Call it once the loop is complete, that is after at least one step.
+        between two loops included; `waited` is the share of it in which the measured thread was ready and
+        waited for a processor. Call it once the loop is complete, that is after at least one step.
         """
         phases = {node.path: node.closed - node.base for node in self.nodes(self.main)}
         return {
             "steps": self.loop.taken,
             "seconds": self.loop.seconds,
+            "waited": self.loop.waited / self.loop.seconds if self.loop.seconds else 0.0,
             "phases": {path: seconds for path, seconds in phases.items() if seconds > 0},
         }
 
@@ -55,8 +57,9 @@ class _WholeLoop(StepLoop):
         self._whole = marks
         self._report = report
         self._start: float | None = None
+        self._waited = 0.0
         self.taken = 0
-        self.seconds = 0.0
+        self.seconds = self.waited = 0.0
 
     @property
     def over(self) -> bool:
@@ -69,6 +72,7 @@ class _WholeLoop(StepLoop):
             device.synchronize()
             for node in self._whole.nodes(self._whole.main):
                 node.base = node.closed = node.total
+            self._waited = processor.waited()
             self._start = perf_counter()
 
     def end_step(self) -> bool:
@@ -82,6 +86,8 @@ class _WholeLoop(StepLoop):
     def end(self) -> None:
         device.synchronize()
         self._close()
+        # Asking the kernel costs as much as a short step.
+        self.waited = max(0.0, processor.waited() - self._waited)
 
     def _close(self) -> None:
         """Keep what belongs to the loop so far; phases after it, of an evaluation, do not."""

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from paceline import scaling
 
-from dashboard.models import Case, Commit, Project, Regression, Series
-from dashboard.regressions import explaining, growth, judge_run, paired
-from dashboard.regressions.growth import Reading
+from dashboard.models import Case, Commit, Document, Project, Regression, Series
+from dashboard.regressions import explaining, judge_run, paired, sweeps
+from dashboard.regressions.confirmations import weighing
+from dashboard.regressions.sweeps import Reading
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_paired import proved
 
@@ -73,7 +74,7 @@ def test_parts_of_a_projected_time_add_up_to_its_logarithm() -> None:
 
 
 def test_a_phase_has_its_own_time_alone() -> None:
-    found = growth.own({"a": 5.0, "a/b": 2.0, "a/b/c": 1.5, "d/e/f": 1.0, "d": 3.0})
+    found = sweeps.own({"a": 5.0, "a/b": 2.0, "a/b/c": 1.5, "d/e/f": 1.0, "d": 3.0})
     assert found == {"a": 3.0, "a/b": 0.5, "a/b/c": 1.5, "d/e/f": 1.0, "d": 2.0}
 
 
@@ -86,10 +87,17 @@ def swept(rows: list[dict[str, Any]], **members: Any) -> Mapping[str, Any]:
     return {"scaling": {"parameter": "n", "params": {}, "points": rows, "exponents": []}, **members}
 
 
-def judge(line: list[Commit], of: Case, name: str, levels: tuple[float, float], **members: Any) -> Regression:
-    """The window's own phases point at `act`; from AT on learn/sum is nearly quadratic in the sweep."""
+def judge(
+    line: list[Commit],
+    of: Case,
+    name: str,
+    levels: tuple[float, float],
+    back: int = 1000,
+    **members: Any,
+) -> Regression:
+    """The window's own phases point at `act`; from AT until `back` learn/sum is nearly quadratic."""
     for place, commit in enumerate(line):
-        late = place >= AT
+        late = AT <= place < back
         told = swept(points(1.9 if late else 1.0, slow=factories.wobble(place)), **members)
         run = factories.measured(
             commit,
@@ -101,6 +109,51 @@ def judge(line: list[Commit], of: Case, name: str, levels: tuple[float, float], 
         Series.objects.filter(metric__name=name).update(headline=True)
         judge_run(run.pk)
     return Regression.objects.get()
+
+
+def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
+    """0 is what a step's time should have: differences count, and the ratio is their power of e."""
+    line = factories.commits(project, COUNT)
+    found = judge(line, of, "scaling_exponent_step_time", (-0.02, 0.5))
+    assert (found.before, found.after) == pytest.approx((-0.02, 0.5), rel=0.1)
+    assert found.level_after == pytest.approx(found.after, abs=0.01)
+    assert math.log(found.ratio or 1) == pytest.approx(0.52, abs=0.01)
+    row = proved(found, ratio=None)
+    for index in range(5):
+        row.pairs.create(
+            index=index, good_first=True, good=0.02 * index - 0.05, bad=0.5 + 0.02 * index, seconds=9.0
+        )
+    weighed = weighing.weigh(row)
+    assert weighed.verdict == "confirmed"
+    assert math.log(weighed.ratio or 1) == pytest.approx(0.55, abs=0.03)
+
+
+def test_the_commit_that_takes_it_back_repaired_it(project: Project, of: Case) -> None:
+    line = factories.commits(project, 2 * COUNT)
+    found = judge(line, of, "scaling_exponent", (1.0, 1.5), back=COUNT + 2)
+    assert (found.phase, found.recovered_by) == ("learn/sum", line[COUNT + 2])
+
+
+def test_a_sweep_of_something_else_is_not_compared(project: Project, of: Case) -> None:
+    line = factories.commits(project, 2)
+    told = [swept(points(1.0)), swept(points(1.9))]
+    runs = [
+        factories.measured(one, of, {"scaling_exponent": 1.0}, document=document)
+        for one, document in zip(line, told, strict=True)
+    ]
+    series = Series.objects.get(metric__name="scaling_exponent")
+    sides = [runs[0].pk], [runs[1].pk]
+    assert sweeps.between(series, *sides)
+    document = Document.objects.get(run=runs[0])
+    document.body["scaling"]["params"] = {"environments": 128}
+    document.save()
+    assert sweeps.between(series, *sides) is None
+
+
+def test_a_value_of_zero_has_no_logarithm() -> None:
+    rows = points(1.0)
+    rows[0]["value"] = 0
+    assert 0 not in Reading("n").times(rows)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +199,7 @@ def test_the_pairs_sweeps_are_believed(project: Project, of: Case) -> None:
         row.pairs.filter(pk=pair.pk).update(sweeps={"parameter": "n", "amount": None, **sides})
     phases = paired.phases_of(found)
     assert phases
-    assert (phases.pairs, phases.at) == (3, "n 800")
+    assert (phases.pairs, phases.at) == (3, "the whole loop with n 800")
     # The middle one of the three pairs, in which the machine was half as fast.
     assert phases.before == pytest.approx({"(unattributed)": 0.8, "act": 4.8, "learn": 1.6, "learn/sum": 3.2})
     assert phases.after["act"] == pytest.approx(8 * 4.8)

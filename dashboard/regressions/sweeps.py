@@ -43,6 +43,8 @@ class Reading:
         """Of each value the repetition that counts, the fastest; only the phase that is read, and inside."""
         fastest: dict[float, tuple[float, Mapping[str, float]]] = {}
         for point in points:
+            if point["value"] <= 0 or point["steps"] <= 0:
+                continue
             inside = {path: one for path, one in own(point["phases"]).items() if holds(self.phase, path)}
             steps = point["steps"] if self.per_step else 1
             times = {path: one / steps for path, one in inside.items()}
@@ -88,9 +90,16 @@ def reading(series: Series, parameter: str, amount: float | None) -> Reading | N
     return Reading(parameter, amount=amount) if name == PROJECTED and amount else None
 
 
-def is_read(series: Series) -> bool:
-    """May it be read off a sweep by a line? A time projected from the measured rate isn't."""
+def may_be_read(series: Series) -> bool:
+    """Is it an exponent, or a time that may be projected along a sweep? Neither is one of a step."""
     return series.metric.is_exponent or series.metric.name == PROJECTED
+
+
+def is_read(series: Series, runs: Sequence[int]) -> bool:
+    """Is it read off a sweep? A time may be projected from the measured rate instead: the runs say so."""
+    if series.metric.name != PROJECTED:
+        return series.metric.is_exponent
+    return Document.objects.filter(run__in=runs, body__job__from="scaling").exists()
 
 
 def own(phases: Mapping[str, float]) -> dict[str, float]:
@@ -114,7 +123,7 @@ def logarithmic_mean(one: float, other: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class Compared:
     """Two sweeps of a metric that is read off them."""
 
     reading: Reading
@@ -133,24 +142,28 @@ class Grown:
 
     @property
     def at_largest(self) -> dict[str, tuple[float, float]]:
-        """Own seconds before and after by phase, at that value."""
+        """Own seconds before and after by phase at that value: of the whole loop, or of a step of it."""
         old, new = self.before[self.largest], self.after[self.largest]
         return {path: (old.get(path, 0.0), new.get(path, 0.0)) for path in sorted(old.keys() | new.keys())}
 
     @property
     def at(self) -> str:
-        """`episodes 1,024`: where that is."""
-        return f"{self.reading.parameter} {self.largest:,g}"
+        """What those seconds are of: `the whole loop with episodes 1,024`."""
+        what = "a step" if self.reading.per_step else "the whole loop"
+        return f"{what} with {self.reading.parameter} {self.largest:,g}"
 
 
-def grown(reading: Reading, before: Sweep, after: Sweep) -> Grown | None:
+def compare(reading: Reading, before: Sweep, after: Sweep) -> Compared | None:
     """None where the two have too few values in common for a line."""
-    return Grown(reading, before, after) if len(before.keys() & after.keys()) > 1 else None
+    return Compared(reading, before, after) if len(before.keys() & after.keys()) > 1 else None
 
 
-def between(series: Series, good: Sequence[int], bad: Sequence[int]) -> Grown | None:
-    """By the documents of runs; None where the metric isn't read off a sweep, or a side has none."""
-    if not is_read(series):
+def between(series: Series, good: Sequence[int], bad: Sequence[int]) -> Compared | None:
+    """By the documents of runs; None where the metric isn't read off a sweep, or a side has no such sweep.
+
+    Runs that swept something else, or with other parameters, aren't compared.
+    """
+    if not may_be_read(series):
         return None
     rows = Document.objects.filter(run__in=[*good, *bad]).values_list("run_id", "body__scaling", "body__job")
     known = {run: (swept, job or {}) for run, swept, job in rows if swept}
@@ -161,8 +174,13 @@ def between(series: Series, good: Sequence[int], bad: Sequence[int]) -> Grown | 
     found = reading(series, swept["parameter"], job["amount"] if job.get("from") == "scaling" else None)
     if found is None:
         return None
-    sides = [[found.times(known[run][0]["points"]) for run in runs if run in known] for runs in (good, bad)]
-    return grown(found, middle(sides[0]), middle(sides[1])) if all(sides) else None
+    alike = {run: one["points"] for run, (one, _) in known.items() if same_sweep(one, swept)}
+    sides = [[found.times(alike[run]) for run in runs if run in alike] for runs in (good, bad)]
+    return compare(found, middle(sides[0]), middle(sides[1])) if all(sides) else None
+
+
+def same_sweep(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one.get(name) == other.get(name) for name in ("parameter", "params"))
 
 
 def middle(sweeps: Sequence[Sweep]) -> Sweep:
