@@ -36,7 +36,7 @@ def pairs(
 
     Of exponents their difference is drawn, and a ratio is its power of e; other values are positive.
     """
-    title, suffix = ("bad less good", "") if of_exponents else ("bad against good", " %")
+    title, suffix = ("bad minus good", "") if of_exponents else ("bad against good", " %")
     place = math.log if of_exponents else _percent
     heights = [pair.bad - pair.good if of_exponents else _percent(pair.bad / pair.good) for pair in drawn]
     figure = theme.figure(
