@@ -97,15 +97,20 @@ def behaviour(suspect: dict[str, Any], kind: str) -> str:
 
 
 def operation(one: dict[str, Any]) -> str:
-    """`aten::stack in replay/sample: 256 times per step instead of 1`."""
+    """`aten::stack in replay/sample is done 256 times per step instead of once`."""
     where = f"{one['operation']} in {one['phase']}" if one["phase"] else one["operation"]
+    return f"{where} {operation_behaviour(one)}"
+
+
+def operation_behaviour(one: dict[str, Any]) -> str:
+    """More often or slower: what a tensor operation does otherwise than before."""
     before, after = one["count_before"], one["count_after"]
     if not before:
-        return f"{where}: new, {times(after)} per step"
+        return f"is new, done {times(after)} per step"
     if after >= MORE_CALLS * before:
-        return f"{where}: {times(after)} per step instead of {number(before)}"
+        return f"is done {times(after)} per step instead of {'once' if before == 1 else number(before)}"
     old, new = seconds(one["seconds_before"]), seconds(one["seconds_after"])
-    return f"{where}: as often as before, {new} per profiled step instead of {old}"
+    return f"is done as often as before and takes {new} per profiled step instead of {old}"
 
 
 def times(value: float) -> str:

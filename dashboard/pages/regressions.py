@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from dashboard.alerts.sentences import operation_behaviour
 from dashboard.models import Project, Regression, Triage
 from dashboard.pages import words
 from dashboard.pages.costs import cost, tally_sentence
@@ -21,6 +22,8 @@ from dashboard.regressions.lines import changed_lines
 from dashboard.regressions.triage import BECOMES
 
 LONG = 40
+# Of what was lost: from here on a tensor operation is told in the first sentences.
+LARGE_PART = 0.25
 LABELS = {
     Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it."),
     Triage.Action.INTENDED: ("Intended", "The new level is the baseline; this step is never told again."),
@@ -79,6 +82,7 @@ def page(
         "changes": changes,
         "deliveries": list(read.deliveries(found)),
         "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
+        "operation": _operation(found),
         "excerpts": _excerpts(found),
         "cost": cost(found),
         **phases_beside(found, [one["row"] for one in proved["proofs"]]),
@@ -113,6 +117,14 @@ def _suspect(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
         "sentence": words.suspect_sentence(suspect, kind),
         "called": words.is_called(suspect),
     }
+
+
+def _operation(found: Regression) -> dict[str, str]:
+    """The first tensor operation with what it does otherwise; empty where it holds no large part."""
+    first = next(iter(found.operations), None)
+    if first is None or first["share"] < LARGE_PART:
+        return {}
+    return {"name": first["operation"], "sentence": operation_behaviour(first)}
 
 
 def _excerpts(found: Regression) -> list[dict[str, Any]]:

@@ -66,14 +66,14 @@ class Reading:
     def parts(self, before: Sweep, after: Sweep) -> dict[str, float]:
         """What each phase added to the metric (or to its logarithm) from one sweep to the other.
 
-        They add up to the difference. The sweeps share two values at least.
+        They add up to the difference. The sweeps share two values at least, at which both took time.
         """
         shared = sorted(before.keys() & after.keys())
         weights = self.weights(shared)
         parts: defaultdict[str, float] = defaultdict(float)
         for value in shared:
             old, new = before[value], after[value]
-            mean = logarithmic_mean(math.fsum(old.values()), math.fsum(new.values()))
+            mean = logarithmic_mean(sum_of(before, value), sum_of(after, value))
             for path in old.keys() | new.keys():
                 parts[path] += weights[value] * (new.get(path, 0.0) - old.get(path, 0.0)) / mean
         return dict(parts)
@@ -154,8 +154,17 @@ class Compared:
 
 
 def compare(reading: Reading, before: Sweep, after: Sweep) -> Compared | None:
-    """None where the two have too few values in common for a line."""
-    return Compared(reading, before, after) if len(before.keys() & after.keys()) > 1 else None
+    """By the values at which both took time; None where these are too few for a line."""
+    timed = [
+        value for value in before.keys() & after.keys() if sum_of(before, value) and sum_of(after, value)
+    ]
+    if len(timed) < 2:
+        return None
+    return Compared(reading, {one: before[one] for one in timed}, {one: after[one] for one in timed})
+
+
+def sum_of(sweep: Sweep, value: float) -> float:
+    return math.fsum(sweep[value].values())
 
 
 def between(series: Series, good: Sequence[int], bad: Sequence[int]) -> Compared | None:

@@ -132,10 +132,14 @@ def test_a_regression_is_told_in_words(client: Client, regression: Regression) -
 def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regression) -> None:
     where = f"/regressions/{regression.pk}/"
     shown = page(client, where)
-    row = re.search(r"<code>aten::stack</code>.*?</tr>", shown, re.DOTALL)
+    row = re.search(r"<tr><td class=\"path\"><code>aten::stack</code>.*?</tr>", shown, re.DOTALL)
     assert row
     cells = ["learn/push", ">1<", ">256<", "11 µs", "230 µs", "61 %"]
     assert [cell for cell in cells if cell not in row[0]] == []
+    told = "Of the tensor operations <code>aten::stack</code> is done 256 times per step instead of once."
+    assert told in shown
+    Regression.objects.update(operations=[builders.OPERATION | {"share": 0.1}])
+    assert "Of the tensor operations" not in page(client, where)
     Regression.objects.update(operations=[])
     assert "Tensor operations" not in page(client, where)
 

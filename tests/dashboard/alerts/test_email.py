@@ -33,7 +33,7 @@ def test_the_mail_names_the_operations_that_grew(make_delivery: Make, mailbox: M
     plain, html = (mailbox.messages[0].get_body((kind,)) for kind in ("plain", "html"))
     assert plain
     assert html
-    sentence = "aten::stack in replay/sample: 256 times per step instead of 1"
+    sentence = "aten::stack in replay/sample is done 256 times per step instead of once"
     assert f"  {sentence}" in plain.get_content().splitlines()
     assert f"<li>{sentence}</li>" in html.get_content()
 
@@ -41,12 +41,13 @@ def test_the_mail_names_the_operations_that_grew(make_delivery: Make, mailbox: M
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"count_before": 0}, "aten::stack in replay/sample: new, 256 times per step"),
+        ({"count_before": 0}, "aten::stack in replay/sample is new, done 256 times per step"),
         (
             {"count_before": 256.0},
-            "aten::stack in replay/sample: as often as before, 2.1 ms per profiled step instead of 100 µs",
+            "aten::stack in replay/sample is done as often as before "
+            "and takes 2.1 ms per profiled step instead of 100 µs",
         ),
-        ({"phase": ""}, "aten::stack: 256 times per step instead of 1"),
+        ({"phase": ""}, "aten::stack is done 256 times per step instead of once"),
     ],
 )
 def test_an_operation_says_what_is_otherwise(fields: dict[str, Any], sentence: str) -> None:

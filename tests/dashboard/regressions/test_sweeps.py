@@ -150,6 +150,16 @@ def test_a_sweep_of_something_else_is_not_compared(project: Project, of: Case) -
     assert sweeps.between(series, *sides) is None
 
 
+def test_values_at_which_one_took_no_time_are_left_out() -> None:
+    before, after = Reading("n").times(points(1.0)), dict(Reading("n").times(points(1.9)))
+    after[800] = {"learn": 0.0}
+    compared = sweeps.compare(Reading("n"), before, after)
+    assert compared
+    parts = compared.parts
+    assert (compared.largest, max(parts, key=lambda path: parts[path])) == (400, "learn/sum")
+    assert sweeps.compare(Reading("n"), before, {800: after[800], 400: after[400]}) is None
+
+
 def test_a_value_of_zero_has_no_logarithm() -> None:
     rows = points(1.0)
     rows[0]["value"] = 0
