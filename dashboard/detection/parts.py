@@ -24,6 +24,8 @@ from dashboard.detection.types import Change, Series
 PART_OF_FLOOR = 0.5
 # Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
 BESIDE = 1
+# A point with so much of a step at most is surely one of the level before.
+APART = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,14 @@ class Step:
 
     part: str
     change: Change
+    series: Series
+
+    def share(self, index: int) -> float:
+        """How much of the step the point at `index` has: 0 of the level before, 1 of the one after."""
+        value, before, after = self.series.points[index].value, self.change.before, self.change.after
+        if min(value, before, after) > 0:
+            value, before, after = (float(np.log(one)) for one in (value, before, after))
+        return (value - before) / (after - before)
 
     @property
     def delta(self) -> float:
@@ -48,25 +58,66 @@ def steps_of_parts(
     whole's level before and what the parts add to it; its doubt says which parts show it.
     Raises ValueError for a value that isn't finite.
     """
-    steps = [Step(name, change) for name, part in parts.items() for change in judge(part, known)]
+    steps = [Step(name, change, part) for name, part in parts.items() for change in judge(part, known)]
+    places = list(together(steps))
+    mains = [largest(near) for near in places]
     shown: list[Change] = []
-    for near in together(steps):
+    for near, main in zip(places, mains, strict=True):
         change = of_whole(whole, near, [*found, *shown])
-        if change and not any(same_change(change, other, BESIDE) for other in found):
+        if change and not any(is_told(change, main, other, mains) for other in found):
             shown.append(change)
     return shown
+
+
+def is_told(change: Change, main: Step, other: Change, mains: Sequence[Step]) -> bool:
+    """Does a change that was found in the whole tell this one as well?
+
+    Not where another step of a part lies nearer to that one, and surely apart: two steps close to each other
+    are one for the whole, whose runs at other hours may lie further apart.
+    """
+    if not same_change(change, other, BESIDE):
+        return False
+    distance = abs(main.change.index - other.index)
+    return not any(
+        abs(one.change.index - other.index) < distance
+        and one.change.direction == main.change.direction
+        and are_apart(one, main)
+        for one in mains
+    )
+
+
+def are_apart(one: Step, other: Step) -> bool:
+    """Do the runs between two steps surely show the one and not yet the other?
+
+    A cause meets all parts in the same run, and what disturbs a run makes no part as fast as before its step.
+    """
+    first, second = sorted((one, other), key=lambda step: step.change.index)
+    between = [
+        index
+        for index in range(first.change.index, second.change.index)
+        if not (first.series.points[index].tainted or second.series.points[index].tainted)
+    ]
+    return bool(between) and all(
+        first.share(index) >= 1 - APART and second.share(index) <= APART for index in between
+    )
 
 
 def together(steps: Sequence[Step]) -> Iterator[list[Step]]:
     """The steps that lie at one place, as far as noise lets it be known."""
     near: list[Step] = []
     for step in sorted(steps, key=lambda step: (step.change.index, step.part)):
-        if near and not same_place(near[-1].change, step.change, BESIDE):
+        if near and (not same_place(near[-1].change, step.change, BESIDE) or are_apart(near[-1], step)):
             yield near
             near = []
         near.append(step)
     if near:
         yield near
+
+
+def largest(steps: Sequence[Step]) -> Step:
+    """The step that counts most for the whole, in the direction of their sum."""
+    sign = np.sign(sum(step.delta for step in steps))
+    return max(steps, key=lambda step: step.delta * sign)
 
 
 def of_whole(whole: Series, steps: Sequence[Step], others: Sequence[Change]) -> Change | None:
@@ -75,8 +126,8 @@ def of_whole(whole: Series, steps: Sequence[Step], others: Sequence[Change]) -> 
     None where that isn't relevant.
     """
     delta = sum(step.delta for step in steps)
-    largest = max(steps, key=lambda step: step.delta * np.sign(delta))
-    main = largest.change
+    most = largest(steps)
+    main = most.change
     kept = [i for i in untainted(whole.points) if i < main.index]
     start = max((one.index for one in others if one.index <= main.index), default=0)
     level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
@@ -86,7 +137,7 @@ def of_whole(whole: Series, steps: Sequence[Step], others: Sequence[Change]) -> 
     if before <= 0 or not exceeds(1 + delta / before, floor):
         return None
     # How uncertain the largest step is; what the others add is small beside it.
-    doubtful = (largest.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
+    doubtful = (most.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
     low, high = sorted(1 + (delta + more) / before for more in doubtful)
     shown = sorted(step.part for step in steps if step.delta * delta > 0)
     return Change(

@@ -148,11 +148,19 @@ def sync(history: History, branch: str, found: Sequence[Found]) -> Synced:
 def matched(
     history: History, rows: Sequence[Change], found: Sequence[Found]
 ) -> list[tuple[Found, Change | None]]:
-    """Each change found, with the row that is the same change; in order, so that no two cross."""
+    """Each change found, with the row that is the same change; in order, so that no two cross.
+
+    A row whose very place a later one has is left for that one: a step that is new beside it takes nothing.
+    """
     pairs: list[tuple[Found, Change | None]] = []
     remaining = list(rows)
-    for one in found:
-        near = [row for row in remaining if same(history, row, one)]
+    for place, one in enumerate(found):
+        later = found[place + 1 :]
+        near = [
+            row
+            for row in remaining
+            if same(history, row, one) and not any(is_unmoved(row, other) for other in later)
+        ]
         row = min(near, key=lambda row: abs(row.position - one.position), default=None)
         if row is not None:
             remaining = remaining[remaining.index(row) + 1 :]
@@ -166,6 +174,12 @@ def same(history: History, row: Change, found: Found) -> bool:
         return False
     overlap = row.position > found.last_good.position and row.last_good.position < found.position
     return overlap or abs(history.index_of(row.position) - found.change.index) <= STABLE_WITHIN
+
+
+def is_unmoved(row: Change, found: Found) -> bool:
+    """Is it the step of the row, between the same two commits?"""
+    places = row.position, row.last_good_id, row.direction
+    return places == (found.position, found.last_good.commit_id, found.change.direction)
 
 
 def remove(rows: Sequence[Change], kept: set[int], done: Synced) -> None:

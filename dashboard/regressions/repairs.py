@@ -7,16 +7,25 @@ another regression lies on top, the level says nothing: then the improvement and
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from statistics import median
+
 from dashboard.models import Change, Project, Regression
-from dashboard.regressions import attribution, branches, history
+from dashboard.regressions import attribution, branches, history, sweeps
 from dashboard.regressions.blame import lost
+from dashboard.regressions.phases import holds
 
 # A level is back where it was when no more than this part of the step is left.
 LEFT_OVER = 0.2
 # A phase's level is less certain than the whole's: beside a whole that is back, more may seem to be left.
 LEFT_OF_PHASE = 0.3
-# An improvement that gives back less of the step isn't asked which phase it is in.
-LEAST_BACK = 0.5
+# An improvement that gives back less of the step isn't asked which phase it is in. It may be little on a
+# machine that has slowed down meanwhile.
+LEAST_BACK = 0.3
+# So many other phases say how fast the machine is: their median is none of a single commit's.
+FEWEST_OTHERS = 4
+# What takes less of a step says more about noise than about the machine.
+LEAST_PART = 0.01
 # A phase that explains less of the step than this doesn't speak for it.
 LEAST_SHARE = 0.5
 
@@ -83,7 +92,33 @@ class Phases:
         return None if moved is None or now is None else now / moved
 
     def moved(self, runs: tuple[int, ...]) -> float | None:
-        """By how much the phase is above its level before the step in these runs; None: they don't say."""
-        sides = attribution.Sides(self.sides.good, runs)
-        deltas = attribution.deltas_between(self.step.series, sides)
+        """By how much the phase is above its level before the step in these runs; None: they don't say.
+
+        Of times as they were at the pace that the machine had before the step.
+        """
+        series, sides = self.step.series, attribution.Sides(self.sides.good, runs)
+        if series.metric.kind in attribution.CLOCKED and not sweeps.may_be_read(series):
+            values = attribution.values_of(series, "phase_self_time", sides)
+            return moved_at_pace(self.phase, levels(values, sides.good), levels(values, sides.bad))
+        deltas = attribution.deltas_between(series, sides)
         return attribution.within(deltas, self.phase) if deltas else None
+
+
+def levels(values: Mapping[str, dict[int, float]], runs: Sequence[int]) -> dict[str, float]:
+    return {phase: attribution.level(of, runs) for phase, of in values.items() if phase}
+
+
+def moved_at_pace(phase: str, before: Mapping[str, float], after: Mapping[str, float]) -> float | None:
+    """What the phase and those nested in it take more, had the machine kept its pace; None without phases.
+
+    The pace is how the other phases moved, in the median: commits move a few of them, a machine all. With
+    few others it isn't known, and taken to be the same.
+    """
+    if not before:
+        return None
+    least = LEAST_PART * sum(before.values())
+    others = [one for one, level in before.items() if level > least and not holds(phase, one)]
+    paces = [after[one] / before[one] for one in others if after[one] > 0]
+    pace = median(paces) if len(paces) >= FEWEST_OTHERS else 1.0
+    inside = [one for one in before if holds(phase, one)]
+    return sum(after[one] / pace - before[one] for one in inside)

@@ -57,6 +57,20 @@ def test_two_steps_have_their_own_levels() -> None:
     assert second.before == pytest.approx(np.median([one.value for one in whole.points[AT : COUNT - 3]]))
 
 
+def test_two_parts_that_step_one_after_the_other_are_two_steps() -> None:
+    """The whole shows one step of both: its first slow point was taken at a slow hour."""
+    whole, parts = made(seed=2)
+    pace = np.array([1.0] * AT + [1.35] + [1.0] * (COUNT - AT - 1))
+    first = 0.02 * noise(COUNT, 0.02, 5) * step(AT, COUNT - AT, 15.0)
+    second = 0.02 * noise(COUNT, 0.02, 6) * step(AT + 1, COUNT - AT - 1, 15.0)
+    parts |= {"push": series(first * pace), "sample": series(second * pace)}
+    whole = series(pace * sum(np.array([one.value for one in part.points]) for part in parts.values()))
+    assert [one.index for one in judge(whole)] == [AT]
+    (change,) = found(whole, parts)
+    assert (change.index, change.direction) == (AT + 1, "regression")
+    assert "Seen in sample: the whole doesn't stand out of its noise." in change.doubts
+
+
 def test_what_moves_from_one_part_to_another_is_nothing() -> None:
     whole, parts = made(learn=1.3)
     parts["targets"] = series(0.4 * noise(COUNT, 0.02, 7) * step(AT, COUNT - AT, 0.7))

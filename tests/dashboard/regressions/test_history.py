@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dashboard.models import Case, Change, Commit, Project, Series
@@ -73,3 +75,21 @@ def test_two_changes_that_move_one_place_each_keep_their_rows(project: Project, 
     assert sync(past) == {"moved": 2}
     assert list(Change.objects.order_by("position")) == rows
     assert list(Change.objects.values_list("position", flat=True)) == [5, 9]
+
+
+def test_a_step_that_is_new_beside_another_takes_nothing_from_it(project: Project, of: Case) -> None:
+    """Two commits before a known change another one is found: the known one stays the row that it was."""
+    found = series(factories.commits(project, 20), of, factories.steps((10, 1.0), (10, 1.4)))
+    past = history.load(found, "main")
+    (known,) = changes.find(past, markers.Environments())
+    changes.sync(past, "main", [known])
+    row = Change.objects.get()
+    index = known.change.index - 2
+    beside = replace(
+        known,
+        change=replace(known.change, index=index, earliest=index, latest=index),
+        last_good=past.measured[index - 1],
+        first_bad=past.measured[index],
+    )
+    assert dict(changes.sync(past, "main", [beside, known]).counts) == {"found": 1, "kept": 1}
+    assert Change.objects.get(pk=row.pk).position == row.position

@@ -8,6 +8,7 @@ import pytest
 
 from dashboard.models import Case, Commit, Project, Regression
 from dashboard.regressions import judge_run
+from dashboard.regressions.repairs import moved_at_pace
 from tests.dashboard import factories
 
 
@@ -54,3 +55,45 @@ def test_a_phase_that_is_back_repairs_where_something_else_became_slower(project
 def test_a_step_that_no_phase_explains_goes_by_the_level(project: Project, of: Case) -> None:
     line = judged(project, of, a=[0.004, 0.006, 0.004], b=[0.003, 0.005, 0.003], c=[0.003, 0.005, 0.003])
     assert repaired() == {6: line[12]}
+
+
+OTHERS = dict.fromkeys(("act", "env", "sample", "targets"), 0.002)
+
+
+def test_a_machine_that_has_slowed_down_hides_no_repair(project: Project, of: Case) -> None:
+    """All takes a third longer from the repair on: half the level is back, the phase is as the others are."""
+    slow = {name: [level, level, 1.34 * level] for name, level in OTHERS.items()}
+    line = judged(project, of, push=[0.004, 0.012, 1.34 * 0.004], **slow)
+    assert repaired() == {6: line[12]}
+
+
+def test_what_a_slow_machine_leaves_of_a_step_is_no_repair(project: Project, of: Case) -> None:
+    """A third of the time is given back elsewhere, while the phase keeps what it lost."""
+    judged(
+        project,
+        of,
+        push=[0.004, 0.008, 0.008],
+        big=[0.008] * 2 + [0.004],
+        **dict.fromkeys(OTHERS, [0.002] * 3),
+    )
+    assert repaired() == {6: None}
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        # The others twice as slow: 6 ms are 3 ms at the pace before.
+        ({"push": 0.006, "push/copy": 0.002, "a": 0.002, "b": 0.002, "c": 0.002, "d": 0.002}, 0.002),
+        # One of them has lost time itself: the median doesn't know.
+        ({"push": 0.003, "push/copy": 0.001, "a": 0.009, "b": 0.001, "c": 0.001, "d": 0.001}, 0.002),
+        # One is gone: three are too few to tell the machine's pace.
+        ({"push": 0.006, "push/copy": 0.002, "a": 0.0, "b": 0.002, "c": 0.002, "d": 0.002}, 0.006),
+    ],
+)
+def test_the_other_phases_tell_the_pace(after: dict[str, float], expected: float) -> None:
+    before = {"push": 0.002, "push/copy": 0.0, "a": 0.001, "b": 0.001, "c": 0.001, "d": 0.001}
+    assert moved_at_pace("push", before, after) == pytest.approx(expected)
+
+
+def test_without_phases_nothing_is_known() -> None:
+    assert moved_at_pace("push", {}, {}) is None
