@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -107,7 +108,8 @@ def test_interleaved_sweeps_decide_on_an_exponent(
     assert confirming.confirm_next("default")
     row.refresh_from_db()
     assert (row.state, row.verdict, row.in_turns) == ("done", "confirmed", False)
-    assert 1.3 < (row.ratio or 0) < 2.2
+    # A part of the loop became quadratic: its exponent grows by less than 1, and the ratio is e ** that.
+    assert 0.4 < math.log(row.ratio or 1) < 1.1
     assert row.commands[1].endswith("--repetitions=1 --no-counting")
     phases = paired.phases_of(row.regression)
     assert phases
