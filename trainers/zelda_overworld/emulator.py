@@ -288,7 +288,9 @@ class Remote:
         return Reading(memory, picture, dict(zip(self.names, memory[self.places].tolist(), strict=True)))
 
     def close(self) -> None:
-        self.asks.close()
+        # A process that has ended leaves a question that it was never asked.
+        with contextlib.suppress(BrokenPipeError):
+            self.asks.close()
         self.answers.close()
         self.process.wait()
 
