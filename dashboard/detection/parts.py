@@ -41,6 +41,9 @@ class Step:
         value, before, after = self.series.points[index].value, self.change.before, self.change.after
         if min(value, before, after) > 0:
             value, before, after = (float(np.log(one)) for one in (value, before, after))
+        # Levels are medians, a step is judged by the best repetitions: they may be equal, and tell nothing.
+        if after == before:
+            return 0.5
         return (value - before) / (after - before)
 
     @property

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dashboard.alerts.sentences import MORE_CALLS
 from dashboard.regressions.phases import holds
 
 MOST = 10
 # What grew by less than this part of all growth isn't worth a line, unless the phase does it more often.
 LEAST = 0.05
-# From this ratio on an operation is done more often.
-MORE = 1.2
 NONE = (0.0, 0.0)
 
 Profile = Mapping[str, Any]
@@ -39,11 +38,10 @@ def rank(
         return []
     by_phase = all(row.get("phases") for profile in (before, after) for row in rows(profile))
     old, new = tallies(before, by_phase), tallies(after, by_phase)
-    counts = kind == "counter"
-    place = 0 if counts else 1
-    every = [Operation(key, old.get(key, NONE), now, place) for key, now in new.items()]
+    counted, lost = (0, 0.0) if kind == "counter" else (1, delta or 0.0)
+    every = [Operation(key, old.get(key, NONE), now, counted) for key, now in new.items()]
     grown = [one for one in every if one.growth > 0]
-    whole = max(sum(one.growth for one in grown), 0.0 if counts else delta or 0.0)
+    whole = max(sum(one.growth for one in grown), lost)
     worth = [one for one in grown if one.is_worth(phase, whole)]
     worth.sort(key=lambda one: (not one.is_inside(phase), not one.is_more, -one.growth, one.key))
     return [one.described(whole) for one in worth[:MOST]]
@@ -51,21 +49,21 @@ def rank(
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation in a phase: number and seconds per step before and after; `place` is what counts."""
+    """An operation in a phase: (number, seconds) per step before and after; `counted` is which of them."""
 
     key: Key
     before: tuple[float, float]
     after: tuple[float, float]
-    place: int
+    counted: int
 
     @property
     def growth(self) -> float:
-        return self.after[self.place] - self.before[self.place]
+        return self.after[self.counted] - self.before[self.counted]
 
     @property
     def is_more(self) -> bool:
         """Is it done more often?"""
-        return self.after[0] >= MORE * self.before[0]
+        return self.after[0] >= MORE_CALLS * self.before[0]
 
     def is_inside(self, phase: str) -> bool:
         return bool(phase) and holds(phase, self.key[1])

@@ -89,7 +89,8 @@ class Phases:
         if not self.phase or not after:
             return None
         moved, now = self.moved(self.sides.bad), self.moved(after)
-        return None if moved is None or now is None else now / moved
+        # At the machine's pace the step may be gone from its own runs: then nothing is known of it.
+        return None if moved is None or now is None or moved <= 0 else now / moved
 
     def moved(self, runs: tuple[int, ...]) -> float | None:
         """By how much the phase is above its level before the step in these runs; None: they don't say.

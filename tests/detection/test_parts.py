@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dashboard.detection import Change, judge, steps_of_parts
+from dashboard.detection.parts import Step, are_apart
 from dashboard.detection.types import Point, Series
 from tests.detection.builders import noise, series, step
 
@@ -119,3 +121,11 @@ def test_a_value_that_is_not_finite_is_refused() -> None:
     whole, parts = made()
     with pytest.raises(ValueError, match="finite"):
         steps_of_parts(whole, parts | {"env": series([1.0, np.nan])})
+
+
+def test_a_step_whose_levels_are_equal_tells_no_place() -> None:
+    _, parts = made(learn=1.3)
+    (change,) = judge(parts["learn"])
+    level = Step("learn", replace(change, after=change.before), parts["learn"])
+    assert level.share(AT) == 0.5
+    assert not are_apart(level, Step("learn", replace(change, index=AT + 1), parts["learn"]))
