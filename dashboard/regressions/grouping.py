@@ -62,7 +62,26 @@ def place(project: Project, branch: str, change: Change, history: History) -> in
         return fitting[0]
     if own and own not in near:
         return own  # It was alone in it: the regression moves with it.
-    return None
+    return unspoken(project, branch, change)
+
+
+def unspoken(project: Project, branch: str, change: Change) -> int | None:
+    """The regression of a change's commits that pairs alone speak for: they saw its cause before detection.
+
+    Where the two lie beside each other the pairs speak of another place, and prove nothing of this one.
+    """
+    here = Range.of(change)
+    around = Regression.objects.filter(
+        project=project,
+        limit="",
+        withdrawn_at=None,
+        first_bad__branch=branch,
+        first_bad__position__gt=here.good,
+        last_good__position__lt=here.bad,
+    ).select_related("first_bad")
+    spoken = members_of(around.values_list("pk", flat=True))
+    found = [(abs(here.bad - one.first_bad.position), one.pk) for one in around if one.pk not in spoken]
+    return min(found)[1] if found else None
 
 
 def neighbours(project: Project, branch: str, change: Change, history: History) -> Members:
@@ -121,6 +140,11 @@ def alike(one: Change, other: Change) -> bool:
     counters = (is_exact_counter(one.series), is_exact_counter(other.series))
     times = (is_time(one.series), is_time(other.series))
     return all(times) or (any(times) and any(counters))
+
+
+def one_measurement(one: Series, other: Series) -> bool:
+    """Are both one series, or the step time and the throughput of the same runs?"""
+    return one == other or (siblings(one, other) and is_time(one) and is_time(other))
 
 
 def siblings(one: Series, other: Series) -> bool:

@@ -50,6 +50,12 @@ class History:
         """The index of the commit at `position`, or of the next one that was measured."""
         return bisect_left(self.positions, position)
 
+    def at(self, position: int) -> int | None:
+        """The index of the commit at `position`; None where it has no untainted point."""
+        index = self.index_of(position)
+        there = index < len(self.measured) and self.positions[index] == position
+        return index if there and not self.measured[index].tainted else None
+
     def before(self, index: int) -> int:
         """The index of the last untainted commit before `index`; -1 where there is none."""
         return next((i for i in range(index - 1, -1, -1) if not self.measured[i].tainted), -1)

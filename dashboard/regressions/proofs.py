@@ -75,5 +75,8 @@ def size_among(rows: Iterable[Confirmation], bad: int) -> Confirmation | None:
 
 
 def is_second(regression: Regression) -> bool:
-    """Is it the second cause of a range, which nobody but a bisection has seen so far?"""
-    return Confirmation.objects.filter(bad=regression.last_good_id, verdict=Verdict.BETWEEN).exists()
+    """Is it the rest of a step beside another cause, which nobody but pairs has seen so far?"""
+    rows = Confirmation.objects.filter(verdict__in=(Verdict.BETWEEN, Verdict.CONFIRMED))
+    others = rows.exclude(regression=regression)
+    behind, before = others.filter(bad=regression.last_good_id), others.filter(good=regression.first_bad_id)
+    return behind.exists() or before.filter(verdict=Verdict.CONFIRMED).exists()

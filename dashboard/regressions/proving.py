@@ -10,13 +10,12 @@ the regression is explained by its own commit's profile.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard import alerts, dispatch, repositories
+from dashboard import alerts, dispatch
 from dashboard.models import Commit, Confirmation, Point, Project, Regression, Run
 from dashboard.regressions import (
     bisection,
@@ -26,24 +25,19 @@ from dashboard.regressions import (
     merges,
     promise,
     proofs,
+    seconds,
     settling,
 )
 from dashboard.regressions.asking import all_runs, known, measure, measure_again, request, runs_of
 from dashboard.regressions.proofs import Proof
-from dashboard.regressions.ranges import Range
+from dashboard.regressions.ranges import Range, commits_between
 from dashboard.regressions.relevance import is_exact_counter
-from dashboard.repositories import RepositoryError
-
-logger = logging.getLogger(__name__)
 
 State = Regression.State
 Purpose = Confirmation.Purpose
 Verdict = Confirmation.Verdict
 
 NOT_PROVED = (State.REFUTED, State.UNDECIDED)
-
-# The commits between two, at most: only those that are measured become rows.
-MOST_BETWEEN = 100_000
 
 
 def prove(regression_id: int) -> None:
@@ -163,7 +157,9 @@ def narrow(project: Project, regression: Regression) -> bool:
         request(regression, Purpose.BISECT, good, known(project, left.middle), proof.confirmation)
         return True
     if left.second:
-        open_second(regression, steps.filter(bad__hash=left.second).latest("pk"), bad)
+        seconds.open_behind(regression, steps.filter(bad__hash=left.second).latest("pk"), bad)
+    else:
+        seconds.look_beside(project, regression, proof.confirmation)
     skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
     return merges.follow(project, regression, skipped) or explain(regression)
 
@@ -182,88 +178,17 @@ def narrow_by_counter(project: Project, regression: Regression, proof: Proof | N
     left = bisection.narrow(regression.last_good.hash, line, regression.first_bad.hash, verdicts)
     if left.middle is not None and measure(regression, [known(project, left.middle)]):
         return True
-    if proof is not None and weigh_culprit(project, regression, proof):
+    if proof is not None and seconds.weigh_culprit(project, regression, proof):
         return True
     counters = [one for one in settling.speaking_of(regression) if is_exact_counter(one.series)]
     following = bool(counters) and merges.follow(project, regression, verdicts, counters[0])
     return following or explain(regression)
 
 
-def weigh_culprit(project: Project, regression: Regression, proof: Proof) -> bool:
-    """Has the commit that a counter names the whole step? True while that is measured.
-
-    Another commit may have a part of it where the proof reached further than the counter's range, or where
-    nobody has measured the next commits. That part gets a regression of its own.
-    """
-    good, bad, row = regression.last_good, regression.first_bad, proof.confirmation
-    if is_exact_counter(regression.series) or proof.state != State.CONFIRMED:
-        return False
-    end = row.bad if row.bad.position > bad.position else next_measured(project, regression)
-    if end is None or not (row.bad_id == end.pk or commits_between(project, bad, end)):
-        return False
-    steps = regression.confirmations.filter(purpose=Purpose.BISECT, good=good, bad=bad)
-    step = steps.exclude(state=Confirmation.State.CANCELLED).first()
-    if step is not None:
-        if step.verdict == Verdict.BETWEEN:
-            open_second(regression, step, end)
-        return False
-    if row.bad_id == bad.pk and confirmations.place(row, regression.before, regression.after) == Verdict.BAD:
-        return False
-    request(regression, Purpose.BISECT, good, bad, row if row.bad_id != bad.pk else None)
-    return True
-
-
-def next_measured(project: Project, regression: Regression) -> Commit | None:
-    """The first commit behind the range with an undisturbed point of the series that speaks."""
-    line = branches.of(project, regression.first_bad.branch)
-    points = Point.objects.filter(line.holds("run__commit"), series=regression.series, tainted=False)
-    behind = points.filter(position__gt=regression.first_bad.position).order_by("position")
-    point = behind.select_related("run__commit").first()
-    return point.run.commit if point else None
-
-
-def commits_between(project: Project, good: Commit, bad: Commit) -> list[str]:
-    """The first-parent commits strictly between two, oldest first."""
-    if bad.position - good.position <= 1:
-        return []
-    mirror = repositories.mirror_of(project)
-    try:
-        return repositories.between(mirror, good.hash, bad.hash, MOST_BETWEEN)[:-1]
-    except RepositoryError as error:
-        logger.warning("The commits between %s and %s can't be told: %s", good, bad, error)
-        return []
-
-
 def explain(regression: Regression) -> bool:
     """Have the commits on both sides measured in full; False once they are, as far as they can be."""
     sides = [regression.last_good, regression.first_bad]
     return measure(regression, sides)
-
-
-def open_second(regression: Regression, part: Confirmation, bad: Commit) -> None:
-    """Part of the step is there before the range's end: what comes after it has a cause of its own.
-
-    It is asked once: where it ended, narrowed or refuted, it isn't measured again.
-    """
-    metric = regression.series.metric
-    good, before, after = part.bad, metric.level(part.before, part.ratio or 1.0), part.after
-    asked = Confirmation.objects.filter(purpose=Purpose.CONFIRM, good=good, bad=bad)
-    if asked.filter(regression__project=regression.project).exists():
-        return
-    second, new = Regression.objects.get_or_create(
-        project=regression.project,
-        first_bad=bad,
-        defaults={
-            "last_good": good,
-            "series": regression.series,
-            "before": before,
-            "after": after,
-            "ratio": metric.ratio(before, after),
-            "proving": True,
-        },
-    )
-    if new:
-        request(second, Purpose.CONFIRM, good, bad)
 
 
 def has_exact(regression: Regression) -> bool:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dashboard.models import Change
+from dashboard import repositories
+from dashboard.models import Change, Commit, Project
 from dashboard.regressions.history import History
 from dashboard.regressions.relevance import is_exact_counter, rank
+from dashboard.repositories import RepositoryError
+
+logger = logging.getLogger(__name__)
+
+# The commits between two, at most: only those that are measured become rows.
+MOST_BETWEEN = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +68,15 @@ def narrowed(changes: Iterable[Change]) -> tuple[Change, Change]:
 def span(changes: Iterable[Change]) -> Range:
     good, bad = narrowed(changes)
     return Range(good.last_good.position, bad.first_bad.position)
+
+
+def commits_between(project: Project, good: Commit, bad: Commit) -> list[str]:
+    """The first-parent commits strictly between two, oldest first."""
+    if bad.position - good.position <= 1:
+        return []
+    mirror = repositories.mirror_of(project)
+    try:
+        return repositories.between(mirror, good.hash, bad.hash, MOST_BETWEEN)[:-1]
+    except RepositoryError as error:
+        logger.warning("The commits between %s and %s can't be told: %s", good, bad, error)
+        return []

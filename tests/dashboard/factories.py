@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.utils import timezone
 from paceline.metrics import describe
 
 from dashboard.models import (
     Case,
     Commit,
+    Confirmation,
     Document,
     Machine,
     Metric,
     Point,
     Pool,
     Project,
+    Regression,
     Run,
     Series,
     SeriesLatest,
@@ -119,6 +122,26 @@ def measured(
     }
     Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
     return made
+
+
+def weighed(
+    made: Regression, verdict: str, good: Commit, bad: Commit, purpose: str = "confirm", **found: float
+) -> None:
+    """A confirmation or a step of a bisection that is done."""
+    Confirmation.objects.create(
+        regression=made,
+        purpose=purpose,
+        good=good,
+        bad=bad,
+        series=made.series,
+        pool=made.series.pool,
+        before=made.before,
+        after=made.after,
+        state="done",
+        verdict=verdict,
+        finished_at=timezone.now(),
+        **found,
+    )
 
 
 def function(name: str, file: str = "replay.py", line: int = 1, **fields: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from dashboard.models import Case, Change, Channel, Commit, Delivery, Project, Regression
+from dashboard.models import Case, Change, Channel, Commit, Confirmation, Delivery, Project, Regression
 from dashboard.regressions import judge_run
 from tests.dashboard import factories
 
@@ -65,6 +65,24 @@ def test_an_exact_counter_knows_the_place(line: list[Commit], of: Case, found: i
     judge(line, of, {"step_time": slower(found), "function_calls": calls})
     regression = Regression.objects.get(withdrawn_at=None)
     assert (regression.first_bad, regression.series.metric.name) == (line[6], "step_time")
+
+
+@pytest.mark.parametrize(
+    ("found", "left_out", "joins"), [(10, (7, 8, 9), True), (8, (), False), (10, (), False)]
+)
+def test_a_change_of_its_commits_joins_the_cause_that_only_pairs_saw(
+    project: Project, line: list[Commit], of: Case, found: int, left_out: tuple[int, ...], joins: bool
+) -> None:
+    series = factories.series(factories.run(line[0], of), "step_time")
+    ends = {"first_bad": line[9], "last_good": line[8], "before": 0.010, "after": 0.014}
+    proved = Regression.objects.create(project=project, series=series, state="confirmed", **ends)
+    factories.weighed(proved, "confirmed", line[8], line[9], ratio=1.4)
+    for place, value in enumerate(slower(found)):
+        if place not in left_out:
+            judge_run(factories.measured(line[place], of, {"step_time": value}).pk)
+    assert (Change.objects.get().regression == proved) == joins
+    assert {one.first_bad for one in live()} == {line[9], *([] if joins else [line[found]])}
+    assert Confirmation.objects.filter(state="requested").count() == (not joins)
 
 
 def test_a_counter_two_commits_away_is_another_cause(line: list[Commit], of: Case) -> None:

@@ -157,6 +157,29 @@ def test_two_causes_in_one_range_are_two_regressions(line: list[Commit]) -> None
     assert [one.first_bad for one in found] == [line[7], line[9]]
 
 
+@pytest.mark.parametrize(("place", "left_out"), [(7, (8, 9)), (7, ()), (9, (7,))])
+def test_the_rest_of_a_step_is_looked_for_beside_the_part_that_pairs_show(
+    line: list[Commit], place: int, left_out: tuple[int, ...]
+) -> None:
+    second = 16 - place if left_out else place + 1
+    truth = since(line, (place, 1.3), (second, 1.3))
+    measure([one for index, one in enumerate(line) if index not in left_out], truth)
+    carry(truth)
+    found = Regression.objects.order_by("first_bad__position")
+    assert [(one.first_bad, one.state) for one in found] == [
+        (line[one], "confirmed") for one in sorted((place, second))
+    ]
+    assert [one.ratio for one in found] == [pytest.approx(1.3, rel=0.05)] * 2
+    assert Delivery.objects.count() == 2
+
+
+def test_a_slow_spell_behind_a_step_makes_no_second_cause(line: list[Commit]) -> None:
+    measure([*line[:7], *line[8:]], since(line, (7, 1.3), (8, 1.3)))
+    carry(since(line, (7, 1.3)))
+    found = Regression.objects.get()
+    assert (found.state, found.first_bad, found.ratio) == ("confirmed", line[7], pytest.approx(1.3, rel=0.05))
+
+
 @pytest.mark.parametrize(("measured", "second"), [((7, 10), 9), ((7, 8, 10), 9), ((10,), 9), ((7, 10), 8)])
 def test_a_counter_that_speaks_for_one_of_two_causes_hides_no_other(
     line: list[Commit], measured: tuple[int, ...], second: int
@@ -168,6 +191,7 @@ def test_a_counter_that_speaks_for_one_of_two_causes_hides_no_other(
     assert [one.first_bad for one in found] == [line[7], line[second]]
     assert [one.ratio for one in found] == [pytest.approx(1.3, rel=0.05)] * 2
     assert [one.phase for one in found] == ["sample", "push"]
+    assert Regression.objects.count() == Confirmation.objects.filter(purpose="confirm").count() == 2
 
 
 def test_a_counter_that_speaks_for_all_of_it_costs_no_pair_more(

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from django.utils import timezone
 
-from dashboard.models import Change, Commit, Confirmation, Project, Regression
+from dashboard.models import Change, Commit, Project, Regression
 from dashboard.regressions.settling import settle, settle_all
 from tests.dashboard import factories
 
@@ -84,33 +83,14 @@ def test_without_changes_it_is_withdrawn_and_kept(project: Project, line: list[C
     assert (made.withdrawn_at is None, made.first_bad) == (False, line[5])
 
 
-def weighed(
-    made: Regression, verdict: str, good: Commit, bad: Commit, purpose: str = "confirm", **found: float
-) -> None:
-    Confirmation.objects.create(
-        regression=made,
-        purpose=purpose,
-        good=good,
-        bad=bad,
-        series=made.series,
-        pool=made.series.pool,
-        before=made.before,
-        after=made.after,
-        state="done",
-        verdict=verdict,
-        finished_at=timezone.now(),
-        **found,
-    )
-
-
 @pytest.mark.parametrize(("verdict", "purpose"), [("confirmed", "confirm"), ("bad", "bisect")])
 def test_interleaved_runs_say_how_large_it_is(
     project: Project, line: list[Commit], verdict: str, purpose: str
 ) -> None:
     made = regression(line, 6, "step_time", 6)
     points = made.changes.get()
-    weighed(made, "confirmed", line[4], line[6], ratio=1.1, low=1.08, high=1.12)
-    weighed(made, verdict, line[4], line[6], purpose, ratio=1.09, low=1.07, high=1.11)
+    factories.weighed(made, "confirmed", line[4], line[6], ratio=1.1, low=1.08, high=1.12)
+    factories.weighed(made, verdict, line[4], line[6], purpose, ratio=1.09, low=1.07, high=1.11)
     settle(project, made)
     made.refresh_from_db()
     assert (made.ratio, made.low, made.high) == (1.09, 1.07, 1.11)
@@ -120,7 +100,7 @@ def test_interleaved_runs_say_how_large_it_is(
 def test_few_pairs_are_believed_over_points_that_only_seem_sure(project: Project, line: list[Commit]) -> None:
     made = regression(line, 6, "step_time", 6)
     made.changes.update(ratio=1.15, low=1.12, high=1.19)
-    weighed(made, "confirmed", line[5], line[6], ratio=1.099, low=1.043, high=1.16)
+    factories.weighed(made, "confirmed", line[5], line[6], ratio=1.099, low=1.043, high=1.16)
     settle(project, made)
     made.refresh_from_db()
     assert (made.ratio, made.low, made.high) == (1.099, 1.043, 1.16)
@@ -129,7 +109,7 @@ def test_few_pairs_are_believed_over_points_that_only_seem_sure(project: Project
 @pytest.mark.parametrize("state", ["confirmed", "refuted", "undecided"])
 def test_the_verdict_on_its_range_is_its_state(project: Project, line: list[Commit], state: str) -> None:
     made = regression(line, 6, "step_time", 6)
-    weighed(made, state, line[5], line[6])
+    factories.weighed(made, state, line[5], line[6])
     settle(project, made)
     made.refresh_from_db()
     assert (made.state, made.first_bad) == (state, line[6])
@@ -137,7 +117,7 @@ def test_the_verdict_on_its_range_is_its_state(project: Project, line: list[Comm
 
 def test_what_was_refuted_in_one_range_may_be_true_of_another(project: Project, line: list[Commit]) -> None:
     made = regression(line, 5, "step_time", 7)
-    weighed(made, "refuted", line[4], line[5])
+    factories.weighed(made, "refuted", line[4], line[5])
     settle(project, made)
     made.refresh_from_db()
     assert (made.state, made.first_bad) == ("suspected", line[7])
@@ -145,9 +125,9 @@ def test_what_was_refuted_in_one_range_may_be_true_of_another(project: Project, 
 
 def test_a_bisection_says_where_it_is(project: Project, line: list[Commit]) -> None:
     made = regression(line, 6, "step_time", 6)
-    weighed(made, "confirmed", line[3], line[8])
+    factories.weighed(made, "confirmed", line[3], line[8])
     for commit, verdict in ((line[5], "good"), (line[7], "bad"), (line[6], "good")):
-        weighed(made, verdict, line[3], commit, "bisect")
+        factories.weighed(made, verdict, line[3], commit, "bisect")
     settle(project, made)
     made.refresh_from_db()
     assert (made.last_good, made.first_bad) == (line[6], line[7])
@@ -155,7 +135,7 @@ def test_a_bisection_says_where_it_is(project: Project, line: list[Commit]) -> N
 
 def test_what_was_confirmed_stays_without_its_change(project: Project, line: list[Commit]) -> None:
     made = regression(line, 6, "step_time", 6)
-    weighed(made, "confirmed", line[5], line[6])
+    factories.weighed(made, "confirmed", line[5], line[6])
     made.changes.all().delete()
     settle(project, made)
     made.refresh_from_db()

@@ -8,7 +8,6 @@ from dashboard.models import Case, Channel, Commit, Delivery, Project, Regressio
 from dashboard.regressions import judge_run, promise, redetect
 from dashboard.regressions.settling import merge
 from tests.dashboard import factories
-from tests.dashboard.regressions.test_settling import weighed
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +63,7 @@ def test_who_hears_of_large_ones_only_is_told_when_it_grows(project: Project, of
 
 def test_a_channel_that_came_later_is_not_told_of_what_it_could_have_been(project: Project, of: Case) -> None:
     found = slower(project, of)
-    weighed(found, "confirmed", found.last_good, found.first_bad)
+    factories.weighed(found, "confirmed", found.last_good, found.first_bad)
     Regression.objects.update(proving=False, state="confirmed")
     channel(project, 5)
     line = list(project.commits.order_by("position"))
