@@ -102,7 +102,11 @@ def open_beside(regression: Regression, ends: tuple[Commit, Commit], levels: tup
     project = regression.project
     if is_asked(regression, good, bad) or is_known(regression, good, bad):
         return
-    second, new = Regression.objects.get_or_create(
+    there = Regression.objects.filter(project=project, first_bad=bad).first()
+    if there and (there.withdrawn_at is None or there.is_away):
+        return
+    # The project is locked. What was withdrawn at this commit was an earlier step that detection saw there.
+    second, _ = Regression.objects.update_or_create(
         project=project,
         first_bad=bad,
         defaults={
@@ -111,11 +115,14 @@ def open_beside(regression: Regression, ends: tuple[Commit, Commit], levels: tup
             "before": before,
             "after": after,
             "ratio": regression.series.metric.ratio(before, after),
+            "low": None,
+            "high": None,
+            "state": Regression.State.SUSPECTED,
             "proving": True,
+            "withdrawn_at": None,
         },
     )
-    if new:
-        request(second, Purpose.CONFIRM, good, bad)
+    request(second, Purpose.CONFIRM, good, bad)
 
 
 def is_asked(regression: Regression, good: Commit, bad: Commit) -> bool:

@@ -173,6 +173,18 @@ def test_the_rest_of_a_step_is_looked_for_beside_the_part_that_pairs_show(
     assert Delivery.objects.count() == 2
 
 
+def test_what_was_withdrawn_at_a_commit_hides_no_second_cause(line: list[Commit]) -> None:
+    truth = since(line, (7, 1.3), (9, 1.3))
+    measure([*line[:8], *line[10:]], truth)
+    suspected = Regression.objects.get()
+    levels = {"series": suspected.series, "before": 0.010, "after": 0.013}
+    ends = {"last_good": line[9], "first_bad": line[10], "withdrawn_at": suspected.opened_at}
+    Regression.objects.create(project=suspected.project, state="refuted", **levels, **ends)
+    carry(truth)
+    found = Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position")
+    assert [(one.first_bad, one.state) for one in found] == [(line[7], "confirmed"), (line[9], "confirmed")]
+
+
 def test_a_slow_spell_behind_a_step_makes_no_second_cause(line: list[Commit]) -> None:
     measure([*line[:7], *line[8:]], since(line, (7, 1.3), (8, 1.3)))
     carry(since(line, (7, 1.3)))
