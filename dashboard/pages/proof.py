@@ -47,7 +47,9 @@ def proof(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
     return {
         "proofs": rows,
         "proof_sentence": " ".join(
-            text for text in (_sentence(rows), _points(regression, changes), *_places(regression)) if text
+            text
+            for text in (_sentence(regression, rows), _points(regression, changes), *_places(regression))
+            if text
         ),
         "proof_figure": _figure(drawn) if drawn else "",
         "proof_caption": IN_TURNS if drawn and drawn["row"].in_turns else IN_SEQUENCE,
@@ -91,7 +93,7 @@ def _places(regression: Regression) -> list[str]:
     return [elsewhere if branch not in (main, DETACHED) else "", regression.bisected]
 
 
-def _sentence(rows: list[dict[str, Any]]) -> str:
+def _sentence(regression: Regression, rows: list[dict[str, Any]]) -> str:
     """What the newest confirmation of the whole step says, in words."""
     whole = [one for one in rows if one["row"].purpose == Purpose.CONFIRM]
     if not whole:
@@ -101,9 +103,9 @@ def _sentence(rows: list[dict[str, Any]]) -> str:
     took = f"{last['calm']} pairs of interleaved runs on {row.machine} in {units.duration(row.seconds)}"
     match row.verdict:
         case Verdict.CONFIRMED:
-            return f"Confirmed by {took}: {last['found']}."
+            return f"Confirmed by {took}: {_of_series(regression, row)}{last['found']}."
         case Verdict.REFUTED:
-            return f"Refuted by {took}: they show {last['found']}."
+            return f"Refuted by {took}: they show {_of_series(regression, row)}{last['found']}."
         case Verdict.UNDECIDED | Verdict.UNTESTABLE:
             return f"Undecided: {row.reason}".rstrip(".") + "."
     if row.state == Confirmation.State.MEASURING:
@@ -111,6 +113,14 @@ def _sentence(rows: list[dict[str, Any]]) -> str:
     if row.state == Confirmation.State.REQUESTED:
         return "Waiting for a machine that measures both commits again, in turn."
     return f"Not measured again: {row.reason}"
+
+
+def _of_series(regression: Regression, row: Confirmation) -> str:
+    """What the pairs measured, where the title is of another series that joined the same cause since."""
+    if row.series_id == regression.series_id:
+        return ""
+    name = words.series_name(row.series)
+    return f"{name[:1].lower()}{name[1:]} of {row.series.case} "
 
 
 def _figure(described: dict[str, Any]) -> str:

@@ -69,6 +69,15 @@ def test_the_page_says_how_it_was_proved(client: Client, regression: Regression)
     assert "git checkout abc" in shown
 
 
+def test_what_was_measured_is_named_where_the_title_is_of_another_series(
+    client: Client, regression: Regression
+) -> None:
+    row = measured_again(regression, "confirmed")
+    memory = builders.headline(regression.series.case, "peak_memory")
+    Confirmation.objects.filter(pk=row.pk).update(series=memory)
+    assert f"in 41 s: peak memory of {memory.case} +38 % [31, 45]." in page(client, regression)
+
+
 def test_the_caption_says_how_pairs_were_measured(client: Client, regression: Regression) -> None:
     row = measured_again(regression, "confirmed")
     assert "one after the other: circles measured the good one first" in page(client, regression)
