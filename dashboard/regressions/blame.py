@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from dashboard.models import Change, Commit, Document, Metric, Project, Regression
 from dashboard.regressions import (
     attribution,
@@ -15,6 +17,7 @@ from dashboard.regressions import (
     sweeps,
 )
 from dashboard.regressions.changes import Found
+from dashboard.regressions.ranges import Range
 
 
 def is_commits(project: Project, change: Change, found: Found) -> bool:
@@ -35,7 +38,7 @@ def attribute(
     past = histories.get(head.series_id) or history.load(
         head.series, branches.of(project, head.first_bad.branch)
     )
-    sides = attribution.sides_of(head, past)
+    sides = attribution.sides_of(where_proved(regression, head), past)
     proved = paired.phases_of(regression)
     explanation = attribution.explain(head, sides, proved.deltas if proved else None)
     regression.phase, regression.phase_share = explanation.phase, explanation.share
@@ -43,6 +46,17 @@ def attribute(
     rank(project, regression, head, sides)
     ranked = ["suspects", "operations"]
     regression.save(update_fields=["phase", "phase_share", "place", *ranked, "updated_at"])
+
+
+def where_proved(regression: Regression, head: Change) -> Change:
+    """The change, moved to its regression's commits where noise has placed it beside what pairs proved."""
+    good, bad = regression.last_good, regression.first_bad
+    apart = Range.of(head).overlap(Range(good.position, bad.position)) is None
+    if not apart or head.first_bad.branch != bad.branch:
+        return head
+    moved = copy(head)
+    moved.last_good, moved.first_bad, moved.position = good, bad, bad.position
+    return moved
 
 
 def rank(project: Project, regression: Regression, head: Change, sides: attribution.Sides) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from dashboard.models import Case, Change, Channel, Commit, Confirmation, Delivery, Project, Regression
-from dashboard.regressions import judge_run
+from dashboard.regressions import attribution, blame, history, judge_run
 from tests.dashboard import factories
 
 Levels = Mapping[str, Sequence[float]]
@@ -83,6 +83,22 @@ def test_a_change_of_its_commits_joins_the_cause_that_only_pairs_saw(
     assert (Change.objects.get().regression == proved) == joins
     assert {one.first_bad for one in live()} == {line[9], *([] if joins else [line[found]])}
     assert Confirmation.objects.filter(state="requested").count() == (not joins)
+
+
+def test_a_change_beside_its_proved_commit_is_explained_by_the_runs_around_that(
+    project: Project, line: list[Commit], of: Case
+) -> None:
+    judge(line, of, {"step_time": slower(6)})
+    head = Change.objects.get()
+    head.last_good, head.first_bad, head.position = line[6], line[7], 7
+    made = Regression.objects.get()
+    made.state = "confirmed"
+    made.save()
+    moved = blame.where_proved(made, head)
+    sides = attribution.sides_of(moved, history.load(head.series, "main"))
+    runs = [commit.runs.get().pk for commit in line]
+    assert (sides.good[-1], sides.bad[0]) == (runs[5], runs[6])
+    assert (head.position, moved.first_bad) == (7, line[6])
 
 
 def test_a_counter_two_commits_away_is_another_cause(line: list[Commit], of: Case) -> None:
