@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dashboard.charts import pairs as pair_charts
 from dashboard.charts import theme, units
-from dashboard.models import Change, Confirmation, Regression
+from dashboard.models import Change, Confirmation, Pair, Regression
 from dashboard.pages import words
 from dashboard.querysets import regressions as read
+from dashboard.regressions.relevance import is_exact_counter, one_measurement
 from dashboard.repositories.history import DETACHED
 
 Purpose = Confirmation.Purpose
@@ -25,6 +27,7 @@ WORDS = {
     Verdict.UNTESTABLE: "doesn't run",
 }
 
+COUNTED = "Exact counters need no second measurement: two runs of the same code give the same count."
 
 CAPTION = (
     "Each mark is one repetition of both commits, {}: {}. The line is the mean, the band holds it; crosses "
@@ -39,34 +42,57 @@ IN_TURNS = CAPTION.format(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A confirmation as the page lists it. `calm`: its undisturbed pairs; `found`: as `+38 % [33, 43]`."""
+
+    row: Confirmation
+    pairs: list[Pair]
+    calm: int
+    state: str
+    found: str
+
+    @classmethod
+    def of(cls, row: Confirmation, regression: Regression) -> _Described:
+        measured = list(row.pairs.all())
+        state = WORDS[Verdict(row.verdict)] if row.verdict else row.state
+        if row.purpose == Purpose.BRANCH:
+            state += ", on the merged branch"
+        if not one_measurement(row.series, regression.series):
+            state += f": {lower(_named(row))}"
+        calm = sum(not pair.disturbed for pair in measured)
+        return cls(row, measured, calm, state, words.how_much(row) if row.ratio else "")
+
+
 def proof(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
     """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
-    rows = [_described(row) for row in read.confirmations(regression)]
-    weighed = [one for one in rows if one["row"].purpose == Purpose.CONFIRM and one["pairs"]]
-    drawn = weighed[-1] if weighed else None
+    rows = [_Described.of(row, regression) for row in read.confirmations(regression)]
+    whole = [one for one in rows if one.row.purpose == Purpose.CONFIRM]
+    own, others = _by_series(regression, whole)
+    drawn = next((one for one in reversed(own or others) if one.pairs), None)
+    sentences = [
+        _sentence(regression, own) or (COUNTED if others else ""),
+        *_others(others),
+        _points(regression, changes),
+        *_places(regression),
+    ]
     return {
         "proofs": rows,
-        "proof_sentence": " ".join(
-            text
-            for text in (_sentence(regression, rows), _points(regression, changes), *_places(regression))
-            if text
-        ),
+        "proof_sentence": " ".join(text for text in sentences if text),
         "proof_figure": _figure(drawn) if drawn else "",
-        "proof_caption": IN_TURNS if drawn and drawn["row"].in_turns else IN_SEQUENCE,
-        "proof_pairs": drawn["pairs"] if drawn else [],
-        "proof_seconds": sum(one["row"].seconds for one in rows),
+        "proof_caption": IN_TURNS if drawn and drawn.row.in_turns else IN_SEQUENCE,
+        "proof_pairs": drawn.pairs if drawn else [],
+        "proof_unit": drawn.row.series.metric.unit if drawn else "",
+        "proof_seconds": sum(one.row.seconds for one in rows),
     }
 
 
-def _described(row: Confirmation) -> dict[str, Any]:
-    measured = list(row.pairs.all())
-    state = WORDS[Verdict(row.verdict)] if row.verdict else row.state
-    if row.purpose == Purpose.BRANCH:
-        state += ", on the merged branch"
-    # What it found, as a bisection step too: `+38 % [33, 43]`.
-    found = words.how_much(row) if row.ratio else ""
-    calm = sum(not pair.disturbed for pair in measured)
-    return {"row": row, "pairs": measured, "calm": calm, "state": state, "found": found}
+def _by_series(regression: Regression, whole: list[_Described]) -> tuple[list[_Described], list[_Described]]:
+    """Those of the series that speaks, and the others; all of them where it wasn't measured and had to be."""
+    own = [one for one in whole if one_measurement(one.row.series, regression.series)]
+    if not own and not is_exact_counter(regression.series):
+        return whole, []
+    return own, [one for one in whole if one not in own]
 
 
 def _points(regression: Regression, changes: Sequence[Change]) -> str:
@@ -93,19 +119,18 @@ def _places(regression: Regression) -> list[str]:
     return [elsewhere if branch not in (main, DETACHED) else "", regression.bisected]
 
 
-def _sentence(regression: Regression, rows: list[dict[str, Any]]) -> str:
+def _sentence(regression: Regression, own: list[_Described]) -> str:
     """What the newest confirmation of the whole step says, in words."""
-    whole = [one for one in rows if one["row"].purpose == Purpose.CONFIRM]
-    if not whole:
+    if not own:
         return ""
-    last = whole[-1]
-    row = last["row"]
-    took = f"{last['calm']} pairs of interleaved runs on {row.machine} in {units.duration(row.seconds)}"
+    last = own[-1]
+    row = last.row
+    took = f"{last.calm} pairs of interleaved runs on {row.machine} in {units.duration(row.seconds)}"
     match row.verdict:
         case Verdict.CONFIRMED:
-            return f"Confirmed by {took}: {_of_series(regression, row)}{last['found']}."
+            return f"Confirmed by {took}: {_of_series(regression, row)}{last.found}."
         case Verdict.REFUTED:
-            return f"Refuted by {took}: they show {_of_series(regression, row)}{last['found']}."
+            return f"Refuted by {took}: they show {_of_series(regression, row)}{last.found}."
         case Verdict.UNDECIDED | Verdict.UNTESTABLE:
             return f"Undecided: {row.reason}".rstrip(".") + "."
     if row.state == Confirmation.State.MEASURING:
@@ -115,19 +140,42 @@ def _sentence(regression: Regression, rows: list[dict[str, Any]]) -> str:
     return f"Not measured again: {row.reason}"
 
 
+def _others(others: list[_Described]) -> list[str]:
+    """What pairs say of other series that joined the same cause, each by its newest verdict."""
+    newest = {one.row.series_id: one for one in others if one.row.state != Confirmation.State.CANCELLED}
+    said = []
+    for one in newest.values():
+        name, pairs = _named(one.row), f"{one.calm} pairs"
+        match one.row.verdict:
+            case Verdict.CONFIRMED:
+                said.append(f"{name} was confirmed too: {one.found} in {pairs}.")
+            case Verdict.REFUTED:
+                said.append(f"{name} seemed to have moved too: {pairs} show {one.found}.")
+            case Verdict.UNDECIDED | Verdict.UNTESTABLE:
+                said.append(f"Whether {lower(name)} moved too is undecided.")
+            case _:
+                said.append(f"{name} seems to have moved more, and is measured by pairs too.")
+    return said
+
+
 def _of_series(regression: Regression, row: Confirmation) -> str:
-    """What the pairs measured, where the title is of another series that joined the same cause since."""
-    if row.series_id == regression.series_id:
-        return ""
-    name = words.series_name(row.series)
-    return f"{name[:1].lower()}{name[1:]} of {row.series.case} "
+    """What the pairs measured, where that isn't the series that speaks."""
+    return "" if row.series_id == regression.series_id else f"{lower(_named(row))} "
 
 
-def _figure(described: dict[str, Any]) -> str:
-    row, metric = described["row"], described["row"].series.metric
+def _named(row: Confirmation) -> str:
+    return f"{words.series_name(row.series)} of {row.series.case}"
+
+
+def lower(name: str) -> str:
+    return f"{name[:1].lower()}{name[1:]}"
+
+
+def _figure(described: _Described) -> str:
+    row, metric = described.row, described.row.series.metric
     drawn = [
         pair_charts.DrawnPair(pair.index + 1, pair.good, pair.bad, pair.good_first, pair.disturbed)
-        for pair in described["pairs"]
+        for pair in described.pairs
         if pair.good > 0 or metric.is_exponent
     ]
     if not drawn:

@@ -85,7 +85,7 @@ def page(
         "operation": _operation(found),
         "excerpts": _excerpts(found),
         "cost": cost(found),
-        **phases_beside(found, [one["row"] for one in proved["proofs"]]),
+        **phases_beside(found, [one.row for one in proved["proofs"]]),
         "triages": list(read.triages(found)),
         "actions": actions(found),
         "refused": refused,

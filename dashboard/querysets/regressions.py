@@ -103,7 +103,7 @@ def evidence(regression: Regression) -> QuerySet[Change]:
 
 def confirmations(regression: Regression) -> QuerySet[Confirmation]:
     """What was measured again for it, in order, with the pairs."""
-    names = ("good", "bad", "machine", "series__metric")
+    names = ("good", "bad", "machine", "series__metric", "series__case")
     return regression.confirmations.select_related(*names).prefetch_related("pairs")
 
 
@@ -134,7 +134,10 @@ class Tally:
 
 
 def tally(project: str = "", days: int = LATELY) -> Tally:
-    """Of the last `days` days; of the project of that slug, or of all. A suspicion has its newest verdict."""
+    """Of the last `days` days; of the project of that slug, or of all.
+
+    A suspicion is of one series, and has its newest verdict.
+    """
     since = timezone.now() - timedelta(days=days)
     own = {"regression__project__slug": project} if project else {}
     done = Confirmation.objects.filter(
@@ -142,6 +145,7 @@ def tally(project: str = "", days: int = LATELY) -> Tally:
     )
     newer = Confirmation.objects.filter(
         regression=OuterRef("regression"),
+        series=OuterRef("series"),
         purpose=Confirmation.Purpose.CONFIRM,
         state=Confirmation.State.DONE,
         pk__gt=OuterRef("pk"),

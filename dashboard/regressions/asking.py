@@ -21,15 +21,22 @@ def known(project: Project, sha: str) -> Commit:
 
 
 def request(
-    regression: Regression, purpose: str, good: Commit, bad: Commit, whole: Confirmation | None = None
+    regression: Regression,
+    purpose: str,
+    good: Commit,
+    bad: Commit,
+    whole: Confirmation | None = None,
+    change: Change | None = None,
 ) -> None:
     """Have two commits measured in turn. A part of a step is weighed against `whole`, the proof of all of it.
 
     What detection saw is of other hours: beside that, a commit with the whole step may seem to have a part.
+    `change`: of the regression, if it isn't the one that speaks that is weighed.
     """
-    series = regression.series
+    weighed = change or regression
+    series = weighed.series
     ratio = whole.ratio if whole else None
-    after = regression.after if ratio is None else series.metric.level(regression.before, ratio)
+    after = weighed.after if ratio is None else series.metric.level(weighed.before, ratio)
     Confirmation.objects.create(
         regression=regression,
         purpose=purpose,
@@ -37,7 +44,7 @@ def request(
         bad=bad,
         series=series,
         pool=series.pool,
-        before=regression.before,
+        before=weighed.before,
         after=after,
         error=promise.error(regression.project),
     )

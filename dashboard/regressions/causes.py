@@ -35,7 +35,8 @@ class Facts:
     worse: float | None = None
     # Does nothing but a limit of the manifest speak for it?
     limit_alone: bool = False
-    exact_alone: bool = False
+    # Does an exact counter speak for it?
+    by_counter: bool = False
     # Do all its changes lie where the surroundings changed?
     innocent: bool = False
     proof: Confirmation | None = None
@@ -144,7 +145,7 @@ def explains(found: float | None, step: float | None) -> bool:
 
 
 def proved(facts: Facts) -> tuple[str, ...]:
-    if facts.exact_alone:
+    if facts.by_counter:
         return ("Exact counters say so, which no machine and no driver moves.",)
     row = facts.proof
     if row is None or row.machine is None:

@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from dashboard.models import Change, Confirmation, Document, Metric, Regression, Run, Series
-from dashboard.regressions import blame, causes, installed, markers, sentinels, settling
+from dashboard.regressions import blame, causes, installed, markers, proofs, sentinels, speaking
 from dashboard.regressions.relevance import is_exact_counter
 
 # The classes of what moved around the commits and was proved by nothing but where it lies.
@@ -50,12 +50,12 @@ def again_after(run: Run) -> None:
 
 def is_innocent(regression: Regression) -> bool:
     """Do all its changes that speak lie where the surroundings changed, so that no commit is blamed?"""
-    members = settling.speaking_of(regression)
+    members = speaking.members(regression)
     return bool(members) and all(one.innocent for one in members)
 
 
 def gather(regression: Regression) -> causes.Facts:
-    members = settling.speaking_of(regression)
+    members = speaking.members(regression)
     good, bad = run_before(regression), run_after(regression)
     seen = Environments(good, bad)
     series = regression.series
@@ -64,7 +64,7 @@ def gather(regression: Regression) -> causes.Facts:
         state=regression.state,
         worse=worse(regression),
         limit_alone=bool(regression.limit) and not members and proof is None,
-        exact_alone=bool(members) and all(is_exact_counter(one.series) for one in members),
+        by_counter=bool(members) and is_exact_counter(series),
         innocent=bool(members) and all(one.innocent for one in members),
         proof=proof,
         system=seen.system or marked(members, markers.SYSTEM),
@@ -93,10 +93,10 @@ def marked(members: Iterable[Change], keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def newest_proof(regression: Regression) -> Confirmation | None:
-    done = regression.confirmations.filter(
-        purpose=Confirmation.Purpose.CONFIRM, state=Confirmation.State.DONE
-    ).exclude(verdict="")
-    return done.select_related("machine").order_by("-finished_at", "-pk").first()
+    """Of the series that speaks; of another one where that wasn't measured by pairs."""
+    rows = proofs.done(regression)
+    of_all = [row for row in rows if row.purpose == Confirmation.Purpose.CONFIRM]
+    return next(iter(proofs.of_measurement(rows, regression.series) or of_all), None)
 
 
 def place(suspect: Mapping[str, Any]) -> str:

@@ -12,9 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 from dashboard import repositories
-from dashboard.models import Change, Commit, Project, Regression
-from dashboard.regressions import blame, diffs, settling
-from dashboard.regressions.relevance import headline
+from dashboard.models import Commit, Project, Regression
+from dashboard.regressions import blame, diffs, settling, speaking
 from dashboard.repositories import RepositoryError
 
 logger = logging.getLogger(__name__)
@@ -37,8 +36,8 @@ def explain_proved(project: Project, regression: Regression) -> None:
     before = same.select_related("series__metric", "first_bad", "last_good").order_by("-first_bad__position")
     for one in filter(None, [before.first(), regression]):
         # Of a limit that was crossed no step is known.
-        if not one.limit:
-            blame.attribute(project, one, head_of(one), {})
+        if not one.limit and (found := speaking.of(one)):
+            blame.attribute(project, one, found.head, {})
     sentence = told_by_diff(project, regression)
     if sentence not in regression.bisected:
         regression.bisected = f"{regression.bisected} {sentence}"
@@ -69,23 +68,7 @@ def changes(project: Project, old: str, new: str, suspect: Mapping[str, Any]) ->
 
 
 def heads_of(regressions: Iterable[Regression]) -> list[settling.Settled]:
-    """Those that stand, each with the change that speaks for it, as it is in the database."""
+    """Those that stand, each with what speaks for it; without those of which that is still measured."""
     rows = Regression.objects.filter(pk__in=[one.pk for one in regressions], withdrawn_at=None, limit="")
     rows = rows.select_related("series__metric", "first_bad", "last_good", "culprit")
-    return [(one, head_of(one)) for one in rows.order_by("pk")]
-
-
-def head_of(regression: Regression) -> Change:
-    """The change that speaks for it; where only interleaved runs saw the step, one that isn't stored."""
-    if members := settling.speaking_of(regression):
-        return headline(members)
-    return Change(
-        series=regression.series,
-        last_good=regression.last_good,
-        first_bad=regression.first_bad,
-        position=regression.first_bad.position,
-        direction=Change.Direction.REGRESSION,
-        before=regression.before,
-        after=regression.after,
-        ratio=regression.ratio,
-    )
+    return [(one, found.head) for one in rows.order_by("pk") if (found := speaking.of(one))]

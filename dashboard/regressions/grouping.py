@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from django.db.models import Q
 
-from dashboard.models import Change, Project, Regression, Series
+from dashboard.models import Change, Project, Regression
 from dashboard.regressions import elsewhere, triage
 from dashboard.regressions.history import History
 from dashboard.regressions.ranges import Range, span
-from dashboard.regressions.relevance import TIME, is_exact_counter, is_time, speaks
+from dashboard.regressions.relevance import TIME, is_exact_counter, is_time, siblings, speaks
 
 Members = dict[int, list[Change]]
 
@@ -140,18 +140,6 @@ def alike(one: Change, other: Change) -> bool:
     counters = (is_exact_counter(one.series), is_exact_counter(other.series))
     times = (is_time(one.series), is_time(other.series))
     return all(times) or (any(times) and any(counters))
-
-
-def one_measurement(one: Series, other: Series) -> bool:
-    """Are both one series, or the step time and the throughput of the same runs?"""
-    return one == other or (siblings(one, other) and is_time(one) and is_time(other))
-
-
-def siblings(one: Series, other: Series) -> bool:
-    """Are both series measured by the same runs?"""
-    return all(
-        getattr(one, name) == getattr(other, name) for name in ("case_id", "version", "pool_id", "quick")
-    )
 
 
 def price_of_improvement(change: Change) -> bool:

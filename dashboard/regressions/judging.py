@@ -26,6 +26,7 @@ from dashboard.regressions import (
     proving,
     sentinels,
     settling,
+    speaking,
 )
 from dashboard.regressions.relevance import JUDGED, speaks
 from dashboard.repositories.history import DETACHED
@@ -43,6 +44,8 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
     opened: list[Regression] = field(default_factory=list)
     resized: list[tuple[Regression, float | None]] = field(default_factory=list)
+    # Those that a series joined which would speak for them, were it proved.
+    louder: list[Regression] = field(default_factory=list)
     # Those of both, also where they are left out of what is proved and told.
     touched: list[int] = field(default_factory=list)
 
@@ -66,7 +69,8 @@ def judge_run(run_id: int) -> None:
         proved = {one.pk for one in project.regressions.filter(proving=True)}
         drop_innocent(project, outcome)
         # Confirmed first, then told; and who was told of one that comes back isn't told twice.
-        proving.begin(project, outcome.opened, [one for one, _ in outcome.resized])
+        resized = [one for one, _ in outcome.resized]
+        proving.begin(project, [*outcome.opened, *outcome.louder], resized)
         ended = project.regressions.filter(pk__in=proved, proving=False)
         evidence.decide_all([*outcome.touched, *ended.values_list("pk", flat=True)])
         promise.tell_suspicions(project, run)
@@ -181,7 +185,16 @@ def judge_series(project: Project, branch: str, series: Sequence[Series], *, ane
     for regression, head in newest.values():
         blame.attribute(project, regression, head, histories)
     tell_apart(project, standing, outcome)
+    outcome.louder = with_louder(project, known.touched | grouped.touched)
     return outcome
+
+
+def with_louder(project: Project, touched: Iterable[int]) -> list[Regression]:
+    """Of regressions that changes have joined, those in which one is louder than what was proved."""
+    rows = project.regressions.filter(pk__in=touched, state=Regression.State.CONFIRMED, withdrawn_at=None)
+    rows = rows.exclude(triaged__in=Regression.AWAY)
+    rows = rows.select_related("series__metric", "last_good", "first_bad")
+    return [one for one in rows.order_by("pk") if (found := speaking.of(one)) and found.louder]
 
 
 def live(project: Project) -> dict[int, float | None]:

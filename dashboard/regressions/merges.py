@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from dashboard import repositories
 from dashboard.models import Change, Commit, Confirmation, Point, Project, Regression, Run
-from dashboard.regressions import bisection, blame, settling
+from dashboard.regressions import bisection, blame, speaking
 from dashboard.regressions.asking import known, measure, request, runs_of
 from dashboard.regressions.bisection import CANNOT_TELL
-from dashboard.regressions.relevance import headline
 from dashboard.repositories import Mirror, RepositoryError
 
 Purpose = Confirmation.Purpose
@@ -184,9 +183,9 @@ def ended(regression: Regression, culprit: Commit | None, text: str) -> bool:
     if (regression.culprit, regression.bisected) != (culprit, text):
         regression.culprit, regression.bisected = culprit, text
         regression.save(update_fields=["culprit", "bisected", "updated_at"])
-        members = settling.speaking_of(regression)
-        if culprit and members:
-            blame.attribute(regression.project, regression, headline(members), {})
+        found = speaking.of(regression)
+        if culprit and found:
+            blame.attribute(regression.project, regression, found.head, {})
     return False
 
 

@@ -37,8 +37,8 @@ def phases_of(regression: Regression, rows: Iterable[Confirmation] | None = None
     if series.metric.kind not in (Metric.Kind.TIME, Metric.Kind.RATE):
         return None
     found = regression.confirmations.prefetch_related("pairs") if rows is None else rows
-    row = proofs.size_among(found, regression.first_bad_id)
-    if row is None or row.series_id != series.pk:
+    row = proofs.size_among(found, series.pk, regression.first_bad_id)
+    if row is None:
         return None
     kept = [pair for pair in row.pairs.all() if not pair.disturbed]
     if kept and all(pair.sweeps for pair in kept):

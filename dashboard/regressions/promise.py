@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from django.db.models import Sum
+from django.db.models import Exists, OuterRef, Sum
 
 from dashboard import alerts
 from dashboard.detection import Budget, pairs, surprise
@@ -40,13 +40,19 @@ def tell_suspicions(project: Project, run: Run) -> None:
 
     Project locked.
     """
+    # What pairs have confirmed is no suspicion, though a louder series of it may be one still.
+    confirmed = Confirmation.objects.filter(
+        regression=OuterRef("pk"),
+        purpose=Confirmation.Purpose.CONFIRM,
+        verdict=Confirmation.Verdict.CONFIRMED,
+    )
     told = Regression.objects.filter(
         project=project,
         withdrawn_at=None,
         proving=True,
         state__in=alerts.SUSPICIOUS,
         project__channels__suspicions=True,
-    )
+    ).exclude(Exists(confirmed))
     if not told.exists():
         return
     headlines = Series.objects.filter(headline=True, points__run=run).select_related("metric", "case")

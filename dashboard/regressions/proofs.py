@@ -1,12 +1,13 @@
-"""What a regression's confirmations have proved: its state, and the commits between which its cause lies."""
+"""What a regression's confirmations have proved: the verdict on each series, and where the cause lies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dashboard.models import Commit, Confirmation, Regression
+from dashboard.models import Commit, Confirmation, Regression, Series
 from dashboard.regressions.ranges import Range
+from dashboard.regressions.relevance import one_measurement
 
 State = Regression.State
 Verdict = Confirmation.Verdict
@@ -15,7 +16,7 @@ Purpose = Confirmation.Purpose
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The verdict on a range, by the confirmation that gave it; `good` and `bad` as bisection left them."""
+    """The verdict on a series in a range, by the confirmation that gave it; `good` and `bad` as bisected."""
 
     state: str
     confirmation: Confirmation
@@ -27,25 +28,58 @@ class Proof:
         return Range(self.good.position, self.bad.position)
 
 
-def of(regression: Regression, span: Range) -> Proof | None:
-    """The newest proof that speaks of the range in which detection sees the step; None where none does.
+def done(regression: Regression) -> list[Confirmation]:
+    """All that was measured for a regression, newest first."""
+    rows = regression.confirmations.filter(state=Confirmation.State.DONE)
+    names = ("good", "bad", "machine", "series__metric")
+    return list(rows.select_related(*names).order_by("-finished_at", "-pk"))
+
+
+def of(rows: Sequence[Confirmation], series: Series, span: Range) -> Proof | None:
+    """The newest proof of a series that speaks of the range in which detection sees the step; None without.
 
     What was confirmed in a range is confirmed for every range that overlaps it. What was refuted in one is
-    refuted only for ranges inside it: the step may lie beside it.
+    refuted only for ranges inside it: the step may lie beside it. `rows`: as `done` gives them.
     """
-    done = regression.confirmations.filter(state=Confirmation.State.DONE).select_related("good", "bad")
-    rows = list(done.order_by("-finished_at", "-pk"))
-    for row in rows:
-        if row.purpose != Purpose.CONFIRM:
-            continue
-        seen = Range(row.good.position, row.bad.position)
-        if row.verdict == Verdict.CONFIRMED and seen.overlap(span):
-            good, bad = bounds(row, rows)
-            return Proof(State.CONFIRMED, row, good, bad)
-        if row.verdict != Verdict.CONFIRMED and inside(span, seen):
-            state = State.REFUTED if row.verdict == Verdict.REFUTED else State.UNDECIDED
-            return Proof(state, row, row.good, row.bad)
+    for row in of_measurement(rows, series):
+        seen = seen_by(row)
+        if seen.overlap(span) if row.verdict == Verdict.CONFIRMED else inside(span, seen):
+            return proof(row, rows)
     return None
+
+
+def within(rows: Sequence[Confirmation], series: Series, proved: Range) -> Proof | None:
+    """The newest verdict on a series where the cause was proved by another one; None without."""
+    found = of_measurement(rows, series)
+    row = next((row for row in found if seen_by(row).overlap(proved)), None)
+    return proof(row, rows) if row else None
+
+
+def of_any(rows: Sequence[Confirmation], reach: Callable[[Series], Range]) -> Proof | None:
+    """The newest series' proof that confirms a step; None without. `reach`: where a series' step is seen."""
+    for row in rows:
+        found = of(rows, row.series, reach(row.series)) if row.purpose == Purpose.CONFIRM else None
+        if found and found.state == State.CONFIRMED:
+            return found
+    return None
+
+
+def of_measurement(rows: Iterable[Confirmation], series: Series) -> list[Confirmation]:
+    """The confirmations of whole steps that weighed a series, or what is the same measurement."""
+    return [row for row in rows if row.purpose == Purpose.CONFIRM and one_measurement(row.series, series)]
+
+
+def proof(row: Confirmation, rows: Sequence[Confirmation]) -> Proof:
+    match row.verdict:
+        case Verdict.CONFIRMED:
+            return Proof(State.CONFIRMED, row, *bounds(row, rows))
+        case Verdict.REFUTED:
+            return Proof(State.REFUTED, row, row.good, row.bad)
+    return Proof(State.UNDECIDED, row, row.good, row.bad)
+
+
+def seen_by(row: Confirmation) -> Range:
+    return Range(row.good.position, row.bad.position)
 
 
 def inside(inner: Range, outer: Range) -> bool:
@@ -55,8 +89,7 @@ def inside(inner: Range, outer: Range) -> bool:
 def bounds(confirmed: Confirmation, rows: Iterable[Confirmation]) -> tuple[Commit, Commit]:
     """The confirmed range, narrowed by the bisection's verdicts on commits inside it."""
     good, bad = confirmed.good, confirmed.bad
-    steps = [row for row in rows if row.purpose == Purpose.BISECT and row.good_id == confirmed.good_id]
-    for row in sorted(steps, key=lambda row: row.bad.position):
+    for row in sorted(steps(rows, confirmed), key=lambda row: row.bad.position):
         middle = row.bad
         if not good.position < middle.position < bad.position:
             continue
@@ -67,10 +100,27 @@ def bounds(confirmed: Confirmation, rows: Iterable[Confirmation]) -> tuple[Commi
     return good, bad
 
 
-def size_among(rows: Iterable[Confirmation], bad: int) -> Confirmation | None:
-    """The newest interleaved runs that say how much of a step a commit has: all of it or a part."""
+def steps(rows: Iterable[Confirmation], confirmed: Confirmation) -> list[Confirmation]:
+    """The steps of the bisection of a confirmed range, oldest first.
+
+    They are those of other series too, which saw the same cause; but what such a one couldn't tell may be
+    told by this one. What doesn't run does so for all.
+    """
+    done = [row for row in rows if row.purpose == Purpose.BISECT]
+    same = [row for row in done if row.good_id == confirmed.good_id or row.verdict == Verdict.UNTESTABLE]
+    kept = [
+        row
+        for row in same
+        if row.verdict != Verdict.UNDECIDED or one_measurement(row.series, confirmed.series)
+    ]
+    return kept[::-1]
+
+
+def size_among(rows: Iterable[Confirmation], series: int, bad: int) -> Confirmation | None:
+    """The newest interleaved runs that say how much of a series' step a commit has: all of it or a part."""
     has_it = (Verdict.CONFIRMED, Verdict.BAD, Verdict.BETWEEN)
-    found = [row for row in rows if row.bad_id == bad and row.verdict in has_it and row.ratio is not None]
+    of_it = [row for row in rows if (row.series_id, row.bad_id) == (series, bad)]
+    found = [row for row in of_it if row.verdict in has_it and row.ratio is not None]
     return max(found, key=lambda row: (row.finished_at or row.requested_at, row.pk), default=None)
 
 

@@ -27,6 +27,7 @@ from dashboard.regressions import (
     proofs,
     seconds,
     settling,
+    speaking,
 )
 from dashboard.regressions.asking import all_runs, known, measure, measure_again, request, runs_of
 from dashboard.regressions.proofs import Proof
@@ -76,7 +77,7 @@ def loaded(regression_id: int) -> Regression:
 def begin(project: Project, opened: Sequence[Regression], resized: Sequence[Regression] = ()) -> None:
     """See to it that these regressions are proved, and go on with those that are being proved.
 
-    The project is locked.
+    `opened` are also those that a louder series has joined. The project is locked.
     """
     Regression.objects.filter(pk__in=[one.pk for one in opened]).update(proving=True)
     # What a counter alone had confirmed is suspected again once a time speaks for it, and proved then.
@@ -101,6 +102,9 @@ def advance(project: Project, regression: Regression) -> None:
         request(regression, Purpose.CONFIRM, *wide)
     elif is_continued(project, regression):
         return
+    elif (found := speaking.of(regression)) and found.louder:
+        ends = regression.last_good, regression.first_bad
+        request(regression, Purpose.CONFIRM, *ends, change=found.louder)
     else:
         regression.proving = False
         regression.save(update_fields=["proving", "updated_at"])
@@ -117,10 +121,11 @@ def is_continued(project: Project, regression: Regression) -> bool:
 
 def widened(regression: Regression) -> tuple[Commit, Commit] | None:
     """The range with one more measured commit on both sides; None where that was refuted too."""
-    refuted = regression.confirmations.filter(purpose=Purpose.CONFIRM, state=Confirmation.State.DONE)
+    refuted = proofs.of_measurement(proofs.done(regression), regression.series)
     good, bad = regression.last_good, regression.first_bad
-    around = refuted.filter(good__position__lte=good.position, bad__position__gte=bad.position)
-    if around.exclude(good=good, bad=bad).exists():
+    span = Range(good.position, bad.position)
+    around = [one for one in refuted if proofs.inside(span, proofs.seen_by(one))]
+    if any((one.good, one.bad) != (good, bad) for one in around):
         return None
     line = branches.of(regression.project, regression.first_bad.branch)
     points = Point.objects.filter(line.holds("run__commit"), series=regression.series)
@@ -128,7 +133,7 @@ def widened(regression: Regression) -> tuple[Commit, Commit] | None:
     before = measured.filter(position__lt=good.position).order_by("-position").first()
     after = measured.filter(position__gt=bad.position).order_by("position").first()
     wide = before or good, after or bad
-    return None if refuted.filter(good=wide[0], bad=wide[1]).exists() else wide
+    return None if any((one.good, one.bad) == wide for one in refuted) else wide
 
 
 def measured_again(regression: Regression) -> bool:
@@ -145,20 +150,22 @@ def measured_again(regression: Regression) -> bool:
 
 def narrow(project: Project, regression: Regression) -> bool:
     """Bisect a confirmed range one step further; False where nothing is left to measure."""
-    proof = proofs.of(regression, Range(regression.last_good.position, regression.first_bad.position))
+    found = speaking.of(regression)
+    proof = found.proof if found else None
     if proof is None or has_exact(regression):
         return narrow_by_counter(project, regression, proof)
     good, bad = proof.confirmation.good, proof.confirmation.bad
     line = commits_between(project, good, bad)
-    steps = regression.confirmations.filter(purpose=Purpose.BISECT, good=good, state=Confirmation.State.DONE)
-    verdicts = dict(steps.values_list("bad__hash", "verdict"))
+    steps = proofs.steps(proofs.done(regression), proof.confirmation)
+    verdicts = {row.bad.hash: row.verdict for row in steps}
     left = bisection.narrow(good.hash, line, bad.hash, verdicts)
     if left.middle is not None:
         request(regression, Purpose.BISECT, good, known(project, left.middle), proof.confirmation)
         return True
-    if left.second:
-        seconds.open_behind(regression, steps.filter(bad__hash=left.second).latest("pk"), bad)
-    else:
+    parts = [row for row in steps if row.bad.hash == left.second and row.series_id == regression.series_id]
+    if parts:
+        seconds.open_behind(regression, parts[-1], bad)
+    elif not left.second:
         seconds.look_beside(project, regression, proof.confirmation)
     skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
     return merges.follow(project, regression, skipped) or explain(regression)
@@ -180,7 +187,7 @@ def narrow_by_counter(project: Project, regression: Regression, proof: Proof | N
         return True
     if proof is not None and seconds.weigh_culprit(project, regression, proof):
         return True
-    counters = [one for one in settling.speaking_of(regression) if is_exact_counter(one.series)]
+    counters = [one for one in speaking.members(regression) if is_exact_counter(one.series)]
     following = bool(counters) and merges.follow(project, regression, verdicts, counters[0])
     return following or explain(regression)
 
@@ -193,4 +200,4 @@ def explain(regression: Regression) -> bool:
 
 def has_exact(regression: Regression) -> bool:
     """Does an exact counter speak in it, which tells the place of the cause without a second measurement?"""
-    return any(is_exact_counter(one.series) for one in settling.speaking_of(regression))
+    return any(is_exact_counter(one.series) for one in speaking.members(regression))

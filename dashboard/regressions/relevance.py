@@ -15,7 +15,8 @@ LARGE_INCREASE = ("function_calls", "tensor_operations")
 LARGE = 1.05
 
 # One measurement seen several ways: the first name speaks for the others.
-TIME = ("step_time", "throughput", "step_time_p99")
+MEAN_TIME = ("step_time", "throughput")
+TIME = (*MEAN_TIME, "step_time_p99")
 MEMORY = ("device_memory", "peak_memory")
 
 JUDGED = Q(headline=True) | Q(exact=True, phase="", metric__name__in=ANY_INCREASE + LARGE_INCREASE)
@@ -40,6 +41,26 @@ def is_exact_counter(series: Series) -> bool:
 
 def is_time(series: Series) -> bool:
     return series.metric.name in TIME
+
+
+def siblings(one: Series, other: Series) -> bool:
+    """Are both series measured by the same runs?"""
+    return all(
+        getattr(one, name) == getattr(other, name) for name in ("case_id", "version", "pool_id", "quick")
+    )
+
+
+def one_measurement(one: Series, other: Series) -> bool:
+    """Are both one series, or the step time and the throughput of the same runs?"""
+    names = (one.metric.name, other.metric.name)
+    same = all(name in MEAN_TIME for name in names) and one.phase == other.phase
+    return one == other or (same and siblings(one, other))
+
+
+def family(series: Series) -> str:
+    """What a series measures, however it is seen: step time and throughput are alike, and memory is."""
+    name = series.metric.name
+    return next((names[0] for names in (MEAN_TIME, MEMORY) if name in names), name)
 
 
 def size(change: Change) -> float:

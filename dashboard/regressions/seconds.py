@@ -10,10 +10,9 @@ from dashboard.models import Commit, Confirmation, Pair, Point, Project, Regress
 from dashboard.regressions import branches, confirmations, history
 from dashboard.regressions.asking import request
 from dashboard.regressions.confirmations.weighing import Scale
-from dashboard.regressions.grouping import one_measurement
 from dashboard.regressions.proofs import Proof
 from dashboard.regressions.ranges import commits_between
-from dashboard.regressions.relevance import is_exact_counter
+from dashboard.regressions.relevance import is_exact_counter, one_measurement
 
 Purpose = Confirmation.Purpose
 Verdict = Confirmation.Verdict
@@ -31,7 +30,9 @@ def weigh_culprit(project: Project, regression: Regression, proof: Proof) -> boo
     end = row.bad if row.bad.position > bad.position else next_measured(project, regression)
     if end is None or not (row.bad_id == end.pk or commits_between(project, bad, end)):
         return False
-    steps = regression.confirmations.filter(purpose=Purpose.BISECT, good=good, bad=bad)
+    steps = regression.confirmations.filter(
+        purpose=Purpose.BISECT, series=regression.series, good=good, bad=bad
+    )
     step = steps.exclude(state=Confirmation.State.CANCELLED).first()
     if step is not None:
         if step.verdict == Verdict.BETWEEN:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
 from typing import Any
 
 from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Change, Commit, Confirmation, Project, Regression
-from dashboard.regressions import confirmations, elsewhere, proofs, repairs, triage
-from dashboard.regressions.grouping import attract, members_of, price_of_improvement
-from dashboard.regressions.proofs import Proof
+from dashboard.regressions import confirmations, elsewhere, proofs, repairs, speaking, triage
+from dashboard.regressions.grouping import attract
 from dashboard.regressions.ranges import Range, narrowed, span
-from dashboard.regressions.relevance import headline, is_exact_counter
+from dashboard.regressions.speaking import Speaking
 
 State = Regression.State
 
@@ -52,34 +51,31 @@ def settle(
     may have been told. Raises Occupied where its place is held by one of those that are `moving`; with
     `stay` it keeps its place.
     """
-    members = speaking_of(regression)
-    if not members:
-        return by_proof_alone(project, regression)
-    proof = proofs.of(regression, span(members))
-    good, bad = place(members, proof)
+    members = speaking.members(regression)
+    found = speaking.of(regression, members)
+    if found is None or (regression.limit and not members):
+        unproved(regression)
+        return None
+    good, bad = place(found)
+    reach = span(members) if members else Range(good.position, bad.position)
     holders = Regression.objects.filter(project=project, first_bad=bad)
     holder = None if stay else holders.exclude(pk=regression.pk).first()
     if holder:
-        theirs = speaking_of(holder)
-        if holder.pk in moving and theirs and not span(theirs).overlap(span(members)):
+        theirs = speaking.members(holder)
+        if holder.pk in moving and theirs and not span(theirs).overlap(reach):
             raise Occupied
         return merge(project, regression, holder)
-    head = headline(members)
-    values = said_by(head, members, proof) | {"withdrawn_at": None}
+    head = found.head
+    values = said_by(head) | {"state": found.state, "withdrawn_at": None}
     values["recovered_by_id"] = repairs.repaired_by(project, regression, head)
-    if values["state"] == State.REFUTED:
+    if found.state == State.REFUTED:
         elsewhere.release(regression)
     if not stay:
         values |= {"last_good_id": good.pk, "first_bad_id": bad.pk}
     moved = update(regression, values | of_pairs(regression, head, bad))
     if moved:
-        attract(project, regression, span(members))
+        attract(project, regression, reach)
     return (regression, head) if moved - {"recovered_by_id"} or not regression.suspects else None
-
-
-def speaking_of(regression: Regression) -> list[Change]:
-    members = elsewhere.at_home(regression, members_of([regression.pk]).get(regression.pk, []))
-    return [one for one in members if not price_of_improvement(one)]
 
 
 def update(regression: Regression, values: dict[str, Any]) -> set[str]:
@@ -108,13 +104,13 @@ def merge(project: Project, regression: Regression, holder: Regression) -> Settl
     return settle(project, holder)
 
 
-def place(members: Sequence[Change], proof: Proof | None) -> tuple[Commit, Commit]:
+def place(found: Speaking) -> tuple[Commit, Commit]:
     """The last good and the first bad commit: as a proof bounds them, and within that as the changes do.
 
     Where the two don't overlap the proof is right: it measured the commits against each other.
     """
-    good, bad = narrowed(members)
-    ends = good.last_good, bad.first_bad
+    good, bad = narrowed(found.members or [found.head])
+    ends, proof = (good.last_good, bad.first_bad), found.proof
     if proof is None or proof.state != State.CONFIRMED:
         return ends
     if Range(ends[0].position, ends[1].position).overlap(proof.range) is None:
@@ -125,14 +121,8 @@ def place(members: Sequence[Change], proof: Proof | None) -> tuple[Commit, Commi
     )
 
 
-def said_by(head: Change, members: Sequence[Change], proof: Proof | None) -> dict[str, Any]:
-    """Exact counters are their own proof; noisy metrics are suspected until interleaved runs tell."""
-    if all(is_exact_counter(one.series) for one in members):
-        state: str = State.CONFIRMED
-    else:
-        state = proof.state if proof else State.SUSPECTED
-    names = ("series_id", "before", "after", "ratio", "low", "high")
-    return {"state": state, **{name: getattr(head, name) for name in names}}
+def said_by(head: Change) -> dict[str, Any]:
+    return {name: getattr(head, name) for name in ("series_id", "before", "after", "ratio", "low", "high")}
 
 
 def of_pairs(regression: Regression, head: Change, bad: Commit) -> dict[str, Any]:
@@ -143,33 +133,23 @@ def of_pairs(regression: Regression, head: Change, bad: Commit) -> dict[str, Any
     Of two causes that detection sees as one step the level after is the first one's too; else it stays that
     of the points, which a second cause may have a part of.
     """
-    row = proofs.size_among(regression.confirmations.all(), bad.pk)
-    if row is None or row.ratio is None or row.series_id != head.series_id or not head.ratio:
+    row = proofs.size_among(regression.confirmations.all(), head.series_id, bad.pk)
+    if row is None or row.ratio is None or not head.ratio:
         return {}
     size = {"ratio": row.ratio, "low": row.low, "high": row.high}
     is_part = row.verdict == Confirmation.Verdict.BETWEEN
     return {**size, "after": head.series.metric.level(head.before, row.ratio)} if is_part else size
 
 
-def by_proof_alone(project: Project, regression: Regression) -> Settled | None:
-    """What no change speaks for (any more): kept where interleaved runs have confirmed it, else withdrawn."""
+def unproved(regression: Regression) -> None:
+    """What no change speaks for and no pairs have confirmed: withdrawn, unless that is on its way."""
     if regression.limit:
-        return None  # The manifest's bound speaks for it.
-    proof = proofs.of(regression, Range(regression.last_good.position, regression.first_bad.position))
-    if proof is None and regression.proving and proofs.is_second(regression):
-        return None
-    if proof is None or proof.state != State.CONFIRMED:
-        withdraw(regression)
-        return None
-    holder = Regression.objects.filter(project=project, first_bad=proof.bad).exclude(pk=regression.pk).first()
-    if holder:
-        return merge(project, regression, holder)
-    row = proof.confirmation
-    metric = regression.series.metric
-    after = metric.level(regression.before, row.ratio) if row.ratio else regression.after
-    values = {"ratio": row.ratio, "low": row.low, "high": row.high, "after": after, "state": State.CONFIRMED}
-    update(regression, values | {"last_good_id": proof.good.pk, "first_bad_id": proof.bad.pk})
-    return None
+        return  # The manifest's bound speaks for it.
+    reach = Range(regression.last_good.position, regression.first_bad.position)
+    verdict = proofs.of(proofs.done(regression), regression.series, reach)
+    if verdict is None and regression.proving and proofs.is_second(regression):
+        return
+    withdraw(regression)
 
 
 def withdraw(regression: Regression) -> None:

@@ -78,6 +78,41 @@ def test_what_was_measured_is_named_where_the_title_is_of_another_series(
     assert f"in 41 s: peak memory of {memory.case} +38 % [31, 45]." in page(client, regression)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        ("confirmed", "Step time of {} was confirmed too: +38 % [31, 45] in 3 pairs."),
+        ("refuted", "Step time of {} seemed to have moved too: 3 pairs show +38 % [31, 45]."),
+        ("undecided", "Whether step time of {} moved too is undecided."),
+        ("", "Step time of {} seems to have moved more, and is measured by pairs too."),
+    ],
+)
+def test_what_pairs_say_of_another_series_is_told_beside_the_proof(
+    client: Client, regression: Regression, verdict: str, told: str
+) -> None:
+    memory, case = builders.headline(regression.series.case, "peak_memory"), regression.series.case
+    own = {"series": memory, "ratio": 1.2, "low": 1.15, "high": 1.25}
+    proof = Confirmation.objects.filter(pk=measured_again(regression, "confirmed").pk)
+    proof.update(**own)
+    measured_again(regression, verdict, state="done" if verdict else "measuring")
+    Regression.objects.update(state="confirmed", **own)
+    shown = page(client, regression)
+    assert "in 41 s: +20 % [15, 25]. " + told.format(case) in shown
+    assert f"{verdict or 'measuring'}: step time of {case}" in shown
+
+
+def test_a_refuted_time_beside_a_counter_is_told_as_such(client: Client, regression: Regression) -> None:
+    measured_again(regression, "refuted", ratio=1.0, low=0.98, high=1.02)
+    calls = builders.headline(regression.series.case, "function_calls")
+    calls.exact = True
+    calls.save()
+    Regression.objects.update(state="confirmed", series=calls)
+    shown = page(client, regression)
+    assert "Exact counters need no second measurement: two runs of the same code give the same" in shown
+    assert f"Step time of {regression.series.case} seemed to have moved too: 3 pairs show" in shown
+    assert "Refuted by" not in shown
+
+
 def test_the_caption_says_how_pairs_were_measured(client: Client, regression: Regression) -> None:
     row = measured_again(regression, "confirmed")
     assert "one after the other: circles measured the good one first" in page(client, regression)

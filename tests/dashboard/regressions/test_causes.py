@@ -121,7 +121,7 @@ def test_the_evidence_of_a_dependency_names_packages_and_files() -> None:
 
 
 def test_the_evidence_of_code_names_the_function() -> None:
-    found = decide(Facts(state="confirmed", touched=CODE, suspects=BLAMED, exact_alone=True))
+    found = decide(Facts(state="confirmed", touched=CODE, suspects=BLAMED, by_counter=True))
     assert found.evidence == (
         "The commits changed the suspect replay.py:push.",
         "Exact counters say so, which no machine and no driver moves.",

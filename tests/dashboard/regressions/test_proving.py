@@ -44,11 +44,12 @@ def measure(commits: list[Commit], truth: Truth, calls_since: Commit | None = No
         judge_run(factories.measured(commit, of, values, phases=phases).pk)
 
 
-def carry(truth: Truth, calls_since: Commit | None = None) -> None:
+def carry(truth: Truth, calls_since: Commit | None = None, memory: Truth | None = None) -> None:
     """Play the worker until nothing is left to measure."""
     for _ in range(40):
         if held := confirmations.claim("default", "bench-1"):
-            good, bad = (truth(Commit.objects.get(hash=one)) for one in (held.good, held.bad))
+            known = memory if memory and held.metric == "peak_memory" else truth
+            good, bad = (known(Commit.objects.get(hash=one)) for one in (held.good, held.bad))
             for index in range(30):
                 pair = PairMeasured(index, index % 2 == 0, good, bad * EVEN[index % 5], False, 6.0)
                 if confirmations.add_pair(held, pair):
@@ -64,11 +65,11 @@ def carry(truth: Truth, calls_since: Commit | None = None) -> None:
     raise AssertionError("it doesn't end")
 
 
-def since(line: list[Commit], *steps: tuple[int, float]) -> Truth:
+def since(line: list[Commit], *steps: tuple[int, float], level: float = 0.010) -> Truth:
     places = {line[index].position: factor for index, factor in steps}
 
     def truth(commit: Commit) -> float:
-        value = 0.010
+        value = level
         for position, factor in places.items():
             value *= factor if commit.position >= position else 1.0
         return value
@@ -247,6 +248,48 @@ def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
     carry(truth)
     found = Regression.objects.get()
     assert (found.state, found.series.metric.name, found.proving) == ("confirmed", "step_time", False)
+
+
+@pytest.mark.parametrize(
+    ("slower", "metric", "told"), [(1.4, "step_time", {5, 20}), (1.0, "peak_memory", {5})]
+)
+def test_a_louder_series_that_joins_a_proved_one_speaks_only_once_it_is_proved(
+    line: list[Commit], slower: float, metric: str, told: set[int]
+) -> None:
+    of, time = factories.case(line[0].project), since(line, (8, slower))
+    memory = since(line, (8, 1.1), level=1e8)
+    Channel.objects.update(minimum_percent=5)
+    large = {"kind": "email", "address": "b@example.org", "minimum_percent": 20}
+    Channel.objects.create(project=line[0].project, **large)
+    for commit in line:
+        seen = memory(commit) * factories.wobble(commit.position)
+        judge_run(factories.measured(commit, of, {"peak_memory": seen}).pk)
+    carry(time, memory=memory)
+    assert Delivery.objects.get().channel.minimum_percent == 5
+    # While they were measured, something slowed the machine from the same commit on.
+    measure(line, since(line, (8, 1.4)))
+    found = Regression.objects.get()
+    assert (found.state, found.series.metric.name, found.proving) == ("confirmed", "peak_memory", True)
+    carry(time, memory=memory)
+    found = Regression.objects.get()
+    assert (found.state, found.series.metric.name, found.proving) == ("confirmed", metric, False)
+    assert {one.channel.minimum_percent for one in Delivery.objects.all()} == told
+
+
+def test_of_two_series_one_of_which_is_noise_the_other_is_told(line: list[Commit]) -> None:
+    of, memory = factories.case(line[0].project), since(line, (8, 1.1), level=1e8)
+    spell = since(line, (8, 1.4))
+    for commit in line:
+        noise = factories.wobble(commit.position)
+        values = {"peak_memory": memory(commit) * noise, "step_time": spell(commit) * noise}
+        judge_run(factories.measured(commit, of, values).pk)
+    assert Regression.objects.get().series.metric.name == "step_time"
+    carry(since(line), memory=memory)
+    found = Regression.objects.get()
+    assert (found.state, found.series.metric.name, found.proving) == ("confirmed", "peak_memory", False)
+    assert Delivery.objects.get().regression == found
+    verdicts = found.confirmations.order_by("pk").values_list("series__metric__name", "verdict")
+    assert list(verdicts) == [("step_time", "refuted"), ("peak_memory", "confirmed")]
 
 
 def test_a_suspicion_that_vanishes_is_no_longer_measured(line: list[Commit]) -> None:
