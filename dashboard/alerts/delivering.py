@@ -22,6 +22,8 @@ FIRST_WAIT = timedelta(seconds=10)
 LONGEST_WAIT = timedelta(hours=6)
 # Twelve attempts then last a little over a day: a receiver may be down for a night.
 LONGER = 3
+# How long a message waits whose regression has become a suspicion again on the message's way.
+UNPROVED = timedelta(minutes=1)
 MOST_DUE = 200
 SUSPICIOUS = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
 
@@ -94,9 +96,13 @@ def deliver(delivery_id: int) -> None:
     delivery = claim(delivery_id)
     if delivery is None:
         return
-    if delivery.regression.withdrawn_at or delivery.regression.is_away:
+    regression = delivery.regression
+    if regression.withdrawn_at or regression.is_away or regression.state not in SUSPICIOUS:
         # Nobody was told, so there is nothing to log, and should it come back it is told then.
         held(delivery).delete()
+        return
+    if regression.state != Regression.State.CONFIRMED and not delivery.channel.suspicions:
+        put_off(delivery)
         return
     try:
         refuse_hopeless(delivery)
@@ -106,6 +112,12 @@ def deliver(delivery_id: int) -> None:
         fail(delivery, str(error), final=last or isinstance(error, Refused))
     else:
         held(delivery).update(state=Delivery.State.DELIVERED, delivered_at=timezone.now())
+
+
+def put_off(delivery: Delivery) -> None:
+    """Wait for a proof, which is no attempt: a counter's regression that a time has joined says that time."""
+    later = timezone.now() + UNPROVED
+    held(delivery).update(next_attempt_at=later, attempts=F("attempts") - 1)
 
 
 def refuse_hopeless(delivery: Delivery) -> None:

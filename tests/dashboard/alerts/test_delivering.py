@@ -118,6 +118,38 @@ def test_a_regression_withdrawn_in_time_is_not_told(make_delivery: Make, receive
     assert (receiver.requests, Delivery.objects.count()) == ([], 0)
 
 
+@pytest.mark.parametrize("state", ["refuted", "undecided"])
+def test_what_was_not_proved_in_the_end_is_not_told(
+    make_delivery: Make, receiver: HttpSink, state: str
+) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    Regression.objects.update(state=state)
+    alerts.deliver(delivery.pk)
+    assert (receiver.requests, Delivery.objects.count()) == ([], 0)
+
+
+def test_what_became_a_suspicion_on_its_way_waits_for_its_proof(
+    make_delivery: Make, receiver: HttpSink
+) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    Regression.objects.update(state="suspected")
+    alerts.deliver(delivery.pk)
+    delivery.refresh_from_db()
+    assert (receiver.requests, delivery.attempts, alerts.due()) == ([], 0, [])
+    Regression.objects.update(state="confirmed")
+    now_due(delivery)
+    alerts.deliver(delivery.pk)
+    assert len(receiver.requests) == 1
+
+
+def test_a_channel_that_asks_for_suspicions_is_told_of_one(make_delivery: Make, receiver: HttpSink) -> None:
+    delivery = make_delivery("webhook", receiver.url)
+    Channel.objects.update(suspicions=True)
+    Regression.objects.update(state="suspected")
+    alerts.deliver(delivery.pk)
+    assert len(receiver.requests) == 1
+
+
 def test_a_channel_turned_off_since_is_not_told(make_delivery: Make, receiver: HttpSink) -> None:
     delivery = make_delivery("webhook", receiver.url)
     Channel.objects.update(enabled=False)
