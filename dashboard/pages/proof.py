@@ -145,16 +145,16 @@ def _others(others: list[_Described]) -> list[str]:
     newest = {one.row.series_id: one for one in others if one.row.state != Confirmation.State.CANCELLED}
     said = []
     for one in newest.values():
-        name, pairs = _named(one.row), f"{one.calm} pairs"
+        name, found = _named(one.row), f": {one.found}" if one.found else ""
         match one.row.verdict:
             case Verdict.CONFIRMED:
-                said.append(f"{name} was confirmed too: {one.found} in {pairs}.")
+                said.append(f"{name} was confirmed by {one.calm} pairs{found}.")
             case Verdict.REFUTED:
-                said.append(f"{name} seemed to have moved too: {pairs} show {one.found}.")
+                said.append(f"{name} was refuted by {one.calm} pairs{found}.")
             case Verdict.UNDECIDED | Verdict.UNTESTABLE:
-                said.append(f"Whether {lower(name)} moved too is undecided.")
+                said.append(f"{name} stayed undecided.")
             case _:
-                said.append(f"{name} seems to have moved more, and is measured by pairs too.")
+                said.append(f"{name} is measured by pairs too.")
     return said
 
 

@@ -35,7 +35,7 @@ def request(
     """
     weighed = change or regression
     series = weighed.series
-    ratio = whole.ratio if whole else None
+    ratio = whole.ratio if whole and whole.series_id == series.pk else None
     after = weighed.after if ratio is None else series.metric.level(weighed.before, ratio)
     Confirmation.objects.create(
         regression=regression,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from django.db.models import Q
 
-from dashboard.models import Change, Project, Regression
-from dashboard.regressions import elsewhere, triage
+from dashboard.models import Change, Confirmation, Project, Regression
+from dashboard.regressions import elsewhere, proofs, triage
 from dashboard.regressions.history import History
 from dashboard.regressions.ranges import Range, span
 from dashboard.regressions.relevance import TIME, is_exact_counter, is_time, siblings, speaks
@@ -123,11 +123,21 @@ def fits(change: Change, near: Members, history: History) -> list[int]:
             continue
         there = span(others)
         here = Range.of(change)
+        if is_elsewhere(change, key):
+            continue
         if here.overlap(there):
             exact.append((abs(here.bad - there.bad), key))
         elif sees_the_same(change, others) and here.widened(history).overlap(there):
             wide.append((abs(here.bad - there.bad), key))
     return [key for _, key in sorted(exact) + sorted(wide)]
+
+
+def is_elsewhere(change: Change, regression: int) -> bool:
+    """Have pairs refuted it at the commits of a regression that others have proved, and is it seen beside?"""
+    proved = Regression.objects.filter(pk=regression, state=Regression.State.CONFIRMED).first()
+    rows = proofs.of_measurement(proofs.done(proved), change.series) if proved else []
+    refuted = any(row.verdict == Confirmation.Verdict.REFUTED for row in rows)
+    return refuted and proofs.of(rows, change.series, Range.of(change)) is None
 
 
 def sees_the_same(change: Change, others: Sequence[Change]) -> bool:

@@ -15,6 +15,7 @@ from dashboard.models import Change, Commit, Confirmation, Point, Project, Regre
 from dashboard.regressions import bisection, blame, speaking
 from dashboard.regressions.asking import known, measure, request, runs_of
 from dashboard.regressions.bisection import CANNOT_TELL
+from dashboard.regressions.relevance import one_measurement
 from dashboard.repositories import Mirror, RepositoryError
 
 Purpose = Confirmation.Purpose
@@ -130,7 +131,14 @@ class Inside:
         done = self.regression.confirmations.filter(
             purpose=Purpose.BRANCH, state=Confirmation.State.DONE, bad__hash__in=list(self.brought)
         )
-        return dict(done.order_by("pk").values_list("bad__hash", "verdict"))
+        rows = done.select_related("bad", "series__metric").order_by("pk")
+        # What couldn't be told of another series may be told of the one that speaks now.
+        own = [
+            row
+            for row in rows
+            if row.verdict != Verdict.UNDECIDED or one_measurement(row.series, self.regression.series)
+        ]
+        return {row.bad.hash: row.verdict for row in own}
 
     def ask(self, sha: str) -> bool:
         """Measure a commit of the branch, and its base where a counter tells."""

@@ -52,7 +52,7 @@ def tell_suspicions(project: Project, run: Run) -> None:
         proving=True,
         state__in=alerts.SUSPICIOUS,
         project__channels__suspicions=True,
-    ).exclude(Exists(confirmed))
+    ).exclude(Exists(confirmed), state=Regression.State.CONFIRMED)
     if not told.exists():
         return
     headlines = Series.objects.filter(headline=True, points__run=run).select_related("metric", "case")

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from dashboard import alerts, dispatch
-from dashboard.models import Commit, Confirmation, Point, Project, Regression, Run
+from dashboard.models import Commit, Confirmation, Point, Project, Regression, Run, Series
 from dashboard.regressions import (
     bisection,
     branches,
@@ -50,12 +50,19 @@ def prove(regression_id: int) -> None:
         project = Project.objects.select_for_update(no_key=True).get(pk=row)
         regression = loaded(regression_id)
         done = regression.confirmations.filter(state=Confirmation.State.DONE, applied_at=None)
+        refuted = done.filter(purpose=Purpose.CONFIRM, verdict=Verdict.REFUTED).exists()
         if done.update(applied_at=timezone.now()):
+            if refuted and is_told_suspicion(regression):
+                promise.refuted(project)
             settling.settle_all(project, [regression])
             regression = loaded(regression_id)
-            if regression.state == State.REFUTED and regression.deliveries.exists():
-                promise.refuted(project)
         advance(project, regression)
+
+
+def is_told_suspicion(regression: Regression) -> bool:
+    """Was somebody told of it before anything had proved it?"""
+    unproved = regression.state == State.SUSPECTED and not has_exact(regression)
+    return unproved and regression.deliveries.exists()
 
 
 def sweep() -> None:
@@ -102,9 +109,6 @@ def advance(project: Project, regression: Regression) -> None:
         request(regression, Purpose.CONFIRM, *wide)
     elif is_continued(project, regression):
         return
-    elif (found := speaking.of(regression)) and found.louder:
-        ends = regression.last_good, regression.first_bad
-        request(regression, Purpose.CONFIRM, *ends, change=found.louder)
     else:
         regression.proving = False
         regression.save(update_fields=["proving", "updated_at"])
@@ -115,8 +119,20 @@ def advance(project: Project, regression: Regression) -> None:
 def is_continued(project: Project, regression: Regression) -> bool:
     """Is something measured after the whole step was confirmed, refuted or left undecided?"""
     if regression.state == State.CONFIRMED:
-        return narrow(project, regression)
-    return regression.state in NOT_PROVED and measured_again(regression)
+        return narrow(project, regression) or others_measured(regression)
+    return regression.state in NOT_PROVED and measured_again(regression, regression.series)
+
+
+def others_measured(regression: Regression) -> bool:
+    """Is another series of a proved cause measured: a louder one by pairs, or the commit of a refuted one?"""
+    found = speaking.of(regression)
+    if found is None:
+        return False
+    if found.louder:
+        ends = regression.last_good, regression.first_bad
+        request(regression, Purpose.CONFIRM, *ends, change=found.louder)
+        return True
+    return any(measured_again(regression, one.series) for one in found.refuted)
 
 
 def widened(regression: Regression) -> tuple[Commit, Commit] | None:
@@ -136,16 +152,17 @@ def widened(regression: Regression) -> tuple[Commit, Commit] | None:
     return None if any((one.good, one.bad) == wide for one in refuted) else wide
 
 
-def measured_again(regression: Regression) -> bool:
+def measured_again(regression: Regression, series: Series) -> bool:
     """Measure the first bad commit once more where pairs don't show its step; True while that is under way.
 
     Its run was disturbed then, and nobody saw it. Left alone it hides the place of a step that comes soon
     after it. Where many runs in a row were disturbed, the step moves on to the next: it isn't followed.
     """
-    series, bad = regression.series, regression.first_bad
-    innocent = regression.confirmations.filter(purpose=Purpose.CONFIRM, verdict=Verdict.REFUTED, bad=bad)
+    bad = regression.first_bad
+    measured = proofs.of_measurement(proofs.done(regression), series)
+    innocent = any(one.verdict == Verdict.REFUTED and one.bad == bad for one in measured)
     followed = all_runs(series, [regression.last_good]).count() > 1
-    return innocent.exists() and not followed and measure_again(series, bad)
+    return innocent and not followed and measure_again(series, bad)
 
 
 def narrow(project: Project, regression: Regression) -> bool:

@@ -38,7 +38,8 @@ def weigh_culprit(project: Project, regression: Regression, proof: Proof) -> boo
         if step.verdict == Verdict.BETWEEN:
             open_behind(regression, step, end)
         return False
-    if row.bad_id == bad.pk and confirmations.place(row, regression.before, regression.after) == Verdict.BAD:
+    of_it = (row.bad_id, row.series_id) == (bad.pk, regression.series_id)
+    if of_it and confirmations.place(row, regression.before, regression.after) == Verdict.BAD:
         return False
     request(regression, Purpose.BISECT, good, bad, row if row.bad_id != bad.pk else None)
     return True

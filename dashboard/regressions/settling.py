@@ -144,7 +144,9 @@ def of_pairs(regression: Regression, head: Change, bad: Commit) -> dict[str, Any
 def unproved(regression: Regression) -> None:
     """What no change speaks for and no pairs have confirmed: withdrawn, unless that is on its way."""
     if regression.limit:
-        return  # The manifest's bound speaks for it.
+        # The manifest's bound speaks for it, as it did before a change joined it.
+        update(regression, {"state": State.CONFIRMED, "proving": False})
+        return
     reach = Range(regression.last_good.position, regression.first_bad.position)
     verdict = proofs.of(proofs.done(regression), regression.series, reach)
     if verdict is None and regression.proving and proofs.is_second(regression):

@@ -7,6 +7,7 @@ any other: it speaks once pairs of its own confirm it, and if they refute it, th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from dashboard.models import Change, Confirmation, Regression, Series
@@ -27,7 +28,8 @@ class Speaking:
     """The change that speaks for a regression, its state, and what proved it (None: nothing, or a counter).
 
     `head` isn't stored where detection sees no change of the series that pairs confirmed. `members` tell the
-    place: all changes but those that were refuted. `louder` would speak, had it been measured.
+    place: all changes but those that were refuted. `louder` would speak, had it been measured. `refuted` ones
+    stand beside a head that wasn't.
     """
 
     head: Change
@@ -35,6 +37,7 @@ class Speaking:
     proof: Proof | None
     members: list[Change]
     louder: Change | None = None
+    refuted: Sequence[Change] = ()
 
 
 def members(regression: Regression) -> list[Change]:
@@ -64,7 +67,7 @@ def of_proved(
         same = [one for one in found if one_measurement(one.series, series)]
         return span(same) if same else whole
 
-    cause = proofs.of_any(rows, reach)
+    cause = proofs.of_any(rows, reach) or proofs.of_any(rows, lambda _: whole)
     if cause is None:
         return None
     noisy = [one for one in found if not is_exact_counter(one.series)]
@@ -75,13 +78,14 @@ def of_proved(
     proved = [(one, proof) for one, proof in verdicts if proof and proof.state == State.CONFIRMED]
     if not any(one_measurement(one.series, cause.confirmation.series) for one, _ in proved):
         proved.append((unseen(regression, cause), cause))
-    head = headline([one for one, _ in proved])
-    proof = next(proof for one, proof in proved if one is head)
+    sized = [as_measured(one, proof) for one, proof in proved]
+    first = headline(sized)
+    head, proof = proved[next(place for place, one in enumerate(sized) if one is first)]
     # What was measured at the head's commits, whatever it showed, isn't measured there once more.
     waiting = [one for one in noisy if not one.innocent and not proofs.within(rows, one.series, proof.range)]
     refuted = [one for one, proof in verdicts if proof and proof.state == State.REFUTED]
     kept = [one for one in found if one not in refuted]
-    return Speaking(head, State.CONFIRMED, proof, kept, louder(head, waiting))
+    return Speaking(head, State.CONFIRMED, proof, kept, louder(first, waiting), refuted)
 
 
 def of_suspected(found: Sequence[Change], rows: Sequence[Confirmation]) -> Speaking | None:
@@ -91,7 +95,7 @@ def of_suspected(found: Sequence[Change], rows: Sequence[Confirmation]) -> Speak
     while left:
         head = headline(left)
         if is_exact_counter(head.series):
-            return Speaking(head, State.CONFIRMED, None, left)
+            return Speaking(head, State.CONFIRMED, None, left, refuted=list(fallen))
         proof = proofs.of(rows, head.series, span(left))
         if proof is None or proof.state == State.CONFIRMED:
             return Speaking(head, proof.state if proof else State.SUSPECTED, proof, left)
@@ -106,12 +110,25 @@ def of_suspected(found: Sequence[Change], rows: Sequence[Confirmation]) -> Speak
 
 
 def louder(head: Change, others: Sequence[Change]) -> Change | None:
-    """The one that would speak in the place of a head, if its step is worth pairs of its own."""
-    first = headline([head, *others])
+    """The one that would speak in the place of a head, if its step is worth pairs of its own.
+
+    Of the head's pool: another one's machines may be gone, and an alert would wait for them.
+    """
+    first = headline([head, *(one for one in others if one.series.pool_id == head.series.pool_id)])
     if first is head:
         return None
     alike = family(first.series) == family(head.series)
     return first if not alike or size(first) >= LARGER * size(head) else None
+
+
+def as_measured(change: Change, proof: Proof) -> Change:
+    """The change with the size that pairs have measured; its points were measured at other hours."""
+    row = proof.confirmation
+    if row.series_id != change.series_id or row.ratio is None:
+        return change
+    sized = copy(change)
+    sized.ratio = row.ratio
+    return sized
 
 
 def unseen(regression: Regression, proof: Proof) -> Change:

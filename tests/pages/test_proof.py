@@ -81,10 +81,10 @@ def test_what_was_measured_is_named_where_the_title_is_of_another_series(
 @pytest.mark.parametrize(
     ("verdict", "told"),
     [
-        ("confirmed", "Step time of {} was confirmed too: +38 % [31, 45] in 3 pairs."),
-        ("refuted", "Step time of {} seemed to have moved too: 3 pairs show +38 % [31, 45]."),
-        ("undecided", "Whether step time of {} moved too is undecided."),
-        ("", "Step time of {} seems to have moved more, and is measured by pairs too."),
+        ("confirmed", "Step time of {} was confirmed by 3 pairs: +38 % [31, 45]."),
+        ("refuted", "Step time of {} was refuted by 3 pairs: +38 % [31, 45]."),
+        ("undecided", "Step time of {} stayed undecided."),
+        ("", "Step time of {} is measured by pairs too."),
     ],
 )
 def test_what_pairs_say_of_another_series_is_told_beside_the_proof(
@@ -109,7 +109,7 @@ def test_a_refuted_time_beside_a_counter_is_told_as_such(client: Client, regress
     Regression.objects.update(state="confirmed", series=calls)
     shown = page(client, regression)
     assert "Exact counters need no second measurement: two runs of the same code give the same" in shown
-    assert f"Step time of {regression.series.case} seemed to have moved too: 3 pairs show" in shown
+    assert f"Step time of {regression.series.case} was refuted by 3 pairs: " in shown
     assert "Refuted by" not in shown
 
 

@@ -285,11 +285,49 @@ def test_of_two_series_one_of_which_is_noise_the_other_is_told(line: list[Commit
         judge_run(factories.measured(commit, of, values).pk)
     assert Regression.objects.get().series.metric.name == "step_time"
     carry(since(line), memory=memory)
-    found = Regression.objects.get()
-    assert (found.state, found.series.metric.name, found.proving) == ("confirmed", "peak_memory", False)
+    found = Regression.objects.get(state="confirmed")
+    assert (found.first_bad, found.series.metric.name, found.proving) == (line[8], "peak_memory", False)
     assert Delivery.objects.get().regression == found
+    # The commit that seemed slow was measured anew: then the next one seems to be the first.
+    assert Regression.objects.exclude(pk=found.pk).get().state == "refuted"
     verdicts = found.confirmations.order_by("pk").values_list("series__metric__name", "verdict")
     assert list(verdicts) == [("step_time", "refuted"), ("peak_memory", "confirmed")]
+
+
+def test_a_time_that_is_refuted_at_a_counters_commit_is_proved_at_its_own(line: list[Commit]) -> None:
+    truth = since(line, (9, 1.4))
+    measure(line[:8], truth, line[8])
+    # One disturbed run puts the step of the time where another commit makes more calls.
+    measure([line[8]], since(line, (0, 1.5)), line[8])
+    measure(line[9:], truth, line[8])
+    carry(truth, line[8])
+    found = Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position")
+    assert [(one.first_bad, one.series.metric.name, one.state) for one in found] == [
+        (line[8], "function_calls", "confirmed"),
+        (line[9], "step_time", "confirmed"),
+    ]
+    assert Delivery.objects.count() == 2
+
+
+def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_time(
+    line: list[Commit],
+) -> None:
+    of, truth = factories.case(line[0].project), since(line, (8, 1.4))
+    measured = [*line[:5], *line[12:]]
+    for commit in measured:
+        values = {"throughput": 1 / truth(commit) * factories.wobble(commit.position)}
+        judge_run(factories.measured(commit, of, values).pk)
+    held = confirmations.claim("default", "bench-1")
+    assert held is not None
+    for index in range(30):
+        pair = PairMeasured(index, index % 2 == 0, 100, 71 * EVEN[index % 5], False, 6.0)
+        if confirmations.add_pair(held, pair):
+            break
+    measure(measured, truth)
+    prove(Regression.objects.get().pk)
+    carry(truth)
+    found = Regression.objects.get()
+    assert (found.state, found.series.metric.name, found.first_bad) == ("confirmed", "step_time", line[8])
 
 
 def test_a_suspicion_that_vanishes_is_no_longer_measured(line: list[Commit]) -> None:

@@ -83,6 +83,18 @@ def test_without_changes_it_is_withdrawn_and_kept(project: Project, line: list[C
     assert (made.withdrawn_at is None, made.first_bad) == (False, line[5])
 
 
+def test_a_limit_is_what_it_was_once_the_change_that_joined_it_is_gone(
+    project: Project, line: list[Commit]
+) -> None:
+    made = regression(line, 5, "step_time", 5)
+    made.changes.all().delete()
+    Regression.objects.update(limit="step_time is 2 s, its limit is at most 1 s", proving=True)
+    made.refresh_from_db()
+    settle(project, made)
+    made.refresh_from_db()
+    assert (made.state, made.proving, made.withdrawn_at) == ("confirmed", False, None)
+
+
 @pytest.mark.parametrize(("verdict", "purpose"), [("confirmed", "confirm"), ("bad", "bisect")])
 def test_interleaved_runs_say_how_large_it_is(
     project: Project, line: list[Commit], verdict: str, purpose: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.models import Change, Commit, Confirmation, Project, Regression
+from dashboard.models import Change, Commit, Confirmation, Pool, Project, Regression
 from dashboard.regressions import speaking
 from dashboard.regressions.settling import settle
 from tests.dashboard import factories
@@ -65,6 +65,21 @@ def test_once_confirmed_it_speaks(made: Regression) -> None:
     assert made.ratio == 1.35
 
 
+def test_who_speaks_is_decided_by_what_pairs_measured(made: Regression) -> None:
+    weighed(made, made.changes.get(), "confirmed", ratio=1.1)
+    weighed(made, join(made, "step_time", 1.4), "confirmed", ratio=1.05)
+    assert said(made) == ("peak_memory", "confirmed", None)
+    assert made.ratio == 1.1
+
+
+def test_a_series_of_another_pool_is_not_waited_for(made: Regression) -> None:
+    weighed(made, made.changes.get(), "confirmed", ratio=1.1)
+    other = Pool.objects.create(name="gpu")
+    run = factories.run(made.first_bad, made.series.case, pool=other)
+    join(made, "step_time", 1.4, series=factories.series(run, "step_time"))
+    assert said(made) == ("peak_memory", "confirmed", None)
+
+
 @pytest.mark.parametrize("verdict", ["refuted", "undecided"])
 def test_what_is_refuted_leaves_the_cause_proved(made: Regression, verdict: str) -> None:
     weighed(made, made.changes.get(), "confirmed", ratio=1.1)
@@ -103,6 +118,17 @@ def test_a_counter_stays_proved_where_a_time_is_refuted(made: Regression) -> Non
     assert said(made)[1] == "suspected"
     weighed(made, made.changes.get(series=made.series), "refuted")
     assert said(made) == ("function_calls", "confirmed", None)
+
+
+def test_a_proof_outlives_a_series_that_joins_beside_it(made: Regression, line: list[Commit]) -> None:
+    calls = join(made, "function_calls", 1.5)
+    calls.series.exact = True
+    calls.series.save()
+    made.changes.exclude(pk=calls.pk).delete()
+    beside = {"last_good": line[6], "first_bad": line[7], "position": line[7].position}
+    weighed(made, join(made, "step_time", 1.2, **beside), "confirmed", ratio=1.2)
+    join(made, "peak_memory", 1.5)
+    assert said(made) == ("step_time", "confirmed", "peak_memory")
 
 
 def test_throughput_is_proved_by_the_pairs_of_the_step_time(made: Regression) -> None:
