@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dashboard.models import Commit, Confirmation, Regression, Series
@@ -53,15 +53,6 @@ def within(rows: Sequence[Confirmation], series: Series, proved: Range) -> Proof
     found = of_measurement(rows, series)
     row = next((row for row in found if seen_by(row).overlap(proved)), None)
     return proof(row, rows) if row else None
-
-
-def of_any(rows: Sequence[Confirmation], reach: Callable[[Series], Range]) -> Proof | None:
-    """The newest series' proof that confirms a step; None without. `reach`: where a series' step is seen."""
-    for row in rows:
-        found = of(rows, row.series, reach(row.series)) if row.purpose == Purpose.CONFIRM else None
-        if found and found.state == State.CONFIRMED:
-            return found
-    return None
 
 
 def of_measurement(rows: Iterable[Confirmation], series: Series) -> list[Confirmation]:

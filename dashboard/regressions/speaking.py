@@ -62,19 +62,18 @@ def of_proved(
     """One that pairs confirmed: a change, or a series whose change is gone; None where there is none."""
     whole = span(found) if found else Range(regression.last_good.position, regression.first_bad.position)
 
-    def reach(series: Series) -> Range:
-        """Where detection sees a series' step; noise may have put others beside it."""
+    def verdict(series: Series) -> Proof | None:
+        """Where detection sees the series' own step; else where it sees all of them."""
         same = [one for one in found if one_measurement(one.series, series)]
-        return span(same) if same else whole
+        own = proofs.of(rows, series, span(same)) if same else None
+        return own or proofs.of(rows, series, whole)
 
-    cause = proofs.of_any(rows, reach) or proofs.of_any(rows, lambda _: whole)
+    known = [verdict(row.series) for row in rows if row.purpose == Confirmation.Purpose.CONFIRM]
+    cause = next((one for one in known if one and one.state == State.CONFIRMED), None)
     if cause is None:
         return None
     noisy = [one for one in found if not is_exact_counter(one.series)]
-    verdicts = [
-        (one, proofs.of(rows, one.series, reach(one.series)) or proofs.within(rows, one.series, cause.range))
-        for one in noisy
-    ]
+    verdicts = [(one, verdict(one.series) or proofs.within(rows, one.series, cause.range)) for one in noisy]
     proved = [(one, proof) for one, proof in verdicts if proof and proof.state == State.CONFIRMED]
     if not any(one_measurement(one.series, cause.confirmation.series) for one, _ in proved):
         proved.append((unseen(regression, cause), cause))
