@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from dashboard.models import Change, Commit, Document, Metric, Project, Regression
+from dashboard.models import Change, Commit, Metric, Project, Regression
 from dashboard.regressions import (
     attribution,
     branches,
@@ -13,6 +13,7 @@ from dashboard.regressions import (
     history,
     operations,
     paired,
+    profiles,
     suspects,
     sweeps,
 )
@@ -60,14 +61,11 @@ def where_proved(regression: Regression, head: Change) -> Change:
 
 
 def rank(project: Project, regression: Regression, head: Change, sides: attribution.Sides) -> None:
-    """Functions and tensor operations, from the profiles of the two runs next to the step."""
+    """Functions and tensor operations, from the profiles of two undisturbed runs next to the step."""
     regression.suspects, regression.operations = [], []
     if not sides.good or not sides.bad:
         return
-    good, bad = sides.good[-1], sides.bad[0]
-    rows = Document.objects.filter(run__in=(good, bad)).values_list("run_id", "body__profile")
-    profiles: dict[int, suspects.Profile | None] = dict(rows)
-    before, after = profiles.get(good), profiles.get(bad)
+    before, after = profiles.of_level(sides.good[::-1]), profiles.of_level(sides.bad)
     kind, phase = head.series.metric.kind, regression.phase
     touched = diffs.touched(project, *difference_of(regression))
     delta = lost_per_step(head)
