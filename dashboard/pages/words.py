@@ -127,7 +127,8 @@ def moved(item: Regression | Change | Confirmation) -> str:
 
 def from_to(item: Regression | Change | Confirmation) -> str:
     unit = item.series.metric.unit
-    return f"{units.quantity(item.before, unit)} → {units.quantity(item.after, unit)}"
+    after = item.level_after if isinstance(item, Regression) else item.after
+    return f"{units.quantity(item.before, unit)} → {units.quantity(after, unit)}"
 
 
 def suspect_sentence(suspect: dict[str, Any], kind: str) -> str:

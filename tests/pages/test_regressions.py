@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from dashboard.models import Commit, Document, Regression, Run
 from dashboard.repositories import mirror_of
+from dashboard.templatetags.paceline import share
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.documents import metric
@@ -127,6 +128,16 @@ def test_a_regression_is_told_in_words(client: Client, regression: Regression) -
         f"git log -p {regression.last_good.short}..{regression.first_bad.short}",
     ):
         assert part in shown
+
+
+def test_the_inbox_tells_the_level_of_the_size_that_it_tells(client: Client, regression: Regression) -> None:
+    Regression.objects.update(before=0.010, after=0.0138, ratio=1.2, low=1.1, high=1.3)
+    assert "10 ms → 12 ms" in page(client, "/regressions/")
+
+
+@pytest.mark.parametrize(("part", "told"), [(1e-5, "0 %"), (-1e-5, "0 %"), (0.004, "0.4 %"), (0.25, "25 %")])
+def test_a_share_that_is_none_is_told_as_none(part: float, told: str) -> None:
+    assert share(part) == told
 
 
 def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regression) -> None:
