@@ -59,7 +59,7 @@ class _Described:
         if row.purpose == Purpose.BRANCH:
             state += ", on the merged branch"
         if not one_measurement(row.series, regression.series):
-            state += f": {lower(_named(row))}"
+            state += f": {_lower(_named(row))}"
         calm = sum(not pair.disturbed for pair in measured)
         return cls(row, measured, calm, state, words.how_much(row) if row.ratio else "")
 
@@ -79,6 +79,7 @@ def proof(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
     return {
         "proofs": rows,
         "proof_sentence": " ".join(text for text in sentences if text),
+        "proof_counted": COUNTED,
         "proof_figure": _figure(drawn) if drawn else "",
         "proof_caption": IN_TURNS if drawn and drawn.row.in_turns else IN_SEQUENCE,
         "proof_pairs": drawn.pairs if drawn else [],
@@ -160,14 +161,14 @@ def _others(others: list[_Described]) -> list[str]:
 
 def _of_series(regression: Regression, row: Confirmation) -> str:
     """What the pairs measured, where that isn't the series that speaks."""
-    return "" if row.series_id == regression.series_id else f"{lower(_named(row))} "
+    return "" if row.series_id == regression.series_id else f"{_lower(_named(row))} "
 
 
 def _named(row: Confirmation) -> str:
     return f"{words.series_name(row.series)} of {row.series.case}"
 
 
-def lower(name: str) -> str:
+def _lower(name: str) -> str:
     return f"{name[:1].lower()}{name[1:]}"
 
 

@@ -123,13 +123,11 @@ def fits(change: Change, near: Members, history: History) -> list[int]:
             continue
         there = span(others)
         here = Range.of(change)
-        if is_elsewhere(change, key):
-            continue
         if here.overlap(there):
             exact.append((abs(here.bad - there.bad), key))
         elif sees_the_same(change, others) and here.widened(history).overlap(there):
             wide.append((abs(here.bad - there.bad), key))
-    return [key for _, key in sorted(exact) + sorted(wide)]
+    return [key for _, key in sorted(exact) + sorted(wide) if not is_elsewhere(change, key)]
 
 
 def is_elsewhere(change: Change, regression: int) -> bool:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from dashboard import repositories
 from dashboard.models import Change, Commit, Confirmation, Point, Project, Regression, Run
-from dashboard.regressions import bisection, blame, speaking
+from dashboard.regressions import bisection, blame, proofs, speaking
 from dashboard.regressions.asking import known, measure, request, runs_of
 from dashboard.regressions.bisection import CANNOT_TELL
-from dashboard.regressions.relevance import one_measurement
 from dashboard.repositories import Mirror, RepositoryError
 
 Purpose = Confirmation.Purpose
@@ -132,13 +131,7 @@ class Inside:
             purpose=Purpose.BRANCH, state=Confirmation.State.DONE, bad__hash__in=list(self.brought)
         )
         rows = done.select_related("bad", "series__metric").order_by("pk")
-        # What couldn't be told of another series may be told of the one that speaks now.
-        own = [
-            row
-            for row in rows
-            if row.verdict != Verdict.UNDECIDED or one_measurement(row.series, self.regression.series)
-        ]
-        return {row.bad.hash: row.verdict for row in own}
+        return {row.bad.hash: row.verdict for row in rows if proofs.tells(row, self.regression.series)}
 
     def ask(self, sha: str) -> bool:
         """Measure a commit of the branch, and its base where a counter tells."""

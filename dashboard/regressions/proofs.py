@@ -94,17 +94,16 @@ def bounds(confirmed: Confirmation, rows: Iterable[Confirmation]) -> tuple[Commi
 def steps(rows: Iterable[Confirmation], confirmed: Confirmation) -> list[Confirmation]:
     """The steps of the bisection of a confirmed range, oldest first.
 
-    They are those of other series too, which saw the same cause; but what such a one couldn't tell may be
-    told by this one. What doesn't run does so for all.
+    They are those of other series too, which saw the same cause. What doesn't run does so for all.
     """
     done = [row for row in rows if row.purpose == Purpose.BISECT]
     same = [row for row in done if row.good_id == confirmed.good_id or row.verdict == Verdict.UNTESTABLE]
-    kept = [
-        row
-        for row in same
-        if row.verdict != Verdict.UNDECIDED or one_measurement(row.series, confirmed.series)
-    ]
-    return kept[::-1]
+    return [row for row in reversed(same) if tells(row, confirmed.series)]
+
+
+def tells(row: Confirmation, series: Series) -> bool:
+    """Does a commit's verdict hold for a series? What couldn't be told of another one may be told of this."""
+    return row.verdict != Verdict.UNDECIDED or one_measurement(row.series, series)
 
 
 def size_among(rows: Iterable[Confirmation], series: int, bad: int) -> Confirmation | None:
