@@ -1,0 +1,54 @@
+"""Names say what they name: no function of one general word, no loop over `one`, no docstring that asks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The folders and files that are held to it.
+HELD: tuple[str, ...] = ()
+# Contracts that scripts outside call, and terms that an engineer of the field searches for as they are.
+TERMS = frozenset({"main", "detect", "phase", "steps", "count", "gauge", "quality"})
+
+
+def held_files() -> list[Path]:
+    found = [
+        file
+        for place in HELD
+        for file in ([ROOT / place] if place.endswith(".py") else (ROOT / place).rglob("*.py"))
+    ]
+    return sorted(file for file in found if "migrations" not in file.parts and "build" not in file.parts)
+
+
+def complaints(source: str) -> Iterator[str]:
+    tree = ast.parse(source)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            name = node.name.strip("_")
+            if "_" not in name and name not in TERMS:
+                yield f"{node.lineno} function {node.name}: one general word"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+            if "?" in (ast.get_docstring(node) or ""):
+                yield f"{getattr(node, 'lineno', 1)} a docstring that asks"
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == "one":
+            yield f"{node.lineno} a variable named `one`"
+        elif isinstance(node, ast.arg) and node.arg == "one":
+            yield f"{node.lineno} an argument named `one`"
+
+
+def test_names_say_what_they_name() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{sentence}"
+        for file in held_files()
+        for sentence in complaints(file.read_text())
+    ]
+    assert found == []
+
+
+def test_a_planted_name_is_found() -> None:
+    source = 'def settle(one):\n    "Is it settled?"\n    return [one for one in ()]\n'
+    assert len(list(complaints(source))) == 4
