@@ -48,7 +48,7 @@ def resolve_trigger(trigger_id: int) -> None:
 
 @app.task(name=dispatch.DELIVER, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 def deliver(delivery_id: int) -> None:
-    alerts.deliver(delivery_id)
+    alerts.attempt_delivery(delivery_id)
 
 
 @app.task(name=dispatch.SWEEP)
@@ -57,7 +57,7 @@ def sweep() -> None:
 
     runs.sweep()
     regressions.sweep()
-    for delivery_id in alerts.due():
+    for delivery_id in alerts.due_deliveries():
         dispatch.send(dispatch.DELIVER, delivery_id)
 
 

@@ -7,39 +7,41 @@ import socket
 
 from django.conf import settings
 
-from dashboard.alerts.errors import DeliveryError, Refused
+from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# IPv6 ranges that carry an IPv4 address to another network, and how many bits stand behind it.
-TRANSLATED = (
+# IPv6 ranges that hold an IPv4 address of another network, and how many bits stand behind it.
+IPV4_EMBEDDING_NETWORKS = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
 
 # Not the public internet's either, though `is_global` says so: site-local addresses, the relays of 6to4,
 # and those set aside for documentation.
-OTHERS = tuple(ipaddress.ip_network(one) for one in ("fec0::/10", "192.88.99.0/24", "3fff::/20"))
+NON_PUBLIC_NETWORKS = tuple(
+    ipaddress.ip_network(network) for network in ("fec0::/10", "192.88.99.0/24", "3fff::/20")
+)
 
 
-def public_address(host: str, port: int) -> str:
+def resolve_public_address(host: str, port: int) -> str:
     """The address to connect to for a host name, looked up once. The caller connects to it and to no other.
 
-    Raises DeliveryError where the name has no address now, Refused where it has only internal ones.
+    Raises DeliveryError where the name has no address now, PermanentDeliveryError where all are internal.
     """
-    found = look_up(host, port)
+    addresses = resolve_host(host, port)
     if settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS:
-        return found[0]
-    for address in found:
-        if is_public(address):
+        return addresses[0]
+    for address in addresses:
+        if is_public_address(address):
             return address
-    raise Refused(
-        f"{host} is the internal address {found[0]}; "
+    raise PermanentDeliveryError(
+        f"{host} is the internal address {addresses[0]}; "
         "an administrator can allow those with PACELINE_ALLOW_INTERNAL_WEBHOOKS."
     )
 
 
-def look_up(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     try:
         rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
@@ -48,21 +50,21 @@ def look_up(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(row[4][0]) for row in rows))
 
 
-def is_public(text: str) -> bool:
+def is_public_address(text: str) -> bool:
     # A link-local address may carry a zone: fe80::1%eth0.
-    address = embedded(ipaddress.ip_address(text.partition("%")[0]))
-    if any(address in network for network in OTHERS):
+    address = embedded_ipv4_address(ipaddress.ip_address(text.partition("%")[0]))
+    if any(address in network for network in NON_PUBLIC_NETWORKS):
         return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def embedded(address: Address) -> Address:
+def embedded_ipv4_address(address: Address) -> Address:
     """The IPv4 address that an IPv6 one stands for, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped:
         return address.ipv4_mapped
-    for network, shift in TRANSLATED:
+    for network, shift in IPV4_EMBEDDING_NETWORKS:
         if address in network:
             return ipaddress.IPv4Address(int(address) >> shift & 0xFFFFFFFF)
     return address

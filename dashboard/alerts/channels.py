@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from dashboard.alerts import webhook
-from dashboard.alerts.addresses import public_address
-from dashboard.alerts.errors import DeliveryError, Refused
+from dashboard.alerts.addresses import resolve_public_address
+from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.models import Channel, Project
 
 
@@ -50,9 +50,9 @@ def check_webhook(address: str) -> None:
     if len(address) > 500:
         raise ChannelError("The webhook's URL is longer than 500 characters.")
     try:
-        url = webhook.checked(address)
-        public_address(url.hostname or "", url.port or webhook.SCHEMES[url.scheme])
-    except Refused as error:
+        url = webhook.parse_webhook_url(address)
+        resolve_public_address(url.hostname or "", url.port or webhook.DEFAULT_PORTS[url.scheme])
+    except PermanentDeliveryError as error:
         raise ChannelError(str(error)) from error
     except DeliveryError:
         return  # A receiver may get its name later; each delivery looks it up again.

@@ -5,5 +5,5 @@ class DeliveryError(Exception):
     """A message did not get through; the text is one sentence for the delivery log."""
 
 
-class Refused(DeliveryError):  # noqa: N818 - reads as a fact
-    """It never will get through as the channel is: trying again is of no use."""
+class PermanentDeliveryError(DeliveryError):
+    """The message will never get through as the channel is: trying again is of no use."""

@@ -16,7 +16,7 @@ from dashboard.models import Commit, Delivery, Regression, Series
 FORMAT = "paceline.alert/1"
 
 
-def payload(delivery: Delivery) -> dict[str, Any]:
+def alert_payload(delivery: Delivery) -> dict[str, Any]:
     regression = delivery.regression
     return {
         "format": FORMAT,
@@ -24,25 +24,25 @@ def payload(delivery: Delivery) -> dict[str, Any]:
         "event": delivery.event,
         "created": delivery.created_at.isoformat(timespec="seconds"),
         "project": regression.project.slug,
-        "title": sentences.title(regression),
-        "regression": described(regression),
+        "title": sentences.regression_title(regression),
+        "regression": regression_fields(regression),
     }
 
 
-def described(regression: Regression) -> dict[str, Any]:
+def regression_fields(regression: Regression) -> dict[str, Any]:
     return {
         "id": regression.pk,
-        "url": link(regression),
+        "url": regression_url(regression),
         "state": regression.state,
-        "commit": commit(regression.blamed),
-        "merged_by": commit(regression.first_bad) if regression.culprit else None,
-        "last_good": commit(regression.last_good),
-        **measured(regression.series),
+        "commit": commit_fields(regression.blamed),
+        "merged_by": commit_fields(regression.first_bad) if regression.culprit else None,
+        "last_good": commit_fields(regression.last_good),
+        **series_fields(regression.series),
         "before": regression.before,
         "after": regression.level_after,
-        "change_percent": rounded(regression.ratio),
-        "change_percent_low": rounded(regression.low),
-        "change_percent_high": rounded(regression.high),
+        "change_percent": round_percent_change(regression.ratio),
+        "change_percent_low": round_percent_change(regression.low),
+        "change_percent_high": round_percent_change(regression.high),
         "phase": regression.phase or None,
         "phase_share": regression.phase_share,
         "place": regression.place or None,
@@ -52,15 +52,15 @@ def described(regression: Regression) -> dict[str, Any]:
     }
 
 
-def link(regression: Regression) -> str:
+def regression_url(regression: Regression) -> str:
     return settings.PACELINE_URL + regression.get_absolute_url()
 
 
-def commit(commit: Commit) -> dict[str, str]:
+def commit_fields(commit: Commit) -> dict[str, str]:
     return {"hash": commit.hash, "subject": commit.subject, "author": commit.author}
 
 
-def measured(series: Series) -> dict[str, Any]:
+def series_fields(series: Series) -> dict[str, Any]:
     case, metric = series.case, series.metric
     return {
         "case": {"benchmark": case.benchmark, "key": case.key, "params": case.params},
@@ -70,6 +70,6 @@ def measured(series: Series) -> dict[str, Any]:
     }
 
 
-def rounded(ratio: float | None) -> float | None:
+def round_percent_change(ratio: float | None) -> float | None:
     """Percent of the old value, negative where it fell; None where there is no ratio."""
-    return None if ratio is None else round(sentences.percent(ratio), 2)
+    return None if ratio is None else round(sentences.percent_change(ratio), 2)

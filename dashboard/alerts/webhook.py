@@ -14,29 +14,29 @@ from contextlib import contextmanager, suppress
 from threading import Event, Timer
 from urllib.parse import SplitResult, urlsplit
 
-from dashboard.alerts.addresses import public_address
-from dashboard.alerts.errors import DeliveryError, Refused
-from dashboard.alerts.payload import payload
+from dashboard.alerts.addresses import resolve_public_address
+from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
+from dashboard.alerts.payload import alert_payload
 from dashboard.models import Delivery
 
-SECONDS = 10
+STEP_TIMEOUT_SECONDS = 10
 # For the whole exchange: a receiver that sends a byte now and then would hold a worker for ever.
-MOST_SECONDS = 30
-SCHEMES = {"http": 80, "https": 443}
+EXCHANGE_TIMEOUT_SECONDS = 30
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-def send(delivery: Delivery) -> None:
-    """Raises DeliveryError where no 2xx came back, Refused where the address may not be reached at all."""
-    body = json.dumps(payload(delivery), ensure_ascii=False, separators=(",", ":")).encode()
-    url = checked(delivery.channel.address)
-    status = post(url, body, headers(delivery, body))
+def send_webhook(delivery: Delivery) -> None:
+    """Raises DeliveryError where no 2xx came back, PermanentDeliveryError where the address isn't allowed."""
+    body = json.dumps(alert_payload(delivery), ensure_ascii=False, separators=(",", ":")).encode()
+    url = parse_webhook_url(delivery.channel.address)
+    status = post_body(url, body, request_headers(delivery, body))
     if 300 <= status < 400:
         raise DeliveryError(f"{url.hostname} answered {status}: redirects are not followed.")
     if not 200 <= status < 300:
         raise DeliveryError(f"{url.hostname} answered {status} {http.client.responses.get(status, '')}.")
 
 
-def headers(delivery: Delivery, body: bytes) -> dict[str, str]:
+def request_headers(delivery: Delivery, body: bytes) -> dict[str, str]:
     timestamp = str(int(time.time()))
     return {
         "Content-Type": "application/json",
@@ -44,48 +44,50 @@ def headers(delivery: Delivery, body: bytes) -> dict[str, str]:
         "Paceline-Event": f"regression.{delivery.event}",
         "Paceline-Delivery": str(delivery.pk),
         "Paceline-Timestamp": timestamp,
-        "Paceline-Signature": "sha256=" + signature(delivery.channel.secret, timestamp, body),
+        "Paceline-Signature": "sha256=" + sign_body(delivery.channel.secret, timestamp, body),
     }
 
 
-def signature(secret: str, timestamp: str, body: bytes) -> str:
+def sign_body(secret: str, timestamp: str, body: bytes) -> str:
     """HMAC-SHA256, in hex, over the timestamp, a full stop and the body."""
     return hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 
-def checked(address: str) -> SplitResult:
-    """The parts of a webhook's URL. Raises Refused, naming what is wrong with it."""
+def parse_webhook_url(address: str) -> SplitResult:
+    """The parts of a webhook's URL. Raises PermanentDeliveryError, naming what is wrong with it."""
     try:
         url = urlsplit(address)
         port = url.port
     except ValueError as error:
-        raise Refused(f"The webhook's URL is wrong: {error}.") from error
-    if url.scheme not in SCHEMES or not url.hostname:
-        raise Refused("The webhook's URL must begin with http:// or https:// and name a host.")
+        raise PermanentDeliveryError(f"The webhook's URL is wrong: {error}.") from error
+    if url.scheme not in DEFAULT_PORTS or not url.hostname:
+        raise PermanentDeliveryError("The webhook's URL must begin with http:// or https:// and name a host.")
     if url.username or url.password:
-        raise Refused("The webhook's URL must not hold a user or a password: requests are signed instead.")
+        raise PermanentDeliveryError(
+            "The webhook's URL must not hold a user or a password: requests are signed instead."
+        )
     if port == 0 or not address.isascii() or any(character <= " " for character in address):
-        raise Refused("The webhook's URL holds a character or a port that no URL may have.")
+        raise PermanentDeliveryError("The webhook's URL holds a character or a port that no URL may have.")
     return url
 
 
-def post(url: SplitResult, body: bytes, headers: dict[str, str]) -> int:
+def post_body(url: SplitResult, body: bytes, headers: dict[str, str]) -> int:
     """The answer's status. Its body isn't read: nobody looks at it, and it may be endless."""
-    host, port = url.hostname or "", url.port or SCHEMES[url.scheme]
+    host, port = url.hostname or "", url.port or DEFAULT_PORTS[url.scheme]
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    connection = http.client.HTTPConnection(host, port, timeout=SECONDS)
-    address = public_address(host, port)
+    connection = http.client.HTTPConnection(host, port, timeout=STEP_TIMEOUT_SECONDS)
+    address = resolve_public_address(host, port)
     try:
-        connection.sock = opened(url.scheme, address, host, port)
-        with deadline(connection.sock):
-            return exchange(connection, target, body, {"Host": url.netloc, **headers})
+        connection.sock = open_connection(url.scheme, address, host, port)
+        with exchange_deadline(connection.sock):
+            return exchange_request(connection, target, body, {"Host": url.netloc, **headers})
     except (OSError, http.client.HTTPException) as error:
-        raise DeliveryError(f"{host} could not be reached: {reason(error)}.") from error
+        raise DeliveryError(f"{host} could not be reached: {error_reason(error)}.") from error
     finally:
         connection.close()
 
 
-def exchange(
+def exchange_request(
     connection: http.client.HTTPConnection, target: str, body: bytes, headers: dict[str, str]
 ) -> int:
     if isinstance(connection.sock, ssl.SSLSocket):
@@ -96,8 +98,8 @@ def exchange(
 
 
 @contextmanager
-def deadline(connection: socket.socket) -> Iterator[None]:
-    """Cut the connection off after MOST_SECONDS. Raises TimeoutError then, however the half answer looks."""
+def exchange_deadline(connection: socket.socket) -> Iterator[None]:
+    """Cut the connection off after EXCHANGE_TIMEOUT_SECONDS. Raises TimeoutError then, whatever came back."""
     passed = Event()
 
     def cut_off() -> None:
@@ -105,7 +107,7 @@ def deadline(connection: socket.socket) -> Iterator[None]:
         with suppress(OSError):  # It may have ended by itself.
             connection.shutdown(socket.SHUT_RDWR)
 
-    watchdog = Timer(MOST_SECONDS, cut_off)
+    watchdog = Timer(EXCHANGE_TIMEOUT_SECONDS, cut_off)
     watchdog.daemon = True
     watchdog.start()
     try:
@@ -116,12 +118,12 @@ def deadline(connection: socket.socket) -> Iterator[None]:
             raise TimeoutError
 
 
-def opened(scheme: str, address: str, host: str, port: int) -> socket.socket:
+def open_connection(scheme: str, address: str, host: str, port: int) -> socket.socket:
     """A connection to this very address: a second look-up of the name could answer another one.
 
     TLS shakes hands later, within the deadline.
     """
-    plain = socket.create_connection((address, port), timeout=SECONDS)
+    plain = socket.create_connection((address, port), timeout=STEP_TIMEOUT_SECONDS)
     if scheme == "http":
         return plain
     try:
@@ -133,7 +135,7 @@ def opened(scheme: str, address: str, host: str, port: int) -> socket.socket:
         raise
 
 
-def reason(error: Exception) -> str:
+def error_reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -17,7 +17,7 @@ from dashboard.repositories.history import DETACHED
 Purpose = Confirmation.Purpose
 Verdict = Confirmation.Verdict
 
-WORDS = {
+VERDICT_LABELS = {
     Verdict.CONFIRMED: "confirmed",
     Verdict.REFUTED: "refuted",
     Verdict.BAD: "has it",
@@ -27,159 +27,184 @@ WORDS = {
     Verdict.UNTESTABLE: "doesn't run",
 }
 
-COUNTED = "Exact counters need no second measurement: two runs of the same code give the same count."
+EXACT_COUNTER_SENTENCE = (
+    "Exact counters need no second measurement: two runs of the same code give the same count."
+)
 
 CAPTION = (
-    "Each mark is one repetition of both commits, {}: {}. The line is the mean, the band holds it; crosses "
-    "were disturbed by other work and aren't weighed."
+    "Each mark is one repetition of both commits, {}: {}. The line is the mean, the band is its interval; "
+    "crosses were disturbed by other work and aren't weighed."
 )
-IN_SEQUENCE = CAPTION.format(
+CAPTION_IN_SEQUENCE = CAPTION.format(
     "one after the other", "circles measured the good one first, diamonds the bad one"
 )
-IN_TURNS = CAPTION.format(
+CAPTION_IN_TURNS = CAPTION.format(
     "whose steps took turns, thirty times a second",
     "circles began with the good one, diamonds with the bad one",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Described:
-    """A confirmation as the page lists it. `calm`: its undisturbed pairs; `found`: as `+38 % [33, 43]`."""
+class ConfirmationRow:
+    """A confirmation as the page lists it, its `change` as `+38 % [33, 43]`."""
 
-    row: Confirmation
+    confirmation: Confirmation
     pairs: list[Pair]
-    calm: int
+    undisturbed_pairs: int
     state: str
-    found: str
+    change: str
 
     @classmethod
-    def of(cls, row: Confirmation, regression: Regression) -> _Described:
-        measured = list(row.pairs.all())
-        state = WORDS[Verdict(row.verdict)] if row.verdict else row.state
-        if row.purpose == Purpose.BRANCH:
+    def from_confirmation(cls, confirmation: Confirmation, regression: Regression) -> ConfirmationRow:
+        pairs = list(confirmation.pairs.all())
+        verdict = confirmation.verdict
+        state = VERDICT_LABELS[Verdict(verdict)] if verdict else confirmation.state
+        if confirmation.purpose == Purpose.BRANCH:
             state += ", on the merged branch"
-        if not one_measurement(row.series, regression.series):
-            state += f": {_lower(_named(row))}"
-        calm = sum(not pair.disturbed for pair in measured)
-        return cls(row, measured, calm, state, words.how_much(row) if row.ratio else "")
+        if not one_measurement(confirmation.series, regression.series):
+            state += f": {_lowercase_first(_series_and_case(confirmation))}"
+        undisturbed = sum(not pair.disturbed for pair in pairs)
+        change = words.how_much(confirmation) if confirmation.ratio else ""
+        return cls(confirmation, pairs, undisturbed, state, change)
 
 
-def proof(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
+def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
     """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
-    rows = [_Described.of(row, regression) for row in read.confirmations(regression)]
-    whole = [one for one in rows if one.row.purpose == Purpose.CONFIRM]
-    own, others = _by_series(regression, whole)
-    drawn = next((one for one in reversed(own or others) if one.pairs), None)
-    sentences = [
-        _sentence(regression, own) or (COUNTED if others else ""),
-        *_others(others),
-        _points(regression, changes),
-        *_places(regression),
+    rows = [
+        ConfirmationRow.from_confirmation(confirmation, regression)
+        for confirmation in read.confirmations(regression)
     ]
+    own, others = _split_by_series(
+        regression, [row for row in rows if row.confirmation.purpose == Purpose.CONFIRM]
+    )
+    drawn = next((row for row in reversed(own or others) if row.pairs), None)
+    sentences = [
+        _verdict_sentence(regression, own) or (EXACT_COUNTER_SENTENCE if others else ""),
+        *_other_series_sentences(others),
+        _points_disagreement(regression, changes),
+        *_location_sentences(regression),
+    ]
+    in_turns = drawn is not None and drawn.confirmation.in_turns
     return {
         "proofs": rows,
-        "proof_sentence": " ".join(text for text in sentences if text),
-        "proof_counted": COUNTED,
-        "proof_figure": _figure(drawn) if drawn else "",
-        "proof_caption": IN_TURNS if drawn and drawn.row.in_turns else IN_SEQUENCE,
+        "proof_sentence": " ".join(sentence for sentence in sentences if sentence),
+        "exact_counter_sentence": EXACT_COUNTER_SENTENCE,
+        "proof_figure": _pairs_figure(drawn) if drawn else "",
+        "proof_caption": CAPTION_IN_TURNS if in_turns else CAPTION_IN_SEQUENCE,
         "proof_pairs": drawn.pairs if drawn else [],
-        "proof_unit": drawn.row.series.metric.unit if drawn else "",
-        "proof_seconds": sum(one.row.seconds for one in rows),
+        "proof_unit": drawn.confirmation.series.metric.unit if drawn else "",
+        "proof_seconds": sum(row.confirmation.seconds for row in rows),
     }
 
 
-def _by_series(regression: Regression, whole: list[_Described]) -> tuple[list[_Described], list[_Described]]:
-    """Those of the series that speaks, and the others; all of them where it wasn't measured and had to be."""
-    own = [one for one in whole if one_measurement(one.row.series, regression.series)]
+def _split_by_series(
+    regression: Regression, rows: list[ConfirmationRow]
+) -> tuple[list[ConfirmationRow], list[ConfirmationRow]]:
+    """(rows of the regression's own series, those of others).
+
+    All count as its own where that series wasn't measured and had to be.
+    """
+    own = [row for row in rows if one_measurement(row.confirmation.series, regression.series)]
     if not own and not is_exact_counter(regression.series):
-        return whole, []
-    return own, [one for one in whole if one not in own]
+        return rows, []
+    return own, [row for row in rows if row not in own]
 
 
-def _points(regression: Regression, changes: Sequence[Change]) -> str:
+def _points_disagreement(regression: Regression, changes: Sequence[Change]) -> str:
     """What the points of its series say, where interleaved runs contradicted them."""
-    change = next((one for one in changes if one.series_id == regression.series_id), None)
+    own = (change for change in changes if change.series_id == regression.series_id)
+    change = next(own, None)
     if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
         return ""
-    if _lies_in(change.ratio, regression) and _lies_in(regression.ratio, change):
+    if _interval_contains(regression, change.ratio) and _interval_contains(change, regression.ratio):
         return ""
     return f"The series' points, measured at other hours, moved by {words.moved(change)}."
 
 
-def _lies_in(ratio: float | None, size: Regression | Change) -> bool:
-    """Is the ratio in the interval of a size? What has no interval contradicts nothing."""
-    return None in (ratio, size.low, size.high) or size.low <= ratio <= size.high  # type: ignore[operator]  # no None
+def _interval_contains(measured: Regression | Change, ratio: float | None) -> bool:
+    """Whether the ratio lies in the interval of a change; without an interval nothing contradicts it."""
+    if ratio is None or measured.low is None or measured.high is None:
+        return True
+    return measured.low <= ratio <= measured.high
 
 
-def _places(regression: Regression) -> list[str]:
-    """What there is to say about where it is: on another branch, inside a merge, in a range."""
+def _location_sentences(regression: Regression) -> list[str]:
+    """On which branch it is, if not the project's, and inside which merge or range."""
     branch, main = regression.first_bad.branch, regression.project.branch
-    elsewhere = (
+    side_branch = (
         f"It is on the branch {branch}, which is judged against {main} as it was where the branch left it."
     )
-    return [elsewhere if branch not in (main, DETACHED) else "", regression.bisected]
+    return [side_branch if branch not in (main, DETACHED) else "", regression.bisected]
 
 
-def _sentence(regression: Regression, own: list[_Described]) -> str:
-    """What the newest confirmation of the whole step says, in words."""
+def _verdict_sentence(regression: Regression, own: list[ConfirmationRow]) -> str:
+    """What the newest confirmation of the whole step says."""
     if not own:
         return ""
-    last = own[-1]
-    row = last.row
-    took = f"{last.calm} pairs of interleaved runs on {row.machine} in {units.duration(row.seconds)}"
-    match row.verdict:
+    newest = own[-1]
+    confirmation = newest.confirmation
+    machine, reason = confirmation.machine, confirmation.reason
+    effort = (
+        f"{newest.undisturbed_pairs} pairs of interleaved runs on {machine} "
+        f"in {units.duration(confirmation.seconds)}"
+    )
+    change = f"{_series_prefix(regression, confirmation)}{newest.change}"
+    match confirmation.verdict:
         case Verdict.CONFIRMED:
-            return f"Confirmed by {took}: {_of_series(regression, row)}{last.found}."
+            return f"Confirmed by {effort}: {change}."
         case Verdict.REFUTED:
-            return f"Refuted by {took}: they show {_of_series(regression, row)}{last.found}."
+            return f"Refuted by {effort}: they show {change}."
         case Verdict.UNDECIDED | Verdict.UNTESTABLE:
-            return f"Undecided: {row.reason}".rstrip(".") + "."
-    if row.state == Confirmation.State.MEASURING:
-        return f"Being measured again on {row.machine}: {row.activity or 'starting'}."
-    if row.state == Confirmation.State.REQUESTED:
+            return f"Undecided: {reason}".rstrip(".") + "."
+    if confirmation.state == Confirmation.State.MEASURING:
+        return f"Being measured again on {machine}: {confirmation.activity or 'starting'}."
+    if confirmation.state == Confirmation.State.REQUESTED:
         return "Waiting for a machine that measures both commits again, in turn."
-    return f"Not measured again: {row.reason}"
+    return f"Not measured again: {reason}"
 
 
-def _others(others: list[_Described]) -> list[str]:
-    """What pairs say of other series that joined the same cause, each by its newest verdict."""
-    newest = {one.row.series_id: one for one in others if one.row.state != Confirmation.State.CANCELLED}
-    said = []
-    for one in newest.values():
-        name, found = _named(one.row), f": {one.found}" if one.found else ""
-        match one.row.verdict:
-            case Verdict.CONFIRMED:
-                said.append(f"{name} was confirmed by {one.calm} pairs{found}.")
-            case Verdict.REFUTED:
-                said.append(f"{name} was refuted by {one.calm} pairs{found}.")
-            case Verdict.UNDECIDED | Verdict.UNTESTABLE:
-                said.append(f"{name} stayed undecided.")
-            case _:
-                said.append(f"{name} is measured by pairs too.")
-    return said
+def _other_series_sentences(rows: list[ConfirmationRow]) -> list[str]:
+    """What pairs say of other series of the same cause, each by its newest verdict."""
+    cancelled = Confirmation.State.CANCELLED
+    newest = {row.confirmation.series_id: row for row in rows if row.confirmation.state != cancelled}
+    return [_other_series_sentence(row) for row in newest.values()]
 
 
-def _of_series(regression: Regression, row: Confirmation) -> str:
-    """What the pairs measured, where that isn't the series that speaks."""
-    return "" if row.series_id == regression.series_id else f"{_lower(_named(row))} "
+def _other_series_sentence(row: ConfirmationRow) -> str:
+    name, change = _series_and_case(row.confirmation), f": {row.change}" if row.change else ""
+    match row.confirmation.verdict:
+        case Verdict.CONFIRMED:
+            return f"{name} was confirmed by {row.undisturbed_pairs} pairs{change}."
+        case Verdict.REFUTED:
+            return f"{name} was refuted by {row.undisturbed_pairs} pairs{change}."
+        case Verdict.UNDECIDED | Verdict.UNTESTABLE:
+            return f"{name} stayed undecided."
+    return f"{name} is measured by pairs too."
 
 
-def _named(row: Confirmation) -> str:
-    return f"{words.series_name(row.series)} of {row.series.case}"
+def _series_prefix(regression: Regression, confirmation: Confirmation) -> str:
+    """Which series the pairs measured, where it isn't the regression's own."""
+    if confirmation.series_id == regression.series_id:
+        return ""
+    return f"{_lowercase_first(_series_and_case(confirmation))} "
 
 
-def _lower(name: str) -> str:
+def _series_and_case(confirmation: Confirmation) -> str:
+    return f"{words.series_name(confirmation.series)} of {confirmation.series.case}"
+
+
+def _lowercase_first(name: str) -> str:
     return f"{name[:1].lower()}{name[1:]}"
 
 
-def _figure(described: _Described) -> str:
-    row, metric = described.row, described.row.series.metric
-    drawn = [
+def _pairs_figure(row: ConfirmationRow) -> str:
+    confirmation, metric = row.confirmation, row.confirmation.series.metric
+    pairs = [
         pair_charts.DrawnPair(pair.index + 1, pair.good, pair.bad, pair.good_first, pair.disturbed)
-        for pair in described.pairs
+        for pair in row.pairs
         if pair.good > 0 or metric.is_exponent
     ]
-    if not drawn:
+    if not pairs:
         return ""
-    of_exponents = metric.is_exponent
-    return theme.dump(pair_charts.pairs(drawn, metric.unit, row.ratio, row.low, row.high, of_exponents))
+    ratio, low, high = confirmation.ratio, confirmation.low, confirmation.high
+    return theme.dump(pair_charts.pairs(pairs, metric.unit, ratio, low, high, metric.is_exponent))

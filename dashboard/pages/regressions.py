@@ -8,12 +8,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.sentences import operation_behaviour
+from dashboard.alerts.sentences import describe_operation_change
 from dashboard.models import Project, Regression, Triage
 from dashboard.pages import words
 from dashboard.pages.costs import cost, tally_sentence
 from dashboard.pages.paging import page_of
-from dashboard.pages.proof import proof
+from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_phases import phases_beside
 from dashboard.pages.series import drawing_around
 from dashboard.querysets import regressions as read
@@ -73,7 +73,7 @@ def page(
 ) -> HttpResponse:
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
     changes = list(read.evidence(found))
-    proved = proof(found, changes)
+    proved = proof_context(found, changes)
     context = {
         "regression": found,
         "project": found.project,
@@ -85,7 +85,7 @@ def page(
         "operation": _operation(found),
         "excerpts": _excerpts(found),
         "cost": cost(found),
-        **phases_beside(found, [one.row for one in proved["proofs"]]),
+        **phases_beside(found, [row.confirmation for row in proved["proofs"]]),
         "triages": list(read.triages(found)),
         "actions": actions(found),
         "refused": refused,
@@ -124,7 +124,7 @@ def _operation(found: Regression) -> dict[str, str]:
     first = next(iter(found.operations), None)
     if first is None or first["share"] < LARGE_PART:
         return {}
-    return {"name": first["operation"], "sentence": operation_behaviour(first)}
+    return {"name": first["operation"], "sentence": describe_operation_change(first)}
 
 
 def _excerpts(found: Regression) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from paceline.metrics import describe
 
-from dashboard.alerts.sentences import behaviour
+from dashboard.alerts.sentences import describe_function_change
 from dashboard.charts import units
 from dashboard.models import (
     Change,
@@ -134,7 +134,7 @@ def from_to(item: Regression | Change | Confirmation) -> str:
 def suspect_sentence(suspect: dict[str, Any], kind: str) -> str:
     """`is called 256 times per step instead of 1 and was changed in that commit`: as a message says it."""
     changed = "was changed in that commit" if suspect.get("changed") else ""
-    said = [text for text in (behaviour(suspect, kind), changed) if text]
+    said = [text for text in (describe_function_change(suspect, kind), changed) if text]
     return " and ".join(said) or "costs more than before"
 
 

@@ -75,7 +75,7 @@ def judge_run(run_id: int) -> None:
         evidence.decide_all([*outcome.touched, *ended.values_list("pk", flat=True)])
         promise.tell_suspicions(project, run)
         for crossing in crossings.find(project, run):
-            alerts.announce(crossing)
+            alerts.announce_regression(crossing)
         for regression, earlier in outcome.resized:
             alerts.announce_growth(regression, earlier)
         Run.objects.filter(pk=run_id).update(judged_at=timezone.now())

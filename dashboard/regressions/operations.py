@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.alerts.sentences import MORE_CALLS
+from dashboard.alerts.sentences import CALL_COUNT_RATIO
 from dashboard.regressions.phases import holds
 
 MOST = 10
@@ -63,7 +63,7 @@ class Operation:
     @property
     def is_more(self) -> bool:
         """Is it done more often?"""
-        return self.after[0] >= MORE_CALLS * self.before[0]
+        return self.after[0] >= CALL_COUNT_RATIO * self.before[0]
 
     def is_inside(self, phase: str) -> bool:
         return bool(phase) and holds(phase, self.key[1])

@@ -50,7 +50,7 @@ def tell_suspicions(project: Project, run: Run) -> None:
         project=project,
         withdrawn_at=None,
         proving=True,
-        state__in=alerts.SUSPICIOUS,
+        state__in=alerts.ALERTED_STATES,
         project__channels__suspicions=True,
     ).exclude(Exists(confirmed), state=Regression.State.CONFIRMED)
     if not told.exists():
@@ -65,7 +65,7 @@ def tell_suspicions(project: Project, run: Run) -> None:
     exact = Change.objects.filter(series__exact=True, regression__in=told, series__points__run=run)
     keys = {*raised.values_list("regression", flat=True), *exact.values_list("regression", flat=True)}
     for regression in Regression.objects.filter(pk__in=keys).order_by("pk"):
-        alerts.announce(regression)
+        alerts.announce_regression(regression)
 
 
 def refuted(project: Project) -> None:

@@ -113,7 +113,7 @@ def advance(project: Project, regression: Regression) -> None:
         regression.proving = False
         regression.save(update_fields=["proving", "updated_at"])
         explaining.explain_proved(project, regression)
-        alerts.announce(regression)
+        alerts.announce_regression(regression)
 
 
 def is_continued(project: Project, regression: Regression) -> bool:

@@ -95,7 +95,7 @@ def update(regression: Regression, values: dict[str, Any]) -> set[str]:
 def merge(project: Project, regression: Regression, holder: Regression) -> Settled | None:
     """Two regressions whose first bad commit turned out to be the same one are one."""
     regression.changes.update(regression=holder)
-    alerts.hand_over(regression, holder)
+    alerts.transfer_deliveries(regression, holder)
     triage.hand_over(regression, holder)
     confirmations.cancel(regression.confirmations.all(), "The regression turned out to be another one.")
     regression.confirmations.update(regression=holder)

@@ -80,7 +80,7 @@ def become(project: Project, row: Triage, wanted: Triaged) -> None:
         dispatch.send(dispatch.PROVE, regression.pk)
     elif was_away and regression.state == Regression.State.CONFIRMED:
         # To those whom the message hadn't reached: it was dropped on its way. Who was told isn't told twice.
-        alerts.announce(regression)
+        alerts.announce_regression(regression)
 
 
 def put_away(project: Project, regression: Regression, reason: str) -> None:

@@ -35,7 +35,7 @@ def test_the_sweep_sends_the_deliveries_that_are_due(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[tuple[object, ...]] = []
-    monkeypatch.setattr(alerts, "due", lambda: [7, 8])
+    monkeypatch.setattr(alerts, "due_deliveries", lambda: [7, 8])
     monkeypatch.setattr(dispatch, "send", lambda *task: sent.append(task))
     tasks.sweep()
     assert sent == [(dispatch.DELIVER, 7), (dispatch.DELIVER, 8)]

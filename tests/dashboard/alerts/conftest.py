@@ -72,7 +72,7 @@ def make_delivery(regression: Regression, sent: list[object]) -> Callable[..., D
 
     def make(kind: str, address: str, **fields: Any) -> Delivery:
         Channel.objects.create(project=regression.project, kind=kind, address=address, **fields)
-        alerts.announce(regression)
+        alerts.announce_regression(regression)
         return Delivery.objects.get(channel__address=address)
 
     return make

@@ -23,8 +23,8 @@ def now_due(delivery: Delivery) -> None:
 def test_each_channel_is_told_once(regression: Regression, sent: list[object]) -> None:
     for address in ("one@example.org", "two@example.org"):
         Channel.objects.create(project=regression.project, kind="email", address=address)
-    made = alerts.announce(regression) + alerts.announce(regression)
-    assert sent == [(dispatch.DELIVER, one.pk) for one in made]
+    made = alerts.announce_regression(regression) + alerts.announce_regression(regression)
+    assert sent == [(dispatch.DELIVER, delivery.pk) for delivery in made]
     assert len(made) == Delivery.objects.count() == 2
 
 
@@ -33,41 +33,42 @@ def test_a_small_change_is_not_told_where_only_large_ones_are(regression: Regres
         Channel.objects.create(
             project=regression.project, kind="email", address=f"{least}@example.org", minimum_percent=least
         )
-    assert [one.channel.minimum_percent for one in alerts.announce(regression)] == [37.5]
+    made = alerts.announce_regression(regression)
+    assert [delivery.channel.minimum_percent for delivery in made] == [37.5]
 
 
 def test_a_channel_that_is_turned_off_is_not_told(regression: Regression) -> None:
     Channel.objects.create(project=regression.project, kind="email", address="a@example.org", enabled=False)
-    assert alerts.announce(regression) == []
+    assert alerts.announce_regression(regression) == []
 
 
 def test_a_delivery_is_due_until_it_is_delivered(make_delivery: Make, receiver: HttpSink) -> None:
     delivery = make_delivery("webhook", receiver.url)
-    assert alerts.due() == [delivery.pk]
-    alerts.deliver(delivery.pk)
+    assert alerts.due_deliveries() == [delivery.pk]
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
-    assert (delivery.state, delivery.attempts, alerts.due()) == ("delivered", 1, [])
+    assert (delivery.state, delivery.attempts, alerts.due_deliveries()) == ("delivered", 1, [])
     assert delivery.delivered_at is not None
 
 
 def test_what_is_delivered_is_not_sent_again(make_delivery: Make, receiver: HttpSink) -> None:
     delivery = make_delivery("webhook", receiver.url)
     for _ in range(2):
-        alerts.deliver(delivery.pk)
+        alerts.attempt_delivery(delivery.pk)
     assert len(receiver.requests) == 1
 
 
 def test_a_receiver_that_is_down_is_tried_again_later(make_delivery: Make, receiver: HttpSink) -> None:
     receiver.answers = [503]
     delivery = make_delivery("webhook", receiver.url)
-    alerts.deliver(delivery.pk)
-    alerts.deliver(delivery.pk)  # Too early: nothing happens.
+    alerts.attempt_delivery(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)  # Too early: nothing happens.
     delivery.refresh_from_db()
     assert (delivery.state, len(receiver.requests)) == ("pending", 1)
     assert delivery.errors == ["127.0.0.1 answered 503 Service Unavailable."]
     assert timedelta(seconds=7) < delivery.next_attempt_at - timezone.now() < timedelta(seconds=10)
     now_due(delivery)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert (delivery.state, len(receiver.requests)) == ("delivered", 2)
 
@@ -77,10 +78,10 @@ def test_a_receiver_that_was_away_gets_it_when_it_is_back(make_delivery: Make, s
     with HttpSink().open() as first:
         port = int(first.url.split(":")[2].split("/")[0])
     delivery = make_delivery("webhook", first.url)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     now_due(delivery)
     with HttpSink().open(port) as second:
-        alerts.deliver(delivery.pk)
+        alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.errors == ["127.0.0.1 could not be reached: Connection refused."]
     assert (delivery.state, len(second.requests)) == ("delivered", 1)
@@ -91,7 +92,7 @@ def test_after_the_last_attempt_it_has_failed(make_delivery: Make, receiver: Htt
     delivery = make_delivery("webhook", receiver.url)
     for _ in range(Delivery.MOST_ATTEMPTS + 1):
         now_due(delivery)
-        alerts.deliver(delivery.pk)
+        alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == ("failed", Delivery.MOST_ATTEMPTS)
     assert len(delivery.errors) == len(receiver.requests) == Delivery.MOST_ATTEMPTS
@@ -100,13 +101,13 @@ def test_after_the_last_attempt_it_has_failed(make_delivery: Make, receiver: Htt
 def test_the_last_attempt_of_a_worker_that_died_ends_too(make_delivery: Make, receiver: HttpSink) -> None:
     delivery = make_delivery("webhook", receiver.url)
     Delivery.objects.filter(pk=delivery.pk).update(attempts=Delivery.MOST_ATTEMPTS)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert (delivery.state, delivery.errors) == ("failed", ["The last attempt was cut off before its end."])
 
 
 def test_the_wait_grows_to_six_hours_and_not_beyond() -> None:
-    longest = [delivering.wait(attempts).total_seconds() for attempts in range(1, 13)]
+    longest = [delivering.retry_delay(attempts).total_seconds() for attempts in range(1, 13)]
     assert 7.5 <= longest[0] <= 10
     assert all(4.5 * 3600 <= seconds <= 6 * 3600 for seconds in longest[7:])
 
@@ -114,7 +115,7 @@ def test_the_wait_grows_to_six_hours_and_not_beyond() -> None:
 def test_a_regression_withdrawn_in_time_is_not_told(make_delivery: Make, receiver: HttpSink) -> None:
     delivery = make_delivery("webhook", receiver.url)
     Regression.objects.update(withdrawn_at=timezone.now())
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     assert (receiver.requests, Delivery.objects.count()) == ([], 0)
 
 
@@ -124,7 +125,7 @@ def test_what_was_not_proved_in_the_end_is_not_told(
 ) -> None:
     delivery = make_delivery("webhook", receiver.url)
     Regression.objects.update(state=state)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     assert (receiver.requests, Delivery.objects.count()) == ([], 0)
 
 
@@ -133,12 +134,12 @@ def test_what_became_a_suspicion_on_its_way_waits_for_its_proof(
 ) -> None:
     delivery = make_delivery("webhook", receiver.url)
     Regression.objects.update(state="suspected")
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
-    assert (receiver.requests, delivery.attempts, alerts.due()) == ([], 0, [])
+    assert (receiver.requests, delivery.attempts, alerts.due_deliveries()) == ([], 0, [])
     Regression.objects.update(state="confirmed")
     now_due(delivery)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     assert len(receiver.requests) == 1
 
 
@@ -146,14 +147,14 @@ def test_a_channel_that_asks_for_suspicions_is_told_of_one(make_delivery: Make, 
     delivery = make_delivery("webhook", receiver.url)
     Channel.objects.update(suspicions=True)
     Regression.objects.update(state="suspected")
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     assert len(receiver.requests) == 1
 
 
 def test_a_channel_turned_off_since_is_not_told(make_delivery: Make, receiver: HttpSink) -> None:
     delivery = make_delivery("webhook", receiver.url)
     Channel.objects.update(enabled=False)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert (receiver.requests, delivery.errors) == ([], ["The channel was turned off."])
 
@@ -165,7 +166,7 @@ def test_of_many_workers_one_sends(make_delivery: Make, receiver: HttpSink) -> N
 
     def work() -> None:
         start.wait()
-        alerts.deliver(delivery.pk)
+        alerts.attempt_delivery(delivery.pk)
         connection.close()
 
     workers = [threading.Thread(target=work) for _ in range(4)]
@@ -183,7 +184,7 @@ def test_two_workers_announce_once(regression: Regression) -> None:
 
     def work() -> None:
         start.wait()
-        alerts.announce(regression)
+        alerts.announce_regression(regression)
         connection.close()
 
     workers = [threading.Thread(target=work) for _ in range(2)]

@@ -13,7 +13,7 @@ import pytest
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.alerts.payload import payload
+from dashboard.alerts.payload import alert_payload
 from dashboard.models import Delivery, Regression
 from tests.dashboard.alerts.sinks import HttpSink
 
@@ -34,7 +34,7 @@ def told(make_delivery: Make, settings: Settings) -> dict[str, Any]:
     delivery = make_delivery("email", "a@example.org")
     delivery.pk, delivery.regression.pk = 7, 3
     delivery.created_at = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
-    return payload(delivery)
+    return alert_payload(delivery)
 
 
 def test_the_example_is_what_is_sent(told: dict[str, Any]) -> None:
@@ -51,7 +51,7 @@ def test_every_member_is_described(told: dict[str, Any]) -> None:
 def test_the_receivers_code_accepts_what_is_sent(make_delivery: Make, receiver: HttpSink) -> None:
     names: dict[str, Callable[..., bool]] = {}
     exec(block("python"), names)  # noqa: S102 - the code under test stands in the page
-    alerts.deliver(make_delivery("webhook", receiver.url, secret="shared").pk)
+    alerts.attempt_delivery(make_delivery("webhook", receiver.url, secret="shared").pk)
     request = receiver.requests[0]
     assert names["is_genuine"]("shared", request.headers, request.body)
     assert not names["is_genuine"]("another", request.headers, request.body)

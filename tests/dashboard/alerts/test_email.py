@@ -17,7 +17,7 @@ Make = Callable[..., Delivery]
 
 
 def test_the_mail_says_in_words_what_happened(make_delivery: Make, mailbox: MailSink) -> None:
-    alerts.deliver(make_delivery("email", "training@example.org").pk)
+    alerts.attempt_delivery(make_delivery("email", "training@example.org").pk)
     message = mailbox.messages[0]
     text = message.get_body(("plain",))
     assert text is not None
@@ -29,7 +29,7 @@ def test_the_mail_says_in_words_what_happened(make_delivery: Make, mailbox: Mail
 
 
 def test_the_mail_names_the_operations_that_grew(make_delivery: Make, mailbox: MailSink) -> None:
-    alerts.deliver(make_delivery("email", "training@example.org").pk)
+    alerts.attempt_delivery(make_delivery("email", "training@example.org").pk)
     plain, html = (mailbox.messages[0].get_body((kind,)) for kind in ("plain", "html"))
     assert plain
     assert html
@@ -51,7 +51,7 @@ def test_the_mail_names_the_operations_that_grew(make_delivery: Make, mailbox: M
     ],
 )
 def test_an_operation_says_what_is_otherwise(fields: dict[str, Any], sentence: str) -> None:
-    assert sentences.operation(OPERATION | fields) == sentence
+    assert sentences.describe_operation(OPERATION | fields) == sentence
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_title_says_host_or_device_where_there_is_one(
 ) -> None:
     regression = make_delivery("email", "training@example.org").regression
     regression.place = place
-    assert expected in sentences.title(regression)
+    assert expected in sentences.regression_title(regression)
 
 
 def test_an_exponent_is_told_as_it_was_and_is(make_delivery: Make) -> None:
@@ -77,20 +77,20 @@ def test_an_exponent_is_told_as_it_was_and_is(make_delivery: Make) -> None:
     sizes = {"ratio": math.exp(0.42), "low": math.exp(0.38), "high": math.exp(0.45)}
     for name, value in sizes.items():
         setattr(regression, name, value)
-    assert sentences.size(regression) == "scaling exponent -0.02 -> 0.40 [0.36, 0.43]"
+    assert sentences.describe_metric_change(regression) == "scaling exponent -0.02 -> 0.40 [0.36, 0.43]"
 
 
 def test_the_mail_links_to_the_regression(make_delivery: Make, mailbox: MailSink, settings: Settings) -> None:
     settings.PACELINE_URL = "https://pace.example.org"
     delivery = make_delivery("email", "training@example.org")
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     link = f"https://pace.example.org{delivery.regression.get_absolute_url()}"
     assert all(link in part.get_content() for part in mailbox.messages[0].iter_parts())
 
 
 def test_a_subject_of_a_commit_is_only_text(make_delivery: Make, mailbox: MailSink) -> None:
     Commit.objects.update(subject="<b>Bold</b>\nBcc: eve@example.org")
-    alerts.deliver(make_delivery("email", "training@example.org").pk)
+    alerts.attempt_delivery(make_delivery("email", "training@example.org").pk)
     message = mailbox.messages[0]
     html = message.get_body(("html",))
     assert html is not None
@@ -103,7 +103,7 @@ def test_a_mail_server_that_is_down_is_tried_again(
 ) -> None:
     settings.EMAIL_PORT = 9
     delivery = make_delivery("email", "training@example.org")
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.state == "pending"
     assert delivery.errors[0].startswith("The mail server did not take the message: [Errno 111]")
@@ -112,7 +112,7 @@ def test_a_mail_server_that_is_down_is_tried_again(
 def test_an_address_that_the_server_does_not_know_is_given_up(make_delivery: Make, mailbox: MailSink) -> None:
     mailbox.refuse = "550 no such user"
     delivery = make_delivery("email", "nobody@example.org")
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert (delivery.state, delivery.errors) == (
         "failed",
@@ -123,6 +123,6 @@ def test_an_address_that_the_server_does_not_know_is_given_up(make_delivery: Mak
 def test_a_busy_mail_server_is_tried_again(make_delivery: Make, mailbox: MailSink) -> None:
     mailbox.refuse = "450 mailbox busy"
     delivery = make_delivery("email", "somebody@example.org")
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.state == "pending"

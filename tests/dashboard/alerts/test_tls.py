@@ -54,14 +54,14 @@ def test_a_trusted_receiver_gets_it(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     delivery = make_delivery("webhook", secure.url)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert (delivery.state, len(secure.requests)) == ("delivered", 1)
 
 
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(make_delivery: Make, secure: HttpSink) -> None:
     delivery = make_delivery("webhook", secure.url)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert "certificate verify failed" in delivery.errors[0]
     assert secure.requests == []
@@ -72,6 +72,6 @@ def test_a_certificate_of_another_host_is_not_trusted(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     delivery = make_delivery("webhook", secure.url.replace("localhost", "127.0.0.1"))
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert "certificate is not valid for '127.0.0.1'" in delivery.errors[0]

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from dashboard import alerts
 from dashboard.alerts import addresses, webhook
-from dashboard.alerts.errors import DeliveryError, Refused
+from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.models import Delivery
 from tests.dashboard.alerts.sinks import HttpSink
 
@@ -20,17 +20,17 @@ Make = Callable[..., Delivery]
 
 def test_the_request_is_signed(make_delivery: Make, receiver: HttpSink) -> None:
     delivery = make_delivery("webhook", receiver.url, secret="a shared secret")
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     request = receiver.requests[0]
     stamp = request.headers["Paceline-Timestamp"]
-    expected = "sha256=" + webhook.signature("a shared secret", stamp, request.body)
+    expected = "sha256=" + webhook.sign_body("a shared secret", stamp, request.body)
     assert request.headers["Paceline-Signature"] == expected
     assert abs(int(stamp) - time.time()) < 60
     assert request.headers["Paceline-Delivery"] == str(delivery.pk)
 
 
 def test_the_body_says_what_happened(make_delivery: Make, receiver: HttpSink) -> None:
-    alerts.deliver(make_delivery("webhook", receiver.url + "?to=training").pk)
+    alerts.attempt_delivery(make_delivery("webhook", receiver.url + "?to=training").pk)
     request = receiver.requests[0]
     told = json.loads(request.body)
     assert request.path == "/hooks/paceline?to=training"
@@ -43,7 +43,7 @@ def test_the_body_says_what_happened(make_delivery: Make, receiver: HttpSink) ->
 def test_a_redirect_is_not_followed(make_delivery: Make, receiver: HttpSink) -> None:
     receiver.answers, receiver.location = [302], receiver.url
     delivery = make_delivery("webhook", receiver.url)
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.errors == ["127.0.0.1 answered 302: redirects are not followed."]
     assert len(receiver.requests) == 1
@@ -52,7 +52,7 @@ def test_a_redirect_is_not_followed(make_delivery: Make, receiver: HttpSink) -> 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "10.1.2.3", "169.254.169.254", "0"])
 def test_internal_addresses_are_refused(make_delivery: Make, host: str) -> None:
     delivery = make_delivery("webhook", f"http://{host}:9/hook")
-    alerts.deliver(delivery.pk)
+    alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert delivery.state == "failed"
     assert "is the internal address" in delivery.errors[0]
@@ -67,12 +67,12 @@ def test_internal_addresses_are_refused(make_delivery: Make, host: str) -> None:
     ],
 )  # fmt: skip
 def test_no_spelling_of_an_internal_address_is_public(address: str) -> None:
-    assert not addresses.is_public(address)
+    assert not addresses.is_public_address(address)
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
 def test_public_addresses_are(address: str) -> None:
-    assert addresses.is_public(address)
+    assert addresses.is_public_address(address)
 
 
 def test_the_name_is_looked_up_once(
@@ -82,8 +82,8 @@ def test_the_name_is_looked_up_once(
     settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = False
     answers = iter([["203.0.113.9"], ["127.0.0.1"]])
     connected = []
-    monkeypatch.setattr(addresses, "look_up", lambda *_: next(answers))
-    monkeypatch.setattr(addresses, "is_public", lambda address: address == "203.0.113.9")
+    monkeypatch.setattr(addresses, "resolve_host", lambda *_: next(answers))
+    monkeypatch.setattr(addresses, "is_public_address", lambda address: address == "203.0.113.9")
 
     def connect(address: tuple[str, int], timeout: float) -> socket.socket:
         connected.append(address)
@@ -91,7 +91,7 @@ def test_the_name_is_looked_up_once(
 
     monkeypatch.setattr(socket, "create_connection", connect)
     with pytest.raises(DeliveryError, match="no answer in time"):
-        webhook.send(make_delivery("webhook", "http://rebinding.example:8000/hook"))
+        webhook.send_webhook(make_delivery("webhook", "http://rebinding.example:8000/hook"))
     assert connected == [("203.0.113.9", 8000)]
 
 
@@ -107,8 +107,8 @@ def test_the_name_is_looked_up_once(
     ],
 )
 def test_a_wrong_url_is_refused(url: str, sentence: str) -> None:
-    with pytest.raises(Refused, match=sentence):
-        webhook.checked(url)
+    with pytest.raises(PermanentDeliveryError, match=sentence):
+        webhook.parse_webhook_url(url)
 
 
 @pytest.fixture
@@ -138,6 +138,6 @@ def test_an_answer_that_does_not_end_is_cut_off(
     dribbling: str, make_delivery: Make, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = True
-    monkeypatch.setattr(webhook, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(webhook, "EXCHANGE_TIMEOUT_SECONDS", 0.2)
     with pytest.raises(DeliveryError, match="no answer in time"):
-        webhook.send(make_delivery("webhook", dribbling))
+        webhook.send_webhook(make_delivery("webhook", dribbling))

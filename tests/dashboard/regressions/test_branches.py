@@ -34,7 +34,7 @@ def test_a_branch_is_compared_with_its_merge_base_from_its_first_commits_on() ->
     measure(history, [*MAIN, "b0", "b1"])
     found = Regression.objects.get()
     assert (found.first_bad.subject, found.last_good.subject) == ("b0", "m9")
-    assert f"since {found.first_bad} “b0” on branch of-b1" in alerts.title(found)
+    assert f"since {found.first_bad} “b0” on branch of-b1" in alerts.regression_title(found)
 
 
 def test_what_the_main_branch_did_before_is_not_the_branchs_doing() -> None:

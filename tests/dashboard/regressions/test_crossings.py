@@ -41,7 +41,7 @@ def test_a_crossed_limit_is_told_once(project: Project, of: Case) -> None:
     assert (found.first_bad, found.last_good, found.state) == (line[2], line[1], "confirmed")
     assert found.limit == "gpu_utilization is 71 %, its limit is at least 80 %"
     assert Delivery.objects.get().regression == found
-    assert alerts.title(found).startswith(found.limit + " since")
+    assert alerts.regression_title(found).startswith(found.limit + " since")
 
 
 def test_a_limit_kept_again_names_the_commit(project: Project, of: Case) -> None:

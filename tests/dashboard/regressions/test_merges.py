@@ -64,7 +64,7 @@ def test_two_culprits_in_a_branch_are_said() -> None:
     assert subject(found) == "b0"
     assert found.bisected.endswith("It has a part of it; a later commit of the branch has the rest.")
     culprit = found.culprit
-    assert f"since {culprit} “b0”, merged by {found.first_bad}" in alerts.title(found)
+    assert f"since {culprit} “b0”, merged by {found.first_bad}" in alerts.regression_title(found)
 
 
 def test_a_branch_merged_at_its_base_needs_no_second_look_at_its_newest_commit() -> None:

@@ -124,7 +124,7 @@ def test_redetect_tells_nobody_of_what_it_takes_up(project: Project, of: Case) -
 def test_who_was_told_of_both_keeps_both_in_the_log(project: Project, of: Case) -> None:
     channel(project)
     live, gone = withdrawn_beside(project, of)
-    alerts.announce(gone)
+    alerts.announce_regression(gone)
     merge(project, live, gone)
     assert Delivery.objects.count() == 2
     assert gone.deliveries.count() == live.deliveries.count() == 1

@@ -137,15 +137,15 @@ def test_nothing_more_is_measured_or_told(found: Regression, ada: User, project:
     judge_run(found.first_bad.runs.get().pk)
     assert found.confirmations.count() == 1
     confirm(found)
-    assert alerts.announce(Regression.objects.get()) == []
+    assert alerts.announce_regression(Regression.objects.get()) == []
 
 
 def test_a_dropped_message_goes_out_once_open_again(found: Regression, ada: User, project: Project) -> None:
     channel(project)
     confirm(found)
-    (waiting,) = alerts.announce(Regression.objects.get())
+    (waiting,) = alerts.announce_regression(Regression.objects.get())
     triage(found.pk, ada, "intended")
-    alerts.deliver(waiting.pk)
+    alerts.attempt_delivery(waiting.pk)
     assert not Delivery.objects.exists()
     triage(found.pk, ada, "reopen")
     assert Delivery.objects.get().state == "pending"
@@ -154,7 +154,7 @@ def test_a_dropped_message_goes_out_once_open_again(found: Regression, ada: User
 def test_reopening_tells_nobody_twice(found: Regression, ada: User, project: Project) -> None:
     channel(project)
     confirm(found)
-    alerts.announce(Regression.objects.get())
+    alerts.announce_regression(Regression.objects.get())
     Delivery.objects.update(state="delivered")
     for action in ("intended", "reopen"):
         triage(found.pk, ada, action)
@@ -173,7 +173,7 @@ def test_a_suspicion_that_was_told_and_is_not_real_is_counted(
     found: Regression, ada: User, project: Project
 ) -> None:
     channel(project)
-    assert alerts.announce(found)
+    assert alerts.announce_regression(found)
     before = (project.risk or {}).get("trust", 1.0)
     triage(found.pk, ada, "not real")
     project.refresh_from_db()
