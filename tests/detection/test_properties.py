@@ -127,6 +127,19 @@ def test_a_change_stays_when_the_history_stops_being_short():
     assert {tuple(c.index for c in judge(series(values[:n]))) for n in range(12, 31)} == {(10,)}
 
 
-def test_ten_thousand_points_take_no_time():
-    values = np.repeat([1.0, 1.05, 1.1, 1.15], 2500) * noise(10_000, 0.01)
-    assert detect(values) == [2500, 5000, 7500]
+def test_the_time_grows_like_the_number_of_points():
+    few, many = (seconds_to_detect(count) for count in (10_000, 40_000))
+    assert few < 1.0
+    # Four times the points: 4 where it is linear, 16 where it is quadratic.
+    assert many < 9 * few
+
+
+def seconds_to_detect(count: int) -> float:
+    """Processor time, so that other work on this machine doesn't count; the least of three."""
+    values = np.repeat([1.0, 1.05, 1.1, 1.15], count // 4) * noise(count, 0.01)
+    seconds = []
+    for _ in range(3):
+        begun = time.process_time()
+        assert detect(values) == [count // 4, count // 2, count * 3 // 4]
+        seconds.append(time.process_time() - begun)
+    return min(seconds)
