@@ -11,15 +11,6 @@ from tests.processes import CHECKOUT
 from workers import tasks
 from workers.app import app
 
-SENT = (
-    *(dispatch.MEASURE, dispatch.JUDGE, dispatch.RESOLVE),
-    *(dispatch.DELIVER, dispatch.SWEEP, dispatch.PULSE, dispatch.WATCH),
-)
-
-
-def test_every_task_that_is_sent_is_registered() -> None:
-    assert set(SENT) <= set(app.tasks)
-
 
 def test_everything_on_the_schedule_is_registered() -> None:
     assert {entry["task"] for entry in app.conf.beat_schedule.values()} <= set(app.tasks)

@@ -1,0 +1,58 @@
+"""The names of tasks: what dashboard/ sends by name, workers/ registers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dashboard import dispatch
+from tests.processes import CHECKOUT
+from workers.app import app
+
+# `workers.measure` is a task of ours, `celery.chord` one that Celery brings along.
+PREFIX = "workers."
+# No task, but the module that Celery's command line starts with.
+APP = "workers.app"
+
+
+def task_constants() -> dict[str, str]:
+    """Constant -> task name, of everything in dashboard/dispatch.py that names a task."""
+    tree = ast.parse((CHECKOUT / "dashboard/dispatch.py").read_text())
+    names = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    values = {name: getattr(dispatch, name) for name in names}
+    return {name: text for name, text in values.items() if isinstance(text, str) and text.startswith(PREFIX)}
+
+
+def sent_names(source: str) -> Iterator[str]:
+    """What `source` passes to `dispatch.send` as a task's name, and every task's name that it spells out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "dispatch.send":
+            # A variable was filled from a constant or a text somewhere, which is found below.
+            if not isinstance(node.args[0], ast.Name):
+                yield ast.unparse(node.args[0])
+        elif isinstance(node, ast.Constant) and str(node.value).startswith(PREFIX) and node.value != APP:
+            yield ast.unparse(node)
+
+
+def test_every_task_has_a_constant_and_every_constant_a_task() -> None:
+    registered = {name for name in app.tasks if name.startswith(PREFIX)}
+    assert set(task_constants().values()) == registered
+
+
+def test_every_name_that_is_sent_is_a_constant() -> None:
+    files = [file for room in ("dashboard", "workers") for file in (CHECKOUT / room).rglob("*.py")]
+    files.remove(CHECKOUT / "dashboard/dispatch.py")
+    sent = {name for file in files for name in sent_names(file.read_text())}
+    assert sent
+    assert sent <= {f"dispatch.{constant}" for constant in task_constants()}
+
+
+def test_a_planted_name_is_found() -> None:
+    source = "dispatch.send(dispatch.JUDGES, 7)\nname = 'workers.judges'\ndispatch.send(name, 7)\n"
+    assert set(sent_names(source)) == {"dispatch.JUDGES", "'workers.judges'"}
