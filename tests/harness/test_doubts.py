@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from paceline import doubts
+from paceline.benchmarks import Guard
 from paceline.document import SETUP
 from paceline.doubts import results, steadiness
 from paceline.limits import Bound, judge
-from paceline.manifest import Guard
 from paceline.projection import Job
 from paceline.watching import usage
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 from paceline import manifest
+from paceline.benchmarks import Case
 from paceline.manifest import ManifestError
 from paceline.scaling import Sweep
 
@@ -39,7 +40,7 @@ def test_cases_are_merged_over_params_and_spelt_canonically() -> None:
 def test_defaults() -> None:
     bench = manifest.parse('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=50', "m").benchmarks["a"]
     assert (bench.repetitions, bench.warmup_steps, bench.counting_steps, bench.countings) == (5, 0, 50, 2)
-    assert bench.cases == (manifest.Case({}, ""),)
+    assert bench.cases == (Case({}, ""),)
 
 
 def test_the_environment_is_optional() -> None:

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from . import __version__, claims_command, compare, document, listing, manifest, protocol, script, show
 from .fields import ManifestError, Scalar, check_scalar
 from .measured import turns
+from .measurement import Request
 from .watching.process import MeasurementError
 
 
@@ -189,7 +190,7 @@ def _finish(raw: dict[str, Any], target: Path | None, progress: protocol.Progres
     return 0
 
 
-def _request(arguments: argparse.Namespace) -> protocol.Request:
+def _request(arguments: argparse.Namespace) -> Request:
     _check_targets(arguments.document, arguments.progress)
     path = arguments.manifest or manifest.find(Path.cwd())
     found = manifest.load(path)
@@ -214,7 +215,7 @@ def _request(arguments: argparse.Namespace) -> protocol.Request:
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
     if arguments.turns is not None:
         _check_turns(arguments.turns, benchmark.repetitions)
-    return protocol.Request(
+    return Request(
         benchmark, case, folder, arguments.quick, turns=arguments.turns and arguments.turns.resolve()
     )
 

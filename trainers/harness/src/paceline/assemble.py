@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import __version__, counters, derived, doubts, limits, metrics, profile, scaling
+from . import __version__, counters, derived, doubts, limits, metrics, profile
 from .document import FORMAT
+from .measurement import Measurement, Request, Timed
 from .statistics import median, median_interval, slope
 from .watching.process import MeasurementError
-
-if TYPE_CHECKING:
-    from .protocol import Request, Timed
 
 Raw = dict[str, Any]
 Bounds = tuple[float, float]
 Samples = dict[tuple[str, str | None], list[float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """All that a run left: its repetitions, those set aside, the countings and the sweep's points."""
-
-    request: Request
-    timed: Sequence[Timed]
-    set_aside: Sequence[Timed]
-    counted: Sequence[Mapping[str, Any]]
-    points: Sequence[scaling.Point]
-    driver: str | None
-    created: str
 
 
 def document(run: Measurement) -> Raw:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from . import metrics, projection, scaling
-from .manifest import Benchmark
+from .benchmarks import Benchmark
 
 Raw = dict[str, Any]
 

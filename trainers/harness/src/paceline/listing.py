@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import metrics
-from .manifest import Benchmark
+from .benchmarks import Benchmark
 from .units import amount, number, plural
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import limits, metrics, projection, scaling, surroundings
+from .benchmarks import GC_MODES, Benchmark, Case, Guard, Quick, case_key, make_case
 from .fields import Fields, ManifestError, Scalar
 
 __all__ = [
     "FILE_NAME",
     "Benchmark",
-    "Case",
     "Environment",
-    "Guard",
     "Manifest",
     "ManifestError",
-    "Scalar",
     "case_key",
     "find",
     "load",
@@ -29,116 +27,6 @@ FILE_NAME = "paceline.toml"
 STEPS_LIMIT = 1_000_000  # every step's time is kept in memory while it is measured
 REPETITIONS_LIMIT = 100
 INTEGER_LIMIT = 2**31 - 1  # of the database's columns
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A benchmark with its parameters. `key` is their canonical spelling, empty without parameters."""
-
-    params: Mapping[str, Scalar]
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """Bounds within which a quality must lie for the run to count as learning."""
-
-    minimum: float | None
-    maximum: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Quick:
-    """What `--quick` overrides; None leaves the benchmark's own value."""
-
-    steps: int | None = None
-    warmup_steps: int | None = None
-    counting_steps: int | None = None
-    counting_warmup_steps: int | None = None
-    repetitions: int | None = None
-    params: Mapping[str, Scalar] | None = None
-    scaling: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """A named standard workload. Times are seconds, windows are numbers of steps."""
-
-    name: str
-    version: int
-    script: str
-    cases: tuple[Case, ...]
-    params: Mapping[str, Scalar]
-    warmup_steps: int
-    steps: int
-    counting_steps: int
-    counting_warmup_steps: int
-    countings: int
-    repetitions: int
-    seed: int
-    threads: int
-    time_limit: int
-    headline: tuple[str, ...]
-    guard: Mapping[str, Guard]
-    auto: bool
-    quick: Quick
-    scaling: scaling.Sweep | None = None
-    limits: tuple[limits.Bound, ...] = ()
-    job: projection.Job | None = None
-    affinity: tuple[int, ...] | None = None
-    gc: str = surroundings.COLLECTORS[0]
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-    def case(self, settings: Mapping[str, Scalar]) -> Case:
-        """Return the one case that agrees with `settings`; settings no case has make a case of their own.
-
-        Raises ManifestError where several cases agree.
-        """
-        exact = [case for case in self.cases if case.key == case_key(settings)]
-        agreeing = exact or [case for case in self.cases if _agrees(case, settings)]
-        if len(agreeing) == 1:
-            return agreeing[0]
-        if agreeing:
-            keys = "; ".join(case.key for case in agreeing)
-            raise ManifestError(f"benchmark {self.name} has several cases, choose one with --set: {keys}")
-        base = self.cases[0].params if len(self.cases) == 1 else self.params
-        return _case({**base, **settings})
-
-    def quickened(self) -> Benchmark:
-        """Return the benchmark as `--quick` measures it: shorter, counted once, without its guard."""
-        quick = self.quick
-        steps = self.steps if quick.steps is None else quick.steps
-        warmup = self.warmup_steps if quick.warmup_steps is None else quick.warmup_steps
-        counting_warmup = quick.counting_warmup_steps
-        # The same values, since the exponent depends on their range, but each of them once.
-        swept = replace(self, scaling=replace(self.scaling, repetitions=1)) if self.scaling else self
-        return replace(
-            swept if quick.scaling else self.without_sweep(),
-            steps=steps,
-            warmup_steps=warmup,
-            counting_steps=quick.counting_steps or min(self.counting_steps, steps),
-            counting_warmup_steps=min(self.counting_warmup_steps, warmup)
-            if counting_warmup is None
-            else counting_warmup,
-            countings=1,
-            repetitions=quick.repetitions or min(self.repetitions, 2),
-            guard={},
-        )
-
-    def without_sweep(self) -> Benchmark:
-        """Return the benchmark without its sweep, and without what only the sweep can tell."""
-        if self.scaling is None:
-            return self
-        job = None if self.is_swept(limits.PROJECTED) else self.job
-        kept = tuple(bound for bound in self.limits if not self.is_swept(bound.metric))
-        return replace(self, scaling=None, job=job, limits=kept)
-
-    def is_swept(self, metric: str) -> bool:
-        """Return whether a metric is read off the sweep, so that without one it isn't measured."""
-        if self.scaling is None:
-            return False
-        projected = self.job is not None and self.job.unit == self.scaling.parameter
-        return metric.startswith(limits.SWEPT) or (metric == limits.PROJECTED and projected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +42,6 @@ class Manifest:
 
     benchmarks: Mapping[str, Benchmark]
     environment: Environment | None
-
-
-def case_key(params: Mapping[str, Scalar]) -> str:
-    """Spell parameters canonically: `batch=128,variant=optimized`, sorted by name, booleans as true/false."""
-    return ",".join(f"{name}={_spell(params[name])}" for name in sorted(params))
 
 
 def find(start: Path) -> Path:
@@ -242,7 +125,7 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
         limits=limits.parse(fields.table("limits")),
         job=projection.parse(fields.table("job")),
         affinity=fields.integers("affinity", maximum=surroundings.CPU_LIMIT - 1),
-        gc=fields.choice("gc", surroundings.COLLECTORS),
+        gc=fields.choice("gc", GC_MODES),
         variables=surroundings.variables(fields.table("variables")),
     )
     fields.finish()
@@ -257,10 +140,10 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
 def _cases(fields: Fields, params: Mapping[str, Scalar]) -> tuple[Case, ...]:
     listed = fields.tables("cases")
     if listed is None:
-        return (_case(params),)
+        return (make_case(params),)
     if not listed:
         raise fields.error("cases", "is empty, leave it out or list at least one case")
-    cases = tuple(_case({**params, **table.all_scalars()}) for table in listed)
+    cases = tuple(make_case({**params, **table.all_scalars()}) for table in listed)
     keys = [case.key for case in cases]
     for index, key in enumerate(keys):
         if key in keys[:index]:
@@ -316,20 +199,6 @@ def _quick(fields: Fields | None) -> Quick:
     )
     fields.finish()
     return quick
-
-
-def _case(params: Mapping[str, Scalar]) -> Case:
-    return Case(dict(params), case_key(params))
-
-
-def _agrees(case: Case, settings: Mapping[str, Scalar]) -> bool:
-    return all(
-        name in case.params and _spell(case.params[name]) == _spell(value) for name, value in settings.items()
-    )
-
-
-def _spell(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _refuse_outside(fields: Fields, key: str, path: str) -> None:

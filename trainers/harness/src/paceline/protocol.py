@@ -6,16 +6,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from . import assemble, scaling, surroundings
-from .manifest import Benchmark, Case, Scalar
+from .benchmarks import Benchmark
+from .fields import Scalar
 from .measured.child import Plan
 from .measured.processor import CONTENTION
+from .measurement import Measurement, Request, Timed
 from .watching import calibration, nvml
 from .watching.echo import Echo
 from .watching.process import Measured, MeasurementError
@@ -23,37 +25,6 @@ from .watching.sampler import Sampler
 from .watching.tree import Tree
 
 Progress = Callable[[float, str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to measure: a case of a benchmark, seen from the manifest's folder."""
-
-    benchmark: Benchmark
-    case: Case
-    folder: Path
-    quick: bool
-    arguments: tuple[str, ...] | None = None  # passed verbatim, instead of the case's parameters
-    turns: Path | None = None  # this side's pipe, where the steps take turns with another measurement's
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """One timed repetition: what the process left, and what was seen from outside."""
-
-    index: int
-    result: Mapping[str, Any]
-    environment: Mapping[str, Any]
-    started: float
-    took: float
-    calibration_before: float
-    calibration_after: float
-    sampler: Sampler
-
-    @property
-    def waited(self) -> float:
-        """The share of the window in which the measured thread was ready and waited for a processor."""
-        return float(self.result["waited"])
 
 
 def measure(request: Request, progress: Progress) -> dict[str, Any]:
@@ -76,7 +47,7 @@ def measure(request: Request, progress: Progress) -> dict[str, Any]:
         points = runner.sweep()
         counted = runner.count()
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        measured = assemble.Measurement(request, timed, set_aside, counted, points, devices.driver, created)
+        measured = Measurement(request, timed, set_aside, counted, points, devices.driver, created)
         return assemble.document(measured)
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from . import metrics, protocol
+from .benchmarks import Benchmark, Case, Quick, case_key
 from .fields import ManifestError, Scalar
-from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT, Benchmark, Case, Quick, case_key
+from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
+from .measurement import Request
 from .watching.process import TooFewStepsError
 
 STEPS = 200
@@ -69,12 +71,12 @@ def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
     return TooFewStepsError(sentence, short.output, short.taken)
 
 
-def _request(arguments: argparse.Namespace, steps: int) -> protocol.Request:
+def _request(arguments: argparse.Namespace, steps: int) -> Request:
     if not arguments.script.is_file():
         raise ManifestError(f"script: there is no file {arguments.script}")
     benchmark = _benchmark(arguments, steps)
     folder = Path.cwd()
-    return protocol.Request(
+    return Request(
         benchmark, benchmark.cases[0], folder, arguments.quick, arguments=tuple(arguments.arguments)
     )
 

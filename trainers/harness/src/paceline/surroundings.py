@@ -8,16 +8,10 @@ import re
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from .benchmarks import Benchmark
 from .fields import Fields
 
-if TYPE_CHECKING:
-    from .manifest import Benchmark
-
-# What Python's garbage collector does in the measured window: as it always does; nothing; or its ordinary
-# work, but never again on what was there before the window.
-COLLECTORS = ("default", "disabled", "frozen")
 CPU_LIMIT = 4096
 VARIABLES_LIMIT = 40
 

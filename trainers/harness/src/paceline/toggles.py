@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from math import ceil
 from time import perf_counter
 
+from .benchmarks import case_key
 from .claims import Claim
 from .document import Document
 from .fields import Scalar
-from .manifest import case_key
 from .trials import Bench, is_counted
 from .units import plural
 from .watching.process import MeasurementError

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import document, metrics, protocol, surroundings
+from .benchmarks import Benchmark, Case, case_key
 from .claims import PER, TOLERANCE, Claim, Measured, Trial, is_none
 from .document import Document
 from .fields import Scalar
 from .limits import SWEPT
-from .manifest import Benchmark, Case, case_key
+from .measurement import Request
 from .statistics import median, median_interval
 from .watching import nvml
 from .watching.process import MeasurementError
@@ -103,7 +104,7 @@ class Bench:
             scaling=self.benchmark.scaling if _sweeps(claim) else None,
             job=None,
         )
-        request = protocol.Request(benchmark, self._case(params), self.folder, self.quick)
+        request = Request(benchmark, self._case(params), self.folder, self.quick)
         # What so many processes print would bury the table; of one that fails the last lines are kept.
         with contextlib.redirect_stderr(io.StringIO()):
             raw = protocol.measure(request, _quietly)

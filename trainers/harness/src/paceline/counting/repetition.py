@@ -88,8 +88,8 @@ class Counting(Marks[CountedNode]):
     def __init__(self, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
         super().__init__(CountedNode)
         self.meter = Meter(self)
-        self.calls = windows.CallWindow(self)
-        self.operations = windows.OperationWindow(self)
+        self.calls = windows.CallWindow(self, self.meter.compilations)
+        self.operations = windows.OperationWindow(self, self.calls.switch)
         self.loop = _CountedLoop(self, warmup_steps, steps, report)
         # A hook that stands from the start reaches every thread that the code will start.
         threading.setprofile(self._first_event)
@@ -103,10 +103,6 @@ class Counting(Marks[CountedNode]):
         """Let a node of the main thread bill its memory; growth can't be told apart between threads."""
         if node.state is self.main:
             node.meter = self.meter
-
-    def here(self) -> ThreadState:
-        """Return the calling thread's state."""
-        return self.main if threading.get_ident() == self.main_ident else self._other_state()
 
     def _first_event(self, _frame: FrameType, _event: str, _arg: Any) -> None:
         sys.setprofile(None)

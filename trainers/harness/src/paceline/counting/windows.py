@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ..document import UNATTRIBUTED
+from ..measured.marks import Marks
 from . import compilation, functions
 
 if TYPE_CHECKING:
+    # It imports torch, which the measured code may not use.
     from .operations import OperationMode, OperationSwitch, Tallies, Tally
-    from .repetition import Counting
 
 # The counters of a phase and the fields of a tally that they are the sums of.
 TALLIED = {
@@ -31,8 +32,9 @@ TALLIED = {
 class CallWindow:
     """The window in which function calls are counted, and all that no dispatch mode may disturb."""
 
-    def __init__(self, counting: Counting) -> None:
-        self._counting = counting
+    def __init__(self, marks: Marks[Any], compilations: compilation.Compilations) -> None:
+        self._marks = marks
+        self._compilations = compilations
         self.switch = functions.Switch()
         # A list, since Python gives the number of a thread that ended to another one.
         self.profiles: list[functions.ThreadProfile] = []
@@ -43,7 +45,7 @@ class CallWindow:
 
     def profile(self) -> functions.ThreadProfile:
         """Return a profile for the calling thread, which must have none yet."""
-        profile = functions.ThreadProfile(self._counting.here(), self.switch)
+        profile = functions.ThreadProfile(self._marks.current_state(), self.switch)
         self.profiles.append(profile)
         return profile
 
@@ -53,8 +55,8 @@ class CallWindow:
         self._main = self.profile()
         self._callback = self._main.callback
         compilation.leave_alone(functions.CODES)
-        self.counts = dict(self._counting.counts)
-        self._counting.meter.compilations.begin()
+        self.counts = dict(self._marks.counts)
+        self._compilations.begin()
         sys.setprofile(self._callback)
         self.switch.on = True
 
@@ -70,16 +72,17 @@ class CallWindow:
         self.keep()
         self.switch.on = False
         sys.setprofile(None)
-        self._counting.meter.compilations.end()
+        self._compilations.end()
         before = self.counts
-        self.counts = {name: number - before.get(name, 0.0) for name, number in self._counting.counts.items()}
+        self.counts = {name: number - before.get(name, 0.0) for name, number in self._marks.counts.items()}
 
 
 class OperationWindow:
     """The window in which tensor operations are counted, in every thread."""
 
-    def __init__(self, counting: Counting) -> None:
-        self._counting = counting
+    def __init__(self, marks: Marks[Any], calls: functions.Switch) -> None:
+        self._marks = marks
+        self._calls = calls
         self._hooks = ExitStack()
         self.switch: OperationSwitch | None = None
         self.tallies: dict[int, Tallies] = {}
@@ -96,12 +99,12 @@ class OperationWindow:
         self._hooks.enter_context(self._mode(self.switch))
         self.switch.on = True
         # Other threads can only be reached from within: by the next event of their profile.
-        self._counting.calls.switch.idle = self._enter_thread
+        self._calls.idle = self._enter_thread
         return True
 
     def close(self) -> None:
         """Count no more; other threads keep their modes, which now only pass operations on."""
-        self._counting.calls.switch.idle = None
+        self._calls.idle = None
         if self.switch is not None:
             self.switch.on = False
         self._hooks.close()
@@ -110,7 +113,7 @@ class OperationWindow:
         """Return a mode for the calling thread."""
         from .operations import OperationMode, Tallies
 
-        state = self._counting.here()
+        state = self._marks.current_state()
         tallies = self.tallies.setdefault(threading.get_ident(), Tallies(state))
         return OperationMode(tallies, switch)
 
@@ -125,7 +128,7 @@ class OperationWindow:
     def _tally_here(self) -> Tally:
         """Return the calling thread's open tally; a thread of autograd's works for the main one."""
         ident = threading.get_ident()
-        return self.tallies.get(ident, self.tallies[self._counting.main_ident]).here()
+        return self.tallies.get(ident, self.tallies[self._marks.main_ident]).here()
 
     def per_step(self, steps: int) -> dict[str, dict[str, Any]] | None:
         """Return each phase's tallies per step, or None where the code doesn't use torch."""

@@ -7,14 +7,11 @@ that is merely busy makes a point less certain, and its interval already says so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from ..manifest import Benchmark
+from ..benchmarks import Benchmark
+from ..measurement import Timed
 from . import machine, results, steadiness
 from .warning import Raw, Warnings
-
-if TYPE_CHECKING:
-    from ..protocol import Timed
 
 
 def find(raw: Raw, timed: Sequence[Timed], counted: Sequence[Raw], benchmark: Benchmark) -> Warnings:

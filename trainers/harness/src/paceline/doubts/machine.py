@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ..measurement import Timed
 from ..watching import nvml, usage
 from .warning import Found, Raw, warning
-
-if TYPE_CHECKING:
-    from ..protocol import Timed
 
 MEMORY_PRESSURE = 0.9
 CLOCK_CHANGE = 0.15

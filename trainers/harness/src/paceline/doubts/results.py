@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from .. import counters, metrics
-from ..manifest import Benchmark, Guard
+from ..benchmarks import Benchmark, Guard
 from ..measured.processor import CONTENTION
+from ..measurement import Timed
 from ..statistics import mean
 from ..units import amount
 from .warning import Found, Raw, warning
-
-if TYPE_CHECKING:
-    from ..protocol import Timed
 
 UNCERTAIN = 0.5  # of an exponent: the difference between linear and n log n, or worse
 

@@ -301,6 +301,10 @@ class Marks(Generic[NodeType]):
         """Return the thread's nodes; the root isn't among them."""
         return state.nodes  # type: ignore[return-value]  # every node is made by _make
 
+    def current_state(self) -> ThreadState:
+        """Return the calling thread's state."""
+        return self.main if get_ident() == self.main_ident else self._other_state()
+
     def _other_state(self) -> ThreadState:
         state, thread = self._current.get(get_ident()), current_thread()
         # A thread may have the number of one that has ended.

@@ -1,0 +1,39 @@
+"""The harness's modules form layers: none imports, directly or not, a module that imports it."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.rooms import imports
+
+SOURCE = Path(__file__).resolve().parents[2] / "trainers/harness/src"
+
+
+def import_graph(source: Path) -> dict[str, set[str]]:
+    """Return each module's imports of modules below `source`, those for type checkers included."""
+    files = {".".join(path.relative_to(source).with_suffix("").parts): path for path in source.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    graph = {}
+    for name, path in modules.items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        imported = {target for _, target in imports(path.read_text(), package)}
+        found = {target if target in modules else target.rpartition(".")[0] for target in imported}
+        graph[name] = found & set(modules) - {name}
+    return graph
+
+
+def test_no_two_modules_import_each_other() -> None:
+    TopologicalSorter(import_graph(SOURCE)).prepare()
+
+
+def test_a_planted_circle_for_types_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "planted"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "one.py").write_text("from . import two\n")
+    (package / "two.py").write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .one import A\n")
+    with pytest.raises(CycleError):
+        TopologicalSorter(import_graph(tmp_path)).prepare()

@@ -1,0 +1,143 @@
+"""A benchmark as its manifest describes it: cases, windows, and what else is measured or watched of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from . import limits, projection, scaling
+from .fields import ManifestError, Scalar
+
+# What Python's garbage collector does in the measured window: as it always does; nothing; or its ordinary
+# work, but never again on what was there before the window.
+GC_MODES = ("default", "disabled", "frozen")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A benchmark with its parameters. `key` is their canonical spelling, empty without parameters."""
+
+    params: Mapping[str, Scalar]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Bounds within which a quality must lie for the run to count as learning."""
+
+    minimum: float | None
+    maximum: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quick:
+    """What `--quick` overrides; None leaves the benchmark's own value."""
+
+    steps: int | None = None
+    warmup_steps: int | None = None
+    counting_steps: int | None = None
+    counting_warmup_steps: int | None = None
+    repetitions: int | None = None
+    params: Mapping[str, Scalar] | None = None
+    scaling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A named standard workload. Times are seconds, windows are numbers of steps."""
+
+    name: str
+    version: int
+    script: str
+    cases: tuple[Case, ...]
+    params: Mapping[str, Scalar]
+    warmup_steps: int
+    steps: int
+    counting_steps: int
+    counting_warmup_steps: int
+    countings: int
+    repetitions: int
+    seed: int
+    threads: int
+    time_limit: int
+    headline: tuple[str, ...]
+    guard: Mapping[str, Guard]
+    auto: bool
+    quick: Quick
+    scaling: scaling.Sweep | None = None
+    limits: tuple[limits.Bound, ...] = ()
+    job: projection.Job | None = None
+    affinity: tuple[int, ...] | None = None
+    gc: str = GC_MODES[0]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def case(self, settings: Mapping[str, Scalar]) -> Case:
+        """Return the one case that agrees with `settings`; settings no case has make a case of their own.
+
+        Raises ManifestError where several cases agree.
+        """
+        exact = [case for case in self.cases if case.key == case_key(settings)]
+        agreeing = exact or [case for case in self.cases if _agrees(case, settings)]
+        if len(agreeing) == 1:
+            return agreeing[0]
+        if agreeing:
+            keys = "; ".join(case.key for case in agreeing)
+            raise ManifestError(f"benchmark {self.name} has several cases, choose one with --set: {keys}")
+        base = self.cases[0].params if len(self.cases) == 1 else self.params
+        return make_case({**base, **settings})
+
+    def quickened(self) -> Benchmark:
+        """Return the benchmark as `--quick` measures it: shorter, counted once, without its guard."""
+        quick = self.quick
+        steps = self.steps if quick.steps is None else quick.steps
+        warmup = self.warmup_steps if quick.warmup_steps is None else quick.warmup_steps
+        counting_warmup = quick.counting_warmup_steps
+        # The same values, since the exponent depends on their range, but each of them once.
+        swept = replace(self, scaling=replace(self.scaling, repetitions=1)) if self.scaling else self
+        return replace(
+            swept if quick.scaling else self.without_sweep(),
+            steps=steps,
+            warmup_steps=warmup,
+            counting_steps=quick.counting_steps or min(self.counting_steps, steps),
+            counting_warmup_steps=min(self.counting_warmup_steps, warmup)
+            if counting_warmup is None
+            else counting_warmup,
+            countings=1,
+            repetitions=quick.repetitions or min(self.repetitions, 2),
+            guard={},
+        )
+
+    def without_sweep(self) -> Benchmark:
+        """Return the benchmark without its sweep, and without what only the sweep can tell."""
+        if self.scaling is None:
+            return self
+        job = None if self.is_swept(limits.PROJECTED) else self.job
+        kept = tuple(bound for bound in self.limits if not self.is_swept(bound.metric))
+        return replace(self, scaling=None, job=job, limits=kept)
+
+    def is_swept(self, metric: str) -> bool:
+        """Return whether a metric is read off the sweep, so that without one it isn't measured."""
+        if self.scaling is None:
+            return False
+        projected = self.job is not None and self.job.unit == self.scaling.parameter
+        return metric.startswith(limits.SWEPT) or (metric == limits.PROJECTED and projected)
+
+
+def case_key(params: Mapping[str, Scalar]) -> str:
+    """Spell parameters canonically: `batch=128,variant=optimized`, sorted by name, booleans as true/false."""
+    return ",".join(f"{name}={_spell(params[name])}" for name in sorted(params))
+
+
+def make_case(params: Mapping[str, Scalar]) -> Case:
+    """Return the case with these parameters."""
+    return Case(dict(params), case_key(params))
+
+
+def _agrees(case: Case, settings: Mapping[str, Scalar]) -> bool:
+    return all(
+        name in case.params and _spell(case.params[name]) == _spell(value) for name, value in settings.items()
+    )
+
+
+def _spell(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
