@@ -34,6 +34,7 @@ def test_a_planted_circle_for_types_is_found(tmp_path: Path) -> None:
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "one.py").write_text("from . import two\n")
-    (package / "two.py").write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .one import A\n")
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .one import A\n"
+    (package / "two.py").write_text(typed)
     with pytest.raises(CycleError):
         TopologicalSorter(import_graph(tmp_path)).prepare()
