@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The folders and files that are held to it.
 HELD: tuple[str, ...] = (
     "dashboard/alerts",
+    "dashboard/charts",
     "dashboard/pages/proof.py",
 )
 # Contracts that scripts outside call, and terms that an engineer of the field searches for as they are.

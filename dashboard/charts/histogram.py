@@ -15,14 +15,14 @@ HEIGHT = 240
 SIDES = ("right", "left", "left")
 
 
-def step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, float]) -> go.Figure:
-    """`edges` in seconds, one more than `counts`; `marks` are named places such as p50, in seconds.
+def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, float]) -> go.Figure:
+    """`edges` in seconds, one more than `counts`; `marks` are percentiles such as p50, in seconds.
 
     The axis is logarithmic: a few steps (an evaluation, a copy of the target network) take a hundred times
     as long as the rest, and are the ones one looks for.
     """
-    counted, bounds = _used(np.array(counts, dtype=np.int64), np.array(edges, dtype=np.float64))
-    scaled = units.scale("s", marks.get("p50") or float(bounds.mean()))
+    counted, bounds = _trim_empty_bins(np.array(counts, dtype=np.int64), np.array(edges, dtype=np.float64))
+    scaled = units.choose_scale("s", marks.get("p50") or float(bounds.mean()))
     bounds = bounds / scaled.size
     bars = go.Scatter(
         x=bounds,
@@ -31,22 +31,25 @@ def step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, f
         line={"color": theme.HUES[0], "width": 1, "shape": "hv"},
         fill="tozeroy",
         fillcolor=theme.HUES[0],
-        text=[f"{units.number(low)} to {units.number(high)} {scaled.unit}" for low, high in pairwise(bounds)],
+        text=[
+            f"{units.format_number(low)} to {units.format_number(high)} {scaled.unit}"
+            for low, high in pairwise(bounds)
+        ],
         hovertemplate="%{text}<br>%{y} steps<extra></extra>",
     )
-    drawn = theme.figure(
+    drawn = theme.create_figure(
         [bars],
         HEIGHT,
-        xaxis={"title": {"text": f"{scaled.unit} per step"}, **axes.decades(bounds[0], bounds[-1])},
+        xaxis={"title": {"text": f"{scaled.unit} per step"}, **axes.decade_axis(bounds[0], bounds[-1])},
         yaxis={"title": {"text": "steps"}, "fixedrange": True, "rangemode": "tozero"},
         margin={"l": 8, "r": 12, "t": 24, "b": 8},
     )
-    for (name, place), side in zip(marks.items(), SIDES, strict=False):
-        _mark(drawn, name, place / scaled.size, side)
+    for (name, seconds), side in zip(marks.items(), SIDES, strict=False):
+        _mark_percentile(drawn, name, seconds / scaled.size, side)
     return drawn
 
 
-def _used(counts: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _trim_empty_bins(counts: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Without the empty bins at both ends, and without an edge at 0, which a logarithm has no place for."""
     used = np.flatnonzero(counts)
     if used.size:
@@ -57,13 +60,13 @@ def _used(counts: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return counts, edges
 
 
-def _mark(drawn: go.Figure, name: str, place: float, side: str) -> None:
+def _mark_percentile(drawn: go.Figure, name: str, value: float, side: str) -> None:
     common = {"xref": "x", "yref": "paper"}
     line = {"color": theme.INK, "width": 1, "dash": "dot"}
-    drawn.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, line=line, **common)
+    drawn.add_shape(type="line", x0=value, x1=value, y0=0, y1=1, line=line, **common)
     drawn.add_annotation(
         # Unlike a shape, an annotation on a logarithmic axis is placed by the logarithm.
-        x=float(np.log10(place)),
+        x=float(np.log10(value)),
         y=1,
         text=name,
         showarrow=False,

@@ -24,7 +24,7 @@ class DrawnPair:
     disturbed: bool
 
 
-def pairs(
+def draw_pairs(
     drawn: Sequence[DrawnPair],
     unit: str,
     ratio: float | None,
@@ -37,27 +37,29 @@ def pairs(
     Of exponents their difference is drawn, and a ratio is its power of e; other values are positive.
     """
     title, suffix = ("bad minus good", "") if of_exponents else ("bad against good", " %")
-    place = math.log if of_exponents else _percent
-    heights = [pair.bad - pair.good if of_exponents else _percent(pair.bad / pair.good) for pair in drawn]
-    figure = theme.figure(
-        [_dots(drawn, heights, unit)],
+    height = math.log if of_exponents else _percent_change
+    heights = [
+        pair.bad - pair.good if of_exponents else _percent_change(pair.bad / pair.good) for pair in drawn
+    ]
+    figure = theme.create_figure(
+        [_pair_trace(drawn, heights, unit)],
         HEIGHT,
         xaxis={"title": {"text": "pair"}, "dtick": max(1, len(drawn) // 12), "showgrid": False},
         yaxis={"title": {"text": title}, "ticksuffix": suffix, "rangemode": "tozero"},
     )
     figure.add_hline(y=0, line={"color": theme.MUTED, "width": 1, "dash": "dot"})
     if low is not None and high is not None:
-        figure.add_hrect(y0=place(low), y1=place(high), fillcolor=theme.BAND, line_width=0)
+        figure.add_hrect(y0=height(low), y1=height(high), fillcolor=theme.BAND, line_width=0)
     if ratio is not None:
-        figure.add_hline(y=place(ratio), line={"color": theme.LINE, "width": 1.5})
+        figure.add_hline(y=height(ratio), line={"color": theme.LINE, "width": 1.5})
     return figure
 
 
-def _percent(ratio: float) -> float:
+def _percent_change(ratio: float) -> float:
     return 100 * (ratio - 1)
 
 
-def _dots(drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str) -> go.Scatter:
+def _pair_trace(drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str) -> go.Scatter:
     """Which commit was measured first is a shape; a disturbed pair is an open cross, as in a trend."""
     return go.Scatter(
         x=[pair.number for pair in drawn],
@@ -66,20 +68,22 @@ def _dots(drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str) -> go
         marker={
             "size": 9,
             "color": [theme.MUTED if pair.disturbed else theme.LINE for pair in drawn],
-            "symbol": [_symbol(pair) for pair in drawn],
+            "symbol": [_pair_symbol(pair) for pair in drawn],
             "line": {"width": [1.5 if pair.disturbed else 0 for pair in drawn]},
         },
-        text=[
-            f"pair {pair.number}: {units.quantity(pair.good, unit)} good, "
-            f"{units.quantity(pair.bad, unit)} bad<br>{'good' if pair.good_first else 'bad'} measured first"
-            + ("<br>disturbed by other work: not weighed" if pair.disturbed else "")
-            for pair in drawn
-        ],
+        text=[_pair_hover(pair, unit) for pair in drawn],
         hovertemplate="%{text}<extra></extra>",
     )
 
 
-def _symbol(pair: DrawnPair) -> str:
+def _pair_hover(pair: DrawnPair, unit: str) -> str:
+    good, bad = units.format_quantity(pair.good, unit), units.format_quantity(pair.bad, unit)
+    first = "good" if pair.good_first else "bad"
+    disturbed = "<br>disturbed by other work: not weighed" if pair.disturbed else ""
+    return f"pair {pair.number}: {good} good, {bad} bad<br>{first} measured first{disturbed}"
+
+
+def _pair_symbol(pair: DrawnPair) -> str:
     if pair.disturbed:
         return "x-thin-open"
     return "circle" if pair.good_first else "diamond"

@@ -11,9 +11,9 @@ import plotly.graph_objects as go
 from dashboard.charts import theme, units
 
 UNATTRIBUTED = "(unattributed)"
-ROW = 34
+ROW_HEIGHT = 34
 # For the axis and its title.
-BELOW = 46
+AXIS_HEIGHT = 46
 # Thinner bars can't be read nor hit; the table beside has them.
 LEAST_SHARE = 0.002
 
@@ -48,55 +48,55 @@ class _Node:
     children: list[_Node] = field(default_factory=list)
 
 
-def blocks(phases: Sequence[Phase]) -> list[Block]:
+def layout_blocks(phases: Sequence[Phase]) -> list[Block]:
     """Lay phases out by their paths: children in their parent, the widest first."""
     laid: list[Block] = []
     start = 0.0
-    for hue, root in enumerate(_wide_first(_tree(phases))):
+    for hue, root in enumerate(_widest_first(_build_tree(phases))):
         grey = root.phase.path == UNATTRIBUTED
-        _lay(root, start, 0, -1 if grey else hue % len(theme.HUES), "", laid)
+        _place_node(root, start, 0, -1 if grey else hue % len(theme.HUES), "", laid)
         start += root.phase.total
     return laid
 
 
-def hues(phases: Sequence[Phase]) -> dict[str, int]:
+def phase_hues(phases: Sequence[Phase]) -> dict[str, int]:
     """The place of each path's colour among the hues, as the flame chart has it; -1 is grey."""
-    return {block.phase.path: block.hue for block in blocks(phases)}
+    return {block.phase.path: block.hue for block in layout_blocks(phases)}
 
 
-def _tree(phases: Sequence[Phase]) -> list[_Node]:
+def _build_tree(phases: Sequence[Phase]) -> list[_Node]:
     nodes = {phase.path: _Node(phase) for phase in phases}
     roots: list[_Node] = []
     for path, node in nodes.items():
-        parent = next((nodes[above] for above in _ancestors(path) if above in nodes), None)
+        parent = next((nodes[above] for above in _ancestor_paths(path) if above in nodes), None)
         (parent.children if parent else roots).append(node)
     return roots
 
 
-def _ancestors(path: str) -> list[str]:
+def _ancestor_paths(path: str) -> list[str]:
     parts = path.split("/")
     return ["/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1)]
 
 
-def _wide_first(nodes: list[_Node]) -> list[_Node]:
+def _widest_first(nodes: list[_Node]) -> list[_Node]:
     return sorted(nodes, key=lambda node: (node.phase.path == UNATTRIBUTED, -node.phase.total))
 
 
-def _lay(node: _Node, start: float, depth: int, hue: int, above: str, laid: list[Block]) -> None:
+def _place_node(node: _Node, start: float, depth: int, hue: int, above: str, laid: list[Block]) -> None:
     path = node.phase.path
     laid.append(Block(node.phase, start, node.phase.total, depth, hue, path.removeprefix(above)))
     inner = start
-    for child in _wide_first(node.children):
-        _lay(child, inner, depth + 1, hue, path + "/", laid)
+    for child in _widest_first(node.children):
+        _place_node(child, inner, depth + 1, hue, path + "/", laid)
         inner += child.phase.total
 
 
-def flame(phases: Sequence[Phase]) -> go.Figure:
+def draw_flame_chart(phases: Sequence[Phase]) -> go.Figure:
     """The outermost phases on the top row, what is nested in them below; widths are time per step."""
-    laid = [block for block in blocks(phases) if block.phase.share >= LEAST_SHARE]
+    laid = [block for block in layout_blocks(phases) if block.phase.share >= LEAST_SHARE]
     deepest = max((block.depth for block in laid), default=0)
     end = max((block.start + block.width for block in laid), default=0.0)
-    scaled = units.scale("s", end)
+    scaled = units.choose_scale("s", end)
     bars = go.Bar(
         orientation="h",
         x=np.array([block.width for block in laid]) / scaled.size,
@@ -108,21 +108,21 @@ def flame(phases: Sequence[Phase]) -> go.Figure:
             "opacity": [1.0 if block.depth == 0 else 0.78 for block in laid],
             "line": {"color": theme.SURFACE, "width": 1.5},
         },
-        text=[_label(block) for block in laid],
+        text=[_block_label(block) for block in laid],
         textposition="inside",
         insidetextanchor="start",
         textangle=0,
         constraintext="inside",
         cliponaxis=True,
         textfont={"color": "var(--hue-ink)", "size": 12},
-        customdata=[_hover(block) for block in laid],
+        customdata=[_block_hover(block) for block in laid],
         hovertemplate="%{customdata}<extra></extra>",
     )
-    return theme.figure(
+    return theme.create_figure(
         [bars],
-        (deepest + 1) * ROW + BELOW,
+        (deepest + 1) * ROW_HEIGHT + AXIS_HEIGHT,
         # Too low a figure for plotly to find room for its axis by itself.
-        margin={"l": 8, "r": 12, "t": 4, "b": BELOW - 4},
+        margin={"l": 8, "r": 12, "t": 4, "b": AXIS_HEIGHT - 4},
         xaxis={
             "title": {"text": f"{scaled.unit} per step"},
             "range": [0, end / scaled.size],
@@ -134,34 +134,34 @@ def flame(phases: Sequence[Phase]) -> go.Figure:
     )
 
 
-def _label(block: Block) -> str:
+def _block_label(block: Block) -> str:
     """Only what fits: some 8 pixels a letter on a chart of about 900; a narrower page clips."""
-    name = theme.plain(block.name)
+    name = theme.escape_markup(block.name)
     letters = block.phase.share * 110
     full = f"{name}  {100 * block.phase.share:.0f} %"
     return full if len(full) <= letters else name if len(name) <= letters else ""
 
 
-def _hover(block: Block) -> str:
+def _block_hover(block: Block) -> str:
     phase = block.phase
     return (
-        f"<b>{theme.plain(phase.path)}</b><br>{units.quantity(phase.total, 's')} per step, "
-        f"{100 * phase.share:.1f} % of it<br>{units.quantity(phase.own, 's')} in itself"
+        f"<b>{theme.escape_markup(phase.path)}</b><br>{units.format_quantity(phase.total, 's')} per step, "
+        f"{100 * phase.share:.1f} % of it<br>{units.format_quantity(phase.own, 's')} in itself"
     )
 
 
-def before_after(
+def draw_phase_comparison(
     old: Mapping[str, float], new: Mapping[str, float], unit: str, title: str, most: int = 12
 ) -> go.Figure:
     """A value by phase in two runs, the largest difference on top; `title` names the value on the axis."""
     paths = sorted(old.keys() | new.keys(), key=lambda path: -abs(new.get(path, 0) - old.get(path, 0)))[:most]
     paths.reverse()
-    scaled = units.scale(unit, max([*old.values(), *new.values(), 0.0]))
+    scaled = units.choose_scale(unit, max([*old.values(), *new.values(), 0.0]))
     traces = [
-        _bars(paths, new, scaled.size, unit, "after", theme.HUES[0]),
-        _bars(paths, old, scaled.size, unit, "before", theme.FAINT),
+        _comparison_trace(paths, new, scaled.size, unit, "after", theme.HUES[0]),
+        _comparison_trace(paths, old, scaled.size, unit, "before", theme.FAINT),
     ]
-    return theme.figure(
+    return theme.create_figure(
         traces,
         len(paths) * 40 + 84,
         barmode="group",
@@ -172,16 +172,16 @@ def before_after(
     )
 
 
-def _bars(
+def _comparison_trace(
     paths: list[str], values: Mapping[str, float], size: float, unit: str, name: str, colour: str
 ) -> go.Bar:
     return go.Bar(
         orientation="h",
         name=name,
-        y=[theme.plain(path) for path in paths],
+        y=[theme.escape_markup(path) for path in paths],
         x=np.array([values.get(path, 0.0) for path in paths]) / size,
         marker={"color": colour},
-        text=[units.quantity(values.get(path), unit) for path in paths],
+        text=[units.format_quantity(values.get(path), unit) for path in paths],
         hovertemplate="%{y}: %{text}<extra>" + name + "</extra>",
         textposition="none",
     )

@@ -17,7 +17,7 @@ MOST_PHASES = 5
 Points = Sequence[tuple[float, float]]
 
 
-def growth(
+def draw_growth(
     points: Points,
     exponent: float | None,
     parameter: str,
@@ -32,43 +32,46 @@ def growth(
     """
     usable = [(value, seconds) for value, seconds in points if value > 0 and seconds > 0]
     # By the middle of the axis: an end of it would make the other one a small fraction.
-    scaled = units.scale("s", math.exp(float(np.mean([math.log(seconds) for _, seconds in usable]))))
-    parts = _longest(phases or {})
+    scaled = units.choose_scale("s", math.exp(float(np.mean([math.log(seconds) for _, seconds in usable]))))
+    longest = _longest_phases(phases or {})
     # A line between two values of a log-log chart is straight: its ends are enough.
     traces = [
-        *(_phase(path, found, scaled, order) for order, (path, found) in enumerate(parts.items())),
-        *_line(usable, reference, scaled, None),
-        *(_line(usable, exponent, scaled, exponent) if exponent is not None else ()),
-        _measured(usable, parameter, scaled),
+        *(_phase_trace(path, times, scaled, order) for order, (path, times) in enumerate(longest.items())),
+        *_power_line(usable, reference, scaled, None),
+        *(_power_line(usable, exponent, scaled, exponent) if exponent is not None else ()),
+        _measured_trace(usable, parameter, scaled),
     ]
     seconds = [y for trace in traces for y in trace.y if y > 0]
-    return theme.figure(
+    return theme.create_figure(
         traces,
         HEIGHT,
         showlegend=True,
-        xaxis={"title": {"text": theme.plain(parameter)}, **axes.at([value for value, _ in usable])},
-        yaxis={"title": {"text": f"{scaled.unit} {title}"}, **_height(min(seconds), max(seconds))},
+        xaxis={
+            "title": {"text": theme.escape_markup(parameter)},
+            **axes.value_axis([value for value, _ in usable]),
+        },
+        yaxis={"title": {"text": f"{scaled.unit} {title}"}, **_time_axis(min(seconds), max(seconds))},
     )
 
 
-def _longest(phases: Mapping[str, Points]) -> dict[str, Points]:
-    kept = {
-        path: [(value, seconds) for value, seconds in found if value > 0 and seconds > 0]
-        for path, found in phases.items()
+def _longest_phases(phases: Mapping[str, Points]) -> dict[str, Points]:
+    positive = {
+        path: [(value, seconds) for value, seconds in points if value > 0 and seconds > 0]
+        for path, points in phases.items()
     }
-    order = sorted((path for path in kept if kept[path]), key=lambda path: -max(kept[path])[1])
-    return {path: kept[path] for path in order[:MOST_PHASES]}
+    paths = sorted((path for path in positive if positive[path]), key=lambda path: -max(positive[path])[1])
+    return {path: positive[path] for path in paths[:MOST_PHASES]}
 
 
-def _middles(points: Points) -> tuple[np.ndarray, np.ndarray]:
+def _median_seconds(points: Points) -> tuple[np.ndarray, np.ndarray]:
     """The values (n,) and the median of each one's seconds (n,)."""
-    values = sorted({value for value, _ in points})
-    return np.array(values), np.array(
-        [np.median([seconds for value, seconds in points if value == one]) for one in values]
-    )
+    by_value: dict[float, list[float]] = {}
+    for value, seconds in sorted(points):
+        by_value.setdefault(value, []).append(seconds)
+    return np.array(list(by_value)), np.array([np.median(seconds) for seconds in by_value.values()])
 
 
-def _line(points: Points, exponent: float, scaled: units.Scale, fit: float | None) -> list[go.Scatter]:
+def _power_line(points: Points, exponent: float, scaled: units.Scale, fit: float | None) -> list[go.Scatter]:
     """A power through the middle of the points; through the first ones where it is no fit but a reference."""
     values = sorted({value for value, _ in points})
     if len(values) < 2:
@@ -80,7 +83,7 @@ def _line(points: Points, exponent: float, scaled: units.Scale, fit: float | Non
         go.Scatter(
             x=ends,
             y=np.exp(height) * ends**exponent / scaled.size,
-            name=f"fit: {units.fixed(fit, 2)}"
+            name=f"fit: {units.format_fixed(fit, 2)}"
             if fit is not None
             else "level"
             if not exponent
@@ -96,9 +99,10 @@ def _line(points: Points, exponent: float, scaled: units.Scale, fit: float | Non
     ]
 
 
-def _measured(points: Points, parameter: str, scaled: units.Scale) -> go.Scatter:
-    said = [
-        f"<b>{units.quantity(seconds, 's')}</b><br>{theme.plain(parameter)} {units.number(value)}"
+def _measured_trace(points: Points, parameter: str, scaled: units.Scale) -> go.Scatter:
+    name = theme.escape_markup(parameter)
+    hover = [
+        f"<b>{units.format_quantity(seconds, 's')}</b><br>{name} {units.format_number(value)}"
         for value, seconds in points
     ]
     return go.Scatter(
@@ -107,17 +111,17 @@ def _measured(points: Points, parameter: str, scaled: units.Scale) -> go.Scatter
         name="measured",
         mode="markers",
         marker={"color": theme.INK, "size": 7, "symbol": "circle-open", "line": {"width": 1.6}},
-        text=said,
+        text=hover,
         hovertemplate="%{text}<extra></extra>",
     )
 
 
-def _phase(path: str, points: Points, scaled: units.Scale, order: int) -> go.Scatter:
-    values, seconds = _middles(points)
+def _phase_trace(path: str, points: Points, scaled: units.Scale, order: int) -> go.Scatter:
+    values, seconds = _median_seconds(points)
     return go.Scatter(
         x=values,
         y=seconds / scaled.size,
-        name=theme.plain(path),
+        name=theme.escape_markup(path),
         mode="lines+markers",
         line={
             "color": theme.HUES[order % len(theme.HUES)],
@@ -125,13 +129,13 @@ def _phase(path: str, points: Points, scaled: units.Scale, order: int) -> go.Sca
             "dash": ("dash", "dashdot", "longdash")[order % 3],
         },
         marker={"size": 4},
-        text=[units.quantity(float(one), "s") for one in seconds],
+        text=[units.format_quantity(float(median), "s") for median in seconds],
         hovertemplate="%{fullData.name}: %{text}<extra></extra>",
     )
 
 
-def _height(low: float, high: float) -> dict[str, object]:
+def _time_axis(low: float, high: float) -> dict[str, object]:
     """A decade at least: what costs the same throughout is drawn flat, not as mountains."""
     room = max(0.0, 1.0 - math.log10(high / low)) / 2 + 0.08
     least, most = low / 10**room, high * 10**room
-    return {**axes.decades(least, most), "range": [math.log10(least), math.log10(most)], "showgrid": True}
+    return {**axes.decade_axis(least, most), "range": [math.log10(least), math.log10(most)], "showgrid": True}

@@ -12,7 +12,7 @@ LEAST_RANGE = 0.06
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """`points` for a polyline, the place of the newest value, and the height of the level line if any."""
+    """`points` for a polyline, where the newest value is, and the height of the level line if any."""
 
     points: str
     x: float
@@ -22,7 +22,7 @@ class Sparkline:
     height: int = HEIGHT
 
 
-def sparkline(values: Sequence[float], level: float | None = None) -> Sparkline | None:
+def layout_sparkline(values: Sequence[float], level: float | None = None) -> Sparkline | None:
     """None where there is nothing to draw; a single value is a dot in the middle of its height."""
     if not values:
         return None
@@ -36,8 +36,8 @@ def sparkline(values: Sequence[float], level: float | None = None) -> Sparkline 
         share = (value - low) / (high - low)
         return round(HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN), 1)
 
-    pace = (WIDTH - 2 * MARGIN) / max(len(values) - 1, 1)
-    xs = [round(MARGIN + index * pace, 1) for index in range(len(values))]
+    spacing = (WIDTH - 2 * MARGIN) / max(len(values) - 1, 1)
+    xs = [round(MARGIN + index * spacing, 1) for index in range(len(values))]
     if len(values) == 1:
         xs = [WIDTH - MARGIN]
     line = " ".join(f"{x:g},{y(value):g}" for x, value in zip(xs, values, strict=True))

@@ -13,8 +13,8 @@ from dashboard.charts import theme, units
 
 ROW_HEIGHT = 180
 # Which channels share a drawing, by their unit, in the order of the drawings.
-DRAWN = ("bytes", "%", "bytes/s")
-WORDS = {"cpu": "CPU", "gpu": "GPU", "pss": "PSS", "sm": "SM"}
+DRAWN_UNITS = ("bytes", "%", "bytes/s")
+ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "pss": "PSS", "sm": "SM"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +30,33 @@ class Channel:
 
     @property
     def label(self) -> str:
-        words = " ".join(WORDS.get(word, word) for word in self.name.split("_"))
+        words = " ".join(ACRONYMS.get(word, word) for word in self.name.split("_"))
         return words if self.device is None else f"{words} {self.device}"
 
 
-def telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> go.Figure | None:
+def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> go.Figure | None:
     """None where no channel is memory, utilization or disk; those of other units stay in the table."""
-    rows = [[channel for channel in channels if channel.unit == unit] for unit in DRAWN]
+    rows = [[channel for channel in channels if channel.unit == unit] for unit in DRAWN_UNITS]
     rows = [row for row in rows if row]
     if not rows:
         return None
-    scales = [units.scale(row[0].unit, max(_largest(channel) for channel in row)) for row in rows]
+    scales = [
+        units.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row)) for row in rows
+    ]
     traces = [
-        _line(channel, number, order, scales[number])
+        _channel_trace(channel, number, order, scales[number])
         for number, row in enumerate(rows)
         for order, channel in enumerate(row)
     ]
-    drawn = theme.figure(traces, ROW_HEIGHT * len(rows) + 70, showlegend=True, hovermode="x unified")
+    drawn = theme.create_figure(traces, ROW_HEIGHT * len(rows) + 70, showlegend=True, hovermode="x unified")
     for number in range(len(rows)):
-        _axes(drawn, scales[number].unit, number, len(rows))
+        _place_axes(drawn, scales[number].unit, number, len(rows))
     if window:
-        _shade(drawn, window)
+        _shade_window(drawn, window)
     return drawn
 
 
-def _line(channel: Channel, row: int, order: int, scaled: units.Scale) -> go.Scatter:
+def _channel_trace(channel: Channel, row: int, order: int, scaled: units.Scale) -> go.Scatter:
     readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
     times = channel.start + channel.interval * np.arange(len(readings))
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
@@ -65,29 +67,29 @@ def _line(channel: Channel, row: int, order: int, scaled: units.Scale) -> go.Sca
         mode="lines",
         line={"width": 1.6, "color": hue, "dash": ("solid", "dash", "dot")[order % 3]},
         xaxis="x",
-        yaxis=_axis("y", row),
+        yaxis=_axis_name("y", row),
         connectgaps=False,
         hovertemplate="%{y:.4~g} " + scaled.unit,
     )
 
 
-def _largest(channel: Channel) -> float:
+def _largest_reading(channel: Channel) -> float:
     return max((value for value in channel.values if value is not None), default=0.0)
 
 
-def _axes(drawn: go.Figure, unit: str, number: int, rows: int) -> None:
+def _place_axes(drawn: go.Figure, unit: str, number: int, rows: int) -> None:
     gap = (0.0, 0.12, 0.09)[rows - 1]
     height = (1 - gap * (rows - 1)) / rows
     top = 1 - number * (height + gap)
     drawn.update_layout(
         {
-            _axis("yaxis", number): {
+            _axis_name("yaxis", number): {
                 "domain": [max(0.0, top - height), top],
                 "title": {"text": unit},
                 "rangemode": "tozero",
             },
             "xaxis": {
-                "anchor": _axis("y", number),
+                "anchor": _axis_name("y", number),
                 "title": {"text": "seconds since the repetition began"},
                 "showgrid": False,
                 "hoverformat": ".2f",
@@ -97,7 +99,7 @@ def _axes(drawn: go.Figure, unit: str, number: int, rows: int) -> None:
     )
 
 
-def _shade(drawn: go.Figure, window: tuple[float, float]) -> None:
+def _shade_window(drawn: go.Figure, window: tuple[float, float]) -> None:
     drawn.add_shape(
         type="rect",
         x0=window[0],
@@ -123,5 +125,5 @@ def _shade(drawn: go.Figure, window: tuple[float, float]) -> None:
     )
 
 
-def _axis(name: str, row: int) -> str:
+def _axis_name(name: str, row: int) -> str:
     return name if row == 0 else f"{name}{row + 1}"

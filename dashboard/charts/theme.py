@@ -25,7 +25,7 @@ FONT = "var(--font)"
 MONO = "var(--mono)"
 
 
-def _template() -> go.layout.Template:
+def _create_template() -> go.layout.Template:
     axis = {
         "gridcolor": GRID,
         "linecolor": GRID,
@@ -58,21 +58,21 @@ def _template() -> go.layout.Template:
     )
 
 
-TEMPLATE = _template()
+TEMPLATE = _create_template()
 
 
-def figure(traces: Sequence[object], height: int, **layout: object) -> go.Figure:
+def create_figure(traces: Sequence[object], height: int, **layout: object) -> go.Figure:
     """A figure in the site's look, `height` pixels high and as wide as its place on the page."""
     return go.Figure(
         data=list(traces), layout={"template": TEMPLATE, "height": height, "showlegend": False, **layout}
     )
 
 
-def dump(drawn: go.Figure) -> str:
+def figure_json(drawn: go.Figure) -> str:
     """The figure as JSON that may stand inside a script tag: plotly escapes `<`, `>` and `/`."""
     return str(pio.to_json(drawn, validate=False, engine="orjson"))
 
 
-def plain(text: str) -> str:
+def escape_markup(text: str) -> str:
     """Text that plotly shows as it is: it reads a little HTML in labels, and ours come from repositories."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

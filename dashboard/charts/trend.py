@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts import bounds, theme, units
-from dashboard.charts.bounds import TrendLimit
+from dashboard.charts import limit_lines, theme, units
+from dashboard.charts.limit_lines import TrendLimit
 
 HEIGHT = 400
 MOST_LABELS = 8
 # Above and below the drawn values, as a share of their range; arrows need the room.
-ROOM = 0.28
+ARROW_ROOM = 0.28
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class TrendMarker:
     text: str
 
 
-def trend(
+def draw_trend(
     points: Sequence[TrendPoint],
     changes: Sequence[TrendChange],
     unit: str,
@@ -64,40 +64,39 @@ def trend(
     height: int = HEIGHT,
 ) -> go.Figure:
     """Draw at least one point, oldest first; `level` is the level where no change was found."""
-    scaled = units.scale(unit, max(abs(point.value) for point in points))
+    scaled = units.choose_scale(unit, max(abs(point.value) for point in points))
     x = np.array([point.position for point in points], dtype=np.int32)
     y = np.array([point.value for point in points]) / scaled.size
     traces = [
-        *_band(points, x, scaled.size),
-        _repetitions(points, scaled.size),
-        _levels(points, changes, level, scaled.size),
-        _values(points, x, y, unit),
+        *_interval_traces(points, x, scaled.size),
+        _repetition_trace(points, scaled.size),
+        _level_trace(points, changes, level, scaled.size),
+        _value_trace(points, x, y, unit),
     ]
-    shown = _range(points, scaled.size, limits)
-    drawn = theme.figure(
+    shown = _value_range(points, scaled.size, limits)
+    drawn = theme.create_figure(
         traces,
         height,
         margin={"l": 8, "r": 30, "t": 12, "b": 8},
-        xaxis={**_ticks(points), "range": _reach(x), "title": {"text": "commit"}, "showgrid": False},
+        xaxis={
+            **_commit_ticks(points),
+            "range": _position_range(x),
+            "title": {"text": "commit"},
+            "showgrid": False,
+        },
         yaxis={"title": {"text": scaled.unit}, "range": shown},
     )
-    bounds.draw(drawn, limits, unit, scaled.size, _reach(x)[1], shown)
+    limit_lines.draw_limits(drawn, limits, unit, scaled.size, _position_range(x)[1], shown)
     for change in changes:
         if points[0].position <= change.position <= points[-1].position:
-            drawn.add_annotation(**_arrow(change, points, scaled.size))
+            drawn.add_annotation(**_change_arrow(change, points, scaled.size))
     for marker in markers:
-        _mark(drawn, marker)
+        _draw_marker(drawn, marker)
     return drawn
 
 
-def _values(points: Sequence[TrendPoint], x: np.ndarray, y: np.ndarray, unit: str) -> go.Scatter:
+def _value_trace(points: Sequence[TrendPoint], x: np.ndarray, y: np.ndarray, unit: str) -> go.Scatter:
     """The line. A tainted point is an open cross, so that shape tells it and not colour alone."""
-    hover = [
-        f"<b>{units.quantity(point.value, unit)}</b> {units.interval(point.low, point.high, unit)}<br>"
-        f"{theme.plain(point.commit)}  {theme.plain(_cut(point.subject))}"
-        + ("<br>tainted: kept out of judgement" if point.tainted else "")
-        for point in points
-    ]
     return go.Scatter(
         x=x,
         y=y,
@@ -110,13 +109,21 @@ def _values(points: Sequence[TrendPoint], x: np.ndarray, y: np.ndarray, unit: st
             "size": [9 if point.tainted else 6 for point in points],
             "line": {"width": [1.5 if point.tainted else 0 for point in points]},
         },
-        text=hover,
+        text=[_point_hover(point, unit) for point in points],
         customdata=[point.url for point in points],
         hovertemplate="%{text}<extra></extra>",
     )
 
 
-def _band(points: Sequence[TrendPoint], x: np.ndarray, size: float) -> list[go.Scatter]:
+def _point_hover(point: TrendPoint, unit: str) -> str:
+    value = units.format_quantity(point.value, unit)
+    interval = units.format_interval(point.low, point.high, unit)
+    commit = f"{theme.escape_markup(point.commit)}  {theme.escape_markup(_shorten_text(point.subject))}"
+    tainted = "<br>tainted: kept out of judgement" if point.tainted else ""
+    return f"<b>{value}</b> {interval}<br>{commit}{tainted}"
+
+
+def _interval_traces(points: Sequence[TrendPoint], x: np.ndarray, size: float) -> list[go.Scatter]:
     """The interval of each value; where one is unknown the band has a gap."""
     if all(point.low is None or point.high is None for point in points):
         return []
@@ -129,7 +136,7 @@ def _band(points: Sequence[TrendPoint], x: np.ndarray, size: float) -> list[go.S
     ]
 
 
-def _repetitions(points: Sequence[TrendPoint], size: float) -> go.Scatter:
+def _repetition_trace(points: Sequence[TrendPoint], size: float) -> go.Scatter:
     counts = [len(point.samples) for point in points]
     return go.Scatter(
         x=np.repeat(np.array([point.position for point in points], dtype=np.int32), counts),
@@ -141,14 +148,14 @@ def _repetitions(points: Sequence[TrendPoint], size: float) -> go.Scatter:
     )
 
 
-def _levels(
+def _level_trace(
     points: Sequence[TrendPoint], changes: Sequence[TrendChange], level: float | None, size: float
 ) -> go.Scatter:
     """One horizontal line per level, in one trace with gaps between."""
     first, last = points[0].position, points[-1].position
     xs: list[float] = []
     ys: list[float] = []
-    for start, end, height in _segments(changes, level, last):
+    for start, end, height in _level_segments(changes, level, last):
         if height is not None and end >= first:
             xs += [max(start, first - 0.5), min(end, last + 0.5), np.nan]
             ys += [height / size, height / size, np.nan]
@@ -163,7 +170,7 @@ def _levels(
     )
 
 
-def _segments(
+def _level_segments(
     changes: Sequence[TrendChange], level: float | None, last: int
 ) -> list[tuple[float, float, float | None]]:
     """(start, end, height) of each level, from before the first change to after the last."""
@@ -177,7 +184,7 @@ def _segments(
     ]
 
 
-def _arrow(change: TrendChange, points: Sequence[TrendPoint], size: float) -> dict[str, object]:
+def _change_arrow(change: TrendChange, points: Sequence[TrendPoint], size: float) -> dict[str, object]:
     """Word, sign and arrow say what the colour says."""
     colour = theme.WORSE if change.worse else theme.BETTER
     text = f"{'worse' if change.worse else 'better'} {change.size}"
@@ -202,16 +209,16 @@ def _arrow(change: TrendChange, points: Sequence[TrendPoint], size: float) -> di
     }
 
 
-def _mark(drawn: go.Figure, marker: TrendMarker) -> None:
+def _draw_marker(drawn: go.Figure, marker: TrendMarker) -> None:
     """A line between two points: what is left and right of it was measured under other circumstances."""
-    place = marker.position - 0.5
+    x = marker.position - 0.5
     line = {"color": theme.MUTED, "width": 1, "dash": "dash"}
-    drawn.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, yref="paper", line=line, layer="below")
+    drawn.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=line, layer="below")
     drawn.add_annotation(
-        x=place,
+        x=x,
         y=0,
         yref="paper",
-        text=theme.plain(marker.text),
+        text=theme.escape_markup(marker.text),
         showarrow=False,
         xanchor="left",
         yanchor="bottom",
@@ -219,26 +226,26 @@ def _mark(drawn: go.Figure, marker: TrendMarker) -> None:
     )
 
 
-def _ticks(points: Sequence[TrendPoint]) -> dict[str, object]:
+def _commit_ticks(points: Sequence[TrendPoint]) -> dict[str, object]:
     """A few commits by name, evenly spread, the newest among them."""
     names = {point.position: point.commit for point in points}
     positions = sorted(names)
-    pace = max(1, -(-len(positions) // MOST_LABELS))
-    chosen = positions[::-1][::pace][::-1]
+    spacing = max(1, -(-len(positions) // MOST_LABELS))
+    labelled = positions[::-1][::spacing][::-1]
     return {
-        "tickvals": chosen,
+        "tickvals": labelled,
         "ticklabeloverflow": "allow",
-        "ticktext": [theme.plain(names[position][:7]) for position in chosen],
+        "ticktext": [theme.escape_markup(names[position][:7]) for position in labelled],
         "tickfont": {"family": theme.MONO, "size": 11, "color": theme.MUTED},
     }
 
 
-def _reach(x: np.ndarray) -> list[float]:
+def _position_range(x: np.ndarray) -> list[float]:
     room = max(0.6, 0.025 * float(x[-1] - x[0]))
     return [float(x[0]) - room, float(x[-1]) + room]
 
 
-def _range(points: Sequence[TrendPoint], size: float, limits: Sequence[TrendLimit]) -> list[float]:
+def _value_range(points: Sequence[TrendPoint], size: float, limits: Sequence[TrendLimit]) -> list[float]:
     """Room for the arrows; a flat series is drawn flat, not as mountains of noise."""
     values = [value / size for point in points for value in (point.value, *point.samples)]
     low, high = min(values), max(values)
@@ -246,11 +253,11 @@ def _range(points: Sequence[TrendPoint], size: float, limits: Sequence[TrendLimi
     if high - low < least:
         middle = (high + low) / 2
         low, high = middle - least / 2, middle + least / 2
-    low, high = bounds.reach(low, high, limits, size)
-    room = ROOM * (high - low)
+    low, high = limit_lines.extend_range(low, high, limits, size)
+    room = ARROW_ROOM * (high - low)
     # Zero is a floor for what can't be negative.
     return [low - room if low < 0 else max(0.0, low - room), high + room]
 
 
-def _cut(text: str, most: int = 60) -> str:
+def _shorten_text(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

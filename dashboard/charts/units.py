@@ -11,12 +11,12 @@ DIGITS = 3
 
 # A size serves from itself on; minutes and hours a little later, since `74.2 s` reads better than `1.24 min`.
 _SECONDS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_LATER = {"min": 120.0, "h": 7200.0}
+_SERVES_FROM = {"min": 120.0, "h": 7200.0}
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 _COUNTS = ((1e9, "G"), (1e6, "M"), (1.0, ""))
 _SECOND_NAMES = {"s", "seconds"}
 # What the measured code counts itself has a name of its own: `0.02 per step`.
-REPORTED = "count/step"
+REPORTED_COUNT = "count/step"
 _BYTE_NAMES = {"bytes", "byte", "B"}
 
 
@@ -28,34 +28,34 @@ class Scale:
     unit: str
 
 
-def scale(unit: str, largest: float) -> Scale:
+def choose_scale(unit: str, largest: float) -> Scale:
     """The size in which a value, or an axis that reaches `largest`, reads best."""
-    if unit == REPORTED:
-        size, prefix = _fitting(_COUNTS, largest)
+    if unit == REPORTED_COUNT:
+        size, prefix = _fitting_size(_COUNTS, largest)
         return Scale(size, f"{prefix} per step".strip())
     base, slash, per = unit.partition("/")
     base = base.strip()
     if base in _SECOND_NAMES:
-        size, name = _fitting(_SECONDS, largest)
+        size, name = _fitting_size(_SECONDS, largest)
     elif base in _BYTE_NAMES:
-        size, name = _fitting(_BYTES, largest)
+        size, name = _fitting_size(_BYTES, largest)
     else:
-        size, prefix = _fitting(_COUNTS, largest)
+        size, prefix = _fitting_size(_COUNTS, largest)
         return Scale(size, (prefix + " " + ("" if unit == "1" else unit)).strip())
     return Scale(size, f"{name}{slash}{per}")
 
 
-def _fitting(sizes: tuple[tuple[float, str], ...], largest: float) -> tuple[float, str]:
+def _fitting_size(sizes: tuple[tuple[float, str], ...], largest: float) -> tuple[float, str]:
     reach = abs(largest)
     if reach == 0:
         return next((size, name) for size, name in sizes if size == 1.0)
-    return next(((size, name) for size, name in sizes if reach >= _LATER.get(name, size)), sizes[-1])
+    return next(((size, name) for size, name in sizes if reach >= _SERVES_FROM.get(name, size)), sizes[-1])
 
 
-def number(value: float, digits: int = DIGITS) -> str:
+def format_number(value: float, digits: int = DIGITS) -> str:
     """Three significant digits, thousands apart, a real minus sign; whole numbers stay whole.
 
-    >>> number(1234.5), number(12.345), number(0.01234), number(256.0)
+    >>> format_number(1234.5), format_number(12.345), format_number(0.01234), format_number(256.0)
     ('1,234', '12.3', '0.0123', '256')
     """
     size = abs(value)
@@ -70,57 +70,57 @@ def number(value: float, digits: int = DIGITS) -> str:
     return MINUS + text if value < 0 and text != "0" else text
 
 
-def fixed(value: float, decimals: int) -> str:
+def format_fixed(value: float, decimals: int) -> str:
     """So many decimals whatever the size, for numbers that stand below each other: `1.90`, `1.00`."""
     text = f"{abs(value):,.{decimals}f}"
     return MINUS + text if value < 0 and float(text.replace(",", "")) else text
 
 
-def quantity(value: float | None, unit: str) -> str:
+def format_quantity(value: float | None, unit: str) -> str:
     """A value with its unit, such as `1.23 ms`, `48.1 MB`, `8,412 steps/s`; a dash where there is none."""
     if value is None:
         return DASH
-    scaled = scale(unit, value)
-    return f"{number(value / scaled.size)} {scaled.unit}".strip()
+    scaled = choose_scale(unit, value)
+    return f"{format_number(value / scaled.size)} {scaled.unit}".strip()
 
 
-def interval(low: float | None, high: float | None, unit: str, beside: float | None = None) -> str:
+def format_interval(low: float | None, high: float | None, unit: str, beside: float | None = None) -> str:
     """`[1.21, 1.26] ms`: both ends in the unit of the larger, or in that of the value that they stand beside;
     empty where the interval is unknown."""
     if low is None or high is None:
         return ""
-    scaled = scale(unit, max(abs(low), abs(high)) if beside is None else beside)
-    return f"[{number(low / scaled.size)}, {number(high / scaled.size)}] {scaled.unit}".strip()
+    scaled = choose_scale(unit, max(abs(low), abs(high)) if beside is None else beside)
+    return f"[{format_number(low / scaled.size)}, {format_number(high / scaled.size)}] {scaled.unit}".strip()
 
 
-def percent(ratio: float | None) -> str:
+def format_percent_change(ratio: float | None) -> str:
     """The change that a ratio means, with its sign: `+38 %`."""
     if ratio is None:
         return "from nothing"
-    return signed(100 * (ratio - 1)) + " %"
+    return format_signed(100 * (ratio - 1)) + " %"
 
 
-def percent_interval(low: float | None, high: float | None) -> str:
+def format_percent_interval(low: float | None, high: float | None) -> str:
     """The interval of a ratio, in percent of change: `[35, 41]`; empty where it is unknown."""
     if low is None or high is None:
         return ""
-    ends = (signed(100 * (end - 1)).removeprefix("+") for end in (low, high))
+    ends = (format_signed(100 * (end - 1)).removeprefix("+") for end in (low, high))
     return f"[{', '.join(ends)}]"
 
 
-def difference(ratio: float) -> str:
+def format_exponent_difference(ratio: float) -> str:
     """The difference of two exponents, of which `ratio` is the power of e: `+0.42`."""
     return f"{math.log(ratio):+.2f}".replace("-", MINUS)
 
 
-def difference_interval(low: float | None, high: float | None) -> str:
+def format_exponent_interval(low: float | None, high: float | None) -> str:
     """Its interval: `[0.38, 0.45]`; empty where it is unknown."""
     if low is None or high is None:
         return ""
     return f"[{math.log(low):.2f}, {math.log(high):.2f}]".replace("-", MINUS)
 
 
-def signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """Enough digits to tell changes apart: one decimal below ten, none above."""
     text = f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):,.0f}"
     if float(text.replace(",", "")) == 0:
@@ -128,7 +128,7 @@ def signed(value: float) -> str:
     return (MINUS if value < 0 else "+") + text
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A length of time as people say it: `45 s`, `2 min 5 s`, `3 h 10 min`."""
     whole = round(seconds)
     if whole < 60:

@@ -36,7 +36,7 @@ def cost(regression: Regression) -> str:
 
 def whole(hours: float) -> str:
     """Hours as people say them: no tenths of many."""
-    return units.number(round(hours) if abs(hours) >= 10 else hours, 2 if abs(hours) < 10 else 3)
+    return units.format_number(round(hours) if abs(hours) >= 10 else hours, 2 if abs(hours) < 10 else 3)
 
 
 def slower(ratio: float, metric: Metric) -> float:
@@ -83,7 +83,7 @@ def tally_sentence(tally: Tally) -> str:
     pairs = f"{tally.pairs} pair{'' if tally.pairs == 1 else 's'} of runs"
     return (
         f"In the last {tally.days} days {tally.suspicions} {many} measured again: {counted}. "
-        f"That took {pairs} and {units.duration(tally.seconds)} of machine time, bisections included."
+        f"That took {pairs} and {units.format_duration(tally.seconds)} of machine time, bisections included."
     )
 
 

@@ -67,8 +67,8 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _by(sentinel: Sentinel) -> str:
     """`+12 % [10, 14]`."""
-    interval = units.percent_interval(sentinel.low, sentinel.high)
-    return f"{units.percent(sentinel.ratio or 1.0)} {interval}".strip()
+    interval = units.format_percent_interval(sentinel.low, sentinel.high)
+    return f"{units.format_percent_change(sentinel.ratio or 1.0)} {interval}".strip()
 
 
 @require_safe

@@ -146,7 +146,7 @@ def _verdict_sentence(regression: Regression, own: list[ConfirmationRow]) -> str
     machine, reason = confirmation.machine, confirmation.reason
     effort = (
         f"{newest.undisturbed_pairs} pairs of interleaved runs on {machine} "
-        f"in {units.duration(confirmation.seconds)}"
+        f"in {units.format_duration(confirmation.seconds)}"
     )
     change = f"{_series_prefix(regression, confirmation)}{newest.change}"
     match confirmation.verdict:
@@ -207,4 +207,4 @@ def _pairs_figure(row: ConfirmationRow) -> str:
     if not pairs:
         return ""
     ratio, low, high = confirmation.ratio, confirmation.low, confirmation.high
-    return theme.dump(pair_charts.pairs(pairs, metric.unit, ratio, low, high, metric.is_exponent))
+    return theme.figure_json(pair_charts.draw_pairs(pairs, metric.unit, ratio, low, high, metric.is_exponent))

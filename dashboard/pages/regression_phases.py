@@ -43,9 +43,9 @@ def phases_beside(found: Regression, confirmations: list[Confirmation]) -> dict[
         for one in (beside.before, beside.after)
     )
     rows = _rows(old, new, beside.deltas)
-    drawn = phase_charts.before_after(old, new, beside.unit, beside.title) if old and new else None
+    drawn = phase_charts.draw_phase_comparison(old, new, beside.unit, beside.title) if old and new else None
     return {
-        "phase_figure": theme.dump(drawn) if drawn else "",
+        "phase_figure": theme.figure_json(drawn) if drawn else "",
         "phase_rows": rows[:FEW],
         "phase_rest": rows[FEW:],
         "phase_unit": beside.unit,

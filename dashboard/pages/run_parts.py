@@ -33,7 +33,7 @@ def phase_parts(document: Json) -> Json:
     return {
         "phase_rows": [row for row in main if row["path"] != phases.UNATTRIBUTED],
         "unattributed": next((row for row in main if row["path"] == phases.UNATTRIBUTED), None),
-        "flame": theme.dump(phases.flame([phase_of(row) for row in main])) if main else "",
+        "flame": theme.figure_json(phases.draw_flame_chart([phase_of(row) for row in main])) if main else "",
         "other_threads": sorted(others, key=_thread),
         "device_times": any(row.get("device_total") is not None for row in rows),
     }
@@ -48,12 +48,12 @@ def repetition_parts(run: Run, document: Json, wanted: int) -> Json:
     channels = read.telemetry(run, wanted)
     window = chosen.get("window") or {}
     span = (window["start"], window["end"]) if "start" in window and "end" in window else None
-    drawn = telemetry.telemetry([_channel(found) for found in channels], span)
+    drawn = telemetry.draw_telemetry([_channel(found) for found in channels], span)
     return {
         "repetitions": repetitions,
         "repetition": chosen,
         "channels": [(found, _channel(found).label) for found in channels],
-        "telemetry": theme.dump(drawn) if drawn else "",
+        "telemetry": theme.figure_json(drawn) if drawn else "",
         "histogram": _histogram(chosen),
     }
 
@@ -70,7 +70,7 @@ def _histogram(repetition: Json) -> str:
         return ""
     times = repetition.get("step_time") or {}
     marks = {name: times[name] for name in ("p50", "p90", "p99") if times.get(name) is not None}
-    return theme.dump(histogram.step_times(counted["edges"], counted["counts"], marks))
+    return theme.figure_json(histogram.draw_step_times(counted["edges"], counted["counts"], marks))
 
 
 def process_parts(document: Json) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.charts import frames, phases
+from dashboard.charts import icicle, phases
 
 MOST_FUNCTIONS = 30
 MOST_OPERATIONS = 30
@@ -41,13 +41,13 @@ def frame_parts(document: Json, number: int, by_calls: bool) -> Json:
     if not stacks:
         return {}
     hues = _hues(document)
-    whole = frames.tree(
-        frames.Stack(row["stack"], row["self"], row["calls"], _hue(row["phase"], hues)) for row in stacks
+    whole = icicle.build_call_tree(
+        icicle.Stack(row["stack"], row["self"], row["calls"], _hue(row["phase"], hues)) for row in stacks
     )
     by_calls = by_calls or not whole.total
-    shown = frames.find(whole, number)
-    drawn = frames.icicle(shown, whole, by_calls)
-    way = shown.way()
+    shown = icicle.find_frame(whole, number)
+    drawn = icicle.layout_icicle(shown, whole, by_calls)
+    way = shown.ancestors()
     found = {block.frame.hue for block in drawn.blocks}
     return {
         "icicle": drawn,
@@ -58,7 +58,7 @@ def frame_parts(document: Json, number: int, by_calls: bool) -> Json:
         "by_calls": by_calls,
         "rest": document["profile"].get("rest"),
         # Of the whole, the table of functions says it.
-        "costs": frames.costs(shown)[:MOST_COSTS] if shown is not whole else [],
+        "costs": icicle.sum_function_costs(shown)[:MOST_COSTS] if shown is not whole else [],
         "frame_hues": sorted(
             (hue, path)
             for path, hue in hues.items()
@@ -69,7 +69,7 @@ def frame_parts(document: Json, number: int, by_calls: bool) -> Json:
 
 def _hues(document: Json) -> dict[str, int]:
     rows = [row for row in document.get("phases") or [] if (row.get("thread") or "main") == "main"]
-    return phases.hues(
+    return phases.phase_hues(
         [phases.Phase(row["path"], row["total"], row["self"], row["share"] or 0.0) for row in rows]
     )
 
@@ -77,7 +77,7 @@ def _hues(document: Json) -> dict[str, int]:
 def _hue(path: str | None, hues: dict[str, int]) -> int:
     parts = (path or "").split("/")
     ways = ("/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
-    return next((hues[way] for way in ways if way in hues), frames.GREY)
+    return next((hues[way] for way in ways if way in hues), icicle.GREY)
 
 
 def _outermost(path: str, hues: dict[str, int]) -> str:

@@ -73,7 +73,7 @@ def scaling_parts(document: Json, series: dict[tuple[str, str | None], int]) -> 
             (row for row in rows if row.phase), key=lambda row: (-(row.seconds or 0.0), row.phase)
         ),
         "sweep": _sweep(points),
-        "loop_figure": theme.dump(_loop(points, values.get(LOOP), parameter)),
+        "loop_figure": theme.figure_json(_loop(points, values.get(LOOP), parameter)),
         "step_figure": _steps(points, values.get(STEP_TIME), parameter),
     }
 
@@ -111,7 +111,7 @@ def _loop(points: list[Json], exponent: float | None, parameter: str) -> Any:
         path: [(point["value"], point["phases"].get(path, 0.0)) for point in points] for path in sorted(outer)
     }
     pairs = [(point["value"], point["seconds"]) for point in points]
-    return scaling.growth(
+    return scaling.draw_growth(
         pairs, exponent, parameter, reference=EXPECTED[LOOP], title="for the whole loop", phases=phases
     )
 
@@ -120,8 +120,8 @@ def _steps(points: list[Json], exponent: float | None, parameter: str) -> str:
     pairs = [(point["value"], point["seconds"] / point["steps"]) for point in points if point["steps"]]
     if not pairs:
         return ""
-    drawn = scaling.growth(pairs, exponent, parameter, reference=EXPECTED[STEP_TIME], title="per step")
-    return theme.dump(drawn)
+    drawn = scaling.draw_growth(pairs, exponent, parameter, reference=EXPECTED[STEP_TIME], title="per step")
+    return theme.figure_json(drawn)
 
 
 def job_parts(document: Json) -> Json:

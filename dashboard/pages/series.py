@@ -10,8 +10,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from dashboard.charts import theme
-from dashboard.charts.bounds import TrendLimit
-from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, trend
+from dashboard.charts.limit_lines import TrendLimit
+from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, draw_trend
 from dashboard.models import Change, Limit, Point, Regression, Series
 from dashboard.pages import words
 from dashboard.pages.costs import precision_sentence
@@ -49,7 +49,7 @@ def series(request: HttpRequest, pk: int) -> HttpResponse:
         "name": words.series_name(found),
         "project": found.case.project,
         "meaning": words.meaning(found.metric.name),
-        "figure": theme.dump(drawing(found, points, changes, bounds)) if points else "",
+        "figure": theme.figure_json(drawing(found, points, changes, bounds)) if points else "",
         "points": points[::-1],
         "changes": changes[::-1],
         "precision": precision_sentence(precision(found)),
@@ -72,7 +72,7 @@ def drawing(
 ) -> Any:
     """The trend of these points, at least one, oldest first."""
     latest = getattr(found, "latest", None)
-    return trend(
+    return draw_trend(
         [_point(point) for point in points],
         [_change(change) for change in changes],
         found.metric.unit,
@@ -91,7 +91,7 @@ def drawing_around(regression: Regression) -> str:
         return ""
     changes = read.changes(found, points[0].position, points[-1].position)
     bounds = limits.in_range(found, points[0].position, points[-1].position)
-    return theme.dump(drawing(found, points, changes, bounds, height=320))
+    return theme.figure_json(drawing(found, points, changes, bounds, height=320))
 
 
 def machine_changes(points: list[Point]) -> list[dict[str, Any]]:

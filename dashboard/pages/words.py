@@ -81,7 +81,7 @@ def meaning(metric: str) -> str:
 def bound(minimum: float | None, maximum: float | None, unit: str) -> str:
     """`at least 80 %`, `at most 10 ms`, or both: how a limit is said everywhere."""
     said = [
-        f"at {word} {units.quantity(value, unit)}"
+        f"at {word} {units.format_quantity(value, unit)}"
         for word, value in (("least", minimum), ("most", maximum))
         if value is not None
     ]
@@ -110,10 +110,10 @@ def how_much(item: Regression | Change | Confirmation) -> str:
     if item.ratio is None:
         return from_to(item)
     if item.series.metric.is_exponent:
-        interval = units.difference_interval(item.low, item.high)
+        interval = units.format_exponent_interval(item.low, item.high)
     else:
-        interval = units.percent_interval(item.low, item.high)
-        if interval == units.percent_interval(item.ratio, item.ratio):
+        interval = units.format_percent_interval(item.low, item.high)
+        if interval == units.format_percent_interval(item.ratio, item.ratio):
             interval = ""
     return f"{moved(item)} {interval}".strip()
 
@@ -121,14 +121,14 @@ def how_much(item: Regression | Change | Confirmation) -> str:
 def moved(item: Regression | Change | Confirmation) -> str:
     """`+38 %`, or `+0.42` of an exponent: its size without the interval."""
     if item.series.metric.is_exponent and item.ratio is not None:
-        return units.difference(item.ratio)
-    return units.percent(item.ratio)
+        return units.format_exponent_difference(item.ratio)
+    return units.format_percent_change(item.ratio)
 
 
 def from_to(item: Regression | Change | Confirmation) -> str:
     unit = item.series.metric.unit
     after = item.level_after if isinstance(item, Regression) else item.after
-    return f"{units.quantity(item.before, unit)} → {units.quantity(after, unit)}"
+    return f"{units.format_quantity(item.before, unit)} → {units.format_quantity(after, unit)}"
 
 
 def suspect_sentence(suspect: dict[str, Any], kind: str) -> str:

@@ -12,17 +12,17 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts import units
-from dashboard.charts.sparkline import Sparkline, sparkline
+from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import SeriesLatest
 from dashboard.pages import words
 
 register = template.Library()
 
-register.filter("quantity", units.quantity)
-register.filter("number", units.number)
-register.filter("duration", units.duration)
-register.filter("change", units.percent)
-register.filter("fixed", units.fixed)
+register.filter("quantity", units.format_quantity)
+register.filter("number", units.format_number)
+register.filter("duration", units.format_duration)
+register.filter("change", units.format_percent_change)
+register.filter("fixed", units.format_fixed)
 register.filter("series_name", words.series_name)
 register.filter("is_worse", words.is_worse)
 register.filter("how_much", words.how_much)
@@ -74,7 +74,7 @@ def ago(moment: datetime | None) -> str:
 def lasted(start: datetime | None, end: datetime | None) -> str:
     if start is None:
         return units.DASH
-    return units.duration(((end or timezone.now()) - start).total_seconds())
+    return units.format_duration(((end or timezone.now()) - start).total_seconds())
 
 
 @register.filter
@@ -89,17 +89,17 @@ def at(found: Sequence[Any], place: int) -> Any:
 
 @register.simple_tag
 def interval_of(low: float | None, high: float | None, unit: str, beside: float | None = None) -> str:
-    return units.interval(low, high, unit, beside)
+    return units.format_interval(low, high, unit, beside)
 
 
 @register.inclusion_tag("fragments/sparkline.html")
 def spark(latest: SeriesLatest) -> dict[str, Any]:
     """The newest values of a series, from its row of latest states alone."""
-    drawn: Sparkline | None = sparkline(latest.recent, latest.level)
+    drawn: Sparkline | None = layout_sparkline(latest.recent, latest.level)
     unit = latest.series.metric.unit
     said = ""
     if latest.recent:
-        low, high = (units.quantity(value, unit) for value in (min(latest.recent), max(latest.recent)))
+        low, high = (units.format_quantity(value, unit) for value in (min(latest.recent), max(latest.recent)))
         said = f"{len(latest.recent)} newest values, between {low} and {high}"
     return {"drawn": drawn, "said": said}
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dashboard.charts import histogram, pairs, phases, scaling, telemetry, theme
-from dashboard.charts.bounds import TrendLimit
-from dashboard.charts.sparkline import HEIGHT, sparkline
-from dashboard.charts.trend import TrendChange, TrendPoint, trend
+from dashboard.charts.limit_lines import TrendLimit
+from dashboard.charts.sparkline import HEIGHT, layout_sparkline
+from dashboard.charts.trend import TrendChange, TrendPoint, draw_trend
 
 
 def points(*values: float, tainted: frozenset[int] = frozenset()) -> list[TrendPoint]:
@@ -39,54 +39,54 @@ def named(drawn: Any, name: str) -> Any:
 
 
 def test_a_trend_is_drawn_in_the_unit_that_its_values_reach() -> None:
-    drawn = trend(points(0.001, 0.001, 0.0014), [], "s")
+    drawn = draw_trend(points(0.001, 0.001, 0.0014), [], "s")
     assert list(named(drawn, "value").y) == pytest.approx([1, 1, 1.4])
     assert drawn.layout.yaxis.title.text == "ms"
 
 
 def test_every_repetition_is_a_dot() -> None:
-    drawn = trend(points(1.0, 2.0), [], "1")
+    drawn = draw_trend(points(1.0, 2.0), [], "1")
     assert list(named(drawn, "repetitions").x) == [0, 0, 0, 1, 1, 1]
 
 
 def test_levels_end_where_a_change_begins() -> None:
-    level = named(trend(points(0.001, 0.001, 0.0014, 0.0014), [STEP], "s"), "level")
+    level = named(draw_trend(points(0.001, 0.001, 0.0014, 0.0014), [STEP], "s"), "level")
     assert list(level.y[[0, 1, 3, 4]]) == pytest.approx([1, 1, 1.4, 1.4])
     assert list(level.x[[1, 3]]) == [1.5, 1.5]
 
 
 def test_a_change_says_its_direction_in_words_and_links_to_its_regression() -> None:
-    (arrow,) = trend(points(0.001, 0.001, 0.0014), [STEP], "s").layout.annotations
+    (arrow,) = draw_trend(points(0.001, 0.001, 0.0014), [STEP], "s").layout.annotations
     assert arrow.text == '<a href="/regressions/1/" target="_self">worse +40 %</a>'
 
 
 def test_an_arrow_stands_clear_of_the_line() -> None:
-    (arrow,) = trend(points(0.001, 0.001, 0.003, 0.0014), [STEP], "s").layout.annotations
+    (arrow,) = draw_trend(points(0.001, 0.001, 0.003, 0.0014), [STEP], "s").layout.annotations
     assert arrow.y == pytest.approx(3)
 
 
 def test_a_tainted_point_has_a_shape_of_its_own() -> None:
-    value = named(trend(points(1.0, 1.0, tainted=frozenset({1})), [], "1"), "value")
+    value = named(draw_trend(points(1.0, 1.0, tainted=frozenset({1})), [], "1"), "value")
     assert list(value.marker.symbol) == ["circle", "x-thin-open"]
 
 
 def test_a_series_without_intervals_has_no_band() -> None:
     bare = TrendPoint(0, 1.0, None, None, [], False, "c", "", "/")
-    assert "interval" not in {trace.name for trace in trend([bare], [], "1").data}
+    assert "interval" not in {trace.name for trace in draw_trend([bare], [], "1").data}
 
 
 def test_a_flat_series_is_not_drawn_as_mountains() -> None:
-    low, high = trend(points(100.0, 100.1), [], "1").layout.yaxis.range
+    low, high = draw_trend(points(100.0, 100.1), [], "1").layout.yaxis.range
     assert high - low > 10
 
 
 def test_text_of_a_repository_is_text_in_a_figure() -> None:
-    hover = named(trend(points(1.0), [], "1"), "value").text[0]
+    hover = named(draw_trend(points(1.0), [], "1"), "value").text[0]
     assert "&lt;b&gt;&amp;" in hover
 
 
 def test_json_of_a_figure_may_stand_in_a_script_tag() -> None:
-    drawn = theme.dump(theme.figure([], 100, title={"text": "</script><script>alert(1)"}))
+    drawn = theme.figure_json(theme.create_figure([], 100, title={"text": "</script><script>alert(1)"}))
     assert "<" not in drawn
     assert json.loads(drawn)["layout"]["title"]["text"] == "</script><script>alert(1)"
 
@@ -96,7 +96,7 @@ def phase(path: str, total: float, own: float = 0.0) -> phases.Phase:
 
 
 def test_phases_nest_by_their_paths_the_widest_first() -> None:
-    laid = phases.blocks([phase("a", 0.3), phase("b", 0.7), phase("b/x", 0.1), phase("b/y", 0.5)])
+    laid = phases.layout_blocks([phase("a", 0.3), phase("b", 0.7), phase("b/x", 0.1), phase("b/y", 0.5)])
     assert [(block.phase.path, block.start, block.depth) for block in laid] == [
         ("b", 0.0, 0),
         ("b/y", 0.0, 1),
@@ -106,17 +106,17 @@ def test_phases_nest_by_their_paths_the_widest_first() -> None:
 
 
 def test_a_phase_whose_parent_has_no_row_stands_outside_by_its_whole_path() -> None:
-    (block,) = phases.blocks([phase("replay/push", 0.5)])
+    (block,) = phases.layout_blocks([phase("replay/push", 0.5)])
     assert (block.depth, block.name) == (0, "replay/push")
 
 
 def test_what_no_phase_covers_comes_last_and_is_grey() -> None:
-    laid = phases.blocks([phase(phases.UNATTRIBUTED, 0.9), phase("learn", 0.1)])
+    laid = phases.layout_blocks([phase(phases.UNATTRIBUTED, 0.9), phase("learn", 0.1)])
     assert [block.hue for block in laid] == [0, -1]
 
 
 def test_two_runs_are_compared_by_the_largest_difference() -> None:
-    drawn = phases.before_after({"a": 1, "b": 1}, {"a": 1, "b": 2}, "s", "per step")
+    drawn = phases.draw_phase_comparison({"a": 1, "b": 1}, {"a": 1, "b": 2}, "s", "per step")
     # Plotly draws a horizontal bar chart from below.
     assert list(drawn.data[0].y) == ["a", "b"]
 
@@ -126,7 +126,7 @@ def test_memory_and_utilization_have_a_drawing_each_and_gaps_where_a_reading_is_
         telemetry.Channel("memory", "bytes", 0.0, 0.5, [1e6, None, 3e6]),
         telemetry.Channel("cpu_utilization", "%", 0.0, 0.5, [50.0, 60.0, 70.0]),
     ]
-    drawn = telemetry.telemetry(channels, (0.5, 1.0))
+    drawn = telemetry.draw_telemetry(channels, (0.5, 1.0))
     assert drawn is not None
     assert [trace.yaxis for trace in drawn.data] == ["y", "y2"]
     assert str(drawn.data[0].y[1]) == "nan"
@@ -134,21 +134,21 @@ def test_memory_and_utilization_have_a_drawing_each_and_gaps_where_a_reading_is_
 
 
 def test_other_channels_alone_draw_nothing() -> None:
-    assert telemetry.telemetry([telemetry.Channel("threads", "1", 0, 1, [1.0])], None) is None
+    assert telemetry.draw_telemetry([telemetry.Channel("threads", "1", 0, 1, [1.0])], None) is None
 
 
 def test_a_histogram_leaves_out_the_empty_ends() -> None:
-    drawn = histogram.step_times([0.0, 1e-3, 2e-3, 4e-3, 8e-3], [0, 5, 7, 0], {"p50": 2e-3})
+    drawn = histogram.draw_step_times([0.0, 1e-3, 2e-3, 4e-3, 8e-3], [0, 5, 7, 0], {"p50": 2e-3})
     assert list(drawn.data[0].y) == [5, 7, 0]
     assert list(drawn.data[0].x) == pytest.approx([1, 2, 4])
 
 
 def test_a_sparkline_of_noise_stays_flat_and_of_nothing_is_nothing() -> None:
-    drawn = sparkline([100.0, 100.5, 100.0])
+    drawn = layout_sparkline([100.0, 100.5, 100.0])
     assert drawn is not None
     heights = [float(point.split(",")[1]) for point in drawn.points.split()]
     assert max(heights) - min(heights) < HEIGHT / 5
-    assert sparkline([]) is None
+    assert layout_sparkline([]) is None
 
 
 def test_channels_of_one_drawing_share_its_size() -> None:
@@ -157,7 +157,7 @@ def test_channels_of_one_drawing_share_its_size() -> None:
         telemetry.Channel("memory_pss", "bytes", 0.0, 1.0, [1e8]),
         telemetry.Channel("disk_read", "bytes/s", 0.0, 0.5, [4e3, None]),
     ]
-    drawn = telemetry.telemetry(channels, None)
+    drawn = telemetry.draw_telemetry(channels, None)
     assert drawn is not None
     assert named(drawn, "memory PSS").y == pytest.approx([0.1])
     assert (drawn.layout.yaxis.title.text, drawn.layout.yaxis2.title.text) == ("GB", "kB/s")
@@ -165,7 +165,7 @@ def test_channels_of_one_drawing_share_its_size() -> None:
 
 def test_a_fit_is_a_straight_line_through_the_points() -> None:
     points = [(value, 1e-3 * value**2) for value in (100.0, 200.0, 400.0)]
-    drawn = scaling.growth(points, 2.0, "episodes", reference=1.0, title="", phases={"learn": points})
+    drawn = scaling.draw_growth(points, 2.0, "episodes", reference=1.0, title="", phases={"learn": points})
     assert list(named(drawn, "fit: 2.00").y) == pytest.approx([10, 160])
     assert list(named(drawn, "in proportion").y) == pytest.approx([10, 40])
     assert drawn.layout.xaxis.tickvals == (100, 200, 400)
@@ -173,13 +173,13 @@ def test_a_fit_is_a_straight_line_through_the_points() -> None:
 
 
 def test_one_value_has_no_line() -> None:
-    drawn = scaling.growth([(100.0, 2.0)], None, "episodes", reference=1.0, title="")
+    drawn = scaling.draw_growth([(100.0, 2.0)], None, "episodes", reference=1.0, title="")
     assert [trace.name for trace in drawn.data] == ["measured"]
 
 
 def test_a_bound_is_drawn_over_the_runs_that_it_held_for() -> None:
     limits = [TrendLimit(place, None, 0.0012 if place < 2 else 0.0013) for place in range(3)]
-    drawn = trend(points(0.001, 0.001, 0.0014), [], "s", limits=limits)
+    drawn = draw_trend(points(0.001, 0.001, 0.0014), [], "s", limits=limits)
     lines = [(line.x0, line.x1, line.y0) for line in drawn.layout.shapes]
     assert lines == [(-0.5, 1.5, pytest.approx(1.2)), (1.5, pytest.approx(2.6), pytest.approx(1.3))]
     assert [text.text for text in drawn.layout.annotations] == ["limit: at most 1.30 ms"]
@@ -187,14 +187,14 @@ def test_a_bound_is_drawn_over_the_runs_that_it_held_for() -> None:
 
 def test_a_near_bound_widens_the_axis_and_a_far_one_does_not() -> None:
     near, far = (TrendLimit(0, None, bound) for bound in (110.0, 10_000.0))
-    assert trend(points(100.0, 101.0), [], "1", limits=[near]).layout.yaxis.range[1] > 110
-    assert trend(points(100.0, 101.0), [], "1", limits=[far]).layout.yaxis.range[1] < 120
+    assert draw_trend(points(100.0, 101.0), [], "1", limits=[near]).layout.yaxis.range[1] > 110
+    assert draw_trend(points(100.0, 101.0), [], "1", limits=[far]).layout.yaxis.range[1] < 120
 
 
 def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:
     pair = pairs.DrawnPair(1, good=-0.02, bad=0.5, good_first=True, disturbed=False)
     ends = [math.exp(end) for end in (0.52, 0.4, 0.6)]
-    drawn = pairs.pairs([pair], "1", *ends, of_exponents=True)
+    drawn = pairs.draw_pairs([pair], "1", *ends, of_exponents=True)
     assert drawn.data[0].y == pytest.approx([0.52])
     assert drawn.layout.yaxis.ticksuffix == ""
     band = next(shape for shape in drawn.layout.shapes if shape.type == "rect")

@@ -9,11 +9,11 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-MOST = 600
+MOST_BLOCKS = 600
 MOST_ROWS = 44
 # Narrower blocks can't be hit; the tables have them.
 LEAST_SHARE = 0.0015
-ROW = 21
+ROW_HEIGHT = 21
 # Of the width: what has room for a name, on a wide page and on a phone.
 LABELLED, LABELLED_ON_PHONE = 0.03, 0.12
 GREY, MIXED = -1, -2
@@ -49,22 +49,26 @@ class Frame:
 
     def children(self, by_calls: bool) -> list[Frame]:
         """The widest first."""
-        found = list(self.below.values())
-        if len(found) > 1:
-            found.sort(key=lambda frame: (-frame.width(by_calls), frame.name))
-        return found
+        frames = list(self.below.values())
+        if len(frames) > 1:
+            frames.sort(key=lambda frame: (-frame.width(by_calls), frame.name))
+        return frames
+
+    def holds(self, number: int) -> bool:
+        """Whether the frame of that number is this one or lies below it."""
+        return self.number <= number < self.number + self.size
 
     def width(self, by_calls: bool) -> float:
         return self.total_calls if by_calls else self.total
 
-    def way(self) -> list[Frame]:
+    def ancestors(self) -> list[Frame]:
         """From the whole to the frame above this one."""
-        found: list[Frame] = []
+        frames: list[Frame] = []
         frame = self.above
         while frame:
-            found.append(frame)
+            frames.append(frame)
             frame = frame.above
-        return found[::-1]
+        return frames[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,8 @@ class Block:
     @property
     def size(self) -> str:
         """Which names fit: `wide` everywhere, `middle` not on a phone, `narrow` nowhere."""
-        here = self.width / 100
-        return "wide" if here >= LABELLED_ON_PHONE else "middle" if here >= LABELLED else "narrow"
+        share = self.width / 100
+        return "wide" if share >= LABELLED_ON_PHONE else "middle" if share >= LABELLED else "narrow"
 
     @property
     def colour(self) -> str:
@@ -103,18 +107,18 @@ class Icicle:
     left_out: int
 
 
-def tree(stacks: Iterable[Stack]) -> Frame:
+def build_call_tree(stacks: Iterable[Stack]) -> Frame:
     """All stacks below one frame that has no name; equal stacks are summed."""
     whole = Frame("")
     for stack in stacks:
         frame = whole
-        _add(frame, stack)
+        _add_stack(frame, stack)
         for name in stack.frames:
             frame = frame.below.setdefault(name, Frame(name, frame))
-            _add(frame, stack)
+            _add_stack(frame, stack)
         frame.own += stack.own
         frame.calls += stack.calls
-    order = list(_walk(whole))
+    order = list(_walk_frames(whole))
     for number, frame in enumerate(order):
         frame.number = number
     for frame in reversed(order):
@@ -123,58 +127,56 @@ def tree(stacks: Iterable[Stack]) -> Frame:
     return whole
 
 
-def _add(frame: Frame, stack: Stack) -> None:
+def _add_stack(frame: Frame, stack: Stack) -> None:
     frame.total += stack.own
     frame.total_calls += stack.calls
     frame.hue = stack.hue if frame.hue in (None, stack.hue) else MIXED
 
 
-def _walk(frame: Frame) -> Iterable[Frame]:
-    waiting = [frame]
+def _walk_frames(whole: Frame) -> Iterable[Frame]:
+    waiting = [whole]
     while waiting:
-        found = waiting.pop()
-        yield found
-        waiting.extend(reversed(found.children(by_calls=False)))
+        frame = waiting.pop()
+        yield frame
+        waiting.extend(reversed(frame.children(by_calls=False)))
 
 
-def find(whole: Frame, number: int) -> Frame:
+def find_frame(whole: Frame, number: int) -> Frame:
     """The frame of that number; the whole where there is none."""
     frame = whole
     while frame.number != number:
-        inside = (one for one in frame.below.values() if one.number <= number < one.number + one.size)
-        below = next(inside, None)
-        if below is None:
+        child = next((child for child in frame.below.values() if child.holds(number)), None)
+        if child is None:
             return whole
-        frame = below
+        frame = child
     return frame
 
 
-def icicle(frame: Frame, whole: Frame, by_calls: bool = False) -> Icicle:
+def layout_icicle(frame: Frame, whole: Frame, by_calls: bool = False) -> Icicle:
     """Blocks of `frame` over the full width and of what is below it, the widest MOST of them."""
-    all_, here = whole.width(by_calls), frame.width(by_calls)
-    if here <= 0:
+    whole_width, shown_width = whole.width(by_calls), frame.width(by_calls)
+    if shown_width <= 0:
         return Icicle([], 0, 0)
     blocks: list[Block] = []
-    waiting: list[tuple[float, int, int, float, Frame]] = [(-here, frame.number, 0, 0.0, frame)]
-    while waiting and len(blocks) < MOST:
-        _, _, row, start, found = heapq.heappop(waiting)
-        width = found.width(by_calls)
-        blocks.append(
-            Block(found, round(100 * start / here, 3), round(100 * width / here, 3), row * ROW, width / all_)
-        )
-        for child in found.children(by_calls) if row + 1 < MOST_ROWS else ():
-            size = child.width(by_calls)
-            if size >= LEAST_SHARE * here:
-                # Whoever is widest comes next, so what is left out is always narrower than what is drawn.
-                heapq.heappush(waiting, (-size, child.number, row + 1, start, child))
-            start += size
+    waiting: list[tuple[float, int, int, float, Frame]] = [(-shown_width, frame.number, 0, 0.0, frame)]
+    while waiting and len(blocks) < MOST_BLOCKS:
+        _, _, row, start, widest = heapq.heappop(waiting)
+        width = widest.width(by_calls)
+        x, extent = round(100 * start / shown_width, 3), round(100 * width / shown_width, 3)
+        blocks.append(Block(widest, x, extent, row * ROW_HEIGHT, width / whole_width))
+        for child in widest.children(by_calls) if row + 1 < MOST_ROWS else ():
+            child_width = child.width(by_calls)
+            if child_width >= LEAST_SHARE * shown_width:
+                # The widest comes next, so what is left out is always narrower than what is drawn.
+                heapq.heappush(waiting, (-child_width, child.number, row + 1, start, child))
+            start += child_width
     blocks.sort(key=lambda block: (block.y, block.x))
-    rows = max(block.y for block in blocks) // ROW + 1
-    return Icicle(blocks, rows * ROW, frame.size - len(blocks))
+    rows = max(block.y for block in blocks) // ROW_HEIGHT + 1
+    return Icicle(blocks, rows * ROW_HEIGHT, frame.size - len(blocks))
 
 
 @dataclass(slots=True)
-class Cost:
+class FunctionCost:
     """A function wherever it was called: `own` and `total` seconds and `calls` per step."""
 
     name: str
@@ -183,23 +185,25 @@ class Cost:
     calls: float = 0.0
 
 
-def costs(frame: Frame) -> list[Cost]:
+def sum_function_costs(frame: Frame) -> list[FunctionCost]:
     """Every function in or below `frame`, the most expensive first; recursion is counted once."""
-    found: dict[str, Cost] = {}
-    open_: dict[str, int] = {}
+    by_name: dict[str, FunctionCost] = {}
+    # How often each function is on the stack at the moment.
+    entered: dict[str, int] = {}
     # A frame comes twice: to be entered, and after all below it to be left.
     waiting: list[tuple[Frame, bool]] = [(frame, True)]
     while waiting:
-        here, enter = waiting.pop()
+        current, enter = waiting.pop()
+        name = current.name
         if not enter:
-            open_[here.name] -= 1
+            entered[name] -= 1
             continue
-        cost = found.setdefault(here.name, Cost(here.name))
-        cost.own += here.own
-        cost.calls += here.calls
-        cost.total += 0.0 if open_.get(here.name) else here.total
-        open_[here.name] = open_.get(here.name, 0) + 1
-        waiting.append((here, False))
-        waiting += [(child, True) for child in here.below.values()]
-    found.pop("", None)
-    return sorted(found.values(), key=lambda cost: (-cost.own, cost.name))
+        cost = by_name.setdefault(name, FunctionCost(name))
+        cost.own += current.own
+        cost.calls += current.calls
+        cost.total += 0.0 if entered.get(name) else current.total
+        entered[name] = entered.get(name, 0) + 1
+        waiting.append((current, False))
+        waiting += [(child, True) for child in current.below.values()]
+    by_name.pop("", None)
+    return sorted(by_name.values(), key=lambda cost: (-cost.own, cost.name))

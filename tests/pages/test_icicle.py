@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.charts import frames
-from dashboard.charts.frames import Stack
+from dashboard.charts import icicle
+from dashboard.charts.icicle import Stack
 
 STACKS = [
     Stack(["main", "learn", "push"], 3.0, 1.0, hue=0),
@@ -15,9 +15,9 @@ STACKS = [
 ]
 
 
-def blocks(number: int = 0, by_calls: bool = False) -> dict[str, frames.Block]:
-    whole = frames.tree(STACKS)
-    drawn = frames.icicle(frames.find(whole, number), whole, by_calls)
+def blocks(number: int = 0, by_calls: bool = False) -> dict[str, icicle.Block]:
+    whole = icicle.build_call_tree(STACKS)
+    drawn = icicle.layout_icicle(icicle.find_frame(whole, number), whole, by_calls)
     return {block.frame.name: block for block in drawn.blocks}
 
 
@@ -37,8 +37,8 @@ def test_calls_may_be_the_width() -> None:
 
 
 def test_going_into_a_frame_keeps_its_share_of_all() -> None:
-    learn = frames.find(frames.tree(STACKS), 3)
-    assert (learn.name, [frame.name for frame in learn.way()]) == ("learn", ["", "main"])
+    learn = icicle.find_frame(icicle.build_call_tree(STACKS), 3)
+    assert (learn.name, [frame.name for frame in learn.ancestors()]) == ("learn", ["", "main"])
     inside = blocks(3)
     assert set(inside) == {"learn", "push"}
     assert (inside["push"].width, inside["push"].share) == (75, 0.3)
@@ -54,22 +54,22 @@ def test_a_colour_is_that_of_the_only_phase_below() -> None:
 
 
 def test_a_large_profile_is_drawn_by_its_widest_frames() -> None:
-    whole = frames.tree(
+    whole = icicle.build_call_tree(
         Stack([f"f{place}", *(f"g{place}.{depth}" for depth in range(60))], 1.0 + place, 1.0)
         for place in range(200)
     )
-    drawn = frames.icicle(whole, whole)
-    assert len(drawn.blocks) == frames.MOST
-    assert drawn.height <= frames.MOST_ROWS * frames.ROW
-    assert drawn.left_out == 1 + 200 * 61 - frames.MOST
+    drawn = icicle.layout_icicle(whole, whole)
+    assert len(drawn.blocks) == icicle.MOST_BLOCKS
+    assert drawn.height <= icicle.MOST_ROWS * icicle.ROW_HEIGHT
+    assert drawn.left_out == 1 + 200 * 61 - icicle.MOST_BLOCKS
 
 
 def test_recursion_counts_once() -> None:
-    whole = frames.tree([Stack(["walk", "walk", "walk"], 2.0, 1.0), Stack(["walk"], 1.0, 1.0)])
-    (walk,) = frames.costs(whole)
+    whole = icicle.build_call_tree([Stack(["walk", "walk", "walk"], 2.0, 1.0), Stack(["walk"], 1.0, 1.0)])
+    (walk,) = icicle.sum_function_costs(whole)
     assert (walk.own, walk.total, walk.calls) == (3.0, 3.0, 2.0)
 
 
 def test_nothing_measured_is_nothing_drawn() -> None:
-    empty = frames.tree([])
-    assert frames.icicle(empty, empty).blocks == []
+    empty = icicle.build_call_tree([])
+    assert icicle.layout_icicle(empty, empty).blocks == []

@@ -1,4 +1,4 @@
-"""A series' limit in its trend: a line at the bound, or a word at the edge that it lies beyond."""
+"""A series' limit in its trend: a line at the bound, or its name at the edge beyond which it lies."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class TrendLimit:
     maximum: float | None
 
 
-def reach(low: float, high: float, limits: Sequence[TrendLimit], size: float) -> tuple[float, float]:
+def extend_range(low: float, high: float, limits: Sequence[TrendLimit], size: float) -> tuple[float, float]:
     """`low` and `high` of an axis in units of `size`, widened to the bounds that are near."""
     height = high - low
-    for bound in {bound / size for limit in limits for bound in _sides(limit) if bound is not None}:
+    for bound in {side / size for limit in limits for side in _limit_sides(limit) if side is not None}:
         if max(high, bound) - min(low, bound) <= FARTHEST * height:
             low, high = min(low, bound), max(high, bound)
     return low, high
 
 
-def _sides(limit: TrendLimit) -> tuple[float | None, float | None]:
+def _limit_sides(limit: TrendLimit) -> tuple[float | None, float | None]:
     return limit.minimum, limit.maximum
 
 
-def draw(
+def draw_limits(
     figure: go.Figure,
     limits: Sequence[TrendLimit],
     unit: str,
@@ -46,18 +46,19 @@ def draw(
 ) -> None:
     """The bounds over the positions at which they held, up to `end`; `shown` is the range of the axis."""
     for side, word in ((0, "least"), (1, "most")):
-        steps = [(limit.position - 0.5, _sides(limit)[side]) for limit in limits]
-        ends = [*(here for here, _ in steps[1:]), *([end] if steps else ())]
+        steps = [(limit.position - 0.5, _limit_sides(limit)[side]) for limit in limits]
+        ends = [*(start for start, _ in steps[1:]), *([end] if steps else ())]
         spans = [(start, stop, bound) for (start, bound), stop in zip(steps, ends, strict=True)]
-        for bound, found in groupby(spans, key=lambda span: span[2]):
+        for bound, group in groupby(spans, key=lambda span: span[2]):
             if bound is None:
                 continue
-            same = list(found)
-            text = f"limit: at {word} {units.quantity(bound, unit)}"
-            _one(figure, same[0][0], same[-1][1], bound / size, text, shown, last=same[-1] is spans[-1])
+            same = list(group)
+            start, stop, last = same[0][0], same[-1][1], same[-1] is spans[-1]
+            text = f"limit: at {word} {units.format_quantity(bound, unit)}"
+            _draw_bound(figure, start, stop, bound / size, text, shown, last=last)
 
 
-def _one(
+def _draw_bound(
     figure: go.Figure,
     start: float,
     stop: float,
