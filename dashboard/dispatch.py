@@ -1,7 +1,7 @@
-"""The queue: a bell that tells workers to look into the database, which holds the truth.
+"""The queue: its messages wake workers, which look into the database: that holds the truth.
 
-A message may be lost, doubled or late and nothing breaks: the sweep rings again for what waits. So tasks are
-named, never imported, and sent only once the rows that they speak of are committed.
+A message may be lost, doubled or late and nothing breaks: the sweep sends another one for what waits. So
+tasks are named, never imported, and sent only once the rows that they speak of are committed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ PROVE = "workers.prove"
 RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
 SWEEP = "workers.sweep"
-PULSE = "workers.pulse"
-WATCH = "workers.watch_machines"
+SCHEDULER_HEARTBEAT = "workers.pulse"
+WATCH_MACHINES = "workers.watch_machines"
 
 SERVICE = "service"
 EVERY_SECONDS = 10
 WATCH_SECONDS = 900
-MOST_RINGS = 100
+MOST_WAKE_MESSAGES = 100
 
 CONFIGURATION: dict[str, Any] = {
     "accept_content": ["json"],
@@ -64,17 +64,17 @@ CONFIGURATION: dict[str, Any] = {
         }
         for name, task, seconds in (
             ("sweep", SWEEP, EVERY_SECONDS),
-            ("pulse", PULSE, EVERY_SECONDS),
-            ("watch", WATCH, WATCH_SECONDS),
+            ("heartbeat", SCHEDULER_HEARTBEAT, EVERY_SECONDS),
+            ("watch", WATCH_MACHINES, WATCH_SECONDS),
         )
     },
 }
 
 
 def make_app(broker: str) -> Celery:
-    made = Celery("paceline", broker=broker, set_as_current=False)
-    made.conf.update(CONFIGURATION)
-    return made
+    celery = Celery("paceline", broker=broker, set_as_current=False)
+    celery.conf.update(CONFIGURATION)
+    return celery
 
 
 app = make_app(settings.BROKER_URL)
@@ -85,18 +85,19 @@ def pool_queue(pool: str) -> str:
     return f"pool.{pool}"
 
 
-def send(name: str, *args: Any, queue: str = SERVICE) -> None:
+def send_task(name: str, *args: Any, queue: str = SERVICE) -> None:
     """Send a task once the current transaction is committed; at once where there is none."""
-    transaction.on_commit(lambda: _publish(name, args, queue, 1))
+    transaction.on_commit(lambda: _publish_messages(name, args, queue, 1))
 
 
-def ring(pool: str, times: int = 1) -> None:
+def wake_workers(pool: str, times: int = 1) -> None:
     """Wake up to `times` workers of a pool, once the current transaction is committed."""
-    transaction.on_commit(lambda: _publish(MEASURE, (pool,), pool_queue(pool), min(times, MOST_RINGS)))
+    count = min(times, MOST_WAKE_MESSAGES)
+    transaction.on_commit(lambda: _publish_messages(MEASURE, (pool,), pool_queue(pool), count))
 
 
-def waiting(pool: str) -> int | None:
-    """How many bells of the pool nobody has heard yet; None where the queue can't be asked."""
+def count_waiting_messages(pool: str) -> int | None:
+    """How many messages of the pool no worker has taken yet; None where the queue can't be asked."""
     connection: Any = app.connection_for_write()
     try:
         with connection:
@@ -110,7 +111,7 @@ def waiting(pool: str) -> int | None:
         return None
 
 
-def _publish(name: str, args: tuple[Any, ...], queue: str, times: int) -> None:
+def _publish_messages(name: str, args: tuple[Any, ...], queue: str, times: int) -> None:
     """Never raises: the rows are committed, and what isn't sent now the sweep sends later."""
     try:
         with app.producer_or_acquire() as producer:

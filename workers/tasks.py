@@ -20,10 +20,10 @@ def measure(pool: str) -> None:
         from workers import confirming
 
         if confirming.confirm_next(pool):
-            dispatch.ring(pool)
+            dispatch.wake_workers(pool)
             return
     if measuring.measure_next(pool):
-        dispatch.ring(pool)
+        dispatch.wake_workers(pool)
 
 
 @app.task(name=dispatch.JUDGE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
@@ -58,17 +58,17 @@ def sweep() -> None:
     runs.sweep()
     regressions.sweep()
     for delivery_id in alerts.due_deliveries():
-        dispatch.send(dispatch.DELIVER, delivery_id)
+        dispatch.send_task(dispatch.DELIVER, delivery_id)
 
 
-@app.task(name=dispatch.WATCH)
+@app.task(name=dispatch.WATCH_MACHINES)
 def watch_machines() -> None:
     from dashboard import regressions
 
     regressions.watch_machines()
 
 
-@app.task(name=dispatch.PULSE)
+@app.task(name=dispatch.SCHEDULER_HEARTBEAT)
 def pulse() -> None:
     """Sent by the scheduler, so it proves that the scheduler lives."""
     runs.part_seen("scheduler")

@@ -84,7 +84,7 @@ def create_deliveries(regression: Regression, event: str, channels: Iterable[Cha
         )
         if new:
             created.append(delivery)
-            dispatch.send(dispatch.DELIVER, delivery.pk)
+            dispatch.send_task(dispatch.DELIVER, delivery.pk)
     return created
 
 

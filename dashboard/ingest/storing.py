@@ -38,7 +38,7 @@ def store(assignment: Assignment, document: bytes) -> None:
         _store_telemetry(run, found)
         # Last: it compares state and lease, and takes everything back where they aren't ours.
         runs.finish(assignment, tainted=found.tainted)
-        dispatch.send(dispatch.JUDGE, run.pk)
+        dispatch.send_task(dispatch.JUDGE, run.pk)
 
 
 def _check_stored_before(assignment: Assignment, digest: str) -> None:

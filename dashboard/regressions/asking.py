@@ -48,7 +48,7 @@ def request(
         after=after,
         error=promise.error(regression.project),
     )
-    dispatch.ring(series.pool.name)
+    dispatch.wake_workers(series.pool.name)
 
 
 def measure(regression: Regression, commits: Sequence[Commit]) -> bool:

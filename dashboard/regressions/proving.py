@@ -70,10 +70,10 @@ def sweep() -> None:
     confirmations.requeue_lost()
     waiting = Confirmation.objects.filter(state=Confirmation.State.REQUESTED)
     for pool in waiting.order_by("pool").values_list("pool__name", flat=True).distinct():
-        dispatch.ring(pool)
+        dispatch.wake_workers(pool)
     done = Confirmation.objects.filter(state=Confirmation.State.DONE, applied_at=None)
     for regression in done.order_by("regression").values_list("regression", flat=True).distinct():
-        dispatch.send(dispatch.PROVE, regression)
+        dispatch.send_task(dispatch.PROVE, regression)
 
 
 def loaded(regression_id: int) -> Regression:

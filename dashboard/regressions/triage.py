@@ -77,7 +77,7 @@ def become(project: Project, row: Triage, wanted: Triaged) -> None:
     if regression.is_away:
         put_away(project, regression, f"{row.person} called it {wanted}.")
     elif was_away and regression.proving:
-        dispatch.send(dispatch.PROVE, regression.pk)
+        dispatch.send_task(dispatch.PROVE, regression.pk)
     elif was_away and regression.state == Regression.State.CONFIRMED:
         # To those whom the message hadn't reached: it was dropped on its way. Who was told isn't told twice.
         alerts.announce_regression(regression)

@@ -50,7 +50,7 @@ def request_all(
     with transaction.atomic():
         runs = _made(rows, where, quick)
         if runs:
-            dispatch.ring(where.name, len(runs))
+            dispatch.wake_workers(where.name, len(runs))
     return runs
 
 
@@ -59,7 +59,7 @@ def repeat(pattern: Run, commit: Commit, priority: int = 0) -> Run:
     row = Run(commit=commit, **{name: getattr(pattern, name) for name in ALIKE}, priority=priority)
     with transaction.atomic():
         run = _made([row], pattern.pool, pattern.quick)[0]
-        dispatch.ring(pattern.pool.name)
+        dispatch.wake_workers(pattern.pool.name)
     return run
 
 
@@ -79,7 +79,7 @@ def measure_sentinel(pattern: Run, commit: Commit, machine: Machine, priority: i
         Run.objects.bulk_create([row], ignore_conflicts=True)
         made = Run.objects.filter(lease=row.lease).first()
         if made:
-            dispatch.ring(pattern.pool.name)
+            dispatch.wake_workers(pattern.pool.name)
     return made
 
 

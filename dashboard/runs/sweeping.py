@@ -75,9 +75,9 @@ def ring_waiting() -> None:
     """One bell for each requested run that has none in its pool's queue."""
     pools = Run.objects.filter(state=Run.State.REQUESTED).values("pool__name")
     for name, count in pools.annotate(count=Count("pk")).values_list("pool__name", "count"):
-        bells = dispatch.waiting(name)
-        if bells is not None and bells < min(count, dispatch.MOST_RINGS):
-            dispatch.ring(name, count - bells)
+        bells = dispatch.count_waiting_messages(name)
+        if bells is not None and bells < min(count, dispatch.MOST_WAKE_MESSAGES):
+            dispatch.wake_workers(name, count - bells)
 
 
 def send_unresolved() -> None:
@@ -97,4 +97,4 @@ def send_unjudged() -> None:
 
 def _send(task: str, ids: Iterable[int]) -> None:
     for pk in ids:
-        dispatch.send(task, pk)
+        dispatch.send_task(task, pk)

@@ -73,5 +73,5 @@ def receive(
             delivery=delivery,
         )
         if source != Trigger.Source.COMMAND:
-            dispatch.send(dispatch.RESOLVE, trigger.pk)
+            dispatch.send_task(dispatch.RESOLVE, trigger.pk)
     return trigger

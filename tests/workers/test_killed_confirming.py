@@ -29,7 +29,7 @@ def test_a_killed_worker_loses_no_pair_and_measures_none_twice(
     Confirmation.objects.update(purpose=purpose)
     with worker(environment, "pool.default", log=tmp_path / "first.log") as first:
         until(lambda: Machine.objects.filter(name="gpu-1", seen_at__isnull=False))
-        dispatch.ring("default")
+        dispatch.wake_workers("default")
         until(lambda: suspected.pairs.exists(), seconds=150)
         first.kill()
     kept = list(suspected.pairs.values())

@@ -27,7 +27,7 @@ def test_the_sweep_sends_the_deliveries_that_are_due(
 ) -> None:
     sent: list[tuple[object, ...]] = []
     monkeypatch.setattr(alerts, "due_deliveries", lambda: [7, 8])
-    monkeypatch.setattr(dispatch, "send", lambda *task: sent.append(task))
+    monkeypatch.setattr(dispatch, "send_task", lambda *task: sent.append(task))
     tasks.sweep()
     assert sent == [(dispatch.DELIVER, 7), (dispatch.DELIVER, 8)]
 

@@ -39,8 +39,8 @@ def test_a_worker_says_that_it_lives_and_hears_bells(
         until(lambda: Machine.objects.filter(name="gpu-1", pool__name="default", seen_at__isnull=False))
         until(lambda: Heartbeat.objects.filter(name="service worker"))
         run = requested()
-        dispatch.ring(run.pool.name, 3)
-        dispatch.send(dispatch.PULSE)
+        dispatch.wake_workers(run.pool.name, 3)
+        dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         until(lambda: Heartbeat.objects.filter(name="scheduler"))
         until(lambda: state(run) == "done")
         assert started.said.count("is claimed") == 1

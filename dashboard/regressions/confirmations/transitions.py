@@ -119,7 +119,7 @@ def conclude(assignment: ConfirmationAssignment, verdict: str, reason: str = "")
             lease_until=None,
             activity="",
         )
-        dispatch.send(dispatch.PROVE, row.regression_id)
+        dispatch.send_task(dispatch.PROVE, row.regression_id)
 
 
 def cancel(rows: QuerySet[Confirmation], reason: str) -> int:

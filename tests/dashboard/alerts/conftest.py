@@ -62,7 +62,7 @@ def regression(project: Project) -> Regression:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The tasks that would be sent: their transport has tests of its own."""
     calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(dispatch, "send", lambda *call: calls.append(call))
+    monkeypatch.setattr(dispatch, "send_task", lambda *call: calls.append(call))
     return calls
 
 

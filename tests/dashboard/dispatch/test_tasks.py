@@ -28,9 +28,9 @@ def task_constants() -> dict[str, str]:
 
 
 def sent_names(source: str) -> Iterator[str]:
-    """What `source` passes to `dispatch.send` as a task's name, and every task's name that it spells out."""
+    """What `source` passes to `dispatch.send_task`, and every name of a task that it spells out."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "dispatch.send":
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "dispatch.send_task":
             # A variable was filled from a constant or a text somewhere, which is found below.
             if not isinstance(node.args[0], ast.Name):
                 yield ast.unparse(node.args[0])
@@ -59,5 +59,5 @@ def test_every_name_that_is_sent_is_a_constant() -> None:
 
 
 def test_a_planted_name_is_found() -> None:
-    source = "dispatch.send(dispatch.JUDGES, 7)\nname = 'workers.judges'\ndispatch.send(name, 7)\n"
+    source = "dispatch.send_task(dispatch.JUDGES, 7)\nname = 'workers.judges'\ndispatch.send_task(name, 7)\n"
     assert set(sent_names(source)) == {"dispatch.JUDGES", "'workers.judges'"}

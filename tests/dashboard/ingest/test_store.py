@@ -132,7 +132,7 @@ def test_judgement_is_asked_for_once_it_is_stored(
     django_capture_on_commit_callbacks: Callable[..., object],
 ) -> None:
     sent = []
-    monkeypatch.setattr(dispatch, "_publish", lambda *message: sent.append(message))
+    monkeypatch.setattr(dispatch, "_publish_messages", lambda *message: sent.append(message))
     with django_capture_on_commit_callbacks(execute=True):
         ingest.store(assignment, data())
     assert sent == [(dispatch.JUDGE, (run.pk,), dispatch.SERVICE, 1)]

@@ -50,7 +50,7 @@ def test_a_request_rings_once_it_is_committed(
     django_capture_on_commit_callbacks: Callable[..., object],
 ) -> None:
     rung = []
-    monkeypatch.setattr(dispatch, "_publish", lambda *message: rung.append(message))
+    monkeypatch.setattr(dispatch, "_publish_messages", lambda *message: rung.append(message))
     wanted = [(make_commit(position), run.case, benchmark) for position in (5, 6)]
     with django_capture_on_commit_callbacks(execute=True):
         runs.request_all(wanted, pool="h200")

@@ -17,13 +17,13 @@ LONG_AGO = timezone.now() - timedelta(hours=1)
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the sweep sends and rings: its own transaction never commits in a test."""
     found: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(dispatch, "ring", lambda pool, times=1: found.append(("ring", pool, times)))
-    monkeypatch.setattr(dispatch, "send", lambda name, *args: found.append((name, *args)))
+    monkeypatch.setattr(dispatch, "wake_workers", lambda pool, times=1: found.append(("ring", pool, times)))
+    monkeypatch.setattr(dispatch, "send_task", lambda name, *args: found.append((name, *args)))
     return found
 
 
 def bells(monkeypatch: pytest.MonkeyPatch, count: int | None) -> None:
-    monkeypatch.setattr(dispatch, "waiting", lambda _pool: count)
+    monkeypatch.setattr(dispatch, "count_waiting_messages", lambda _pool: count)
 
 
 @pytest.mark.parametrize(("heard", "rung"), [(0, [("ring", "default", 1)]), (1, []), (None, [])])
