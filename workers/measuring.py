@@ -101,7 +101,7 @@ class Carrier:
         """The log's end first: a run that is done changes no more."""
         patiently(lambda: runs.heartbeat(self.assignment, log=self.pulse.rest_of_log()))
         try:
-            patiently(lambda: ingest.store(self.assignment, document))
+            patiently(lambda: ingest.store_document(self.assignment, document))
         except ingest.BadDocument as error:
             self.fail("bad document", str(error))
         else:

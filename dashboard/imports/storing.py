@@ -231,4 +231,4 @@ def _differs(point: Point, value: Value) -> bool:
 def _renew_latest(project: Project, runs: Sequence[Run], series: set[int]) -> None:
     on_branch = next((run for run in runs if run.commit.branch == project.branch), None)
     if on_branch:
-        latest.renew(on_branch, sorted(series))
+        latest.renew_latest(on_branch, sorted(series))

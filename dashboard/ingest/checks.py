@@ -1,4 +1,4 @@
-"""Is a document one that this run can have, and does it fit the tables? Asked before anything is written."""
+"""Refuses a document that this run can't have or that doesn't fit the tables, before anything is written."""
 
 from __future__ import annotations
 
@@ -19,39 +19,45 @@ class BadDocument(Exception):  # noqa: N818 - reads as a fact
     """The document is refused; the message is one sentence that names the field."""
 
 
-def read(data: bytes, assignment: Assignment) -> Document:
+def read_document(data: bytes, assignment: Assignment) -> Document:
     """The checked document of this run; raises BadDocument."""
     try:
-        found = document.read(data)
+        checked = document.read(data)
     except DocumentError as error:
         raise BadDocument(str(error)) from error
-    for path, problem in [*_mismatches(found, assignment), *_too_long(found), *_twice(found)]:
-        raise BadDocument(f"{path}: {problem}")
-    return found
+    for problems in (
+        _benchmark_mismatches(checked, assignment),
+        _misfit_fields(checked),
+        _repeated_limits(checked),
+    ):
+        for path, problem in problems:
+            raise BadDocument(f"{path}: {problem}")
+    return checked
 
 
-def _mismatches(found: Document, assignment: Assignment) -> Iterator[tuple[str, str]]:
-    """Where the document speaks of something else than what was asked for."""
+def _benchmark_mismatches(checked: Document, assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """Where the document is about another benchmark, version, case or protocol than the run."""
     pairs = (
-        ("benchmark.name", found.benchmark.name, assignment.benchmark),
-        ("benchmark.version", found.benchmark.version, assignment.version),
-        ("benchmark.case", found.benchmark.case, assignment.case_key),
-        ("protocol.quick", found.protocol["quick"], assignment.quick),
+        ("benchmark.name", checked.benchmark.name, assignment.benchmark),
+        ("benchmark.version", checked.benchmark.version, assignment.version),
+        ("benchmark.case", checked.benchmark.case, assignment.case_key),
+        ("protocol.quick", checked.protocol["quick"], assignment.quick),
     )
-    for path, is_, wanted in pairs:
-        if is_ != wanted:
-            yield path, f"is {is_!r}, this run measures {wanted!r}"
+    for path, actual, expected in pairs:
+        if actual != expected:
+            yield path, f"is {actual!r}, this run measures {expected!r}"
 
 
-def _too_long(found: Document) -> Iterator[tuple[str, str]]:
-    for index, value in enumerate(found.metrics):
-        yield from _longer(f"metrics[{index}].name", value.name, Metric, "name")
-        yield from _longer(f"metrics[{index}].unit", value.unit, Metric, "unit")
-        yield from _longer(f"metrics[{index}].phase", value.phase or "", Series, "phase")
+def _misfit_fields(checked: Document) -> Iterator[tuple[str, str]]:
+    """What is longer or larger than its column, or stands twice where a row is unique."""
+    for index, value in enumerate(checked.metrics):
+        yield from _overlong_text(f"metrics[{index}].name", value.name, Metric, "name")
+        yield from _overlong_text(f"metrics[{index}].unit", value.unit, Metric, "unit")
+        yield from _overlong_text(f"metrics[{index}].phase", value.phase or "", Series, "phase")
     seen = set()
-    for index, row in enumerate(found.telemetry):
-        yield from _longer(f"telemetry[{index}].channel", row.channel, Telemetry, "channel")
-        yield from _longer(f"telemetry[{index}].unit", row.unit, Telemetry, "unit")
+    for index, row in enumerate(checked.telemetry):
+        yield from _overlong_text(f"telemetry[{index}].channel", row.channel, Telemetry, "channel")
+        yield from _overlong_text(f"telemetry[{index}].unit", row.unit, Telemetry, "unit")
         if row.device is not None and row.device > LARGEST_DEVICE:
             yield f"telemetry[{index}].device", f"is {row.device}, at most {LARGEST_DEVICE} is allowed"
         key = (row.repetition, row.channel, row.device)
@@ -60,16 +66,16 @@ def _too_long(found: Document) -> Iterator[tuple[str, str]]:
         seen.add(key)
 
 
-def _twice(found: Document) -> Iterator[tuple[str, str]]:
+def _repeated_limits(checked: Document) -> Iterator[tuple[str, str]]:
     """A limit stands beside its metric's point: there can be only one."""
     seen = set()
-    for index, limit in enumerate(found.limits):
+    for index, limit in enumerate(checked.limits):
         if (limit.metric, limit.phase) in seen:
             yield f"limits[{index}]", f"{limit.metric} of phase {limit.phase} stands twice"
         seen.add((limit.metric, limit.phase))
 
 
-def _longer(path: str, text: str, model: type[models.Model], name: str) -> Iterator[tuple[str, str]]:
+def _overlong_text(path: str, text: str, model: type[models.Model], name: str) -> Iterator[tuple[str, str]]:
     column: Any = model._meta.get_field(name)
     if len(text) > column.max_length:
         yield path, f"has {len(text)} characters, at most {column.max_length} are allowed"

@@ -10,8 +10,8 @@ RECENT = 30
 
 # Made again from the newest points, so that runs may come in any order; the index on (series, position) is
 # read backwards, RECENT entries per series, however long its history is.
-RENEW = """
-INSERT INTO dashboard_serieslatest AS kept (series_id, run_id, position, value, recent, limit_id, updated_at)
+RENEW_LATEST = """
+INSERT INTO dashboard_serieslatest (series_id, run_id, position, value, recent, limit_id, updated_at)
 SELECT touched.id, newest.runs[1], newest.positions[1], newest.values[1], newest.recent, bound.id, now()
 FROM unnest(%(series)s::bigint[]) AS touched (id)
 CROSS JOIN LATERAL (
@@ -37,10 +37,10 @@ SET run_id = EXCLUDED.run_id, position = EXCLUDED.position, value = EXCLUDED.val
 """
 
 
-def renew(run: Run, series: list[int]) -> None:
+def renew_latest(run: Run, series: list[int]) -> None:
     """After new points of `run`: the latest states of these series on the project's branch."""
     branch = run.commit.project.branch
     if run.commit.branch != branch:
         return
     with connection.cursor() as cursor:
-        cursor.execute(RENEW, {"series": series, "branch": branch, "recent": RECENT})
+        cursor.execute(RENEW_LATEST, {"series": series, "branch": branch, "recent": RECENT})

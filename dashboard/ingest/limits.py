@@ -7,20 +7,20 @@ from paceline.document import Document
 from dashboard.models import Limit, Run
 
 
-def store(run: Run, found: Document, series: list[int]) -> None:
+def store_limits(run: Run, document: Document, series: list[int]) -> None:
     """Store a row for each limit on a metric that was measured; `series` are those of the metrics, in order.
 
     A limit on what this machine doesn't measure has no series: only the document has it.
     """
     measured = {
-        (value.name, value.phase): (value, pk) for value, pk in zip(found.metrics, series, strict=True)
+        (value.name, value.phase): (value, pk) for value, pk in zip(document.metrics, series, strict=True)
     }
     rows = []
-    for limit in found.limits:
-        known = measured.get((limit.metric, limit.phase))
-        if known is None or limit.value is None or limit.crossed is None:
+    for limit in document.limits:
+        found = measured.get((limit.metric, limit.phase))
+        if found is None or limit.value is None or limit.crossed is None:
             continue
-        value, pk = known
+        value, pk = found
         rows.append(
             Limit(
                 series_id=pk,
@@ -30,7 +30,7 @@ def store(run: Run, found: Document, series: list[int]) -> None:
                 maximum=limit.maximum,
                 value=limit.value,
                 crossed=limit.crossed,
-                tainted=found.taints(value.kind),
+                tainted=document.taints(value.kind),
             )
         )
     if rows:

@@ -8,10 +8,10 @@ from paceline.document import Document, Value
 from dashboard.models import Metric, Point, Run, Series, SeriesLatest
 
 
-def store(run: Run, found: Document) -> list[int]:
+def store_points(run: Run, document: Document) -> list[int]:
     """Store a point for each metric of the document; the ids of the series that got one."""
-    metrics = metrics_of(found.metrics)
-    series = _series(run, found.metrics, metrics)
+    metrics = get_or_create_metrics(document.metrics)
+    series = _get_or_create_series(run, document.metrics, metrics)
     Point.objects.bulk_create(
         Point(
             series=row,
@@ -21,35 +21,40 @@ def store(run: Run, found: Document) -> list[int]:
             low=value.low,
             high=value.high,
             samples=value.samples,
-            tainted=found.taints(value.kind),
+            tainted=document.taints(value.kind),
         )
-        for row, value in zip(series, found.metrics, strict=True)
+        for row, value in zip(series, document.metrics, strict=True)
     )
     return [row.pk for row in series]
 
 
-def metrics_of(values: tuple[Value, ...]) -> dict[tuple[str, str], Metric]:
+def get_or_create_metrics(values: tuple[Value, ...]) -> dict[tuple[str, str], Metric]:
     """By name and better direction: which way a quality is better, each manifest says for itself."""
     wanted: dict[tuple[str, str], Value] = {(value.name, value.better): value for value in values}
-    found = _known(wanted)
+    metrics = _metrics_by_key(wanted)
     # In one order everywhere, so that two documents with new metrics can't wait for each other in a circle.
-    missing = [wanted[key] for key in sorted(wanted.keys() - found.keys())]
+    missing = [wanted[key] for key in sorted(wanted.keys() - metrics.keys())]
     if missing:
-        rows = [Metric(name=row.name, unit=row.unit, better=row.better, kind=row.kind) for row in missing]
+        rows = [
+            Metric(name=value.name, unit=value.unit, better=value.better, kind=value.kind)
+            for value in missing
+        ]
         Metric.objects.bulk_create(rows, ignore_conflicts=True)
-        found = _known(wanted)
-    return found
+        metrics = _metrics_by_key(wanted)
+    return metrics
 
 
-def _known(wanted: dict[tuple[str, str], Value]) -> dict[tuple[str, str], Metric]:
+def _metrics_by_key(wanted: dict[tuple[str, str], Value]) -> dict[tuple[str, str], Metric]:
     rows = Metric.objects.filter(name__in={name for name, _ in wanted})
     return {(row.name, row.better): row for row in rows}
 
 
-def _series(run: Run, values: tuple[Value, ...], metrics: dict[tuple[str, str], Metric]) -> list[Series]:
-    """The series of each value, in their order; made where they are new."""
+def _get_or_create_series(
+    run: Run, values: tuple[Value, ...], metrics: dict[tuple[str, str], Metric]
+) -> list[Series]:
+    """The series of each value, in their order."""
     ours = Series.objects.filter(case=run.case_id, version=run.version, pool=run.pool_id, quick=run.quick)
-    known = {(row.metric_id, row.phase): row for row in ours}
+    by_key = {(row.metric_id, row.phase): row for row in ours}
     wanted = [(metrics[value.name, value.better], value) for value in values]
     missing = [
         Series(
@@ -63,12 +68,12 @@ def _series(run: Run, values: tuple[Value, ...], metrics: dict[tuple[str, str], 
             headline=value.headline,
         )
         for metric, value in wanted
-        if (metric.pk, value.phase or "") not in known
+        if (metric.pk, value.phase or "") not in by_key
     ]
-    known |= {(row.metric_id, row.phase): row for row in Series.objects.bulk_create(missing)}
-    series = [known[metric.pk, value.phase or ""] for metric, value in wanted]
+    by_key |= {(row.metric_id, row.phase): row for row in Series.objects.bulk_create(missing)}
+    series = [by_key[metric.pk, value.phase or ""] for metric, value in wanted]
     if _is_newest(run):
-        _mark(series, values)
+        _update_flags(series, values)
     return series
 
 
@@ -87,7 +92,7 @@ def _is_newest(run: Run) -> bool:
     return newest is None or commit.position >= newest
 
 
-def _mark(series: list[Series], values: tuple[Value, ...]) -> None:
+def _update_flags(series: list[Series], values: tuple[Value, ...]) -> None:
     changed = []
     for row, value in zip(series, values, strict=True):
         if (row.exact, row.headline) != (value.exact, value.headline):

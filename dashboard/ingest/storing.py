@@ -3,7 +3,7 @@ from __future__ import annotations
 import hashlib
 
 from django.db import connection, transaction
-from paceline.document import Document as Measured
+from paceline.document import Document as CheckedDocument
 
 from dashboard import dispatch, runs
 from dashboard.ingest import checks, latest, limits, sentinels, series
@@ -14,30 +14,30 @@ from dashboard.runs import Assignment, LeaseLost
 LOCK = 0x50ACE
 
 
-def store(assignment: Assignment, document: bytes) -> None:
+def store_document(assignment: Assignment, data: bytes) -> None:
     """Store the document of a run that is storing, which is done then; on commit, ask for judgement.
 
     Storing the same document again under the same lease does nothing. Raises BadDocument, LeaseLost,
     WrongState; nothing is stored then.
     """
-    digest = hashlib.sha256(document).hexdigest()
-    found = checks.read(document, assignment)
+    digest = hashlib.sha256(data).hexdigest()
+    document = checks.read_document(data, assignment)
     with transaction.atomic():
         run = runs.held(assignment)
         if run is None:
             _check_stored_before(assignment, digest)
             return
-        _one_at_a_time(run.case_id)
-        Document.objects.create(run=run, format=found.raw["format"], body=found.raw, sha256=digest)
+        _lock_case(run.case_id)
+        Document.objects.create(run=run, format=document.raw["format"], body=document.raw, sha256=digest)
         if run.origin == Run.Origin.SENTINEL:
-            sentinels.store(run, found)
+            sentinels.store_sentinel_points(run, document)
         else:
-            touched = series.store(run, found)
-            limits.store(run, found, touched)
-            latest.renew(run, touched)
-        _store_telemetry(run, found)
+            touched = series.store_points(run, document)
+            limits.store_limits(run, document, touched)
+            latest.renew_latest(run, touched)
+        _store_telemetry(run, document)
         # Last: it compares state and lease, and takes everything back where they aren't ours.
-        runs.finish(assignment, tainted=found.tainted)
+        runs.finish(assignment, tainted=document.tainted)
         dispatch.send_task(dispatch.JUDGE, run.pk)
 
 
@@ -49,13 +49,13 @@ def _check_stored_before(assignment: Assignment, digest: str) -> None:
         raise LeaseLost(f"Run {assignment.run_id} is no longer attempt {assignment.attempt}'s to store.")
 
 
-def _one_at_a_time(case: int) -> None:
-    """Documents of one case wait for each other: they write the same series and their latest states."""
+def _lock_case(case: int) -> None:
+    """Let documents of one case wait for each other: they write the same series and their latest states."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, case % 2**31])
 
 
-def _store_telemetry(run: Run, found: Measured) -> None:
+def _store_telemetry(run: Run, document: CheckedDocument) -> None:
     Telemetry.objects.bulk_create(
         Telemetry(
             run=run,
@@ -70,5 +70,5 @@ def _store_telemetry(run: Run, found: Measured) -> None:
             peak=row.peak,
             idle_share=row.idle_share,
         )
-        for row in found.telemetry
+        for row in document.telemetry
     )

@@ -33,14 +33,14 @@ REPETITION = {
 }
 
 
-def metric(name: str, value: float, phase: str | None = None, **changes: Any) -> dict[str, Any]:
-    known = metrics.describe(name)
-    assert known is not None
+def metric_row(name: str, value: float, phase: str | None = None, **changes: Any) -> dict[str, Any]:
+    described = metrics.describe(name)
+    assert described is not None
     return {
         "name": name,
-        "unit": known.unit,
-        "better": known.better,
-        "kind": known.kind,
+        "unit": described.unit,
+        "better": described.better,
+        "kind": described.kind,
         "phase": phase,
         "exact": False,
         "headline": False,
@@ -52,7 +52,7 @@ def metric(name: str, value: float, phase: str | None = None, **changes: Any) ->
     }
 
 
-def telemetry(repetition: int, channel: str, values: list[float | None]) -> dict[str, Any]:
+def telemetry_row(repetition: int, channel: str, values: list[float | None]) -> dict[str, Any]:
     return {
         "repetition": repetition,
         "channel": channel,
@@ -67,7 +67,7 @@ def telemetry(repetition: int, channel: str, values: list[float | None]) -> dict
     }
 
 
-def body(*, throughput: float = 100.0, **changes: Any) -> dict[str, Any]:
+def document_body(*, throughput: float = 100.0, **changes: Any) -> dict[str, Any]:
     """A document of `tiny[size=1]`; `changes` replace its members."""
     return {
         "format": "paceline.document/1",
@@ -84,25 +84,25 @@ def body(*, throughput: float = 100.0, **changes: Any) -> dict[str, Any]:
             "seed": 0,
             "threads": 1,
         },
-        "environment": environment(),
+        "environment": document_environment(),
         "repetitions": [{"index": index, **REPETITION} for index in range(3)],
         "set_aside": [],
         "metrics": [
-            metric("throughput", throughput, headline=True, low=throughput - 1, high=throughput + 1),
-            metric("step_time", 1 / throughput, headline=True),
-            metric("function_calls", 256.0, "learn/push", exact=True),
-            metric("phase_time", 0.004, "learn/push"),
-            metric("phase_time", 0.002, "rollout"),
+            metric_row("throughput", throughput, headline=True, low=throughput - 1, high=throughput + 1),
+            metric_row("step_time", 1 / throughput, headline=True),
+            metric_row("function_calls", 256.0, "learn/push", exact=True),
+            metric_row("phase_time", 0.004, "learn/push"),
+            metric_row("phase_time", 0.002, "rollout"),
         ],
         "phases": [],
-        "telemetry": [telemetry(0, "cpu_utilization", [99.0, None, 100.0])],
+        "telemetry": [telemetry_row(0, "cpu_utilization", [99.0, None, 100.0])],
         "profile": None,
         "warnings": [],
         **changes,
     }
 
 
-def environment() -> dict[str, Any]:
+def document_environment() -> dict[str, Any]:
     return {
         "python": "3.11.2",
         "implementation": "CPython",
@@ -122,5 +122,5 @@ def environment() -> dict[str, Any]:
     }
 
 
-def data(**changes: Any) -> bytes:
-    return json.dumps(body(**changes)).encode()
+def encoded_document(**changes: Any) -> bytes:
+    return json.dumps(document_body(**changes)).encode()

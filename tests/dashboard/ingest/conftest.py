@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from paceline.manifest import Benchmark
@@ -18,14 +19,14 @@ Measure = Callable[..., Run]
 def storing() -> Storing:
     """Brings a requested run to where its document is stored."""
 
-    def bring(_: Run) -> Assignment:
+    def advance_to_storing(_: Run) -> Assignment:
         assignment = runs.claim("default", "gpu-1")
         assert assignment is not None
         for state in ("preparing", "measuring", "storing"):
             runs.advance(assignment, state)
         return assignment
 
-    return bring
+    return advance_to_storing
 
 
 @pytest.fixture
@@ -39,11 +40,12 @@ def measure(
 ) -> Measure:
     """The whole life of a run at a position, with a document of its own."""
 
-    def live(position: int, *, branch: str = "main", **changes: object) -> Run:
+    def measure_commit(position: int, *, branch: str = "main", version: int = 1, **changes: object) -> Run:
         commit = make_commit(position)
         Commit.objects.filter(pk=commit.pk).update(branch=branch)
-        run = runs.request(commit, case, benchmark)
-        ingest.store(storing(run), documents.data(**changes))
+        run = runs.request(commit, case, replace(benchmark, version=version))
+        described = {**documents.document_body()["benchmark"], "version": version}
+        ingest.store_document(storing(run), documents.encoded_document(benchmark=described, **changes))
         return run
 
-    return live
+    return measure_commit

@@ -13,7 +13,7 @@ from dashboard.ingest import BadDocument
 from dashboard.models import Limit, Point, Run, Series, SeriesLatest
 from dashboard.querysets import limits
 from dashboard.runs import Assignment
-from tests.dashboard.documents import data
+from tests.dashboard.documents import encoded_document
 
 pytestmark = pytest.mark.django_db
 Measure = Callable[..., Run]
@@ -21,14 +21,14 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 THROTTLED = {"code": "throttled", "message": "It throttled.", "advice": "Cool it.", "taints": True}
 
 
-def bound(crossed: bool | None, metric: str = "throughput", **changes: Any) -> dict[str, Any]:
+def limit_row(crossed: bool | None, metric: str = "throughput", **changes: Any) -> dict[str, Any]:
     value = None if crossed is None else 100.0
     row = {"metric": metric, "phase": None, "minimum": 80.0, "maximum": None, "value": value}
     return {**row, "crossed": crossed, **changes}
 
 
 def test_a_limit_stands_beside_its_point(measure: Measure) -> None:
-    run = measure(3, limits=[bound(True), bound(None, "gpu_utilization")])
+    run = measure(3, limits=[limit_row(True), limit_row(None, "gpu_utilization")])
     (found,) = Limit.objects.all()
     assert (found.run, found.position, found.minimum, found.value, found.crossed) == (run, 3, 80, 100, True)
     assert found.series.metric.name == "throughput"
@@ -36,25 +36,25 @@ def test_a_limit_stands_beside_its_point(measure: Measure) -> None:
 
 
 def test_what_stands_crossed_is_what_the_newest_run_says(measure: Measure) -> None:
-    measure(5, limits=[bound(True)])
+    measure(5, limits=[limit_row(True)])
     assert [latest.position for latest in limits.standing()] == [5]
-    measure(3, limits=[bound(False)])
+    measure(3, limits=[limit_row(False)])
     assert limits.standing().count() == 1
-    measure(7, limits=[bound(False)])
+    measure(7, limits=[limit_row(False)])
     assert limits.standing().count() == 0
-    measure(9, limits=[bound(True)], warnings=[THROTTLED])
+    measure(9, limits=[limit_row(True)], warnings=[THROTTLED])
     assert limits.standing().count() == 0
 
 
 def test_a_limit_that_the_manifest_drops_is_forgotten(measure: Measure) -> None:
-    measure(5, limits=[bound(True)])
+    measure(5, limits=[limit_row(True)])
     measure(6)
     assert limits.standing().count() == 0
 
 
 def test_two_limits_on_one_metric_are_refused(assignment: Assignment) -> None:
     with pytest.raises(BadDocument, match=r"limits\[1\]: throughput of phase None stands twice"):
-        ingest.store(assignment, data(limits=[bound(True), bound(False)]))
+        ingest.store_document(assignment, encoded_document(limits=[limit_row(True), limit_row(False)]))
     assert not Point.objects.exists()
 
 
@@ -63,7 +63,8 @@ def test_every_golden_document_is_stored_whole(assignment: Assignment, name: str
     body = json.loads((GOLDEN / name).read_bytes())
     benchmark = body["benchmark"]
     asked = {"benchmark": benchmark["name"], "version": benchmark["version"], "case_key": benchmark["case"]}
-    ingest.store(replace(assignment, quick=body["protocol"]["quick"], **asked), json.dumps(body).encode())
+    requested = replace(assignment, quick=body["protocol"]["quick"], **asked)
+    ingest.store_document(requested, json.dumps(body).encode())
     assert Point.objects.count() == len(body["metrics"])
     judged = [row for row in body.get("limits", ()) if row["crossed"] is not None]
     assert Limit.objects.count() == len(judged)

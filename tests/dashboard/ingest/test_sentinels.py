@@ -21,12 +21,12 @@ def stored(measure: Measure, make_commit: Callable[[int], object], storing: Stor
     Sentinel.objects.create(case=first.case, machine=machine, version=first.version, commit=first.commit)
     again = runs.measure_sentinel(first, first.commit, machine, -20)
     assert again is not None
-    ingest.store(storing(again), documents.data(throughput=50.0))
+    ingest.store_document(storing(again), documents.encoded_document(throughput=50.0))
     return again
 
 
 def test_its_values_are_points_of_the_sentinel(stored: Run) -> None:
-    found = {one.metric.name: one.value for one in SentinelPoint.objects.filter(run=stored)}
+    found = {point.metric.name: point.value for point in SentinelPoint.objects.filter(run=stored)}
     assert found == {"throughput": 50.0, "step_time": 0.02}
 
 
@@ -44,6 +44,6 @@ def test_one_that_was_pinned_anew_meanwhile_has_no_points(measure: Measure, stor
     first = measure(1)
     again = runs.measure_sentinel(first, first.commit, Machine.objects.get(name="gpu-1"), -20)
     assert again is not None
-    ingest.store(storing(again), documents.data())
+    ingest.store_document(storing(again), documents.encoded_document())
     assert not SentinelPoint.objects.exists()
     assert Run.objects.get(pk=again.pk).finished_at <= timezone.now()

@@ -16,30 +16,30 @@ from dashboard import dispatch, ingest, runs
 from dashboard.ingest import BadDocument
 from dashboard.models import Case, Commit, Document, Metric, Point, Run, Series, SeriesLatest, Telemetry
 from dashboard.runs import Assignment, LeaseLost, WrongState
-from tests.dashboard import documents
-from tests.dashboard.documents import data, metric
+from tests.dashboard.documents import document_body, encoded_document, metric_row, telemetry_row
 from tests.dashboard.ingest.conftest import Storing
 
 pytestmark = pytest.mark.django_db
+BENCHMARK, PROTOCOL = document_body()["benchmark"], document_body()["protocol"]
 MANY = [
-    metric("throughput", 1.0),
-    metric("step_time", 1.0),
-    *(metric("phase_time", 0.001, f"phase/{number}", headline=number < 4) for number in range(298)),
+    metric_row("throughput", 1.0),
+    metric_row("step_time", 1.0),
+    *(metric_row("phase_time", 0.001, f"phase/{number}", headline=number < 4) for number in range(298)),
 ]
 
 
 def test_a_document_becomes_rows(run: Run, assignment: Assignment) -> None:
-    ingest.store(assignment, data())
+    ingest.store_document(assignment, encoded_document())
     run.refresh_from_db()
     assert (run.state, run.progress, run.tainted) == ("done", 1, False)
-    assert run.document.body == documents.body()
+    assert run.document.body == document_body()
     point = Point.objects.get(series__metric__name="throughput")
     assert (point.value, point.low, point.high, point.position) == (100, 99, 101, run.commit.position)
     assert point.samples == [100, 100, 100]
 
 
 def test_phases_have_series_of_their_own(assignment: Assignment) -> None:
-    ingest.store(assignment, data())
+    ingest.store_document(assignment, encoded_document())
     phases = Series.objects.filter(metric__name="phase_time").values_list("phase", flat=True)
     assert set(phases) == {"learn/push", "rollout"}
     calls = Series.objects.get(metric__name="function_calls")
@@ -48,14 +48,14 @@ def test_phases_have_series_of_their_own(assignment: Assignment) -> None:
 
 
 def test_a_missing_reading_stays_missing(run: Run, assignment: Assignment) -> None:
-    ingest.store(assignment, data())
+    ingest.store_document(assignment, encoded_document())
     channel = Telemetry.objects.get(run=run)
     assert (channel.channel, channel.values) == ("cpu_utilization", [99, None, 100])
 
 
 def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: Assignment) -> None:
     doubt = {"code": "throttled", "message": "It throttled.", "advice": "Cool it.", "taints": True}
-    ingest.store(assignment, data(warnings=[doubt]))
+    ingest.store_document(assignment, encoded_document(warnings=[doubt]))
     run.refresh_from_db()
     assert run.tainted
     assert run.document.body["warnings"] == [doubt]
@@ -66,25 +66,25 @@ def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: 
 
 def test_code_that_learns_too_little_spoils_its_counters_too(assignment: Assignment) -> None:
     doubt = {"code": "quality_below_guard", "message": "Score 1.", "advice": "Look.", "taints": True}
-    ingest.store(assignment, data(warnings=[doubt]))
+    ingest.store_document(assignment, encoded_document(warnings=[doubt]))
     assert not Point.objects.filter(tainted=False).exists()
 
 
 def test_the_same_document_again_changes_nothing(run: Run, assignment: Assignment) -> None:
-    ingest.store(assignment, data())
-    ingest.store(assignment, data())
+    ingest.store_document(assignment, encoded_document())
+    ingest.store_document(assignment, encoded_document())
     assert Document.objects.count() == 1
     assert Point.objects.count() == 5
     with pytest.raises(LeaseLost):
-        ingest.store(assignment, data(throughput=5.0))
+        ingest.store_document(assignment, encoded_document(throughput=5.0))
 
 
 def test_a_lost_lease_stores_nothing(run: Run, assignment: Assignment) -> None:
     with pytest.raises(LeaseLost):
-        ingest.store(replace(assignment, lease=uuid4()), data())
+        ingest.store_document(replace(assignment, lease=uuid4()), encoded_document())
     runs.cancel(run.pk, "ada")
     with pytest.raises(LeaseLost):
-        ingest.store(assignment, data())
+        ingest.store_document(assignment, encoded_document())
     assert not Document.objects.exists()
     assert not Series.objects.exists()
 
@@ -93,27 +93,30 @@ def test_a_run_that_is_not_storing_stores_nothing(run: Run) -> None:
     assignment = runs.claim("default", "gpu-1")
     assert assignment is not None
     with pytest.raises(WrongState):
-        ingest.store(assignment, data())
+        ingest.store_document(assignment, encoded_document())
     assert not Point.objects.exists()
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"benchmark": {**documents.body()["benchmark"], "name": "other"}}, "benchmark.name: is 'other'"),
-        ({"benchmark": {**documents.body()["benchmark"], "case": "size=2"}}, "benchmark.case: is 'size=2'"),
-        ({"protocol": {**documents.body()["protocol"], "quick": True}}, "protocol.quick: is True"),
+        ({"benchmark": {**BENCHMARK, "name": "other"}}, "benchmark.name: is 'other'"),
+        ({"benchmark": {**BENCHMARK, "case": "size=2"}}, "benchmark.case: is 'size=2'"),
+        ({"protocol": {**PROTOCOL, "quick": True}}, "protocol.quick: is True"),
         ({"metrics": MANY[:1] + MANY[2:]}, "metrics: step_time is missing"),
-        ({"metrics": [*MANY, metric(f"count.{'x' * 120}", 1.0)]}, r"metrics\[300\].name: has 126 characters"),
-        ({"telemetry": [documents.telemetry(0, "cpu", [])] * 2}, r"telemetry\[1\]: cpu of repetition 0"),
-        ({"metrics": [metric("throughput", float("nan")), MANY[1]]}, r"metrics\[0\].value: must be a finite"),
+        ({"metrics": [*MANY, metric_row(f"count.{'x' * 120}", 1.0)]}, r"metrics\[300\].name: has 126 char"),
+        ({"telemetry": [telemetry_row(0, "cpu", [])] * 2}, r"telemetry\[1\]: cpu of repetition 0"),
+        (
+            {"metrics": [metric_row("throughput", float("nan")), MANY[1]]},
+            r"metrics\[0\].value: must be a fin",
+        ),
     ],
 )
 def test_a_bad_document_is_refused_whole(
     run: Run, assignment: Assignment, changes: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(BadDocument, match=sentence):
-        ingest.store(assignment, data(**changes))
+        ingest.store_document(assignment, encoded_document(**changes))
     run.refresh_from_db()
     assert run.state == Run.State.STORING
     assert not Metric.objects.exists()
@@ -122,7 +125,7 @@ def test_a_bad_document_is_refused_whole(
 def test_garbage_is_refused(assignment: Assignment) -> None:
     for garbage in (b"", b"\xff\xfe", b"[]", b"{" * 100_000, b'{"a": "\\u0000"}'):
         with pytest.raises(BadDocument):
-            ingest.store(assignment, garbage)
+            ingest.store_document(assignment, garbage)
 
 
 def test_judgement_is_asked_for_once_it_is_stored(
@@ -134,7 +137,7 @@ def test_judgement_is_asked_for_once_it_is_stored(
     sent = []
     monkeypatch.setattr(dispatch, "_publish_messages", lambda *message: sent.append(message))
     with django_capture_on_commit_callbacks(execute=True):
-        ingest.store(assignment, data())
+        ingest.store_document(assignment, encoded_document())
     assert sent == [(dispatch.JUDGE, (run.pk,), dispatch.SERVICE, 1)]
 
 
@@ -142,7 +145,7 @@ def test_queries_do_not_grow_with_the_metrics(
     assignment: Assignment, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(17):
-        ingest.store(assignment, data(metrics=MANY))
+        ingest.store_document(assignment, encoded_document(metrics=MANY))
     assert Point.objects.count() == 300
 
 
@@ -154,9 +157,9 @@ def test_three_hundred_metrics_ask_as_little_as_a_few(
 ) -> None:
     for position in range(10, 13):
         measure(position, metrics=MANY)
-    document = data(metrics=MANY)
+    document = encoded_document(metrics=MANY)
     with django_assert_max_num_queries(25):
-        ingest.store(assignment, document)
+        ingest.store_document(assignment, document)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -164,9 +167,9 @@ def test_a_run_that_was_measured_twice_has_one_document(run: Run, storing: Stori
     lost = storing(run)
     Run.objects.update(lease_until="2020-01-01T00:00:00Z")
     runs.requeue_lost()
-    ingest.store(storing(run), data(throughput=2.0))
+    ingest.store_document(storing(run), encoded_document(throughput=2.0))
     with pytest.raises(LeaseLost):
-        ingest.store(lost, data(throughput=1.0))
+        ingest.store_document(lost, encoded_document(throughput=1.0))
     assert Document.objects.count() == 1
     assert Point.objects.get(series__metric__name="throughput").value == 2
 
@@ -179,7 +182,7 @@ def test_documents_at_once_do_not_disturb_each_other(
 
     def store(assignment: Assignment) -> None:
         try:
-            ingest.store(assignment, data(throughput=float(assignment.run_id)))
+            ingest.store_document(assignment, encoded_document(throughput=float(assignment.run_id)))
         finally:
             connection.close()
 
