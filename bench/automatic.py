@@ -19,7 +19,7 @@ from pathlib import Path
 from time import sleep
 from typing import TextIO
 
-from paceline.measured.child import Plan
+from paceline.measured.plan import ProcessPlan
 from paceline.statistics import median, median_interval
 from paceline.watching import nvml
 from paceline.watching.process import Measured
@@ -93,8 +93,8 @@ def _sample(process: Measured, ended: threading.Event) -> None:
         sampler.sample()
 
 
-def _plan(arguments: list[str]) -> Plan:
-    return Plan(
+def _plan(arguments: list[str]) -> ProcessPlan:
+    return ProcessPlan(
         kind="timing",
         script=str(SCRIPT),
         arguments=arguments,

@@ -6,8 +6,8 @@ import gc
 import subprocess
 import sys
 
-from paceline.measured.memory import ResidentMemory
-from paceline.measured.timing import Timing
+from paceline.measured.resident_memory import ResidentMemory
+from paceline.measured.timing import TimingRecorder
 
 from .lines import Line, show
 
@@ -29,7 +29,7 @@ def _line(kind: str, steps: int) -> Line:
 
 def grow(kind: str, steps: int) -> int:
     """Return by how many bytes this process grew in its window."""
-    timing, resident, before = Timing(100, steps, lambda _: None), ResidentMemory(), 0
+    timing, resident, before = TimingRecorder(100, steps, lambda _: None), ResidentMemory(), 0
     for number in timing.steps(range(2 * steps)):
         if kind.endswith("phases"):
             with timing.phase("learn"), timing.phase("backward"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import paceline
 import torch
-from paceline.measured.timing import Timing
+from paceline.measured.timing import TimingRecorder
 from paceline.statistics import median
 
 from .lines import Line, show
@@ -106,7 +106,7 @@ class Subject:
 def measure(rounds: int) -> str:
     """Return the table of the marks."""
     # Two recorders: where laps are made, a phase costs more, since it takes account of them.
-    timing, lapping = (Timing(0, 10**6, lambda _: None) for _ in range(2))
+    timing, lapping = (TimingRecorder(0, 10**6, lambda _: None) for _ in range(2))
     steps = iter(lapping.steps(range(10**6)))
     next(steps)
     subjects = [

@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from paceline.measured.timing import Timing
+from paceline.measured.timing import TimingRecorder
 from paceline.statistics import median, median_interval
 
 from .lines import Line, below, show
@@ -144,7 +144,7 @@ class _Marked:
 
     def __init__(self, turns: Turns, pairs: int, progress: int) -> None:
         self._turns = turns
-        recorder = Timing(WARMUP_STEPS, pairs, lambda done: _report(progress, done))
+        recorder = TimingRecorder(WARMUP_STEPS, pairs, lambda done: _report(progress, done))
         self.recorder = recorder
         self.phase = recorder.phase
         self.lap = recorder.lap

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from paceline.measured.child import Plan
+from paceline.measured.plan import ProcessPlan
 from paceline.watching.process import Measured
 
 TRAIN = """
@@ -78,7 +78,7 @@ def run(folder: Path, script: str, steps: int = 20, kind: str = "timing") -> dic
     """Run a script in one measured process, ended after so many steps, and return what it left."""
     (folder / "train.py").write_text(script)
     (folder / "measured").mkdir()
-    plan = Plan(
+    plan = ProcessPlan(
         kind=kind,
         script="train.py",
         arguments=[],

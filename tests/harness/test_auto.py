@@ -13,22 +13,22 @@ import paceline
 import pytest
 import torch
 from paceline.auto import copies, imports, pace, wrapping
-from paceline.measured.timing import Timing
+from paceline.measured.timing import TimingRecorder
 
 
 @pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> Timing:
-    made = Timing(0, 10, print)
+def recorder(monkeypatch: pytest.MonkeyPatch) -> TimingRecorder:
+    made = TimingRecorder(0, 10, print)
     monkeypatch.setattr(paceline, "phase", made.phase)
     return made
 
 
-def counts(recorder: Timing) -> dict[str, int]:
+def counts(recorder: TimingRecorder) -> dict[str, int]:
     return {node.path: node.count for node in recorder.nodes(recorder.main)}
 
 
 class TestWrapping:
-    def test_only_the_outermost_call_is_a_phase(self, recorder: Timing) -> None:
+    def test_only_the_outermost_call_is_a_phase(self, recorder: TimingRecorder) -> None:
         def descend(depth: int) -> int:
             return depth and wrapped(depth - 1)
 
@@ -36,7 +36,7 @@ class TestWrapping:
         assert (wrapped(5), wrapped(2)) == (0, 0)
         assert counts(recorder) == {"falls": 2}
 
-    def test_an_exception_closes_the_phase(self, recorder: Timing) -> None:
+    def test_an_exception_closes_the_phase(self, recorder: TimingRecorder) -> None:
         wrapped = wrapping.outermost("fails", lambda: 1 // 0, wrapping.never)
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
@@ -44,12 +44,12 @@ class TestWrapping:
         assert counts(recorder) == {"fails": 2}
         assert recorder.main.node is recorder.main.root
 
-    def test_traced_calls_pass_through(self, recorder: Timing) -> None:
+    def test_traced_calls_pass_through(self, recorder: TimingRecorder) -> None:
         wrapped = wrapping.outermost("traced", lambda: 3, lambda: True)
         assert wrapped() == 3
         assert counts(recorder) == {}
 
-    def test_classes_that_come_later_are_wrapped(self, recorder: Timing) -> None:
+    def test_classes_that_come_later_are_wrapped(self, recorder: TimingRecorder) -> None:
         class Base:
             def go(self) -> str:
                 return "base"
@@ -63,7 +63,7 @@ class TestWrapping:
         assert (Later().go(), Base().go()) == ("later, base", "base")
         assert counts(recorder) == {"go": 2}
 
-    def test_a_method_from_beside_the_family_is_wrapped(self, recorder: Timing) -> None:
+    def test_a_method_from_beside_the_family_is_wrapped(self, recorder: TimingRecorder) -> None:
         class Base: ...
 
         class Mixin:
@@ -126,7 +126,7 @@ class TestImports:
 
 class TestCopies:
     @pytest.fixture
-    def patched(self, recorder: Timing) -> Iterator[Timing]:
+    def patched(self, recorder: TimingRecorder) -> Iterator[TimingRecorder]:
         before = {name: getattr(torch.Tensor, name) for name in (*copies.READS, "cpu", "cuda", "to", "copy_")}
         makers = {name: getattr(torch, name) for name in copies.MAKERS}
         copies.patch_tensor(torch, wrapping.never)
@@ -136,13 +136,13 @@ class TestCopies:
         for name, maker in makers.items():
             setattr(torch, name, maker)
 
-    def test_the_host_alone_copies_nothing(self, patched: Timing) -> None:
+    def test_the_host_alone_copies_nothing(self, patched: TimingRecorder) -> None:
         numbers = torch.tensor([1.0, 2.0]).to(torch.float64).cpu()
         assert numbers.sum().item() == float(numbers.sum()) == 3
         assert (numbers.tolist(), numbers.numpy().shape) == ([1, 2], (2,))
         assert counts(patched) == {}
 
-    def test_copies_to_a_device(self, patched: Timing) -> None:
+    def test_copies_to_a_device(self, patched: TimingRecorder) -> None:
         # The meta device holds no data, yet is another device than the host.
         host = torch.ones(3)
         for target in ("meta", torch.device("meta"), torch.ones(1, device="meta")):
@@ -151,7 +151,7 @@ class TestCopies:
         torch.ones(3, device="meta").copy_(host)
         assert counts(patched) == {"host_to_device": 7}
 
-    def test_reads_from_a_device(self, patched: Timing) -> None:
+    def test_reads_from_a_device(self, patched: TimingRecorder) -> None:
         device = torch.ones(3, device="meta")
         for read in (device.cpu, device[0].item, device.tolist, lambda: device.to("cpu")):
             with pytest.raises((NotImplementedError, RuntimeError)):
@@ -188,7 +188,9 @@ class Owner: ...
 class TestPace:
     def make(self, length: int = 100) -> tuple[pace.Pace, Loop]:
         loop = Loop(length)
-        recorder = SimpleNamespace(loop=loop, take_steps_here=lambda: None, steps=lambda items: items)
+        recorder = SimpleNamespace(
+            loop=loop, take_steps_in_this_thread=lambda: None, steps=lambda items: items
+        )
         return pace.Pace(recorder, lambda: None), loop
 
     def test_who_comes_first_sets_the_pace(self) -> None:

@@ -8,7 +8,8 @@ import pytest
 from paceline import profile as profiles
 from paceline.counting import stacks
 from paceline.counting.functions import Switch, ThreadProfile
-from paceline.measured.marks import Marks, Node
+from paceline.measured.mark_recorder import MarkRecorder
+from paceline.measured.phase_nodes import PhaseNode
 
 from .conftest import Project, Value
 
@@ -17,7 +18,7 @@ def profile_of(work: Callable[[], object], room: int = 1000) -> ThreadProfile:
     """Return the call tree of a piece of work, with room for so many stacks."""
     switch = Switch()
     switch.room = room
-    profile = ThreadProfile(Marks(Node).main, switch)
+    profile = ThreadProfile(MarkRecorder(PhaseNode).main, switch)
     switch.on = True
     sys.setprofile(profile.callback)
     try:
@@ -68,7 +69,7 @@ def test_a_call_that_raises_is_closed() -> None:
 
 
 def test_what_a_mark_asks_of_the_thread_is_not_the_codes() -> None:
-    found = Marks(Node)
+    found = MarkRecorder(PhaseNode)
 
     def work() -> None:
         found.lap("act")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paceline.measured import device
-from paceline.measured.timing import Timing
+from paceline.measured import cuda_device
+from paceline.measured.timing import TimingRecorder
 
 
 class Cuda:
@@ -79,8 +79,8 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
     return found
 
 
-def loop(steps: int) -> tuple[Timing, list[int]]:
-    found = Timing(2, steps, lambda _: None)
+def loop(steps: int) -> tuple[TimingRecorder, list[int]]:
+    found = TimingRecorder(2, steps, lambda _: None)
     waits = []
     for _ in found.steps(range(10**6)):
         with found.phase("learn"), found.phase("backward"):
@@ -89,7 +89,7 @@ def loop(steps: int) -> tuple[Timing, list[int]]:
     return found, waits
 
 
-def device_times(found: Timing) -> dict[str, float | None]:
+def device_times(found: TimingRecorder) -> dict[str, float | None]:
     return {row["path"]: row["device_total"] for row in found.result()["phases"]}
 
 
@@ -111,7 +111,7 @@ def test_no_step_waits_for_the_device(cuda: Cuda) -> None:
 
 
 def test_events_are_made_before_the_window(cuda: Cuda) -> None:
-    found = Timing(2, 50, lambda _: None)
+    found = TimingRecorder(2, 50, lambda _: None)
     made = []
     for _ in found.steps(range(10**6)):
         with found.phase("learn"), found.phase("backward"):
@@ -122,14 +122,14 @@ def test_events_are_made_before_the_window(cuda: Cuda) -> None:
 
 def test_long_windows_record_a_bounded_number_of_events(cuda: Cuda) -> None:
     found, _ = loop(1000)
-    assert found.device._sampled == device.SAMPLED_STEPS
-    assert cuda.made == 4 * device.SAMPLED_STEPS
+    assert found.device._sampled == cuda_device.SAMPLED_STEPS
+    assert cuda.made == 4 * cuda_device.SAMPLED_STEPS
 
 
 def test_a_flood_of_phases_stays_bounded(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "EVENTS_LIMIT", 20)
-    monkeypatch.setattr(device, "EVENTS_PER_STEP", 10)
-    found = Timing(1, 20, lambda _: None)
+    monkeypatch.setattr(cuda_device, "EVENTS_LIMIT", 20)
+    monkeypatch.setattr(cuda_device, "EVENTS_PER_STEP", 10)
+    found = TimingRecorder(1, 20, lambda _: None)
     for number in found.steps(range(100)):
         for _ in range(100 if number == 4 else 3):
             with found.phase("learn"):
@@ -139,7 +139,7 @@ def test_a_flood_of_phases_stays_bounded(cuda: Cuda, monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_is_recorded_while_a_graph_is_captured(cuda: Cuda) -> None:
-    found = Timing(0, 4, lambda _: None)
+    found = TimingRecorder(0, 4, lambda _: None)
     for number in found.steps(range(9)):
         cuda.capturing = number == 1
         with found.phase("capture"):
@@ -153,7 +153,7 @@ def test_nothing_is_recorded_while_a_graph_is_captured(cuda: Cuda) -> None:
 
 
 def test_a_change_of_device_breaks_nothing(cuda: Cuda) -> None:
-    found = Timing(1, 4, lambda _: None)
+    found = TimingRecorder(1, 4, lambda _: None)
     for _ in found.steps(range(9)):
         with found.phase("other"):
             cuda.device = 1
@@ -168,7 +168,7 @@ def test_a_device_that_is_used_from_the_second_step_on_is_timed(
     cuda: Cuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cuda, "is_initialized", lambda: False)
-    found = Timing(3, 4, lambda _: None)
+    found = TimingRecorder(3, 4, lambda _: None)
     for number in found.steps(range(9)):
         with found.phase("learn"):
             if number == 1:
@@ -177,7 +177,7 @@ def test_a_device_that_is_used_from_the_second_step_on_is_timed(
 
 
 def test_a_phase_that_is_open_where_the_window_ends_has_no_device_time(cuda: Cuda) -> None:
-    found = Timing(1, 3, lambda _: None)
+    found = TimingRecorder(1, 3, lambda _: None)
     with contextlib.ExitStack() as later:
         for number in found.steps(range(9)):
             with found.phase("learn"):
@@ -193,5 +193,5 @@ def test_device_memory_is_reported(cuda: Cuda) -> None:
 
 def test_without_torch_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    assert not device.used()
-    assert device.memory() is None
+    assert not cuda_device.is_device_used()
+    assert cuda_device.peak_device_memory() is None

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import paceline
 import pytest
-from paceline.measured import marks, timing, whole
+from paceline.measured import mark_recorder, phase_nodes, timing, whole_loop
+from paceline.measured.mark_recorder import MarkRecorder
+from paceline.measured.phase_nodes import PhaseNode
 
 
 class Clock:
@@ -24,16 +26,16 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    for module in (marks, timing, whole):
+    for module in (mark_recorder, phase_nodes, timing, whole_loop):
         monkeypatch.setattr(module, "perf_counter", found)
     return found
 
 
-def recorder(warmup: int, steps: int) -> timing.Timing:
-    return timing.Timing(warmup, steps, lambda _: None)
+def recorder(warmup: int, steps: int) -> timing.TimingRecorder:
+    return timing.TimingRecorder(warmup, steps, lambda _: None)
 
 
-def totals(found: timing.Timing) -> dict[str, float]:
+def totals(found: timing.TimingRecorder) -> dict[str, float]:
     """Milliseconds per step by path."""
     return {row["path"]: round(row["total"] * 1000, 6) for row in found.result()["phases"]}
 
@@ -116,8 +118,10 @@ def test_a_name_that_can_not_be_shown_is_refused() -> None:
         next(loop)
 
 
-@pytest.mark.parametrize("make", [lambda: marks.Marks(marks.Node), lambda: whole.Whole(lambda _: None)])
-def test_other_recorders_bill_laps_at_once(clock: Clock, make: Callable[[], marks.Marks[marks.Node]]) -> None:
+@pytest.mark.parametrize(
+    "make", [lambda: MarkRecorder(PhaseNode), lambda: whole_loop.WholeLoopRecorder(lambda _: None)]
+)
+def test_other_recorders_bill_laps_at_once(clock: Clock, make: Callable[[], MarkRecorder[PhaseNode]]) -> None:
     found = make()
     with found.phase("learn"):
         clock.work(2)

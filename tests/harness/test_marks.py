@@ -4,15 +4,16 @@ from contextlib import nullcontext
 
 import paceline
 import pytest
-from paceline.measured.marks import NODE_LIMIT, Marks, Node, thread_name
-from paceline.measured.timing import Timing
+from paceline.measured.mark_recorder import NODE_LIMIT, MarkRecorder, stable_thread_name
+from paceline.measured.phase_nodes import PhaseNode
+from paceline.measured.timing import TimingRecorder
 
 
-def marks() -> Marks[Node]:
-    return Marks(Node)
+def marks() -> MarkRecorder[PhaseNode]:
+    return MarkRecorder(PhaseNode)
 
 
-def paths(found: Marks[Node]) -> dict[str, int]:
+def paths(found: MarkRecorder[PhaseNode]) -> dict[str, int]:
     return {node.path: node.count for node in found.main.nodes}
 
 
@@ -90,7 +91,7 @@ def test_threads_are_kept_apart() -> None:
     ],
 )
 def test_a_thread_is_named_alike_in_every_run(name: str, stable: str) -> None:
-    assert thread_name(name) == stable
+    assert stable_thread_name(name) == stable
 
 
 def test_threads_of_one_name_are_summed() -> None:
@@ -132,8 +133,8 @@ def test_a_name_that_the_document_has_itself_is_refused(name: str) -> None:
         marks().phase(name)
 
 
-def timing(warmup: int, steps: int) -> Timing:
-    return Timing(warmup, steps, lambda _: None)
+def timing(warmup: int, steps: int) -> TimingRecorder:
+    return TimingRecorder(warmup, steps, lambda _: None)
 
 
 def test_the_loop_ends_when_the_window_is_complete() -> None:

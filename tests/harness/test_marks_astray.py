@@ -1,4 +1,4 @@
-"""Marks where the code does unusual things: out of order, across steps, threads and processes."""
+"""MarkRecorder where the code does unusual things: out of order, across steps, threads and processes."""
 
 import contextlib
 import gc
@@ -10,28 +10,29 @@ from typing import Any
 
 import paceline
 import pytest
-from paceline.measured.marks import Marks, Node
-from paceline.measured.memory import ResidentMemory
-from paceline.measured.timing import Timing
+from paceline.measured.mark_recorder import MarkRecorder
+from paceline.measured.phase_nodes import PhaseNode
+from paceline.measured.resident_memory import ResidentMemory
+from paceline.measured.timing import TimingRecorder
 
 
-def marks() -> Marks[Node]:
-    return Marks(Node)
+def marks() -> MarkRecorder[PhaseNode]:
+    return MarkRecorder(PhaseNode)
 
 
-def timing(warmup: int, steps: int) -> Timing:
-    return Timing(warmup, steps, lambda _: None)
+def timing(warmup: int, steps: int) -> TimingRecorder:
+    return TimingRecorder(warmup, steps, lambda _: None)
 
 
-def paths(found: Marks[Any]) -> dict[str, int]:
+def paths(found: MarkRecorder[Any]) -> dict[str, int]:
     return {node.path: node.count for node in found.main.nodes}
 
 
-def rows(found: Timing) -> dict[str, dict[str, Any]]:
+def rows(found: TimingRecorder) -> dict[str, dict[str, Any]]:
     return {row["path"]: row for row in found.result()["phases"]}
 
 
-def assert_whole(found: Timing) -> None:
+def assert_whole(found: TimingRecorder) -> None:
     """Outermost phases of the main thread and what none covers are the step."""
     outermost = [
         row for row in found.result()["phases"] if row["thread"] == "main" and "/" not in row["path"]
@@ -185,14 +186,14 @@ def in_child(check: Any) -> int:
 
 
 @pytest.fixture
-def active() -> Iterator[Timing]:
+def active() -> Iterator[TimingRecorder]:
     found = timing(0, 5)
-    paceline.activate(found)
+    paceline.activate_recorder(found)
     yield found
-    paceline._forget()
+    paceline._stop_recording()
 
 
-def test_a_forked_process_measures_nothing(active: Timing) -> None:
+def test_a_forked_process_measures_nothing(active: TimingRecorder) -> None:
     def check() -> bool:
         with paceline.phase("learn"):
             paceline.lap("x")
@@ -203,7 +204,7 @@ def test_a_forked_process_measures_nothing(active: Timing) -> None:
     assert len(list(paceline.steps(range(50)))) == 5
 
 
-def test_a_loop_that_forks_runs_on_in_both_processes(active: Timing) -> None:
+def test_a_loop_that_forks_runs_on_in_both_processes(active: TimingRecorder) -> None:
     taken, statuses = 0, []
     for number in paceline.steps(range(20)):
         taken += 1
@@ -217,7 +218,7 @@ def test_a_loop_that_forks_runs_on_in_both_processes(active: Timing) -> None:
     assert (taken, statuses) == (5, [0])
 
 
-def test_a_lock_that_another_thread_held_does_not_block_a_forked_process(active: Timing) -> None:
+def test_a_lock_that_another_thread_held_does_not_block_a_forked_process(active: TimingRecorder) -> None:
     with active._lock:
         assert in_child(lambda: active.count("games", 1) is None) == 0
 

@@ -6,16 +6,17 @@ import pytest
 import torch
 from paceline.counting import hooks
 from paceline.counting.operations import OperationMode, OperationSwitch, Tallies, Tally
-from paceline.measured.marks import Marks, Node
+from paceline.measured.mark_recorder import MarkRecorder
+from paceline.measured.phase_nodes import PhaseNode
 
 
 @pytest.fixture
-def marks() -> Marks[Node]:
-    return Marks(Node)
+def marks() -> MarkRecorder[PhaseNode]:
+    return MarkRecorder(PhaseNode)
 
 
 @pytest.fixture
-def tallies(marks: Marks[Node]) -> Iterator[Tallies]:
+def tallies(marks: MarkRecorder[PhaseNode]) -> Iterator[Tallies]:
     found, switch = Tallies(marks.main), OperationSwitch()
     switch.on = True
     with hooks.installed(found.here), OperationMode(found, switch):
@@ -26,14 +27,14 @@ def kinds(tally: Tally) -> dict[str, float]:
     return {name: number for name, (number, _) in tally.operations.items()}
 
 
-def test_operations_belong_to_their_phase(marks: Marks[Node], tallies: Tallies) -> None:
+def test_operations_belong_to_their_phase(marks: MarkRecorder[PhaseNode], tallies: Tallies) -> None:
     with marks.phase("forward"):
         torch.ones(2, 2) @ torch.ones(2, 2)
     assert kinds(tallies.by_phase["forward"]) == {"aten::ones": 2, "aten::mm": 1}
     assert all(0 < seconds < 1 for _, seconds in tallies.by_phase["forward"].operations.values())
 
 
-def test_backward_operations_are_seen(marks: Marks[Node], tallies: Tallies) -> None:
+def test_backward_operations_are_seen(marks: MarkRecorder[PhaseNode], tallies: Tallies) -> None:
     weight = torch.ones(3, requires_grad=True)
     loss = (weight * 2).sum()
     with marks.phase("backward"):
@@ -41,7 +42,7 @@ def test_backward_operations_are_seen(marks: Marks[Node], tallies: Tallies) -> N
     assert kinds(tallies.by_phase["backward"])["aten::mul"] == 1
 
 
-def test_inference_mode_hides_nothing(marks: Marks[Node], tallies: Tallies) -> None:
+def test_inference_mode_hides_nothing(marks: MarkRecorder[PhaseNode], tallies: Tallies) -> None:
     def work() -> None:
         layer = torch.nn.Linear(3, 4)
         with torch.no_grad() if marks.main.node.path == "plain" else torch.inference_mode():
@@ -119,7 +120,7 @@ def test_steps_of_any_optimizer_count(tallies: Tallies) -> None:
     assert tallies.here().optimizer_steps == 2
 
 
-def test_nothing_is_counted_outside_the_window(marks: Marks[Node]) -> None:
+def test_nothing_is_counted_outside_the_window(marks: MarkRecorder[PhaseNode]) -> None:
     found = Tallies(marks.main)
     with OperationMode(found, OperationSwitch()):
         torch.ones(2)

@@ -111,10 +111,10 @@ def test_whose_turn_it_is_not_does_not_wait_for_a_processor(project: Project) ->
 
 
 def test_waiting_for_the_other_to_hand_over_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing.processor, "waited", lambda: 5.0)
+    monkeypatch.setattr(timing.processor, "processor_wait_seconds", lambda: 5.0)
     turns = cast(Turns, SimpleNamespace(waited=2.0, paused=0.0))
-    assert timing.Timing(1, 2, print, turns).loop._waited() == 3.0
-    assert timing.Timing(1, 2, print).loop._waited() == 5.0
+    assert timing.TimingRecorder(1, 2, print, turns).loop._processor_wait() == 3.0
+    assert timing.TimingRecorder(1, 2, print).loop._processor_wait() == 5.0
 
 
 def test_what_goes_on_while_it_waits_is_not_interrupted(project: Project) -> None:

@@ -4,13 +4,13 @@ import time
 
 import pytest
 from paceline.measured import processor
-from paceline.measured.marks import StepLoop
-from paceline.measured.timing import Timing
-from paceline.measured.whole import Whole
+from paceline.measured.step_loop import StepLoop
+from paceline.measured.timing import TimingRecorder
+from paceline.measured.whole_loop import WholeLoopRecorder
 
 
-def whole() -> Whole:
-    return Whole(lambda _: None)
+def whole() -> WholeLoopRecorder:
+    return WholeLoopRecorder(lambda _: None)
 
 
 def test_the_loop_runs_to_its_own_end() -> None:
@@ -39,7 +39,7 @@ def test_what_lies_before_and_after_the_loop_is_left_out() -> None:
 def test_the_share_that_waited_for_a_processor_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     found = whole()
     clock = iter((5.0, 5.02))
-    monkeypatch.setattr(processor, "waited", lambda: next(clock))
+    monkeypatch.setattr(processor, "processor_wait_seconds", lambda: next(clock))
     for _ in found.steps(range(4)):
         time.sleep(0.01)
     result = found.result()
@@ -56,7 +56,7 @@ def test_several_loops_are_one_run() -> None:
     assert 0.01 <= result["seconds"] < 0.1
 
 
-@pytest.mark.parametrize("made", [whole, lambda: Timing(1, 9, lambda _: None)])
+@pytest.mark.parametrize("made", [whole, lambda: TimingRecorder(1, 9, lambda _: None)])
 def test_a_step_that_is_broken_off_was_taken(made: type) -> None:
     found = made()
     for _ in range(3):

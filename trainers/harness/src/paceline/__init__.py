@@ -23,8 +23,8 @@ __all__ = ["count", "gauge", "lap", "phase", "quality", "steps"]
 _Item = TypeVar("_Item")
 
 
-class _Nothing:
-    """The phase of code that nothing measures."""
+class _NullPhase:
+    """The phase outside a measurement: does nothing."""
 
     __slots__ = ()
 
@@ -35,14 +35,14 @@ class _Nothing:
     ) -> None: ...
 
 
-_nothing = _Nothing()
+_null_phase = _NullPhase()
 _recorder: Recorder | None = None
 
 
 def phase(name: str) -> AbstractContextManager[None]:
     """Mark a span of a step: `with phase("learn"):`. Phases nest, their paths are joined by `/`."""
     if _recorder is None:
-        return _nothing
+        return _null_phase
     return _recorder.phase(name)
 
 
@@ -82,23 +82,23 @@ def quality(name: str, value: float) -> None:
         _recorder.quality(name, value)
 
 
-def activate(recorder: Recorder) -> None:
+def activate_recorder(recorder: Recorder) -> None:
     """Let a recorder take the marks from now on. For the measured process, before the script runs."""
     global _recorder
     _recorder = recorder
     # Spares every mark the test above and one call.
     globals().update(phase=recorder.phase, lap=recorder.lap)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forget)
+        os.register_at_fork(after_in_child=_stop_recording)
 
 
-_marks_of_nothing = {"phase": phase, "lap": lap}
+_inactive_marks = {"phase": phase, "lap": lap}
 
 
-def _forget() -> None:
-    """Measure nothing in a process that the measured one forked."""
+def _stop_recording() -> None:
+    """Record nothing in a process that the measured one forked."""
     global _recorder
     if _recorder is not None:
-        _recorder.forget()
+        _recorder.stop_recording()
         _recorder = None
-        globals().update(_marks_of_nothing)
+        globals().update(_inactive_marks)

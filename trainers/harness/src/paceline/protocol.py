@@ -15,8 +15,8 @@ from typing import Any
 from . import assemble, scaling, surroundings
 from .benchmarks import Benchmark
 from .fields import Scalar
-from .measured.child import Plan
-from .measured.processor import CONTENTION
+from .measured.plan import ProcessPlan
+from .measured.processor import CONTENTION_SHARE
 from .measurement import Measurement, Request, Timed
 from .watching import calibration, nvml
 from .watching.echo import Echo
@@ -87,13 +87,13 @@ class _Runner:
         timed: list[Timed] = []
         while len(timed) < wanted or (len(timed) < most and self._is_worth_another(timed)):
             timed.append(self.time(len(timed)))
-        calm = sorted(sorted(timed, key=lambda one: max(one.waited, CONTENTION))[:wanted], key=_index)
+        calm = sorted(sorted(timed, key=lambda one: max(one.waited, CONTENTION_SHARE))[:wanted], key=_index)
         aside = [one for one in timed if one not in calm]
         return [replace(one, index=at) for at, one in enumerate(calm)], aside
 
     def _is_worth_another(self, timed: Sequence[Timed]) -> bool:
         """Are too few undisturbed, and is there time left for one more before the counting?"""
-        calm = sum(one.waited <= CONTENTION for one in timed)
+        calm = sum(one.waited <= CONTENTION_SHARE for one in timed)
         longest = max(one.took for one in timed)
         left = (3 + len(self._whole)) * longest
         return calm < self._benchmark.repetitions and perf_counter() + left < self._deadline
@@ -159,16 +159,16 @@ class _Runner:
                     self._tell(self._parts - 1 + process.fraction(), "counting")
             return [process.outcome()["result"] for process in processes]
 
-    def _start(self, plan: Plan, name: str) -> Measured:
+    def _start(self, plan: ProcessPlan, name: str) -> Measured:
         folder = self._folder / name
         folder.mkdir()
         process = Measured(plan, folder, surroundings.child_environment(self._benchmark))
         surroundings.pin(process.pid, self._benchmark)
         return process
 
-    def _plan(self, kind: str) -> Plan:
+    def _plan(self, kind: str) -> ProcessPlan:
         benchmark, timing = self._benchmark, kind == "timing"
-        return Plan(
+        return ProcessPlan(
             kind=kind,
             script=benchmark.script,
             arguments=_arguments(self._request),

@@ -1,4 +1,4 @@
-"""What a measurement must offer to the marks in training code."""
+"""The interface that a measurement offers to the marks in training code."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ class Recorder(Protocol):
 
     def quality(self, name: str, value: float) -> None: ...
 
-    def forget(self) -> None: ...
+    def stop_recording(self) -> None: ...

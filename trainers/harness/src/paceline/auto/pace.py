@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 from time import sleep
 from typing import Any, Protocol
 
-from ..measured.marks import StepLoop, ThreadState
+from ..measured.phase_nodes import ThreadState
+from ..measured.step_loop import StepLoop
 
 ENVIRONMENT = "environment"
 OPTIMIZER = "optimizer"
@@ -39,7 +40,7 @@ class Paced(Protocol):
     @property
     def loop(self) -> Any: ...
 
-    def take_steps_here(self) -> ThreadState: ...
+    def take_steps_in_this_thread(self) -> ThreadState: ...
 
     def steps(self, iterable: Iterable[Any]) -> Iterable[Any]: ...
 
@@ -75,7 +76,7 @@ class Pace:
                 self._end()
         else:
             self._set(kind, owner)
-            self._recorder.take_steps_here()
+            self._recorder.take_steps_in_this_thread()
             self._loop.called = True
             self._loop.begin()
 

@@ -10,7 +10,7 @@ from time import perf_counter
 from types import BuiltinFunctionType, CodeType, FrameType
 from typing import Any
 
-from ..measured.marks import Node, ThreadState
+from ..measured.phase_nodes import PhaseNode, ThreadState
 
 # Frames of the harness and of what runs the script; what they call into the program counts all the same.
 OURS = (f"{Path(__file__).parent.parent}{os.sep}", "<frozen runpy>")
@@ -35,7 +35,7 @@ class Call:
 
     __slots__ = ("calls", "children", "flat", "foreign", "hidden", "key", "others", "own", "parent", "phase")
 
-    def __init__(self, key: Key, phase: Node, parent: Call | None, *, hidden: bool) -> None:
+    def __init__(self, key: Key, phase: PhaseNode, parent: Call | None, *, hidden: bool) -> None:
         self.key = key
         self.phase = phase
         self.parent = parent
@@ -44,9 +44,9 @@ class Call:
         self.calls = 0
         self.own = self.foreign = 0.0
         self.children: dict[int | str, Call] = {}
-        self.others: dict[Node, dict[int | str, Call]] = {}
+        self.others: dict[PhaseNode, dict[int | str, Call]] = {}
 
-    def inside(self, phase: Node) -> dict[int | str, Call]:
+    def inside(self, phase: PhaseNode) -> dict[int | str, Call]:
         """Return the calls made from here while the phase was the innermost open one."""
         return self.children if phase is self.phase else self.others.setdefault(phase, {})
 
@@ -69,7 +69,7 @@ class ThreadProfile:
         self._switch = switch
         self._root = Call("", state.root, None, hidden=True)
         self._stack = [self._root]
-        self._flat: dict[tuple[int | str, Node], Call] = {}
+        self._flat: dict[tuple[int | str, PhaseNode], Call] = {}
         # Where the open calls left the tree: the caller, the depth of the stack there, and the moment.
         self._left: tuple[Call, int, float] | None = None
         self._last = perf_counter()
@@ -135,7 +135,7 @@ class ThreadProfile:
             self._stack.append(known or self._add(id(code), code, phase, now))
         return self._stack[-1]
 
-    def _add(self, place: int | str, key: Key, phase: Node, now: float) -> Call:
+    def _add(self, place: int | str, key: Key, phase: PhaseNode, now: float) -> Call:
         """Make the call that the innermost open one makes for the first time."""
         caller = self._stack[-1]
         if isinstance(key, CodeType):

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..measured.marks import ThreadState
+from ..measured.phase_nodes import ThreadState
 
 # What item() and the conversions to a Python number come down to.
 SCALAR_READ = "aten::_local_scalar_dense"

@@ -18,19 +18,21 @@ from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from ..document import SETUP, UNATTRIBUTED
-from ..measured import memory
-from ..measured.marks import Marks, Node, StepLoop, ThreadState
+from ..measured import resident_memory
+from ..measured.mark_recorder import MarkRecorder
+from ..measured.phase_nodes import PhaseNode, ThreadState
+from ..measured.step_loop import StepLoop
 from . import compilation, stacks, windows
 
 _Item = TypeVar("_Item")
 
 
-class CountedNode(Node):
+class CountedPhaseNode(PhaseNode):
     """A node at whose borders the growth of resident memory and the compilations are billed."""
 
     __slots__ = ("growth", "meter")
 
-    def __init__(self, name: str, parent: Node | None, state: ThreadState) -> None:
+    def __init__(self, name: str, parent: PhaseNode | None, state: ThreadState) -> None:
         super().__init__(name, parent, state)
         self.growth = 0
         self.meter: Meter | None = None
@@ -53,7 +55,7 @@ class Meter:
 
     def __init__(self, counting: Counting) -> None:
         self._counting = counting
-        self._resident = memory.ResidentMemory()
+        self._resident = resident_memory.ResidentMemory()
         self._before = 0
         self.setup: int | None = None
         self.compilations = compilation.Compilations()
@@ -63,7 +65,7 @@ class Meter:
         now = self._resident.read()
         if self.setup is not None:
             node = self._counting.main.node
-            node.growth += now - self._before  # type: ignore[attr-defined]  # every node is a CountedNode
+            node.growth += now - self._before  # type: ignore[attr-defined]  # every node is a CountedPhaseNode
             self.compilations.bill(node.path)
         self._before = now
 
@@ -82,11 +84,11 @@ class Meter:
         return dict(found)
 
 
-class Counting(Marks[CountedNode]):
+class Counting(MarkRecorder[CountedPhaseNode]):
     """The recorder of a counting repetition."""
 
     def __init__(self, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
-        super().__init__(CountedNode)
+        super().__init__(CountedPhaseNode)
         self.meter = Meter(self)
         self.calls = windows.CallWindow(self, self.meter.compilations)
         self.operations = windows.OperationWindow(self, self.calls.switch)
@@ -99,7 +101,7 @@ class Counting(Marks[CountedNode]):
         """Iterate until both windows are complete."""
         return self.loop.iterate(iterable)
 
-    def prepare(self, node: CountedNode) -> None:
+    def prepare_node(self, node: CountedPhaseNode) -> None:
         """Let a node of the main thread bill its memory; growth can't be told apart between threads."""
         if node.state is self.main:
             node.meter = self.meter

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ..document import UNATTRIBUTED
-from ..measured.marks import Marks
+from ..measured.mark_recorder import MarkRecorder
 from . import compilation, functions
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ TALLIED = {
 class CallWindow:
     """The window in which function calls are counted, and all that no dispatch mode may disturb."""
 
-    def __init__(self, marks: Marks[Any], compilations: compilation.Compilations) -> None:
+    def __init__(self, marks: MarkRecorder[Any], compilations: compilation.Compilations) -> None:
         self._marks = marks
         self._compilations = compilations
         self.switch = functions.Switch()
@@ -80,7 +80,7 @@ class CallWindow:
 class OperationWindow:
     """The window in which tensor operations are counted, in every thread."""
 
-    def __init__(self, marks: Marks[Any], calls: functions.Switch) -> None:
+    def __init__(self, marks: MarkRecorder[Any], calls: functions.Switch) -> None:
         self._marks = marks
         self._calls = calls
         self._hooks = ExitStack()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from .. import counters, metrics
 from ..benchmarks import Benchmark, Guard
-from ..measured.processor import CONTENTION
+from ..measured.processor import CONTENTION_SHARE
 from ..measurement import Timed
 from ..statistics import mean
 from ..units import amount
@@ -125,7 +125,7 @@ def _swept_beside_others(points: Sequence[Raw]) -> Found:
             fastest[one["value"]] = one
     waited = {value: one.get("waited", 0.0) for value, one in fastest.items()}
     worst = max(waited, key=lambda value: waited[value], default=None)
-    if worst is not None and waited[worst] > CONTENTION:
+    if worst is not None and waited[worst] > CONTENTION_SHARE:
         yield warning(
             "scaling_contention",
             f"the sweep's loop with {worst:g} waited for a processor for {waited[worst]:.0%} of its time",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import warmup
-from ..measured.processor import CONTENTION
+from ..measured.processor import CONTENTION_SHARE
 from ..statistics import median
 from ..units import plural
 from .warning import Found, Raw, warning
@@ -65,7 +65,7 @@ def _contention(raw: Raw) -> Found:
             "end other work on the machine while it measures",
         )
     share = median([row["waited"] for row in raw["repetitions"]])
-    if share > CONTENTION:
+    if share > CONTENTION_SHARE:
         yield warning(
             "processor_contention",
             f"the measured thread waited for a processor for {share:.0%} of the window",

@@ -1,4 +1,4 @@
-"""The measured process: runs the benchmark's script as __main__ and leaves a result file.
+"""The measured process: runs the benchmark's script as __main__ and writes a result file.
 
 Started by the harness as `python -P -m paceline.measured.child PLAN`; its output is the script's own.
 """
@@ -13,7 +13,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -23,80 +22,57 @@ import paceline
 
 from .. import auto
 from ..counting.repetition import Counting
-from . import environment
-from .timing import Timing
+from . import fingerprint
+from .plan import ProcessPlan
+from .timing import TimingRecorder
 from .turns import Turns
-from .whole import Whole
+from .whole_loop import WholeLoopRecorder
 
-Recorder = Timing | Counting | Whole
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What one measured process has to do. `progress` receives the number of steps done, as 8 bytes."""
-
-    kind: str  # timing, counting or whole
-    script: str
-    arguments: list[str]
-    folder: str
-    warmup_steps: int
-    steps: int
-    seed: int
-    result: str
-    progress: str
-    package: str
-    parent: int
-    auto: bool = False
-    turns: str = ""  # the pipe of a timing process that takes turns with another one
-    one_core: bool = False  # where it does, its thread and the other one's stay on one processor
-
-    def save(self, path: Path) -> None:
-        """Write the plan for the process to read."""
-        path.write_text(json.dumps(asdict(self)))
+Recorder = TimingRecorder | Counting | WholeLoopRecorder
 
 
 def main() -> None:
     """Run the script under a recorder; the result is written even where the script fails."""
-    plan = Plan(**json.loads(Path(sys.argv[1]).read_text()))
-    _die_with(plan.parent)
+    plan = ProcessPlan(**json.loads(Path(sys.argv[1]).read_text()))
+    _end_with_parent(plan.parent)
     _check_package(plan)
-    recorder = _recorder(plan)
-    result = _Result(recorder, plan)
-    pace = auto.install(recorder, result.leave) if plan.auto else None
-    paceline.activate(recorder)
+    recorder = _create_recorder(plan)
+    result = _ResultWriter(recorder, plan)
+    pace = auto.install(recorder, result.end_process) if plan.auto else None
+    paceline.activate_recorder(recorder)
     measured = os.getpid()
     try:
-        _run(plan)
+        _run_script(plan)
     except BaseException as error:
         # A script that was broken off may also fail while it tidies up: all was measured before that.
         if pace is None or not pace.ended or os.getpid() != measured:
             raise
         if not isinstance(error, auto.Ended | SystemExit):
-            _show_error(type(error), error, error.__traceback__)
+            _print_error(type(error), error, error.__traceback__)
     finally:
         # A process that the script forked may come back to this line too.
         if os.getpid() == measured:
             result.write(ended=pace is not None and pace.ended)
 
 
-class _Result:
-    """Writes what was measured, once; the thread that ends a stubborn script may come first."""
+class _ResultWriter:
+    """Writes what was measured, once: at the script's end, or before a script is killed that doesn't end."""
 
-    def __init__(self, recorder: Recorder, plan: Plan) -> None:
+    def __init__(self, recorder: Recorder, plan: ProcessPlan) -> None:
         self._recorder = recorder
         self._plan = plan
         self._lock = threading.Lock()
         self._written = False
 
     def write(self, *, ended: bool) -> None:
-        """Write the result file; `ended` tells that the script was broken off."""
+        """Write the result file; `ended` says that the script was broken off."""
         with self._lock:
             if not self._written:
-                outcome = {**_outcome(self._recorder, self._plan), "ended": ended}
-                _write(outcome, Path(self._plan.result))
+                outcome = {**_build_outcome(self._recorder, self._plan), "ended": ended}
+                _write_outcome(outcome, Path(self._plan.result))
                 self._written = True
 
-    def leave(self) -> None:
+    def end_process(self) -> None:
         """End the process at once, with its result written."""
         self.write(ended=True)
         sys.stdout.flush()
@@ -104,26 +80,26 @@ class _Result:
         os._exit(0)
 
 
-def _outcome(recorder: Recorder, plan: Plan) -> dict[str, Any]:
+def _build_outcome(recorder: Recorder, plan: ProcessPlan) -> dict[str, Any]:
     loop = recorder.loop
     outcome: dict[str, Any] = {"called": loop.called, "complete": loop.complete, "taken": loop.taken}
     if loop.complete:
-        outcome["result"] = _result(recorder, plan)
-        outcome["environment"] = environment.fingerprint()
+        outcome["result"] = _recorder_result(recorder, plan)
+        outcome["environment"] = fingerprint.environment_fingerprint()
     return outcome
 
 
-def _run(plan: Plan) -> None:
-    sys.excepthook = _show_error
+def _run_script(plan: ProcessPlan) -> None:
+    sys.excepthook = _print_error
     random.seed(plan.seed)
     script = Path(plan.folder, plan.script)
     # As if Python had been started with the script, from the folder that this process was started in.
     sys.argv = [plan.script, *plan.arguments]
     sys.path.insert(0, str(script.resolve().parent))
-    _execute(script.absolute())
+    _execute_as_main(script.absolute())
 
 
-def _execute(script: Path) -> None:
+def _execute_as_main(script: Path) -> None:
     """Run the script as __main__; unlike runpy, which would also change the first argument."""
     main = ModuleType("__main__")
     main.__file__ = str(script)
@@ -133,7 +109,7 @@ def _execute(script: Path) -> None:
     exec(code, vars(main))  # noqa: S102  # it is what this process is for
 
 
-def _show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a traceback that begins in the script, as if it had been started without us."""
     ours = (str(Path(__file__)), "<frozen runpy>")
     while trace is not None and trace.tb_next and trace.tb_frame.f_code.co_filename in ours:
@@ -141,23 +117,23 @@ def _show_error(kind: type[BaseException], error: BaseException, trace: Tracebac
     traceback.print_exception(kind, error, trace)
 
 
-def _recorder(plan: Plan) -> Recorder:
-    report = _reporter(plan.progress)
+def _create_recorder(plan: ProcessPlan) -> Recorder:
+    report = _progress_reporter(plan.progress)
     if plan.kind == "whole":
-        return Whole(report)
+        return WholeLoopRecorder(report)
     if plan.kind == "counting":
         return Counting(plan.warmup_steps, plan.steps, report)
     turns = Turns(Path(plan.turns), one_core=plan.one_core) if plan.turns else None
-    return Timing(plan.warmup_steps, plan.steps, report, turns)
+    return TimingRecorder(plan.warmup_steps, plan.steps, report, turns)
 
 
-def _result(recorder: Recorder, plan: Plan) -> dict[str, Any]:
+def _recorder_result(recorder: Recorder, plan: ProcessPlan) -> dict[str, Any]:
     if isinstance(recorder, Counting):
         return recorder.result(Path(plan.folder).resolve())
     return recorder.result()
 
 
-def _reporter(path: str) -> Callable[[int], None]:
+def _progress_reporter(path: str) -> Callable[[int], None]:
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
 
     def report(done: int) -> None:
@@ -166,20 +142,20 @@ def _reporter(path: str) -> Callable[[int], None]:
     return report
 
 
-def _write(outcome: dict[str, Any], path: Path) -> None:
+def _write_outcome(outcome: dict[str, Any], path: Path) -> None:
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(outcome))
     partial.replace(path)
 
 
-def _check_package(plan: Plan) -> None:
+def _check_package(plan: ProcessPlan) -> None:
     """Refuse another harness than the one that started us, such as one in the measured checkout."""
     here = str(Path(paceline.__file__).resolve().parent)
     if here != plan.package:
         sys.exit(f"paceline was imported from {here}, but the harness that measures is {plan.package}")
 
 
-def _die_with(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """Ask the kernel to kill this process when the harness dies, also when it is killed itself."""
     if sys.platform == "linux":
         import ctypes

@@ -1,4 +1,4 @@
-"""The calling thread's processor: how long it waited for one, which one it is on, and staying there."""
+"""The calling thread's processor: how long it waited for one, which one it runs on, and pinning it there."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import os
 from pathlib import Path
 
 # A repetition whose thread waited longer than this share of its window was disturbed by other work.
-CONTENTION = 0.1
+CONTENTION_SHARE = 0.1
 
 
-def waited() -> float:
-    """Return the seconds that this thread was ready to run and didn't; 0 where the kernel can't say."""
+def processor_wait_seconds() -> float:
+    """Return the seconds that this thread was runnable but not running; 0 where the kernel can't say."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0
 
 
-def current() -> int | None:
+def current_processor() -> int | None:
     """Return the number of the processor that this thread runs on; None where the kernel can't say."""
     try:
         # Behind the command, which may hold spaces and brackets, field 3 comes first.
@@ -27,31 +27,31 @@ def current() -> int | None:
         return None
 
 
-class Stay:
-    """Keeps this thread on one processor, until `end`."""
+class ProcessorPin:
+    """Keeps this thread on one processor, until `release`."""
 
     def __init__(self) -> None:
         self._before: set[int] | None = None
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.end)
+            os.register_at_fork(after_in_child=self.release)
 
-    def on(self, processor: int) -> None:
-        """Stay on this processor from now on, where it is one that the process may use."""
+    def pin_to(self, processor: int) -> None:
+        """Pin the thread to this processor, if the process may use it."""
         if self._before is None and hasattr(os, "sched_setaffinity"):
             self._before = os.sched_getaffinity(0)
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, {processor} & self._before)
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Let this thread, and those that it has started meanwhile, use what they might before."""
         before, self._before = self._before, None
         if before is not None:
-            for thread in _threads():
+            for thread in _thread_ids():
                 with contextlib.suppress(OSError):
                     os.sched_setaffinity(thread, before)
 
 
-def _threads() -> list[int]:
+def _thread_ids() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc/self/task")]  # noqa: PTH208  # names are wanted
     except OSError:

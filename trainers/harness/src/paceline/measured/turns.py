@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 from time import perf_counter
 
-from . import device, processor
+from . import cuda_device, processor
 
 # The pipes' names in their folder; who reads FIRST begins.
 FIRST, SECOND = "first", "second"
@@ -32,29 +32,29 @@ _OVER = _ANY = -1
 
 
 class Turns:
-    """This process's side. `pipe` is what it reads, the other one's lies beside it.
+    """One of the two processes. `pipe` is the one that it reads; the other process's lies beside it.
 
-    `one_core`: the code has a single thread, which is to stay on the other one's processor.
+    `one_core` says that the code has a single thread, which stays on the other process's processor.
     """
 
     def __init__(self, pipe: Path, *, one_core: bool) -> None:
         self.paused = 0.0
         """Seconds for which it was the other's turn."""
         self.waited = 0.0
-        """Seconds of them that this thread was ready to run and didn't.
+        """Seconds of them for which this thread was runnable but not running.
 
-        On one processor the one that is woken may run before the other one has gone to sleep, which it then
-        does in the midst of the first one's turn.
+        On one processor the process that is woken may run before the other one has gone to sleep, so that the
+        other one does so in the midst of its turn.
         """
         self._pipe = pipe
         self._leads = pipe.name == FIRST
         self._one_core = one_core
         self._processor = _ANY
-        self._stay = processor.Stay()
+        self._pin = processor.ProcessorPin()
         self._steps = 0
-        self._until = 0.0  # The moment at which the leader hands over.
-        self._wanted = math.inf  # The steps after which the other one does.
-        self._reads = self._writes = -1
+        self._turn_end = 0.0  # The leader hands over at this moment.
+        self._turn_steps = math.inf  # The other one hands over after so many steps.
+        self._read_end = self._write_end = -1
 
     def begin(self) -> None:
         """Wait until the other process has come to its loop too, then for the first turn."""
@@ -62,88 +62,88 @@ class Turns:
         for path in (self._pipe, other):
             with contextlib.suppress(FileExistsError):
                 os.mkfifo(path, 0o600)
-        self._reads = os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._read_end = os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         # Waits for the other one to read.
-        self._writes = os.open(other, os.O_WRONLY | os.O_CLOEXEC)
+        self._write_end = os.open(other, os.O_WRONLY | os.O_CLOEXEC)
         if self._leads:
-            found = processor.current() if self._one_core else None
-            self._start(0, _ANY if found is None else found)
+            current = processor.current_processor() if self._one_core else None
+            self._start_turn(0, _ANY if current is None else current)
         else:
-            self._pause()
+            self._wait_for_turn()
 
     def end_step(self, complete: bool) -> None:
         """Note that a step ended; where the block did, return when it is this process's turn again.
 
         Nobody is left waiting by a process whose window is complete.
         """
-        if self._reads < 0:
+        if self._read_end < 0:
             return
         self._steps += 1
         if complete:
             self._finish()
-        elif self._steps >= self._wanted or (self._leads and perf_counter() >= self._until):
+        elif self._steps >= self._turn_steps or (self._leads and perf_counter() >= self._turn_end):
             self._hand_over()
 
     def _hand_over(self) -> None:
-        if _is_alone():
-            self._pause(self._steps)
+        if _can_be_paused():
+            self._wait_for_turn(self._steps)
         else:
             # What it started would go on while it waits, beside the other's steps: it runs to its end first.
-            self._stay.end()
-            self._wanted = self._until = math.inf
+            self._pin.release()
+            self._turn_steps = self._turn_end = math.inf
 
     def _finish(self) -> None:
         if self._leads:
             # What follows the loop isn't to run beside the other's last block.
-            self._pause(self._steps)
-        self._tell(_OVER)
-        self._go_alone()
+            self._wait_for_turn(self._steps)
+        self._send(_OVER)
+        self._continue_alone()
 
-    def _tell(self, steps: int) -> None:
+    def _send(self, steps: int) -> None:
         # The other one may be gone.
         with contextlib.suppress(BrokenPipeError):
-            if self._writes >= 0:
-                os.write(self._writes, _TOKEN.pack(steps, self._processor))
+            if self._write_end >= 0:
+                os.write(self._write_end, _TOKEN.pack(steps, self._processor))
 
-    def _pause(self, steps: int | None = None) -> None:
+    def _wait_for_turn(self, steps: int | None = None) -> None:
         """Hand over after so many steps, if it is this one's turn, and sleep until it is again."""
-        since, waited = perf_counter(), processor.waited()
+        since, waited = perf_counter(), processor.processor_wait_seconds()
         if steps is not None:
-            self._tell(steps)
+            self._send(steps)
         poll = select.poll()
-        poll.register(self._reads, select.POLLIN)
+        poll.register(self._read_end, select.POLLIN)
         poll.poll()
-        told = os.read(self._reads, _TOKEN.size)
-        self.waited += processor.waited() - waited
+        token = os.read(self._read_end, _TOKEN.size)
+        self.waited += processor.processor_wait_seconds() - waited
         self.paused += perf_counter() - since
-        taken, chosen = _TOKEN.unpack(told) if told else (_OVER, _ANY)
+        taken, chosen = _TOKEN.unpack(token) if token else (_OVER, _ANY)
         if taken == _OVER:
-            self._go_alone()
+            self._continue_alone()
         else:
-            self._start(taken, chosen)
+            self._start_turn(taken, chosen)
 
-    def _start(self, wanted: int, chosen: int) -> None:
-        if chosen != _ANY and self._processor == _ANY and self._one_core and _is_alone():
+    def _start_turn(self, wanted: int, chosen: int) -> None:
+        if chosen != _ANY and self._processor == _ANY and self._one_core and _can_be_paused():
             self._processor = chosen
-            self._stay.on(chosen)
+            self._pin.pin_to(chosen)
         self._steps = 0
         if self._leads:
-            self._until = perf_counter() + BLOCK_SECONDS
+            self._turn_end = perf_counter() + BLOCK_SECONDS
         else:
-            self._wanted = wanted
+            self._turn_steps = wanted
 
-    def _go_alone(self) -> None:
+    def _continue_alone(self) -> None:
         """Take all steps that are left without a break."""
-        self._stay.end()
-        for descriptor in (self._reads, self._writes):
+        self._pin.release()
+        for descriptor in (self._read_end, self._write_end):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._reads = self._writes = -1
+        self._read_end = self._write_end = -1
 
 
-def _is_alone() -> bool:
-    """Whether nothing of this process goes on while it waits: no thread, no process of its own, no device."""
-    if threading.active_count() > 1 or device.used():
+def _can_be_paused() -> bool:
+    """Whether waiting stops all of the work: there is no other thread, no child process, no device in use."""
+    if threading.active_count() > 1 or cuda_device.is_device_used():
         return False
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

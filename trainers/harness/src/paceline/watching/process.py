@@ -18,7 +18,7 @@ from typing import Any
 
 import paceline
 
-from ..measured.child import Plan
+from ..measured.plan import ProcessPlan
 from . import tree
 
 OUTPUT_LIMIT = 64 * 2**20
@@ -51,7 +51,7 @@ class TooFewStepsError(MeasurementError):
 class Measured:
     """A running measured process. Use it as a context manager: leaving it ends the whole tree."""
 
-    def __init__(self, plan: Plan, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, plan: ProcessPlan, folder: Path, environment: Mapping[str, str]) -> None:
         self.plan = replace(
             plan,
             result=str(folder / "result.json"),

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from . import device
+from . import cuda_device
 
 VARIABLES = (
     "OMP_NUM_THREADS",
@@ -24,7 +24,7 @@ VARIABLES = (
 )
 
 
-def fingerprint() -> dict[str, Any]:
+def environment_fingerprint() -> dict[str, Any]:
     """Return the document's `environment`, without the driver, which the harness's process knows."""
     torch = sys.modules.get("torch")
     return {
@@ -39,10 +39,10 @@ def fingerprint() -> dict[str, Any]:
         "cpu_count": os.cpu_count() or 1,
         "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "memory_bytes": _memory_bytes(),
-        "gpus": _gpus(),
-        "packages": _packages(),
+        "gpus": _gpu_properties(),
+        "packages": _imported_packages(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
-        "path": "cuda" if device.used() else "cpu",
+        "path": "cuda" if cuda_device.is_device_used() else "cpu",
     }
 
 
@@ -55,10 +55,10 @@ def _os_name() -> str:
 
 def _cpu_model() -> str:
     try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     except OSError:
-        found = None
-    return found.group(1).strip() if found else platform.machine()
+        model = None
+    return model.group(1).strip() if model else platform.machine()
 
 
 def _memory_bytes() -> int | None:
@@ -68,20 +68,20 @@ def _memory_bytes() -> int | None:
         return None
 
 
-def _gpus() -> list[dict[str, Any]]:
-    if not device.used():
+def _gpu_properties() -> list[dict[str, Any]]:
+    if not cuda_device.is_device_used():
         return []
     cuda = sys.modules["torch"].cuda
-    properties = [cuda.get_device_properties(index) for index in range(cuda.device_count())]
-    return [{"name": found.name, "memory_bytes": found.total_memory} for found in properties]
+    devices = [cuda.get_device_properties(index) for index in range(cuda.device_count())]
+    return [{"name": device.name, "memory_bytes": device.total_memory} for device in devices]
 
 
-def _packages() -> dict[str, str]:
+def _imported_packages() -> dict[str, str]:
     """Return the installed versions of what the code has imported."""
     imported = {name.partition(".")[0] for name in list(sys.modules)}
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for distribution in metadata.distributions():
         name = distribution.metadata["Name"]
         if name and name.replace("-", "_").lower() in imported:
-            found[name.lower()] = distribution.version
-    return found
+            versions[name.lower()] = distribution.version
+    return versions

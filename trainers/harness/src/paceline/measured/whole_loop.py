@@ -6,29 +6,31 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, TypeVar
 
-from . import collector, device, processor
-from .marks import Marks, Node, StepLoop, ThreadState
+from . import cuda_device, garbage_collection, processor
+from .mark_recorder import MarkRecorder
+from .phase_nodes import PhaseNode, ThreadState
+from .step_loop import StepLoop
 
 REPORT_EVERY = 50
 
 _Item = TypeVar("_Item")
 
 
-class WholeNode(Node):
+class WholeLoopNode(PhaseNode):
     """A node that remembers its time before the loop, and at the last step's end."""
 
     __slots__ = ("base", "closed")
 
-    def __init__(self, name: str, parent: Node | None, state: ThreadState) -> None:
+    def __init__(self, name: str, parent: PhaseNode | None, state: ThreadState) -> None:
         super().__init__(name, parent, state)
         self.base = self.closed = 0.0
 
 
-class Whole(Marks[WholeNode]):
+class WholeLoopRecorder(MarkRecorder[WholeLoopNode]):
     """The recorder that lets the code's loop run to its own end."""
 
     def __init__(self, report: Callable[[int], None]) -> None:
-        super().__init__(WholeNode)
+        super().__init__(WholeLoopNode)
         self.loop = _WholeLoop(self, report)
 
     def steps(self, iterable: Iterable[_Item]) -> Iterable[_Item]:
@@ -52,9 +54,9 @@ class Whole(Marks[WholeNode]):
 
 
 class _WholeLoop(StepLoop):
-    def __init__(self, marks: Whole, report: Callable[[int], None]) -> None:
-        super().__init__(marks)
-        self._whole = marks
+    def __init__(self, recorder: WholeLoopRecorder, report: Callable[[int], None]) -> None:
+        super().__init__(recorder)
+        self._whole = recorder
         self._report = report
         self._start: float | None = None
         self._waited = 0.0
@@ -62,34 +64,34 @@ class _WholeLoop(StepLoop):
         self.seconds = self.waited = 0.0
 
     @property
-    def over(self) -> bool:
-        """Never: only the code ends its loops."""
+    def is_over(self) -> bool:
+        """False: only the code ends its loops."""
         return False
 
     def begin(self) -> None:
         if self._start is None:
-            collector.prepare()
-            device.synchronize()
+            garbage_collection.prepare_garbage_collector()
+            cuda_device.synchronize_device()
             for node in self._whole.nodes(self._whole.main):
                 node.base = node.closed = node.total
-            self._waited = processor.waited()
+            self._waited = processor.processor_wait_seconds()
             self._start = perf_counter()
 
     def end_step(self) -> bool:
         self.taken += 1
         self.complete = True
-        self._close()
+        self._note_totals()
         if self.taken % REPORT_EVERY == 0:
             self._report(self.taken)
         return False
 
     def end(self) -> None:
-        device.synchronize()
-        self._close()
-        # Asking the kernel costs as much as a short step.
-        self.waited = max(0.0, processor.waited() - self._waited)
+        cuda_device.synchronize_device()
+        self._note_totals()
+        # Only here: asking the kernel costs as much as a short step.
+        self.waited = max(0.0, processor.processor_wait_seconds() - self._waited)
 
-    def _close(self) -> None:
+    def _note_totals(self) -> None:
         """Keep what belongs to the loop so far; phases after it, of an evaluation, do not."""
         if self._start is not None:
             self.seconds = perf_counter() - self._start

@@ -6,7 +6,7 @@ import gc
 import os
 
 
-def prepare() -> None:
+def prepare_garbage_collector() -> None:
     """Start a window with nothing to collect: the same state in every repetition.
 
     By default the collector then works as it always does. Disabled, it doesn't run until the process ends;

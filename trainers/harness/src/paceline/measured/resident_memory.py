@@ -24,11 +24,11 @@ class ResidentMemory:
         return int(os.pread(self._file, 96, 0).split(b" ", 2)[1]) * _PAGE if self.available else 0
 
 
-def peak() -> int | None:
+def peak_resident_bytes() -> int | None:
     """Return this process's largest resident bytes so far, or None."""
     # Not getrusage: its maximum is inherited from the process that started this one.
     try:
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     except OSError:
         return None
-    return int(found.group(1)) * 1024 if found else None
+    return int(peak.group(1)) * 1024 if peak else None

@@ -1,0 +1,96 @@
+"""The phases of a timed window as rows of plain data."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import statistics
+from ..document import UNATTRIBUTED
+from .cuda_device import PhaseEvents
+from .phase_nodes import PhaseNode, ThreadState
+
+
+class TimedPhaseNode(PhaseNode):
+    """A node with a series: its time in each sampled step of the window."""
+
+    __slots__ = ("base_count", "base_total", "sampled_total", "series")
+
+    def __init__(self, name: str, parent: PhaseNode | None, state: ThreadState) -> None:
+        super().__init__(name, parent, state)
+        self.base_count = 0
+        self.base_total = 0.0
+        self.sampled_total = 0.0
+        self.series = array("d")
+
+
+@dataclass(frozen=True, slots=True)
+class TimedWindow:
+    """The times of a complete window.
+
+    `sampled` are the times of those steps that nodes have a value of in their series, `totals` each node's
+    seconds and entries within the window, by the node's id.
+    """
+
+    steps: int
+    seconds: float
+    sampled: Sequence[float]
+    totals: Mapping[int, tuple[float, int]]
+    device: PhaseEvents
+
+
+def phase_rows(
+    nodes: Sequence[TimedPhaseNode], main_root: PhaseNode, window: TimedWindow
+) -> list[dict[str, Any]]:
+    """Return one row per path and thread name; threads of one name, as in a pool, are summed."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for node in nodes:
+        # One that was open all along was left in no step, and took its time all the same.
+        if any(window.totals.get(id(node), (0.0, 0))):
+            place = node.path, node.state.name
+            rows[place] = _merge_thread_rows(rows.get(place), _phase_row(node, window))
+    outermost = [node for node in nodes if node.parent is main_root]
+    return [*rows.values(), _unattributed_row(outermost, window)]
+
+
+def _merge_thread_rows(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
+    if before is None:
+        return row
+    larger = max(before, row, key=lambda thread_row: float(thread_row["total"]))
+    return {**larger, **{name: before[name] + row[name] for name in ("count", "total", "self")}}
+
+
+def _phase_row(node: TimedPhaseNode, window: TimedWindow) -> dict[str, Any]:
+    total, count = window.totals[id(node)]
+    nested = math.fsum(window.totals.get(id(child), (0.0, 0))[0] for child in node.children.values())
+    quantiles = statistics.quantiles(node.series) if node.series else {"p50": None, "p90": None, "p99": None}
+    return {
+        "path": node.path,
+        "thread": node.state.name,
+        "count": count / window.steps,
+        "total": total / window.steps,
+        "self": max(0.0, total - nested) / window.steps,
+        **quantiles,
+        "device_total": window.device.seconds_per_step(node.path) if node.series else None,
+    }
+
+
+def _unattributed_row(outermost: Sequence[TimedPhaseNode], window: TimedWindow) -> dict[str, Any]:
+    rest = [
+        max(0.0, took - math.fsum(node.series[index] for node in outermost))
+        for index, took in enumerate(window.sampled)
+    ]
+    covered = math.fsum(window.totals.get(id(node), (0.0, 0))[0] for node in outermost)
+    uncovered = max(0.0, window.seconds - covered) / window.steps
+    return {
+        "path": UNATTRIBUTED,
+        "thread": "main",
+        "count": 1.0,
+        "total": uncovered,
+        "self": uncovered,
+        **statistics.quantiles(rest),
+        "device_total": None,
+    }

@@ -1,0 +1,65 @@
+"""The measured loop: where its steps begin and end, and its end when the window is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from .mark_recorder import MarkRecorder, NodeType
+
+_Item = TypeVar("_Item")
+
+
+class StepLoop:
+    """Runs the measured loop: tells where steps begin and end, and ends it when the window is complete."""
+
+    def __init__(self, recorder: MarkRecorder[NodeType]) -> None:
+        self._recorder = recorder
+        self._inside = False
+        self.called = False
+        self.complete = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the code's loops are to end at once, since nothing more is measured."""
+        return self.complete
+
+    def begin(self) -> None:
+        """Note that the code enters its loop; the first step starts now."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Note that the code leaves its loop; it may enter another."""
+
+    def end_step(self) -> bool:
+        """Note that a step ended and the next one starts; return whether the window is complete."""
+        raise NotImplementedError
+
+    def iterate(self, iterable: Iterable[_Item]) -> Iterator[_Item]:
+        """Yield the items; fetching an item belongs to its step."""
+        if self._inside:
+            raise RuntimeError("paceline.steps was called inside another paceline.steps")
+        if self._recorder.forked:
+            yield from iterable
+            return
+        if self.is_over:
+            return
+        iterator = iter(iterable)
+        state = self._recorder.take_steps_in_this_thread()
+        around, state.node = state.node, state.root
+        self._inside = self.called = True
+        try:
+            self.begin()
+            for item in iterator:
+                yield item
+                if not self._recorder.forked and self.end_step():
+                    return
+        except GeneratorExit:
+            # The code left by `break`: the step that it broke off was taken too.
+            if not self._recorder.forked:
+                self.end_step()
+            raise
+        finally:
+            self.end()
+            self._inside = False
+            state.node = around
