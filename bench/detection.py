@@ -23,7 +23,7 @@ OURS: dict[str, Detector] = {"paceline detect": detect, "paceline suspect": susp
 PERCENTS = (3, 5, 10)
 COLUMNS = (
     "detector",
-    "false alarms /1000: real, permuted, nuisance",
+    "false alarms /1000: real, permuted, disturbed",
     "recall 3/5/10 %",
     "delay 5/10 %",
     "GPU: delay, within 5",

@@ -18,9 +18,18 @@ import numpy as np
 from bench.detection import say_all
 from bench.scoring import Alarms, false_alarms
 from bench.trials import Trial, load
-from dashboard.detection import ALARM, SUSPICION, Budget, Watch, detect, judge, surprise, suspect
+from dashboard.detection import (
+    ALARM,
+    SUSPICION,
+    FalseAlarmBudget,
+    Watch,
+    detect,
+    judge_series,
+    shift_p_value,
+    suspect,
+)
 from dashboard.detection.identity import Steadiness
-from dashboard.detection.nuisances import FAMILIES, series
+from dashboard.detection.null_models import NULL_MODELS, simulate_null
 from dashboard.detection.types import Change, Point, Series
 
 SERIES = 40
@@ -36,16 +45,16 @@ ADDED = 300
 
 def nuisances(count: int) -> Iterator[str]:
     """False alarms per 1,000 points, by what disturbs the series."""
-    yield "| nuisance | `detect` | `suspect` |"
+    yield "| null model | `detect` | `suspect` |"
     yield "|---|---|---|"
-    for family in FAMILIES:
-        trials = [Trial(series(family, seed, POINTS).tolist()) for seed in range(count)]
+    for model in NULL_MODELS:
+        trials = [Trial(simulate_null(model, seed, POINTS).tolist()) for seed in range(count)]
         cells = []
         for detector in (detect, suspect):
             found = [false_alarms(detector, trial) for trial in trials]
             total = Alarms(sum(one.count for one in found), sum(one.points for one in found))
             cells.append(f"{total.per_1000:.1f}")
-        yield f"| {family} | " + " | ".join(cells) + " |"
+        yield f"| {model} | " + " | ".join(cells) + " |"
 
 
 def heads() -> list[str]:
@@ -55,25 +64,25 @@ def heads() -> list[str]:
 
 def budgets(projects: int) -> Iterator[str]:
     """False alerts per 100 commits of projects whose headline series all have the same nuisance."""
-    yield "| nuisance | " + " | ".join(heads()) + " |"
+    yield "| null model | " + " | ".join(heads()) + " |"
     yield "|---|" + "---|" * len(KINDS)
-    for family in FAMILIES:
+    for model in NULL_MODELS:
         cells = []
         for promise, checked in KINDS:
-            alerts = [raised(family, seed, promise, checked) for seed in range(projects)]
+            alerts = [raised(model, seed, promise, checked) for seed in range(projects)]
             cells.append(f"{100 * sum(alerts) / projects / (POINTS - QUIET):.1f}")
-        yield f"| {family} | " + " | ".join(cells) + " |"
+        yield f"| {model} | " + " | ".join(cells) + " |"
 
 
-def raised(family: str, seed: int, promise: float, checked: bool) -> int:
+def raised(model: str, seed: int, promise: float, checked: bool) -> int:
     """The alerts of one project whose series all have the same nuisance."""
-    values = [series(family, HEADLINES * seed + k, POINTS).tolist() for k in range(HEADLINES)]
+    values = [simulate_null(model, HEADLINES * seed + k, POINTS).tolist() for k in range(HEADLINES)]
     return false_alerts(values, promise, checked)
 
 
 def false_alerts(values: Sequence[Sequence[float]], promise: float, checked: bool) -> int:
     """The alerts of one project; each is refuted at once if they are checked, and its level stays."""
-    budget, since, count = Budget(promise), [0] * len(values), 0
+    budget, since, count = FalseAlarmBudget(promise), [0] * len(values), 0
     for n in range(QUIET, min(map(len, values))):
         chances = {str(k): p_value(tuple(one), n + 1, since[k]) for k, one in enumerate(values)}
         decision, budget = budget.decide(chances)
@@ -81,14 +90,14 @@ def false_alerts(values: Sequence[Sequence[float]], promise: float, checked: boo
         for key in decision.raised:
             since[int(key)] = n - 3
         if decision.raised and checked:
-            budget = budget.refuted()
+            budget = budget.after_refutation()
     return count
 
 
 @lru_cache(maxsize=100_000)
 def p_value(values: tuple[float, ...], n: int, since: int) -> float:
     """That of the first n values, kept: the columns of a table ask for the same ones."""
-    return surprise(values[:n], since)
+    return shift_p_value(values[:n], since)
 
 
 def measured(trials: Sequence[Trial]) -> Iterator[str]:
@@ -126,7 +135,9 @@ def reports(values: list[float], told: bool) -> Iterator[Sequence[Change]]:
     points = [Point(value) for value in values]
     found: list[Change] = []
     for n in range(30, len(points) + 1):
-        found = judge(Series(points[:n], "lower", "time"), [one.index for one in found] if told else [])
+        found = judge_series(
+            Series(points[:n], "lower", "time"), [one.index for one in found] if told else []
+        )
         yield found
 
 
@@ -135,7 +146,7 @@ def costs() -> Iterator[str]:
     yield "| points before | `detect` | one more | `suspect` | one more |"
     yield "|---|---|---|---|---|"
     for n in LENGTHS:
-        values = series("white", 1, n + ADDED).tolist()
+        values = simulate_null("white", 1, n + ADDED).tolist()
         cells = []
         for detector, rule in ((detect, ALARM), (suspect, SUSPICION)):
             begun = time.process_time()

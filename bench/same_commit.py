@@ -15,7 +15,7 @@ from paceline import document
 from paceline.document import Document
 
 from bench.repeat import KEPT
-from dashboard.detection import Budget, judge, surprise
+from dashboard.detection import FalseAlarmBudget, judge_series, shift_p_value
 from dashboard.detection.types import Point, Series
 
 PROMISES = (1.0, 10.0)
@@ -60,17 +60,17 @@ def follow(series: Series) -> Judged:
     known: list[int] = []
     for end in range(1, len(series.points) + 1):
         part = Series(series.points[:end], series.better, series.kind, series.exact)
-        now = [change.index for change in judge(part, known)]
+        now = [change.index for change in judge_series(part, known)]
         judged.reported += len(set(now) - set(known))
         judged.standing, known = len(now), now
         values = [point.value for point in part.points if not point.tainted]
-        judged.p_values.append(1.0 if series.exact or not values else surprise(values))
+        judged.p_values.append(1.0 if series.exact or not values else shift_p_value(values))
     return judged
 
 
 def alerts(judged: dict[str, Judged], promise: float) -> int:
     """How many runs would have raised an alert under this promise, with nobody checking."""
-    budget, count = Budget(per_100_commits=promise), 0
+    budget, count = FalseAlarmBudget(per_100_commits=promise), 0
     for at in range(max(one.points for one in judged.values())):
         decision, budget = budget.decide({name: one.p_values[at] for name, one in judged.items()})
         count += bool(decision.raised)

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dashboard.detection.nuisances import FAMILIES, series
+from dashboard.detection.null_models import NULL_MODELS, simulate_null
 
 SIMULATED_STEPS = (3, 5, 10)
 SIMULATED_POINTS = 150
-SIMULATED_SERIES = 4  # of each family
+SIMULATED_SERIES = 4  # of each model
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +77,27 @@ def trial(row: Mapping[str, Any], source: str) -> Trial:
 
 def simulated() -> Trials:
     """Series of every nuisance, quiet and with a step; nothing of this has been measured anywhere."""
-    quiet = [one for family in FAMILIES for one in quiet_of(family)]
+    quiet = [one for model in NULL_MODELS for one in quiet_of(model)]
     shuffled = [
         Trial(np.random.default_rng(k).permutation(np.asarray(one.values)).tolist(), group="permuted")
         for k, one in enumerate(quiet)
     ]
     real = [Trial(one.values, group="real", source=one.source) for one in quiet]
-    stepped = [one for family in FAMILIES for one in stepped_of(family)]
+    stepped = [one for model in NULL_MODELS for one in stepped_of(model)]
     offline = [Trial(one.values, one.taus) for one in stepped if one.percent > SIMULATED_STEPS[0]]
     return Trials(quiet=real + shuffled, nuisance=quiet, online=stepped, offline=offline)
 
 
-def quiet_of(family: str) -> Iterator[Trial]:
-    """Series of a family, in which nothing changes."""
+def quiet_of(model: str) -> Iterator[Trial]:
+    """Series of a model, in which nothing changes."""
     for seed in range(SIMULATED_SERIES):
-        yield Trial(series(family, seed, SIMULATED_POINTS).tolist(), group=family, source=family)
+        yield Trial(simulate_null(model, seed, SIMULATED_POINTS).tolist(), group=model, source=model)
 
 
-def stepped_of(family: str) -> Iterator[Trial]:
-    """Series of a family with one step, up or down."""
+def stepped_of(model: str) -> Iterator[Trial]:
+    """Series of a model with one step, up or down."""
     for k, percent in enumerate(SIMULATED_STEPS):
-        values = series(family, 1000 + k, 100)
+        values = simulate_null(model, 1000 + k, 100)
         tau = 60 + 3 * k
         values[tau:] *= (1 + percent / 100) ** (1 if k % 2 else -1)
-        yield Trial(values.tolist(), (tau,), family, family, percent)
+        yield Trial(values.tolist(), (tau,), model, model, percent)

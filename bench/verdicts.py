@@ -60,7 +60,7 @@ def confirmed(budget: Values, step: float = 0.25) -> tuple[str, int]:
     """The verdict on the whole of a suspected step, and after how many pairs."""
     least = math.log1p(EFFECT_FLOORS["time"].long) / math.log1p(step)
     for weight, _ in weighed(budget):
-        found = pairs.verdict(weight, least)
+        found = pairs.confirmation_verdict(weight, least)
         if found != "open":
             return found, weight.pairs
     return "undecided", BUDGET
@@ -69,17 +69,17 @@ def confirmed(budget: Values, step: float = 0.25) -> tuple[str, int]:
 def placed(budget: Values) -> tuple[str, int]:
     """The verdict on a commit in the middle, and after how many pairs."""
     for weight, spent in weighed(budget):
-        found = pairs.place(weight, spent)
+        found = pairs.bisection_verdict(weight, spent)
         if found != "open":
             return found, weight.pairs
     return "undecided", BUDGET
 
 
-def weighed(budget: Values) -> Iterator[tuple[pairs.Weight, float]]:
+def weighed(budget: Values) -> Iterator[tuple[pairs.ShareEstimate, float]]:
     """What the pairs say after each, and which part of the budget is spent."""
-    for count in range(pairs.FEWEST_TO_WEIGH, BUDGET + 1):
+    for count in range(pairs.FEWEST_PAIRS, BUDGET + 1):
         good, bad = budget[:, :count].tolist()
-        yield pairs.weigh(good, bad), count / BUDGET
+        yield pairs.estimate_share(good, bad), count / BUDGET
 
 
 def simulated(true: float, kind: Kind, trials: int) -> Iterator[Values]:

@@ -12,15 +12,17 @@ ROOT = Path(__file__).resolve().parent.parent
 HELD: tuple[str, ...] = (
     "dashboard/alerts",
     "dashboard/charts",
+    "dashboard/detection",
     "dashboard/dispatch.py",
     "dashboard/ingest",
     "dashboard/pages/proof.py",
     "tests/dashboard/dispatch",
     "tests/dashboard/documents.py",
     "tests/dashboard/ingest",
+    "tests/detection",
 )
 # Contracts that scripts outside call, and terms that an engineer of the field searches for as they are.
-TERMS = frozenset({"main", "detect", "phase", "steps", "count", "gauge", "quality"})
+TERMS = frozenset({"main", "detect", "suspect", "phase", "steps", "count", "gauge", "quality"})
 
 
 def held_files() -> list[Path]:

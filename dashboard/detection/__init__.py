@@ -1,15 +1,15 @@
 """How a series of measurements is judged. Numpy and scipy only: no Django, no database, pure functions."""
 
-from dashboard.detection.budget import Budget, Decision
 from dashboard.detection.changepoints import detect, suspect
-from dashboard.detection.comparison import compare
-from dashboard.detection.identity import paired, same_change
-from dashboard.detection.judgement import judge
+from dashboard.detection.comparison import compare_samples
+from dashboard.detection.false_alarm_budget import Decision, FalseAlarmBudget
+from dashboard.detection.identity import pair_changes, same_change
+from dashboard.detection.judgement import judge_series
 from dashboard.detection.parts import steps_of_parts
 from dashboard.detection.power import minimum_detectable_effect
-from dashboard.detection.relevance import EFFECT_FLOORS, relevant
+from dashboard.detection.relevance import EFFECT_FLOORS, is_relevant
 from dashboard.detection.rules import ALARM, SUSPICION
-from dashboard.detection.surprise import surprise
+from dashboard.detection.shift_p_value import shift_p_value
 from dashboard.detection.types import Change, Comparison, Point, Series
 from dashboard.detection.watch import Watch
 
@@ -17,21 +17,21 @@ __all__ = [
     "ALARM",
     "EFFECT_FLOORS",
     "SUSPICION",
-    "Budget",
     "Change",
     "Comparison",
     "Decision",
+    "FalseAlarmBudget",
     "Point",
     "Series",
     "Watch",
-    "compare",
+    "compare_samples",
     "detect",
-    "judge",
+    "is_relevant",
+    "judge_series",
     "minimum_detectable_effect",
-    "paired",
-    "relevant",
+    "pair_changes",
     "same_change",
+    "shift_p_value",
     "steps_of_parts",
-    "surprise",
     "suspect",
 ]

@@ -29,18 +29,18 @@ def detect(values: Sequence[float]) -> list[int]:
 
 def suspect(values: Sequence[float]) -> list[int]:
     """The same, earlier and with more false ones: where it is worth measuring again. See `detect`."""
-    return suspected(Watch(values, SUSPICION))
+    return suspected_starts(Watch(values, SUSPICION))
 
 
-def suspected(watch: Watch) -> list[int]:
+def suspected_starts(watch: Watch) -> list[int]:
     """The suspicions in a series that is watched by the rule SUSPICION."""
     starts = watch.starts()
     begin = max(starts[-1] if starts else 0, len(watch.scaled) - FAR_WINDOW - FAR_POINTS)
-    far = far_points(np.array(watch.scaled[begin:]), watch.noise)
+    far = count_far_points(np.array(watch.scaled[begin:]), watch.noise)
     return [*starts, len(watch.scaled) - far] if far else starts
 
 
-def far_points(level: Floats, sigma: float) -> int:
+def count_far_points(level: Floats, sigma: float) -> int:
     """How many of the newest points of a level (n,) are far off, and farther than any before them."""
     for count in range(FAR_POINTS, 0, -1):
         known, newest = level[:-count][-FAR_WINDOW:], level[-count:]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from dashboard.detection.doubts import NO_RATIO, TOO_FEW
-from dashboard.detection.scaling import Scale, median
+from dashboard.detection.scaling import Scale, safe_median
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Comparison, Verdict
 
@@ -18,7 +18,7 @@ LEVEL = 0.95
 ENOUGH_SAMPLES = 4
 
 
-def compare(a: Sequence[float], b: Sequence[float], between: float = 0.0) -> Comparison:
+def compare_samples(a: Sequence[float], b: Sequence[float], between: float = 0.0) -> Comparison:
     """How samples b stand to samples a: Hodges-Lehmann's ratio with the rank test's interval.
 
     `between` is the noise (relative standard deviation) that separates two runs of the same code and that
@@ -30,34 +30,36 @@ def compare(a: Sequence[float], b: Sequence[float], between: float = 0.0) -> Com
         raise ValueError("each group needs at least one sample")
     if not (np.all(np.isfinite(old)) and np.all(np.isfinite(new))):
         raise ValueError("samples must be finite")
-    scale = Scale.of(np.concatenate([old, new]))
+    scale = Scale.fit(np.concatenate([old, new]))
     shifts = np.sort(np.subtract.outer(scale.apply(new), scale.apply(old)).ravel())
-    level = median(old)
+    level = safe_median(old)
     ratio = scale.ratio(float(np.median(shifts)), level)
     doubts = () if scale.logarithmic else (NO_RATIO,)
     if min(len(old), len(new)) < ENOUGH_SAMPLES:
         few = TOO_FEW.format(least=ENOUGH_SAMPLES, a=len(old), b=len(new))
         return Comparison(ratio, None, None, "?", (*doubts, few))
     low, high = shift_interval(shifts, len(old), len(new), between * math.sqrt(2))
-    return Comparison(ratio, scale.ratio(low, level), scale.ratio(high, level), verdict(low, high), doubts)
+    return Comparison(
+        ratio, scale.ratio(low, level), scale.ratio(high, level), interval_verdict(low, high), doubts
+    )
 
 
 def shift_interval(shifts: Floats, m: int, n: int, between: float) -> tuple[float, float]:
     """The interval of a shift from its m * n sorted pairwise differences, widened by noise between runs."""
-    out = rank_cut(m, n)
+    out = rank_cutoff(m, n)
     middle = float(np.median(shifts))
     low, high = float(shifts[out]), float(shifts[-1 - out])
     extra = stats.norm.ppf((1 + LEVEL) / 2) * between
     return middle - math.hypot(middle - low, extra), middle + math.hypot(high - middle, extra)
 
 
-def rank_cut(m: int, n: int) -> int:
+def rank_cutoff(m: int, n: int) -> int:
     """How many pairwise differences lie outside the interval on each side (U test, normal approximation)."""
     spread = math.sqrt(m * n * (m + n + 1) / 12)
     return max(0, math.floor(m * n / 2 - stats.norm.ppf((1 + LEVEL) / 2) * spread))
 
 
-def verdict(low: float, high: float) -> Verdict:
+def interval_verdict(low: float, high: float) -> Verdict:
     """`~` where the interval holds no difference."""
     if low <= 0 <= high:
         return "~"

@@ -1,4 +1,4 @@
-"""Doubt is an output: sentences that travel with a change to the page."""
+"""The doubts about a change: sentences that go with it to the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IN_PARTS = "Seen in {parts}: the whole doesn't stand out of its noise."
 ENOUGH_POINTS = 3
 
 
-def of_place(points: Sequence[Point], last_good: int, first_bad: int) -> tuple[str, ...]:
+def location_doubts(points: Sequence[Point], last_good: int, first_bad: int) -> tuple[str, ...]:
     """The doubts about where a step is, and whose, between two neighbouring untainted points."""
     skipped = first_bad - last_good - 1
     markers = (point.marker for point in points[last_good + 1 : first_bad + 1])
@@ -27,7 +27,7 @@ def of_place(points: Sequence[Point], last_good: int, first_bad: int) -> tuple[s
     return tuple(found)
 
 
-def of_size(before: int, after: int, near_floor: bool) -> tuple[str, ...]:
+def size_doubts(before: int, after: int, near_floor: bool) -> tuple[str, ...]:
     """The doubts about how large a noisy step is, from the numbers of points on both its sides."""
     found = []
     if after < ENOUGH_POINTS:

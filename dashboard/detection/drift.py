@@ -1,4 +1,4 @@
-"""Is it a step at all? A slope looks like steps to a model that knows levels only."""
+"""Steps told from slopes, which look like steps to a model that knows levels only."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from itertools import pairwise
 
 import numpy as np
 
-from dashboard.detection.levels import segments
+from dashboard.detection.levels import level_ranges
 from dashboard.detection.segmentation import Floats
 
 WINDOW = 30  # points on each side of a step: further away a slope would be another one
 REFITS = 5
 
 
-def steps_not_slopes(starts: list[int], values: Floats, noise: Floats, cap: float) -> list[int]:
+def drop_slopes(starts: list[int], values: Floats, noise: Floats, cap: float) -> list[int]:
     """Those starts around which two levels fit values (n,) of this noise (n,) better than one straight line.
 
     Both fits have the bounded loss of the segmentation and about as many parameters: the smaller cost wins.
     """
     kept = []
-    for (a, b), (_, c) in pairwise(segments(starts, len(values))):
+    for (a, b), (_, c) in pairwise(level_ranges(starts, len(values))):
         near = slice(max(a, b - WINDOW), min(c, b + WINDOW))
-        if is_step(values[near], noise[near], b - near.start, cap):
+        if is_step_not_slope(values[near], noise[near], b - near.start, cap):
             kept.append(b)
     return kept
 
 
-def is_step(values: Floats, noise: Floats, at: int, cap: float) -> bool:
-    """Do two levels, the second from `at` on, fit values (n,) of this noise (n,) better than a line?"""
+def is_step_not_slope(values: Floats, noise: Floats, at: int, cap: float) -> bool:
+    """Whether two levels, the second from `at` on, fit values (n,) of this noise (n,) better than a line."""
     sides = (slice(0, at), slice(at, None))
-    two_levels = sum(bounded_fit(values[side], noise[side], cap, slope=False) for side in sides)
-    return bounded_fit(values, noise, cap, slope=True) > two_levels
+    two_levels = sum(bounded_fit_cost(values[side], noise[side], cap, slope=False) for side in sides)
+    return bounded_fit_cost(values, noise, cap, slope=True) > two_levels
 
 
-def bounded_fit(values: Floats, noise: Floats, cap: float, slope: bool) -> float:
+def bounded_fit_cost(values: Floats, noise: Floats, cap: float, slope: bool) -> float:
     """The least sum of min(z², cap) over levels, or over lines; least squares on the points inside the cap.
 
     The start is the median of the values, or the line through the medians of their outer thirds.

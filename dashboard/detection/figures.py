@@ -9,9 +9,9 @@ from typing import get_args
 
 import numpy as np
 
-from dashboard.detection.judgement import judge
+from dashboard.detection.judgement import judge_series
 from dashboard.detection.relevance import EFFECT_FLOORS
-from dashboard.detection.simulation import COMMITS, Disturbance, History, time_history
+from dashboard.detection.simulation import COMMITS, Disturbance, History, simulate_history
 
 NOISES = (0.01, 0.03, 0.06)
 HISTORIES = 2000
@@ -33,15 +33,15 @@ class Tally:
 
     def add(self, time: History, memory: History) -> None:
         """Judge one more project: its time series as it ends and as it grew, and its memory series."""
-        last = positions(time)
+        last = found_positions(time)
         self.histories += 1
         self.planted += len(time.planted)
         self.found += len(set(last) & set(time.planted))
         self.exact += tuple(last) == time.planted
-        self.beside += any(distance(i, time) == 1 for i in last)
-        self.false += any(distance(i, time) > 1 for i in last)
-        self.ever_false += any(distance(i, time) > 1 for i in reported(time))
-        self.memory += tuple(positions(memory)) == memory.planted
+        self.beside += any(distance_to_planted(i, time) == 1 for i in last)
+        self.false += any(distance_to_planted(i, time) > 1 for i in last)
+        self.ever_false += any(distance_to_planted(i, time) > 1 for i in ever_found_positions(time))
+        self.memory += tuple(found_positions(memory)) == memory.planted
 
     def row(self, noise: float, disturbance: str) -> str:
         """A line of the table, in per cent of planted changes (first figure) and of histories."""
@@ -55,7 +55,7 @@ class Tally:
         return f"| {noise:.0%} | {disturbance} | " + " | ".join(f"{share:.1%}" for share in shares) + " |"
 
 
-def floors() -> Iterator[str]:
+def effect_floor_table() -> Iterator[str]:
     """The lines of the table of effect floors."""
     yield "| kind | below 20 points | long history | and at least |"
     yield "|---|---|---|---|"
@@ -64,42 +64,42 @@ def floors() -> Iterator[str]:
         yield f"| {kind} | {floor.short:.0%} | {floor.long:.0%} | {least} |"
 
 
-def positions(history: History) -> list[int]:
+def found_positions(history: History) -> list[int]:
     """Where changes are found."""
-    return [change.index for change in judge(history.series)]
+    return [change.index for change in judge_series(history.series)]
 
 
-def reported(history: History) -> set[int]:
+def ever_found_positions(history: History) -> set[int]:
     """Where a change was found at any time while the history grew point by point."""
     points = history.series.points
     prefixes = (replace(history.series, points=points[:n]) for n in range(1, COMMITS + 1))
-    return {change.index for prefix in prefixes for change in judge(prefix)}
+    return {change.index for prefix in prefixes for change in judge_series(prefix)}
 
 
-def distance(index: int, history: History) -> int:
+def distance_to_planted(index: int, history: History) -> int:
     """How far an index is from the nearest planted change."""
     return min(abs(index - at) for at in history.planted)
 
 
-def tally(noise: float, disturbance: Disturbance, histories: int) -> Tally:
+def tally_histories(noise: float, disturbance: Disturbance, histories: int) -> Tally:
     """Histories of one kind, from a fixed seed."""
     rng = np.random.default_rng(SEED)
     total = Tally()
     for _ in range(histories):
-        total.add(*time_history(rng, noise, disturbance))
+        total.add(*simulate_history(rng, noise, disturbance))
     return total
 
 
-def table(histories: int) -> Iterator[str]:
+def short_history_table(histories: int) -> Iterator[str]:
     """The lines of the table."""
     yield "| noise | disturbance | planted found | all exact | beside | false | ever false | memory exact |"
     yield "|---|---|---|---|---|---|---|---|"
     for noise in NOISES:
         for disturbance in get_args(Disturbance):
-            yield tally(noise, disturbance, histories).row(noise, disturbance)
+            yield tally_histories(noise, disturbance, histories).row(noise, disturbance)
 
 
 if __name__ == "__main__":
-    for line in table(max(int(sys.argv[1]), 1) if len(sys.argv) > 1 else HISTORIES):
+    for line in short_history_table(max(int(sys.argv[1]), 1) if len(sys.argv) > 1 else HISTORIES):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""When is a change that is found now the one that was found before?"""
+"""Which change that is found now is one that was found before."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from dashboard.detection.types import Change
 STABLE_WITHIN = 2
 
 
-def same_change(old: Change, new: Change, give: int = STABLE_WITHIN) -> bool:
-    """Is it the same step? By place and direction, not by size: that is learnt with each further point."""
-    return old.direction == new.direction and same_place(old, new, give)
+def same_change(old: Change, new: Change, tolerance: int = STABLE_WITHIN) -> bool:
+    """Whether it is the same step, by location and direction; its size is learnt with each further point."""
+    return old.direction == new.direction and same_location(old, new, tolerance)
 
 
-def same_place(one: Change, other: Change, give: int = STABLE_WITHIN) -> bool:
-    """Does one of them lie where the other may have started, give or take so many points?"""
-    return within(one.index, other, give) or within(other.index, one, give)
+def same_location(first: Change, second: Change, tolerance: int = STABLE_WITHIN) -> bool:
+    """Whether either lies where the other may have started, give or take `tolerance` points."""
+    return may_start_near(first.index, second, tolerance) or may_start_near(second.index, first, tolerance)
 
 
-def within(index: int, change: Change, give: int) -> bool:
-    """May the change have started near the index?"""
-    return change.earliest - give <= index <= change.latest + give
+def may_start_near(index: int, change: Change, tolerance: int) -> bool:
+    """Whether the change may have started within so many points of the index."""
+    return change.earliest - tolerance <= index <= change.latest + tolerance
 
 
-def paired(old: Sequence[Change], new: Sequence[Change]) -> list[tuple[Change | None, Change | None]]:
+def pair_changes(old: Sequence[Change], new: Sequence[Change]) -> list[tuple[Change | None, Change | None]]:
     """Which change was which, both in order. Pairs never cross; of several that fit, the nearest is taken.
 
     (old, new) for the same one, (None, new) for one that appeared, (old, None) for one that vanished.
     """
     remaining = list(old)
     matched: list[tuple[Change | None, Change | None]] = []
-    for one in new:
-        fitting = [known for known in remaining if same_change(known, one)]
-        nearest = min(fitting, key=lambda known: abs(known.index - one.index), default=None)
+    for change in new:
+        fitting = [known for known in remaining if same_change(known, change)]
+        nearest = min(fitting, key=lambda known: abs(known.index - change.index), default=None)
         if nearest is not None:
             at = remaining.index(nearest)
             matched.extend((gone, None) for gone in remaining[:at])
             remaining = remaining[at + 1 :]
-        matched.append((nearest, one))
+        matched.append((nearest, change))
     return [*matched, *((gone, None) for gone in remaining)]
 
 
@@ -56,7 +56,7 @@ class Steadiness:
         """Add the reports of one history, one after each point."""
         before: Sequence[Change] = ()
         for now in reports:
-            for old, new in paired(before, now):
+            for old, new in pair_changes(before, now):
                 self.reported += old is None
                 self.vanished += new is None
                 self.moved += old is not None and new is not None and old.index != new.index

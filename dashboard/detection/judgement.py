@@ -1,4 +1,4 @@
-"""`judge`: a series with all that the site knows of it, to the changes in it."""
+"""`judge_series`: a series with all that the site knows of it, to the changes in it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from dashboard.detection import doubts, memory
-from dashboard.detection.drift import steps_not_slopes
-from dashboard.detection.levels import LEVEL_WINDOW, ratio_interval, segments, step_between
-from dashboard.detection.readings import Readings, read, repeats_exactly
-from dashboard.detection.relevance import SHORT_HISTORY, exceeds
+from dashboard.detection import autocorrelation, doubts
+from dashboard.detection.drift import drop_slopes
+from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
+from dashboard.detection.readings import Readings, prepare_readings, repeats_exactly
+from dashboard.detection.relevance import SHORT_HISTORY, exceeds_floor
 from dashboard.detection.rules import ALARM
-from dashboard.detection.scaling import median
-from dashboard.detection.segmentation import Floats, Loss, segment
+from dashboard.detection.scaling import safe_median
+from dashboard.detection.segmentation import Floats, Loss, segment_levels
 from dashboard.detection.types import Better, Change, Direction, Series
 
 FEWEST_POINTS = 4  # two of each level
 MOST_LOOKS = 5  # one is enough nearly always
-PLACE_DOUBT = 3.84  # of a squared residual: the 95 % point of chi square
+LOCATION_DOUBT = 3.84  # of a squared residual: the 95 % point of chi square
 
 
 def loss_for(n: int) -> Loss:
@@ -32,20 +32,20 @@ def loss_for(n: int) -> Loss:
     return Loss(cap=9.0, penalty=11.0 + 3.0 * math.log(max(n / SHORT_HISTORY, 1.0)))
 
 
-def judge(series: Series, known: Collection[int] = ()) -> list[Change]:
+def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
     """The changes of a series, in order; empty where there is none or there are too few points to tell.
 
     `known` are the indices at which changes have been reported: a little noise neither moves nor removes
     those. Judged again with what it found as known, a series has the same changes.
     Raises ValueError for a value that isn't finite.
     """
-    readings = read(series)
+    readings = prepare_readings(series)
     exact = repeats_exactly(series)
     before = {readings.kept.index(i) for i in known if i in readings.kept}
-    starts = exact_starts(readings) if exact else steady_starts(readings, before)
+    starts = exact_starts(readings) if exact else stable_starts(readings, before)
     return [
-        describe(series, readings, before, after, exact)
-        for before, after in pairwise(segments(starts, len(readings.values)))
+        describe_change(series, readings, before, after, exact)
+        for before, after in pairwise(level_ranges(starts, len(readings.values)))
     ]
 
 
@@ -54,7 +54,7 @@ def exact_starts(readings: Readings) -> list[int]:
     return [int(i) + 1 for i in np.flatnonzero(np.diff(readings.values))]
 
 
-def steady_starts(readings: Readings, known: Collection[int]) -> list[int]:
+def stable_starts(readings: Readings, known: Collection[int]) -> list[int]:
     """The starts of levels that are found again when they are known, from those that are known now."""
     found = noisy_starts(readings, known)
     for _ in range(MOST_LOOKS):
@@ -72,32 +72,33 @@ def noisy_starts(readings: Readings, known: Collection[int] = ()) -> list[int]:
     # Values alone don't say how noisy each of them is: they are asked for as much as by `detect`.
     plain = not readings.sampled and n >= SHORT_HISTORY
     loss = ALARM.loss(n) if plain else loss_for(n)
-    starts = segment(readings.scaled, readings.noise, loss, known=known)
+    starts = segment_levels(readings.scaled, readings.noise, loss, known=known)
     if n >= SHORT_HISTORY:
-        starts = steps_not_slopes(starts, readings.scaled, readings.noise, loss.cap)
+        starts = drop_slopes(starts, readings.scaled, readings.noise, loss.cap)
     if plain:
-        starts = memory.standing(readings.scaled, float(np.median(readings.noise)), starts, ALARM.evidence)
+        typical = float(np.median(readings.noise))
+        starts = autocorrelation.drop_weak_starts(readings.scaled, typical, starts, ALARM.evidence)
     return drop_irrelevant(starts, readings)
 
 
 def drop_irrelevant(starts: list[int], readings: Readings) -> list[int]:
     """Starts without steps below the effect floor: the smallest goes first, and its levels become one."""
     while starts:
-        ranges = list(pairwise(segments(starts, len(readings.values))))
+        ranges = list(pairwise(level_ranges(starts, len(readings.values))))
         sizes = [abs(step_size(readings.scaled, before, after)) for before, after in ranges]
         smallest = int(np.argmin(sizes))
-        if is_relevant(readings, *ranges[smallest]):
+        if reaches_floor(readings, *ranges[smallest]):
             return starts
         starts = [start for start in starts if start != ranges[smallest][1][0]]
     return starts
 
 
-def is_relevant(readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> bool:
+def reaches_floor(readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> bool:
     """True where the step between two levels reaches both parts of the effect floor."""
-    level = median(readings.values[before[0] : before[1]])
+    level = safe_median(readings.values[before[0] : before[1]])
     ratio = readings.scale.ratio(step_size(readings.scaled, before, after), level)
     difference = abs(step_size(readings.values / 2, before, after))
-    return exceeds(ratio, readings.floor) and difference >= readings.least / 2
+    return exceeds_floor(ratio, readings.floor) and difference >= readings.least / 2
 
 
 def step_size(values: Floats, before: tuple[int, int], after: tuple[int, int]) -> float:
@@ -106,30 +107,30 @@ def step_size(values: Floats, before: tuple[int, int], after: tuple[int, int]) -
     return float(np.median(new) - np.median(old))
 
 
-def describe(
+def describe_change(
     series: Series, readings: Readings, before: tuple[int, int], after: tuple[int, int], exact: bool
 ) -> Change:
     """The change between two neighbouring levels, half-open ranges of readings."""
     (a, b), (_, c) = before, after
     sigma = 0.0 if exact else float(np.median(readings.noise[a:c]))
-    step = step_between(readings.scaled[a:b], readings.scaled[b:c], sigma)
-    level = median(readings.values[a:b])
+    step = estimate_step(readings.scaled[a:b], readings.scaled[b:c], sigma)
+    level = safe_median(readings.values[a:b])
     ratio, low, high = ratio_interval(step, level, readings.scale)
-    earliest, latest = (b, b) if exact else place_of(readings, before, after)
-    found = doubts.of_place(series.points, readings.kept[b - 1], readings.kept[b])
+    earliest, latest = (b, b) if exact else location_range(readings, before, after)
+    found = doubts.location_doubts(series.points, readings.kept[b - 1], readings.kept[b])
     if not readings.scale.logarithmic:
         found += (doubts.NO_RATIO,)
     if not exact:
-        near_floor = not (exceeds(low, readings.floor) and exceeds(high, readings.floor))
-        found += doubts.of_size(b - a, c - b, near_floor)
+        near_floor = not (exceeds_floor(low, readings.floor) and exceeds_floor(high, readings.floor))
+        found += doubts.size_doubts(b - a, c - b, near_floor)
     return Change(
         index=readings.kept[b],
         before=level,
-        after=median(readings.values[b:c]),
+        after=safe_median(readings.values[b:c]),
         ratio=ratio,
         low=low,
         high=high,
-        direction=direction_of(step.size, series.better),
+        direction=step_direction(step.size, series.better),
         confidence=step.confidence,
         earliest=readings.kept[earliest],
         latest=readings.kept[latest],
@@ -137,7 +138,7 @@ def describe(
     )
 
 
-def place_of(readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> tuple[int, int]:
+def location_range(readings: Readings, before: tuple[int, int], after: tuple[int, int]) -> tuple[int, int]:
     """The first and the last reading at which the step between two levels may as well have started."""
     (a, b), (_, c) = before, after
     near = slice(max(a + 1, b - LEVEL_WINDOW), min(c, b + LEVEL_WINDOW))
@@ -145,11 +146,11 @@ def place_of(readings: Readings, before: tuple[int, int], after: tuple[int, int]
     loss = loss_for(len(readings.values))
     # What it costs to count each point to the level before instead of to its own; summed up, to start later.
     z_old, z_new = ((readings.scaled[near] - level) / readings.noise[near] for level in (old, new))
-    costs = np.concatenate([[0.0], np.cumsum(loss.of(z_old) - loss.of(z_new))])
-    fits = np.flatnonzero(costs <= costs[b - near.start] + PLACE_DOUBT)
+    costs = np.concatenate([[0.0], np.cumsum(loss.evaluate(z_old) - loss.evaluate(z_new))])
+    fits = np.flatnonzero(costs <= costs[b - near.start] + LOCATION_DOUBT)
     return near.start + int(fits[0]), min(near.start + int(fits[-1]), c - 1)
 
 
-def direction_of(step: float, better: Better) -> Direction:
+def step_direction(step: float, better: Better) -> Direction:
     """Whether a step of this sign is for the worse."""
     return "improvement" if (step < 0) == (better == "lower") else "regression"

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import stats
 
-from dashboard.detection.noise import MEDIAN_EFFICIENCY, scale
+from dashboard.detection.noise import MEDIAN_EFFICIENCY, robust_deviation
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
 
@@ -25,28 +25,30 @@ class Step:
     confidence: float
 
 
-def segments(starts: Sequence[int], n: int) -> list[tuple[int, int]]:
+def level_ranges(starts: Sequence[int], n: int) -> list[tuple[int, int]]:
     """Half-open ranges between the starts of levels."""
     edges = [0, *starts, n]
     return list(pairwise(edges))
 
 
-def step_between(before: Floats, after: Floats, noise: float) -> Step:
+def estimate_step(before: Floats, after: Floats, noise: float) -> Step:
     """The step from points (m,) to points (n,) of this noise, or of what they show themselves, if more.
 
-    Student's t with the degrees of freedom of both levels, so that two points promise less than twenty.
+    Student's t with the degrees of freedom of both levels, so that two points tell less than twenty.
     """
     before, after = before[-LEVEL_WINDOW:], after[:LEVEL_WINDOW]
     freedom = len(before) + len(after) - 2
     residuals = np.concatenate([before - np.median(before), after - np.median(after)])
-    sigma = max(noise, scale(residuals) if freedom > 2 else 0.0)
+    sigma = max(noise, robust_deviation(residuals) if freedom > 2 else 0.0)
     errors = [sigma * (MEDIAN_EFFICIENCY if len(x) > 2 else 1.0) / np.sqrt(len(x)) for x in (before, after)]
     error = float(np.hypot(*errors))
     size = float(np.median(after) - np.median(before))
-    return Step(size, float(stats.t.ppf(0.975, max(freedom, 1))) * error, confidence(size, error, freedom))
+    return Step(
+        size, float(stats.t.ppf(0.975, max(freedom, 1))) * error, step_confidence(size, error, freedom)
+    )
 
 
-def confidence(size: float, error: float, freedom: int) -> float:
+def step_confidence(size: float, error: float, freedom: int) -> float:
     """The probability that a step of this size isn't noise of this standard error."""
     if error == 0:
         return 1.0 if size else 0.0

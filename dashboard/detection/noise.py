@@ -21,12 +21,12 @@ WANDER_SPAN = 20
 POOLED_WEIGHT = 4.0  # degrees of freedom that a point's own spread borrows from all the others
 
 
-def scale(values: Floats) -> float:
+def robust_deviation(values: Floats) -> float:
     """The robust standard deviation of values (n,): 1.4826 times the median absolute deviation."""
     return float(MAD_TO_SIGMA * np.median(np.abs(values - np.median(values))))
 
 
-def between_runs(values: Floats) -> float:
+def neighbour_noise(values: Floats) -> float:
     """The noise of a point, from the differences of neighbours (n - 1), of which some may be steps."""
     if len(values) < 2:
         return 0.0
@@ -34,28 +34,28 @@ def between_runs(values: Floats) -> float:
     return float(np.quantile(differences, QUIET_QUANTILE) / QUIET_FACTOR / np.sqrt(2))
 
 
-def at_lag(values: Floats, lag: int) -> float:
+def lag_noise(values: Floats, lag: int) -> float:
     """The noise that points `lag` apart show, robustly: 1.4826 / sqrt(2) of their median distance."""
     return float(MAD_TO_SIGMA / np.sqrt(2) * np.median(np.abs(values[lag:] - values[:-lag])))
 
 
-def with_wander(values: Floats, reach: int) -> float:
+def largest_lag_noise(values: Floats, reach: int) -> float:
     """The largest noise at any lag up to `reach` (a robust variogram).
 
     White noise shows the same at each lag. A series that wanders shows more at longer ones, and a step is
     only worth an alarm against what the series does by itself over that many points.
     """
     lags = range(1, min(reach, len(values) // 2 - 1) + 1)
-    return max((at_lag(values, lag) for lag in lags), default=0.0)
+    return max((lag_noise(values, lag) for lag in lags), default=0.0)
 
 
-def of_rounding(values: Floats) -> float:
+def rounding_noise(values: Floats) -> float:
     """The noise that rounding hides: the smallest gap between values over sqrt(12), 0 if all are equal."""
     gaps = np.diff(np.unique(values))
     return float(gaps.min() / np.sqrt(12)) if len(gaps) else 0.0
 
 
-def spreads(samples: Sequence[Floats]) -> Floats:
+def sample_variances(samples: Sequence[Floats]) -> Floats:
     """The variance of a sample in each point (n,), shrunk towards the one that all points share."""
     own = np.array([float(np.var(s, ddof=1)) if len(s) > 1 else 0.0 for s in samples])
     weight = np.array([max(len(s) - 1, 0) for s in samples], dtype=np.float64)
@@ -75,7 +75,7 @@ def error_of_best(counts: Floats) -> Floats:
     return np.asarray(counts**-0.25)
 
 
-def of_points(
+def point_noise(
     values: Floats, samples: Sequence[Floats], error: Callable[[Floats], Floats], least: float
 ) -> Floats:
     """The noise of each point (n,): what its repetitions leave open, and what runs differ by.
@@ -86,12 +86,12 @@ def of_points(
     """
     if not len(values):
         return np.zeros(0)
-    variances = spreads(samples)
+    variances = sample_variances(samples)
     counts = np.array([max(len(s), 1) for s in samples], dtype=np.float64)
     within = variances * error(counts) ** 2
     typical = float(np.median(within))
-    wander = with_wander(values, min(len(values) // WANDER_SPAN, WANDER_REACH))
-    seen = max(between_runs(values), wander, least) ** 2
+    wander = largest_lag_noise(values, min(len(values) // WANDER_SPAN, WANDER_REACH))
+    seen = max(neighbour_noise(values), wander, least) ** 2
     expected = max(typical + float(np.median(variances)), least**2)
     trust = len(values) / (len(values) + EXPECTED_POINTS)
     total = seen**trust * expected ** (1 - trust) if variances.any() else seen

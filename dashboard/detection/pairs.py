@@ -1,4 +1,4 @@
-"""`weigh`: is a suspected step real? A sequential test on interleaved pairs, to be asked after each pair.
+"""Whether a suspected step is real: a sequential test on interleaved pairs, valid after each pair.
 
 A pair is one repetition of the last good and one of the first bad commit, measured next to each other. Its
 *share* is how far it moved as a part of the step that is suspected: 1 is the whole step, 0 is nothing.
@@ -14,7 +14,7 @@ itself is lopsided.
 Something else may slow a repetition by more than the whole step; nothing makes one that much faster. So once
 there are enough pairs to tell, a repetition far slower than the others of its commit counts up to a bound
 only (Winsor's mean, on one side). Theory says nothing of looking at that after each pair: `python -m
-bench.verdicts` measures its error.
+bench.detection.verdicts` measures its error.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ import numpy as np
 
 from dashboard.detection.segmentation import Floats
 
-PairVerdict = Literal["confirmed", "refuted", "open"]
-Place = Literal["bad", "good", "between", "open"]
+ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
+BisectionVerdict = Literal["bad", "good", "between", "open"]
 
 # The probability that the interval ever leaves out the truth.
 ERROR = 0.01
 # Below this many pairs the interval is infinite, whatever they say.
-FEWEST_TO_WEIGH = 4
+FEWEST_PAIRS = 4
 # From so many pairs on, slow repetitions are bounded at so many deviations above their commit's median. The
 # deviation is that below the medians, where nothing slows: a Gaussian's lower standard deviation.
 FEWEST_TO_BOUND = 8
@@ -51,7 +51,7 @@ NEARLY_NONE, NEARLY_ALL = 0.25, 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class ShareEstimate:
     """The mean share after so many pairs, and the interval that holds the true one.
 
     None while too few tell.
@@ -63,8 +63,10 @@ class Weight:
     high: float | None
 
 
-def weigh(good: Sequence[float], bad: Sequence[float], noise: float = 0.0, error: float = ERROR) -> Weight:
-    """Weigh the pairs so far: values of the good commit and of the bad one (n each, finite, at least one).
+def estimate_share(
+    good: Sequence[float], bad: Sequence[float], noise: float = 0.0, error: float = ERROR
+) -> ShareEstimate:
+    """The share by the pairs so far: values of the good and of the bad commit (n each, finite, one or more).
 
     Their unit is the suspected step, towards the worse: what is slower is larger. `noise` is the least
     standard deviation of a pair to believe in, `error` the probability that the interval ever leaves out the
@@ -73,17 +75,17 @@ def weigh(good: Sequence[float], bad: Sequence[float], noise: float = 0.0, error
     values = np.asarray([good, bad], dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)):
         raise ValueError("values must be finite, and at least one of each commit")
-    below, above = bounded(values, noise)
+    below, above = bound_slowed_values(values, noise)
     shares = above - below
     pairs, middle = len(shares), float(shares.mean())
     deviation = max(float(shares.std(ddof=1)), noise) if pairs > 1 else math.inf
-    half = half_width(pairs, deviation, error)
+    half = interval_half_width(pairs, deviation, error)
     if not math.isfinite(half):
-        return Weight(pairs, middle, None, None)
-    return Weight(pairs, middle, middle - half, middle + half)
+        return ShareEstimate(pairs, middle, None, None)
+    return ShareEstimate(pairs, middle, middle - half, middle + half)
 
 
-def bounded(values: Floats, noise: float) -> Floats:
+def bound_slowed_values(values: Floats, noise: float) -> Floats:
     """Values (commits, n), those far slower than the others of their commit moved to where that begins."""
     if values.shape[1] < FEWEST_TO_BOUND:
         return values
@@ -96,9 +98,9 @@ def bounded(values: Floats, noise: float) -> Floats:
     return middles + np.minimum(off, np.maximum(far, np.quantile(off, UNBOUNDED, axis=1, keepdims=True)))
 
 
-def half_width(n: int, deviation: float, error: float = ERROR) -> float:
+def interval_half_width(n: int, deviation: float, error: float = ERROR) -> float:
     """Half the interval's width for n values of this standard deviation; infinite while n is too small."""
-    if n < FEWEST_TO_WEIGH:
+    if n < FEWEST_PAIRS:
         return math.inf
     freedom = n - 1
     spread = 1 + n * PRIOR**2
@@ -109,21 +111,21 @@ def half_width(n: int, deviation: float, error: float = ERROR) -> float:
     return t * deviation / math.sqrt(n)
 
 
-def verdict(weight: Weight, least: float) -> PairVerdict:
-    """Is the step real? `least` is the smallest relevant share; a step of less is none.
+def confirmation_verdict(estimate: ShareEstimate, least: float) -> ConfirmationVerdict:
+    """Whether the step is real. `least` is the smallest relevant share; a step of less is none.
 
     Confirmed: surely more than nothing, and relevant. Refuted: surely less than half of what was suspected,
     and not what the first rule calls real.
     """
-    if weight.low is None or weight.high is None:
+    if estimate.low is None or estimate.high is None:
         return "open"
-    if weight.low > 0 and weight.share >= least:
+    if estimate.low > 0 and estimate.share >= least:
         return "confirmed"
-    return "refuted" if weight.high < max(HALF, least) else "open"
+    return "refuted" if estimate.high < max(HALF, least) else "open"
 
 
-def place(weight: Weight, spent: float = 0.0) -> Place:
-    """A commit between the good and the bad one: does it have the whole step, none of it, or a part?
+def bisection_verdict(estimate: ShareEstimate, spent: float = 0.0) -> BisectionVerdict:
+    """Whether a commit between the good and the bad one has the whole step, none of it, or a part.
 
     A part, surely more than nothing and surely less than all, means causes on both sides of the commit.
     `spent` is the part of the budget that is spent. To tell the whole from a part takes about four times the
@@ -131,15 +133,15 @@ def place(weight: Weight, spent: float = 0.0) -> Place:
     nothing, and at its end in any case, the half that is sure is enough: with more than nothing of the step a
     cause lies at the commit or before it, with less than all of it one lies behind.
     """
-    if weight.low is None or weight.high is None:
+    if estimate.low is None or estimate.high is None:
         return "open"
     late, final = spent >= HALF, spent >= 1.0
-    more_than_nothing, less_than_all = weight.low > 0, weight.high < 1
-    if weight.share >= NEARLY_ALL and (weight.low > HALF or (late and more_than_nothing)):
+    more_than_nothing, less_than_all = estimate.low > 0, estimate.high < 1
+    if estimate.share >= NEARLY_ALL and (estimate.low > HALF or (late and more_than_nothing)):
         return "bad"
-    if weight.share <= NEARLY_NONE and (weight.high < HALF or (late and less_than_all)):
+    if estimate.share <= NEARLY_NONE and (estimate.high < HALF or (late and less_than_all)):
         return "good"
-    if more_than_nothing and less_than_all and (final or NEARLY_NONE < weight.share < NEARLY_ALL):
+    if more_than_nothing and less_than_all and (final or NEARLY_NONE < estimate.share < NEARLY_ALL):
         return "between"
     if final and more_than_nothing:
         return "bad"

@@ -2,7 +2,7 @@
 
 A part has its own noise, the whole has that of all parts: what one part loses can be many of its own noises
 and less than one of the whole's. So the parts say that there is a step, where, and how much of the whole it
-is. What one part lost and another gained at the same place is only a move: their sum is what counts.
+is. What one part lost and another gained at the same location is only a move: their sum is what counts.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dashboard.detection import doubts
-from dashboard.detection.identity import same_change, same_place
-from dashboard.detection.judgement import direction_of, judge
+from dashboard.detection.identity import same_change, same_location
+from dashboard.detection.judgement import judge_series, step_direction
 from dashboard.detection.levels import LEVEL_WINDOW
-from dashboard.detection.readings import untainted
-from dashboard.detection.relevance import EFFECT_FLOORS, exceeds
+from dashboard.detection.readings import untainted_positions
+from dashboard.detection.relevance import EFFECT_FLOORS, exceeds_floor
 from dashboard.detection.types import Change, Series
 
 # The whole's effect floor is high in short histories, where its noise is unknown; that of its parts is not.
@@ -29,7 +29,7 @@ APART = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PartStep:
     """A step of one part."""
 
     part: str
@@ -40,7 +40,7 @@ class Step:
         """How much of the step the point at `index` has: 0 of the level before, 1 of the one after."""
         value, before, after = self.series.points[index].value, self.change.before, self.change.after
         if min(value, before, after) > 0:
-            value, before, after = (float(np.log(one)) for one in (value, before, after))
+            value, before, after = (float(np.log(size)) for size in (value, before, after))
         # Levels are medians, a step is judged by the best repetitions: they may be equal, and tell nothing.
         if after == before:
             return 0.5
@@ -61,19 +61,21 @@ def steps_of_parts(
     whole's level before and what the parts add to it; its doubt says which parts show it.
     Raises ValueError for a value that isn't finite.
     """
-    steps = [Step(name, change, part) for name, part in parts.items() for change in judge(part, known)]
-    places = list(together(steps))
-    mains = [largest(near) for near in places]
+    steps = [
+        PartStep(name, change, part) for name, part in parts.items() for change in judge_series(part, known)
+    ]
+    locations = list(group_by_location(steps))
+    mains = [largest_step(near) for near in locations]
     shown: list[Change] = []
-    for near, main in zip(places, mains, strict=True):
-        change = of_whole(whole, near, [*found, *shown])
-        if change and not any(is_told(change, main, other, mains) for other in found):
+    for near, main in zip(locations, mains, strict=True):
+        change = change_of_whole(whole, near, [*found, *shown])
+        if change and not any(is_already_found(change, main, other, mains) for other in found):
             shown.append(change)
     return shown
 
 
-def is_told(change: Change, main: Step, other: Change, mains: Sequence[Step]) -> bool:
-    """Does a change that was found in the whole tell this one as well?
+def is_already_found(change: Change, main: PartStep, other: Change, mains: Sequence[PartStep]) -> bool:
+    """Whether a change that was found in the whole is this one as well.
 
     Not where another step of a part lies nearer to that one, and surely apart: two steps close to each other
     are one for the whole, whose runs at other hours may lie further apart.
@@ -82,19 +84,19 @@ def is_told(change: Change, main: Step, other: Change, mains: Sequence[Step]) ->
         return False
     distance = abs(main.change.index - other.index)
     return not any(
-        abs(one.change.index - other.index) < distance
-        and one.change.direction == main.change.direction
-        and are_apart(one, main)
-        for one in mains
+        abs(step.change.index - other.index) < distance
+        and step.change.direction == main.change.direction
+        and are_distinct(step, main)
+        for step in mains
     )
 
 
-def are_apart(one: Step, other: Step) -> bool:
-    """Do the runs between two steps surely show the one and not yet the other?
+def are_distinct(left: PartStep, right: PartStep) -> bool:
+    """Whether the runs between two steps surely show the first and not yet the second.
 
     A cause meets all parts in the same run, and what disturbs a run makes no part as fast as before its step.
     """
-    first, second = sorted((one, other), key=lambda step: step.change.index)
+    first, second = sorted((left, right), key=lambda step: step.change.index)
     between = [
         index
         for index in range(first.change.index, second.change.index)
@@ -105,11 +107,11 @@ def are_apart(one: Step, other: Step) -> bool:
     )
 
 
-def together(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """The steps that lie at one place, as far as noise lets it be known."""
-    near: list[Step] = []
+def group_by_location(steps: Sequence[PartStep]) -> Iterator[list[PartStep]]:
+    """The steps that lie at one location, as far as noise lets it be known."""
+    near: list[PartStep] = []
     for step in sorted(steps, key=lambda step: (step.change.index, step.part)):
-        if near and (not same_place(near[-1].change, step.change, BESIDE) or are_apart(near[-1], step)):
+        if near and (not same_location(near[-1].change, step.change, BESIDE) or are_distinct(near[-1], step)):
             yield near
             near = []
         near.append(step)
@@ -117,27 +119,27 @@ def together(steps: Sequence[Step]) -> Iterator[list[Step]]:
         yield near
 
 
-def largest(steps: Sequence[Step]) -> Step:
+def largest_step(steps: Sequence[PartStep]) -> PartStep:
     """The step that counts most for the whole, in the direction of their sum."""
     sign = np.sign(sum(step.delta for step in steps))
     return max(steps, key=lambda step: step.delta * sign)
 
 
-def of_whole(whole: Series, steps: Sequence[Step], others: Sequence[Change]) -> Change | None:
-    """What the parts' steps at one place are for the whole, between its other changes.
+def change_of_whole(whole: Series, steps: Sequence[PartStep], others: Sequence[Change]) -> Change | None:
+    """What the parts' steps at one location are for the whole, between its other changes.
 
     None where that isn't relevant.
     """
     delta = sum(step.delta for step in steps)
-    most = largest(steps)
+    most = largest_step(steps)
     main = most.change
-    kept = [i for i in untainted(whole.points) if i < main.index]
-    start = max((one.index for one in others if one.index <= main.index), default=0)
+    kept = [i for i in untainted_positions(whole.points) if i < main.index]
+    start = max((change.index for change in others if change.index <= main.index), default=0)
     level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
     before = float(np.median(level)) if level else 0.0
     effect = EFFECT_FLOORS[whole.kind]
-    floor = max(PART_OF_FLOOR * effect.at(len(untainted(whole.points))), effect.long)
-    if before <= 0 or not exceeds(1 + delta / before, floor):
+    floor = max(PART_OF_FLOOR * effect.at(len(untainted_positions(whole.points))), effect.long)
+    if before <= 0 or not exceeds_floor(1 + delta / before, floor):
         return None
     # How uncertain the largest step is; what the others add is small beside it.
     doubtful = (most.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
@@ -150,12 +152,12 @@ def of_whole(whole: Series, steps: Sequence[Step], others: Sequence[Change]) -> 
         ratio=1 + delta / before,
         low=low,
         high=high,
-        direction=direction_of(delta, whole.better),
+        direction=step_direction(delta, whole.better),
         confidence=main.confidence,
         earliest=main.earliest,
         latest=main.latest,
         doubts=(
             doubts.IN_PARTS.format(parts=", ".join(shown)),
-            *doubts.of_place(whole.points, kept[-1], main.index),
+            *doubts.location_doubts(whole.points, kept[-1], main.index),
         ),
     )

@@ -1,4 +1,4 @@
-"""The smallest step that would be seen: what a series can promise."""
+"""The smallest step that a series would show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dashboard.detection.judgement import FEWEST_POINTS, loss_for
 from dashboard.detection.levels import LEVEL_WINDOW
-from dashboard.detection.readings import read, repeats_exactly
+from dashboard.detection.readings import prepare_readings, repeats_exactly
 from dashboard.detection.segmentation import Loss
 from dashboard.detection.types import Series
 
@@ -21,7 +21,7 @@ def minimum_detectable_effect(series: Series, n: int) -> float:
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n}")
-    readings = read(series)
+    readings = prepare_readings(series)
     if repeats_exactly(series):
         return 0.0
     known = min(len(readings.values), LEVEL_WINDOW)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dashboard.detection import noise
 from dashboard.detection.relevance import EFFECT_FLOORS
-from dashboard.detection.scaling import Scale, median
+from dashboard.detection.scaling import Scale, safe_median
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Kind, Point, Series
 
@@ -28,8 +28,8 @@ class Readings:
 
     `kept` (n,) are their positions and `values` (n,) are in the metric's unit. What is judged is
     `scaled` (n,), with its `noise` (n,), on the judging scale. `floor` is the effect floor, a fraction;
-    `least` is the smallest relevant difference in the metric's unit. `sampled`: do points have the values of
-    several repetitions?
+    `least` is the smallest relevant difference in the metric's unit. `sampled` says whether points have the
+    values of several repetitions.
     """
 
     kept: tuple[int, ...]
@@ -42,25 +42,25 @@ class Readings:
     sampled: bool
 
 
-def read(series: Series) -> Readings:
+def prepare_readings(series: Series) -> Readings:
     """The readings of a series. Raises ValueError for a value that isn't finite."""
     refuse_non_finite(series.points)
-    kept = untainted(series.points)
+    kept = untainted_positions(series.points)
     points = [series.points[i] for i in kept]
     values = np.array([point.value for point in points], dtype=np.float64)
-    scale = Scale.of(np.array([v for point in points for v in (point.value, *point.samples)]))
+    scale = Scale.fit(np.array([v for point in points for v in (point.value, *point.samples)]))
     effect = EFFECT_FLOORS[series.kind]
     floor = effect.at(len(points))
     scaled = scale.apply(np.array([judged_value(point, series) for point in points], dtype=np.float64))
     samples = [scale.apply(np.array(point.samples)) for point in points]
-    smallest = scale.step(effect.least, median(values)) if len(values) else 0.0
+    smallest = scale.step(effect.least, safe_median(values)) if len(values) else 0.0
     least = FLOOR_TO_NOISE * max(float(np.log1p(floor)), smallest)
     error = noise.error_of_best if series.kind in DISTURBED_KINDS else noise.error_of_median
     return Readings(
         kept=kept,
         values=values,
         scaled=scaled,
-        noise=noise.of_points(scaled, samples, error, least),
+        noise=noise.point_noise(scaled, samples, error, least),
         scale=scale,
         floor=floor,
         least=effect.least,
@@ -82,7 +82,7 @@ def refuse_non_finite(points: Sequence[Point]) -> None:
             raise ValueError(f"points[{i}] holds a value that isn't finite")
 
 
-def untainted(points: Sequence[Point]) -> tuple[int, ...]:
+def untainted_positions(points: Sequence[Point]) -> tuple[int, ...]:
     """The positions of the points that may be judged."""
     return tuple(i for i, point in enumerate(points) if not point.tainted)
 

@@ -38,11 +38,11 @@ EFFECT_FLOORS: dict[Kind, EffectFloor] = {
 }
 
 
-def relevant(change: Change, kind: Kind, points: int = SHORT_HISTORY) -> bool:
-    """True where the step is at least the kind's effect floor. Significant is another word: see `judge`."""
-    return exceeds(change.ratio, EFFECT_FLOORS[kind].at(points))
+def is_relevant(change: Change, kind: Kind, points: int = SHORT_HISTORY) -> bool:
+    """True where the step is at least the kind's effect floor. For significance see `judge_series`."""
+    return exceeds_floor(change.ratio, EFFECT_FLOORS[kind].at(points))
 
 
-def exceeds(ratio: float, floor: float) -> bool:
+def exceeds_floor(ratio: float, floor: float) -> bool:
     """True where a ratio leaves 1 by the floor or more; -9 % is +10 % seen from its other end."""
     return ratio <= 0 or abs(math.log(ratio)) >= math.log1p(floor) - 1e-9

@@ -17,7 +17,7 @@ class Rule:
     makes (penalty / cap) points the fewest that can carry an alarm. `reach` is the longest lag, in points, at
     which wander counts as noise. No level is left before `baseline` points: until then it is unknown.
     A step of fewer than `least_step` noises isn't worth an alarm, however sure it is. Against wander a step
-    needs this `evidence`: its square over the variance that the series' own memory gives it. Zero asks none.
+    needs this `evidence`: its square over the variance that autocorrelation gives it. Zero asks none.
     """
 
     cap: float

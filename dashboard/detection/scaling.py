@@ -11,7 +11,7 @@ from dashboard.detection.segmentation import Floats
 LARGEST = 1e12  # in units of the typical magnitude; what lies beyond is only known to be far away
 
 
-def median(values: Floats) -> float:
+def safe_median(values: Floats) -> float:
     """The median of values (n,) of any finite size: half of each is taken, so that two never overflow."""
     return 2.0 * float(np.median(values / 2.0))
 
@@ -32,13 +32,13 @@ class Scale:
         return self.sign != 0
 
     @classmethod
-    def of(cls, values: Floats) -> Scale:
+    def fit(cls, values: Floats) -> Scale:
         """The scale for values (n,), finite."""
         signs = np.unique(np.sign(values))
         if len(signs) == 1 and signs[0] != 0:
             return cls(magnitude=1.0, sign=float(signs[0]))
         sizes = np.abs(values[values != 0])
-        return cls(magnitude=median(sizes) if len(sizes) else 1.0, sign=0.0)
+        return cls(magnitude=safe_median(sizes) if len(sizes) else 1.0, sign=0.0)
 
     def apply(self, values: Floats) -> Floats:
         """Values (n,) on the scale, in their order."""

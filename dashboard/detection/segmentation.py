@@ -1,4 +1,4 @@
-"""Penalised segmentation with a bounded loss: where do new levels start?
+"""Penalised segmentation with a bounded loss: where new levels start.
 
 The model is R-FPOP's (Fearnhead and Rigaill, 2019): minimise, over all segmentations, the sum of every
 point's loss to its segment's level plus a penalty for each new level. The loss is the biweight, which is
@@ -35,7 +35,7 @@ class Loss:
     cap: float
     penalty: float
 
-    def of(self, z: Floats) -> Floats:
+    def evaluate(self, z: Floats) -> Floats:
         """The loss of standardised residuals, any shape."""
         far = np.abs(z)
         near = np.minimum(far, TIE_REACH)
@@ -52,7 +52,7 @@ class Grid:
     cells: Floats
 
     @classmethod
-    def over(cls, values: Floats, spacing: float) -> Grid:
+    def covering(cls, values: Floats, spacing: float) -> Grid:
         """At most a few cells per point, and in all: a level needs several points, so full ones suffice."""
         origin = float(np.median(values))
         cells, members = np.unique(np.round((values - origin) / spacing), return_counts=True)
@@ -88,7 +88,7 @@ class Segmentation:
 
     def extend(self, values: Floats, noise: Floats) -> None:
         """Points (k,) that follow, with their noise (k,), all of them near levels of the grid."""
-        for losses in losses_to(self.levels, values, noise, self.loss):
+        for losses in level_losses(self.levels, values, noise, self.loss):
             t = len(self.previous)
             if t >= self.first:
                 penalty = self.loss.penalty * (KNOWN_COST if t in self.known else 1.0)
@@ -121,22 +121,22 @@ class Segmentation:
         return found[::-1]
 
 
-def segment(
+def segment_levels(
     values: Floats, noise: Floats, loss: Loss, first: int = 1, known: Container[int] = ()
 ) -> list[int]:
     """The indices at which new levels start, for values (n,) with their noise (n,), both in one unit.
 
-    No level starts before the index `first`; those in `known` are kept as long as little speaks against them.
+    No level starts before the index `first`; those in `known` are kept against a little evidence.
     """
     if len(values) < 2:
         return []
-    fit = Segmentation(Grid.over(values, GRID_STEP * float(np.median(noise))), loss, first, known)
+    fit = Segmentation(Grid.covering(values, GRID_STEP * float(np.median(noise))), loss, first, known)
     fit.extend(values, noise)
     return fit.starts()
 
 
-def losses_to(levels: Floats, values: Floats, noise: Floats, loss: Loss) -> Iterator[Floats]:
+def level_losses(levels: Floats, values: Floats, noise: Floats, loss: Loss) -> Iterator[Floats]:
     """For each of values (n,) its loss to every level (m,); computed for a block of points at once."""
     for t in range(0, len(values), BLOCK):
         block = slice(t, t + BLOCK)
-        yield from loss.of((values[block, None] - levels) / noise[block, None])
+        yield from loss.evaluate((values[block, None] - levels) / noise[block, None])

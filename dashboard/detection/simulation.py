@@ -1,4 +1,4 @@
-"""Simulated short histories with known changes and the noise of shared machines."""
+"""Simulated short histories with planted changes and the noise of shared machines."""
 
 from __future__ import annotations
 
@@ -39,29 +39,33 @@ class History:
     planted: tuple[int, ...]
 
 
-def places(rng: np.random.Generator, plants: int) -> list[int]:
+def planted_positions(rng: np.random.Generator, plants: int) -> list[int]:
     """Positions of the planted commits: neutral ones first, two between, and at least one after the last."""
     slack = COMMITS - 1 - (NEUTRAL_FIRST + (plants - 1) * GAP + 1)
     extra = np.sort(rng.integers(0, slack + 1, size=plants))
     return [NEUTRAL_FIRST + k * GAP + int(e) for k, e in enumerate(extra)]
 
 
-def time_history(rng: np.random.Generator, noise: float, disturbance: Disturbance) -> tuple[History, History]:
+def simulate_history(
+    rng: np.random.Generator, noise: float, disturbance: Disturbance
+) -> tuple[History, History]:
     """A step time with two regressions and an improvement, and the peak memory of the same commits with one.
 
     `noise` is the median absolute deviation over the median of single repetitions. Half of its variance is
-    common to a run's repetitions; a wander of half its size and a memory of a few commits lies over it.
+    common to a run's repetitions; a wander of half its size, autocorrelated over a few commits, lies over it.
     """
-    at = places(rng, 4)
+    at = planted_positions(rng, 4)
     memory = at.pop(int(rng.integers(0, 4)))
     steps = [rng.uniform(1.25, 1.40), rng.uniform(1.60, 2.50), 1 / rng.uniform(1.25, 2.0)]
     rng.shuffle(steps)
-    seconds = noisy(rng, levels(at, steps), noise) * slowdown(rng, disturbance)
-    size = MEMORY_BYTES * noisy(rng, levels([memory], [rng.uniform(1.20, 1.30)]), min(noise, 0.005))
+    seconds = noisy_repetitions(rng, true_levels(at, steps), noise) * slowdown_factors(rng, disturbance)
+    size = MEMORY_BYTES * noisy_repetitions(
+        rng, true_levels([memory], [rng.uniform(1.20, 1.30)]), min(noise, 0.005)
+    )
     return History(series_of(seconds, "time"), tuple(at)), History(series_of(size, "memory"), (memory,))
 
 
-def levels(at: list[int], steps: list[float]) -> Floats:
+def true_levels(at: list[int], steps: list[float]) -> Floats:
     """The true level of each commit (COMMITS,), 1 before the first step."""
     true = np.ones(COMMITS)
     for index, step in zip(at, steps, strict=True):
@@ -69,27 +73,29 @@ def levels(at: list[int], steps: list[float]) -> Floats:
     return true
 
 
-def noisy(rng: np.random.Generator, true: Floats, noise: float) -> Floats:
+def noisy_repetitions(rng: np.random.Generator, true: Floats, noise: float) -> Floats:
     """Repetitions (commits, REPETITIONS) around the true levels (commits,)."""
     sigma = MAD_TO_SIGMA * noise
     own = rng.normal(0, sigma * np.sqrt(0.5), (len(true), REPETITIONS))
     shared = rng.normal(0, sigma * np.sqrt(0.5), (len(true), 1))
     return np.asarray(
-        np.exp(np.log(true)[:, None] + own + shared + wander(rng, len(true), sigma / 2)[:, None])
+        np.exp(
+            np.log(true)[:, None] + own + shared + autoregressive_wander(rng, len(true), sigma / 2)[:, None]
+        )
     )
 
 
-def slowdown(rng: np.random.Generator, disturbance: Disturbance) -> Floats:
+def slowdown_factors(rng: np.random.Generator, disturbance: Disturbance) -> Floats:
     """What else runs on the machine, as a factor on each repetition (COMMITS, REPETITIONS)."""
     if disturbance == "bursts":
         size = rng.uniform(*BURST_SIZE, (COMMITS, 1)) * (rng.random((COMMITS, 1)) < BURST_CHANCE)
         return np.asarray(np.repeat(1 + size, REPETITIONS, axis=1))
     if disturbance == "contention":
-        return contention(rng)
+        return contention_factors(rng)
     return np.ones((COMMITS, REPETITIONS))
 
 
-def contention(rng: np.random.Generator) -> Floats:
+def contention_factors(rng: np.random.Generator) -> Floats:
     """Episodes of a slower machine over the hours of all commits, averaged over each measured window."""
     a_commit = REPETITIONS * REPETITION_SECONDS + COUNTING_SECONDS
     end = np.arange(COMMITS)[:, None] * a_commit + (1 + np.arange(REPETITIONS))[None, :] * REPETITION_SECONDS
@@ -103,13 +109,13 @@ def contention(rng: np.random.Generator) -> Floats:
     return factor
 
 
-def wander(rng: np.random.Generator, n: int, sigma: float, memory: float = 0.8) -> Floats:
+def autoregressive_wander(rng: np.random.Generator, n: int, sigma: float, correlation: float = 0.8) -> Floats:
     """An autoregressive series (n,) of standard deviation `sigma`."""
     out = np.empty(n)
     state = rng.normal(0, sigma)
     for i in range(n):
         out[i] = state
-        state = memory * state + rng.normal(0, sigma * np.sqrt(1 - memory**2))
+        state = correlation * state + rng.normal(0, sigma * np.sqrt(1 - correlation**2))
     return out
 
 

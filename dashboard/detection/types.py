@@ -1,4 +1,4 @@
-"""The words that detection speaks: what it is given, and what it answers."""
+"""What detection is given, and what it answers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class Change:
 class Comparison:
     """How group b stands to group a. `ratio` is b / a, in [`low`, `high`] with 95 % probability.
 
-    Verdict: `~` no difference seen, `higher`, `lower`, or `?`: too few samples to tell.
+    The verdict is `~` where no difference is seen, `higher`, `lower`, or a question mark where there are too
+    few samples to tell.
     """
 
     ratio: float

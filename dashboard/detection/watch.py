@@ -10,9 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from dashboard.detection import memory, noise
-from dashboard.detection.drift import WINDOW, is_step
-from dashboard.detection.levels import LEVEL_WINDOW, segments
+from dashboard.detection import noise
+from dashboard.detection.autocorrelation import Autocorrelation, learn_autocorrelation, step_evidence
+from dashboard.detection.drift import WINDOW, is_step_not_slope
+from dashboard.detection.levels import LEVEL_WINDOW, level_ranges
 from dashboard.detection.rules import Rule
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import GRID_STEP, Floats, Grid, Segmentation
@@ -26,7 +27,7 @@ GROWTH = 1 / 48
 Near = tuple[int, int, int]
 
 
-def learnt_from(n: int, phase: float) -> int:
+def learning_length(n: int, phase: float) -> int:
     """How many of a series' first n points its noise is learnt from.
 
     A `phase` in [0, 1) of its own keeps series of one length from learning at the same commit.
@@ -51,7 +52,7 @@ class Watch:
         self.learnt = 0
         self.scale = Scale(1.0, 0.0)
         self.noise = LEAST_NOISE
-        self.memory = memory.Memory()
+        self.autocorrelation = Autocorrelation()
         self.fit: Segmentation | None = None
         self.evidence: dict[Near, float] = {}
         self.steps: dict[Near, bool] = {}
@@ -70,7 +71,7 @@ class Watch:
             raise ValueError("values must be finite")
         self.values += more
         phase = zlib.crc32(self.values[:1].tobytes()) / 2**32
-        due = learnt_from(len(self.values), phase)
+        due = learning_length(len(self.values), phase)
         if due > self.learnt:
             self.learn(due)
         signs = np.sign(self.values[len(self.scaled) :])
@@ -83,33 +84,36 @@ class Watch:
                 self.fit.add(value, self.noise)
 
     def learn(self, n: int) -> None:
-        """The scale, the noise and its memory from the first n points, and the fit of those anew."""
+        """The scale, the noise and its autocorrelation from the first n points, and the fit of those anew."""
         known = np.array(self.values[:n])
-        self.learnt, self.scale = n, Scale.of(known)
+        self.learnt, self.scale = n, Scale.fit(known)
         scaled = self.scale.apply(known)
         self.scaled = array("d", scaled.tolist())
-        least = max(noise.of_rounding(scaled), LEAST_NOISE)
-        self.noise = max(noise.with_wander(scaled, self.rule.reach), least)
+        least = max(noise.rounding_noise(scaled), LEAST_NOISE)
+        self.noise = max(noise.largest_lag_noise(scaled, self.rule.reach), least)
         self.evidence, self.steps, self.firsts, self.fit = {}, {}, {}, None
         if n <= self.rule.baseline:
             return
-        grid = Grid.over(scaled, GRID_STEP * self.noise)
+        grid = Grid.covering(scaled, GRID_STEP * self.noise)
         self.fit = Segmentation(grid, self.rule.loss(n), self.rule.baseline)
         self.fit.extend(scaled, np.full(n, self.noise))
         if self.rule.evidence:
-            self.memory = memory.learn(scaled, self.noise, self.fit.starts(), self.rule.evidence)
+            found = self.fit.starts()
+            self.autocorrelation = learn_autocorrelation(scaled, self.noise, found, self.rule.evidence)
 
     def starts(self) -> list[int]:
         """The indices (ascending, never 0) at which new levels start."""
         found = self.fit.starts() if self.fit else []
         if self.rule.evidence:
             found = self.placed(self.against_slopes(self.against_wander(found)))
-        return [b for a, b, c in triples(found, len(self.scaled)) if self.is_large(a, b, c)]
+        return [b for a, b, c in neighbouring_levels(found, len(self.scaled)) if self.is_large(a, b, c)]
 
     def against_wander(self, starts: list[int]) -> list[int]:
         """Starts with enough evidence: the weakest goes first, and its levels become one."""
         while starts:
-            known = [self.evidence_at(*self.near(*at)) for at in triples(starts, len(self.scaled))]
+            known = [
+                self.evidence_at(*self.near(*at)) for at in neighbouring_levels(starts, len(self.scaled))
+            ]
             weakest = int(np.argmin(known))
             if known[weakest] >= self.rule.evidence:
                 break
@@ -118,7 +122,8 @@ class Watch:
 
     def against_slopes(self, starts: list[int]) -> list[int]:
         """Starts of steps: see `drift`."""
-        return [b for a, b, c in triples(starts, len(self.scaled)) if self.is_step_at(*self.near(a, b, c))]
+        levels = neighbouring_levels(starts, len(self.scaled))
+        return [b for a, b, c in levels if self.is_step_at(*self.near(a, b, c))]
 
     def placed(self, starts: list[int]) -> list[int]:
         """Starts of which the first, if it is as early as the rule allows any, is put where its step lies.
@@ -143,17 +148,17 @@ class Watch:
         return max(a, b - WINDOW), b, min(c, b + WINDOW)
 
     def evidence_at(self, a: int, b: int, c: int) -> float:
-        """What speaks for the step at b, remembered: most steps are as they were before the newest point."""
+        """The evidence for the step at b, kept: most steps are as they were before the newest point."""
         if (a, b, c) not in self.evidence:
             sides = np.array(self.scaled[a:b]), np.array(self.scaled[b:c])
-            self.evidence[a, b, c] = memory.evidence(*sides, self.noise, self.memory)
+            self.evidence[a, b, c] = step_evidence(*sides, self.noise, self.autocorrelation)
         return self.evidence[a, b, c]
 
     def is_step_at(self, a: int, b: int, c: int) -> bool:
-        """Whether the step at b is one and no slope, remembered."""
+        """Whether the step at b is one and no slope, kept."""
         if (a, b, c) not in self.steps:
             each = np.full(c - a, self.noise)
-            self.steps[a, b, c] = is_step(np.array(self.scaled[a:c]), each, b - a, self.rule.cap)
+            self.steps[a, b, c] = is_step_not_slope(np.array(self.scaled[a:c]), each, b - a, self.rule.cap)
         return self.steps[a, b, c]
 
     def is_large(self, a: int, b: int, c: int) -> bool:
@@ -165,6 +170,6 @@ class Watch:
         return bool(abs(after - before) >= self.rule.least_step * self.noise)
 
 
-def triples(starts: Sequence[int], n: int) -> list[tuple[int, int, int]]:
+def neighbouring_levels(starts: Sequence[int], n: int) -> list[tuple[int, int, int]]:
     """For each start b its level before [a, b) and its own [b, c)."""
-    return [(a, b, c) for (a, b), (_, c) in pairwise(segments(starts, n))]
+    return [(a, b, c) for (a, b), (_, c) in pairwise(level_ranges(starts, n))]

@@ -67,7 +67,7 @@ def judged(
     whole: detection.Series, phases: Mapping[str, detection.Series], known: Sequence[int]
 ) -> list[detection.Change]:
     """The changes of a series, and those that only its phases show."""
-    found = detection.judge(whole, known)
+    found = detection.judge_series(whole, known)
     return sorted([*found, *detection.steps_of_parts(whole, phases, known, found)], key=lambda one: one.index)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from django.db.models import Exists, OuterRef, Sum
 
 from dashboard import alerts
-from dashboard.detection import Budget, pairs, surprise
+from dashboard.detection import FalseAlarmBudget, pairs, shift_p_value
 from dashboard.models import Change, Commit, Confirmation, Project, Regression, Run, Series
 from dashboard.regressions import branches, history
 from dashboard.regressions.relevance import is_exact_counter
@@ -70,7 +70,7 @@ def tell_suspicions(project: Project, run: Run) -> None:
 
 def refuted(project: Project) -> None:
     """An alert that was raised has been found false: p-values are trusted less for a while."""
-    keep(project, budget_of(project).refuted())
+    keep(project, budget_of(project).after_refutation())
 
 
 def p_value(series: Series, newest: Commit) -> float:
@@ -78,7 +78,7 @@ def p_value(series: Series, newest: Commit) -> float:
     past = history.load(series, branches.of(newest.project, newest.branch))
     values = [one.value for one in past.untainted(0, len(past.measured)) if one.position <= newest.position]
     positions = [one.position for one in past.untainted(0, len(past.measured))]
-    return surprise(values, level_start(past, positions, len(values)))
+    return shift_p_value(values, level_start(past, positions, len(values)))
 
 
 def level_start(past: history.History, positions: Sequence[int], known: int) -> int:
@@ -94,15 +94,15 @@ def cases_at(run: Run) -> int:
     return max(1, same.values("case", "pool").distinct().count())
 
 
-def budget_of(project: Project, cases: int = 1) -> Budget:
+def budget_of(project: Project, cases: int = 1) -> FalseAlarmBudget:
     state: Mapping[str, float] = project.risk or {}
-    return Budget(
+    return FalseAlarmBudget(
         per_100_commits=project.false_alerts_per_100_commits / cases,
         earned=state.get("earned", 0.0),
         trust=state.get("trust", 1.0),
     )
 
 
-def keep(project: Project, budget: Budget) -> None:
+def keep(project: Project, budget: FalseAlarmBudget) -> None:
     project.risk = {"earned": budget.earned, "trust": budget.trust}
     project.save(update_fields=["risk"])

@@ -247,7 +247,7 @@ def judge(run: Run) -> Sentinel | None:
     series = detection.Series(
         [detection.Point(one.value, tuple(one.samples)) for one in points], better="lower", kind="time"
     )
-    steps = detection.judge(series) if points else []
+    steps = detection.judge_series(series) if points else []
     if steps:
         last = steps[-1]
         kept.moved_after = points[last.index - 1].measured_at
@@ -291,7 +291,7 @@ def compared(
     sentinel: Sentinel, metric: Metric, old: Sequence[SentinelPoint], new: Sequence[SentinelPoint]
 ) -> Moved:
     noise = noise_of([metric.on_ratio_scale(one.value) for one in old])
-    found = detection.compare(samples_of(old, metric), samples_of(new, metric), noise)
+    found = detection.compare_samples(samples_of(old, metric), samples_of(new, metric), noise)
     floor = EFFECT_FLOORS[cast(Kind, metric.kind)].long
     relevant = found.ratio > 0 and abs(math.log(found.ratio)) >= math.log1p(floor)
     return Moved(

@@ -15,28 +15,28 @@ from bench.trials import Trial, Trials, load, simulated
 STEP = [1.0] * 40 + [2.0] * 20
 
 
-def fourth(values):
+def detect_by_four_points(values):
     """Finds a step when its fourth point is there."""
     return [40] if len(values) >= 44 else []
 
 
-def never(_):
+def detect_nothing(_):
     return []
 
 
-def eager(values):
+def detect_every_tenth(values):
     """Raises something new with every tenth point."""
     return list(range(10, len(values), 10))
 
 
 def test_a_delay_counts_the_points_of_the_new_level():
-    assert scoring.delay(fourth, Trial(STEP, (40,))) == 4
-    assert scoring.delay(never, Trial(STEP, (40,))) == math.inf
-    assert scoring.delay(fourth, Trial(STEP, (37,))) == math.inf
+    assert scoring.delay(detect_by_four_points, Trial(STEP, (40,))) == 4
+    assert scoring.delay(detect_nothing, Trial(STEP, (40,))) == math.inf
+    assert scoring.delay(detect_by_four_points, Trial(STEP, (37,))) == math.inf
 
 
 def test_false_alarms_are_counted_after_the_first_points():
-    assert scoring.false_alarms(eager, Trial([1.0] * 60)) == scoring.Alarms(3, 30)
+    assert scoring.false_alarms(detect_every_tenth, Trial([1.0] * 60)) == scoring.Alarms(3, 30)
     assert scoring.Alarms(3, 30).per_1000 == 100
 
 
@@ -47,7 +47,9 @@ def test_each_change_needs_a_report_of_its_own():
 
 
 def test_whole_histories_and_annotators():
-    assert scoring.f1_of_all(fourth, [Trial(STEP, (40,)), Trial(STEP, (40, 50))]) == pytest.approx(0.8)
+    assert scoring.f1_of_all(
+        detect_by_four_points, [Trial(STEP, (40,)), Trial(STEP, (40, 50))]
+    ) == pytest.approx(0.8)
     assert scoring.f1_of_annotators([40], {"a": [40], "b": [40]}) == 1
     assert scoring.covering([], {"a": [30]}, 60) == pytest.approx(0.5)
 
@@ -77,20 +79,20 @@ def test_a_peer_that_fails_is_a_line():
 
 def test_simulated_trials_hold_every_nuisance():
     trials = simulated()
-    assert {one.group for one in trials.quiet} == {"real", "permuted"}
-    assert len({one.source for one in trials.nuisance}) == 16
-    assert {one.percent for one in trials.online} == {3, 5, 10}
+    assert {trial.group for trial in trials.quiet} == {"real", "permuted"}
+    assert len({trial.source for trial in trials.nuisance}) == 16
+    assert {trial.percent for trial in trials.online} == {3, 5, 10}
 
 
 def test_a_line_has_all_columns():
-    line = bench.row("fourth", fourth, Trials(online=[Trial(STEP, (40,), percent=5)]))
+    line = bench.row("fourth", detect_by_four_points, Trials(online=[Trial(STEP, (40,), percent=5)]))
     assert line.count("|") == len(bench.COLUMNS) + 1
     assert "/1.00/" in line
 
 
 def test_projects_of_measured_histories_have_a_line_for_each_order():
     values = np.random.default_rng(3).normal(100, 1, (6, 36)).tolist()
-    trials = [Trial(one, group=group) for group in ("real", "permuted") for one in values]
+    trials = [Trial(history, group=group) for group in ("real", "permuted") for history in values]
     lines = list(promises.measured(trials))
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["in random order", "as they are"]
     assert {line.count("|") for line in lines} == {6}

@@ -8,32 +8,32 @@ import numpy as np
 import pytest
 
 from dashboard.detection import detect
-from tests.detection.builders import noise, step
+from tests.detection.builders import noise_factors, step_levels
 
 
 def test_one_clear_step():
-    assert detect(step(50, 50, 1.1) * noise(100, 0.01)) == [50]
+    assert detect(step_levels(50, 50, 1.1) * noise_factors(100, 0.01)) == [50]
 
 
 def test_several_steps():
-    values = np.repeat([1.0, 1.1, 0.9, 1.2], 40) * noise(160, 0.01)
+    values = np.repeat([1.0, 1.1, 0.9, 1.2], 40) * noise_factors(160, 0.01)
     assert detect(values) == [40, 80, 120]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_alone_is_silent(seed):
-    assert detect(noise(200, 0.03, seed)) == []
+    assert detect(noise_factors(200, 0.03, seed)) == []
 
 
 def test_a_wild_outlier_is_silent():
-    values = noise(100, 0.01)
+    values = noise_factors(100, 0.01)
     values[60] *= 1000
     assert detect(values) == []
 
 
 @pytest.mark.parametrize("tau", [10, 11, 12, 13, 14, 15, 16])
 def test_a_step_in_the_baseline_is_put_where_it_is(tau):
-    values = step(tau, 60 - tau, 1.1) * noise(60, 0.01, seed=tau)
+    values = step_levels(tau, 60 - tau, 1.1) * noise_factors(60, 0.01, seed=tau)
     assert detect(values) == [tau]
 
 
@@ -43,17 +43,17 @@ def test_constant_series_are_silent():
 
 
 def test_a_step_between_constants_is_found():
-    assert detect(step(20, 20, 1.01)) == [20]
+    assert detect(step_levels(20, 20, 1.01)) == [20]
 
 
 @pytest.mark.parametrize("n", range(11))
 def test_tiny_series_do_not_crash(n):
-    found = detect(noise(n, 0.5))
+    found = detect(noise_factors(n, 0.5))
     assert all(0 < i < n for i in found)
 
 
 def test_negative_values():
-    assert detect(-5.0 * step(40, 40, 2.0) * noise(80, 0.05)) == [40]
+    assert detect(-5.0 * step_levels(40, 40, 2.0) * noise_factors(80, 0.05)) == [40]
 
 
 def test_values_of_both_signs():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench import promises, verdicts
-from dashboard.detection.budget import DECAY
+from dashboard.detection.false_alarm_budget import DECAY
 from dashboard.detection.identity import STABLE_WITHIN
-from dashboard.detection.nuisances import FAMILIES
+from dashboard.detection.null_models import NULL_MODELS
 from dashboard.detection.rules import ALARM
 from dashboard.detection.segmentation import KNOWN_COST
 from dashboard.detection.watch import GROWTH, SETTLED
@@ -17,8 +17,8 @@ TEXT = " ".join((DOCS / "detection.md").read_text().split())
 
 
 def test_every_simulated_nuisance_has_its_figures():
-    for family in FAMILIES:
-        assert TEXT.count(f"| {family} |") == 2
+    for model in NULL_MODELS:
+        assert TEXT.count(f"| {model} |") == 2
 
 
 def test_the_constants_in_prose_are_those_of_the_code():

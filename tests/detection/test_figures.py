@@ -1,4 +1,4 @@
-"""Small copies of the published simulations: the promise for short histories holds."""
+"""Small copies of the published simulations of short histories."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dashboard.detection.figures import floors, table, tally
+from dashboard.detection.figures import effect_floor_table, short_history_table, tally_histories
 from dashboard.detection.relevance import EFFECT_FLOORS
-from dashboard.detection.simulation import GAP, NEUTRAL_FIRST, time_history
+from dashboard.detection.simulation import GAP, NEUTRAL_FIRST, simulate_history
 
 HISTORIES = 40
 
 
 def test_plants_are_apart():
-    time, memory = time_history(np.random.default_rng(1), 0.01, "none")
+    time, memory = simulate_history(np.random.default_rng(1), 0.01, "none")
     at = sorted(time.planted + memory.planted)
     assert at[0] >= NEUTRAL_FIRST
     assert min(np.diff(at)) >= GAP
 
 
 def test_calm_machines_find_every_plant_and_nothing_else():
-    total = tally(0.01, "none", HISTORIES)
+    total = tally_histories(0.01, "none", HISTORIES)
     assert (total.exact, total.ever_false) == (HISTORIES, 0)
 
 
 @pytest.mark.parametrize(("disturbance", "least"), [("none", 0.9), ("bursts", 0.7), ("contention", 0.6)])
 def test_noisy_machines_find_most(disturbance, least):
-    total = tally(0.03, disturbance, HISTORIES)
+    total = tally_histories(0.03, disturbance, HISTORIES)
     assert total.exact >= least * HISTORIES
     assert total.ever_false <= 0.1 * HISTORIES
     assert total.memory == HISTORIES
 
 
 def test_the_table_has_a_row_for_each_kind_of_machine():
-    lines = list(table(1))
+    lines = list(short_history_table(1))
     assert len(lines) == 2 + 9
     assert len({line.count("|") for line in lines}) == 1
 
@@ -49,5 +49,5 @@ def test_floors_fall_with_the_length_of_the_history():
 
 def test_the_documentation_states_the_floors_and_the_columns():
     text = (Path(__file__).parents[2] / "docs/detection.md").read_text()
-    assert "\n".join(floors()) in text
-    assert next(table(0)) in text
+    assert "\n".join(effect_floor_table()) in text
+    assert next(short_history_table(0)) in text

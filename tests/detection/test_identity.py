@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from bench.promises import reports
-from dashboard.detection import judge, paired, same_change
+from dashboard.detection import judge_series, pair_changes, same_change
 from dashboard.detection.identity import Steadiness
-from tests.detection.builders import noise, series, step
+from tests.detection.builders import noise_factors, plain_series, step_levels
 
-(CHANGE,) = judge(series(step(10, 10, 1.3)))
+(CHANGE,) = judge_series(plain_series(step_levels(10, 10, 1.3)))
 
 
-def moved(by):
+def moved_change(by):
     return replace(CHANGE, index=10 + by, earliest=10 + by, latest=10 + by)
 
 
@@ -23,17 +23,17 @@ def test_a_step_between_constants_has_one_place():
 
 
 def test_a_point_between_two_levels_may_belong_to_either():
-    values = np.concatenate([noise(10, 0.01), [1.15], 1.3 * noise(9, 0.01, seed=1)])
-    (change,) = judge(series(values))
+    values = np.concatenate([noise_factors(10, 0.01), [1.15], 1.3 * noise_factors(9, 0.01, seed=1)])
+    (change,) = judge_series(plain_series(values))
     assert (change.earliest, change.latest) == (10, 11)
 
 
 def test_it_may_move_by_two_points():
-    assert [same_change(CHANGE, moved(by)) for by in (0, 1, 2, 3)] == [True, True, True, False]
+    assert [same_change(CHANGE, moved_change(by)) for by in (0, 1, 2, 3)] == [True, True, True, False]
 
 
 def test_a_doubtful_place_may_move_within_its_doubt():
-    assert same_change(replace(CHANGE, latest=15), moved(6))
+    assert same_change(replace(CHANGE, latest=15), moved_change(6))
 
 
 def test_the_other_direction_is_another_change():
@@ -41,23 +41,23 @@ def test_the_other_direction_is_another_change():
 
 
 def test_pairs_are_the_nearest_and_never_cross():
-    near, far = moved(1), moved(20)
-    assert paired([CHANGE, far], [near]) == [(CHANGE, near), (far, None)]
-    assert paired([CHANGE], [moved(-9), near]) == [(None, moved(-9)), (CHANGE, near)]
-    assert paired([], []) == []
+    near, far = moved_change(1), moved_change(20)
+    assert pair_changes([CHANGE, far], [near]) == [(CHANGE, near), (far, None)]
+    assert pair_changes([CHANGE], [moved_change(-9), near]) == [(None, moved_change(-9)), (CHANGE, near)]
+    assert pair_changes([], []) == []
 
 
 def test_steadiness_counts_what_became_of_reports():
     total = Steadiness()
-    total.follow(iter([[], [CHANGE], [moved(1)], [], [CHANGE]]))
+    total.follow(iter([[], [CHANGE], [moved_change(1)], [], [CHANGE]]))
     assert (total.reported, total.moved, total.vanished) == (2, 1, 1)
 
 
 def test_clear_steps_stay_where_they_were_found():
     total = Steadiness()
     for seed in range(10):
-        values = step(30, 30, 1.15) * noise(60, 0.02, seed)
-        total.follow(judge(series(values[:n])) for n in range(31, 61))
+        values = step_levels(30, 30, 1.15) * noise_factors(60, 0.02, seed)
+        total.follow(judge_series(plain_series(values[:n])) for n in range(31, 61))
     assert total.reported == 10
     assert (total.moved, total.vanished) <= (1, 0)
 
@@ -65,7 +65,7 @@ def test_clear_steps_stay_where_they_were_found():
 def test_what_is_known_is_not_given_up_for_a_little():
     told, untold = Steadiness(), Steadiness()
     for seed in range(12):
-        values = (step(30, 30, 1.05) * noise(60, 0.025, seed)).tolist()
+        values = (step_levels(30, 30, 1.05) * noise_factors(60, 0.025, seed)).tolist()
         told.follow(reports(values, told=True))
         untold.follow(reports(values, told=False))
     assert told.moved + told.vanished < 0.7 * (untold.moved + untold.vanished)
@@ -73,6 +73,6 @@ def test_what_is_known_is_not_given_up_for_a_little():
 
 def test_judging_again_finds_the_same():
     for seed in range(40):
-        one = series(step(20, 20, 1.06) * noise(40, 0.03, seed))
-        found = judge(one, known=[19, 22, 33])
-        assert judge(one, known=[change.index for change in found]) == found
+        history = plain_series(step_levels(20, 20, 1.06) * noise_factors(40, 0.03, seed))
+        found = judge_series(history, known=[19, 22, 33])
+        assert judge_series(history, known=[change.index for change in found]) == found

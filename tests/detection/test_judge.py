@@ -8,117 +8,119 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dashboard.detection import Point, Series, judge
+from dashboard.detection import Point, Series, judge_series
 from dashboard.detection.doubts import ENOUGH_POINTS
-from tests.detection.builders import noise, series, step
+from tests.detection.builders import noise_factors, plain_series, step_levels
 
 
-def indices(values, **kwargs):
-    return [change.index for change in judge(series(values, **kwargs))]
+def change_indices(values, **kwargs):
+    return [change.index for change in judge_series(plain_series(values, **kwargs))]
 
 
 def test_a_step_is_found_with_its_second_point():
-    values = step(4, 2, 1.3) * noise(6, 0.01)
-    assert indices(values[:5]) == []
-    assert indices(values) == [4]
+    values = step_levels(4, 2, 1.3) * noise_factors(6, 0.01)
+    assert change_indices(values[:5]) == []
+    assert change_indices(values) == [4]
 
 
 def test_one_point_is_no_level():
-    assert indices([1.0, 1.5, 1.5, 1.5]) == []
+    assert change_indices([1.0, 1.5, 1.5, 1.5]) == []
 
 
 def test_a_burst_far_from_both_levels_belongs_to_the_nearer():
-    values = np.repeat([100.0, 60.0, 153.0], [31, 3, 35]) * noise(69, 0.005)
-    assert indices(values) == [34]
+    values = np.repeat([100.0, 60.0, 153.0], [31, 3, 35]) * noise_factors(69, 0.005)
+    assert change_indices(values) == [34]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 def test_too_few_points_tell_nothing(n):
-    assert indices([1.0, 9.0, 9.0][:n]) == []
+    assert change_indices([1.0, 9.0, 9.0][:n]) == []
 
 
 def test_one_outlier_is_no_change():
     values = [1.0, 1.01, 0.99, 1.0, 5.0, 1.0, 1.01, 0.99]
-    assert all(indices(values[:n]) == [] for n in range(len(values) + 1))
+    assert all(change_indices(values[:n]) == [] for n in range(len(values) + 1))
 
 
 def test_an_outlier_before_a_step_does_not_move_it():
     values = [1.0, 1.0, 1.01, 0.99, 1.06, 1.0, 1.5, 1.51, 1.5]
-    assert indices(values) == [6]
+    assert change_indices(values) == [6]
 
 
 def test_four_changes_in_sixteen_commits():
     levels = np.repeat([1.0, 1.3, 2.4, 1.7, 2.2], [4, 3, 3, 3, 3])
-    assert indices(levels * noise(16, 0.02)) == [4, 7, 10, 13]
+    assert change_indices(levels * noise_factors(16, 0.02)) == [4, 7, 10, 13]
 
 
 def test_a_step_below_the_floor_is_not_relevant():
-    assert indices(step(8, 8, 1.08)) == []
-    assert indices(step(8, 8, 1.12)) == [8]
+    assert change_indices(step_levels(8, 8, 1.08)) == []
+    assert change_indices(step_levels(8, 8, 1.12)) == [8]
 
 
 def test_memory_has_a_lower_floor_than_time():
-    assert indices(3e8 * step(5, 5, 1.06), kind="memory") == [5]
+    assert change_indices(3e8 * step_levels(5, 5, 1.06), kind="memory") == [5]
 
 
 def test_two_small_steps_that_add_up_are_one_change():
     values = np.concatenate([np.ones(5), np.full(3, 1.03), np.full(5, 1.065)])
-    assert len(indices(3e8 * values, kind="memory")) == 1
+    assert len(change_indices(3e8 * values, kind="memory")) == 1
 
 
 def test_drift_below_the_floor_is_no_change():
-    assert indices(np.linspace(1.0, 1.08, 16)) == []
+    assert change_indices(np.linspace(1.0, 1.08, 16)) == []
 
 
 def test_direction_follows_what_is_better():
-    (slower,) = judge(series(step(5, 5, 1.3), kind="time", better="lower"))
-    (faster,) = judge(series(step(5, 5, 1.3), kind="rate", better="higher"))
+    (slower,) = judge_series(plain_series(step_levels(5, 5, 1.3), kind="time", better="lower"))
+    (faster,) = judge_series(plain_series(step_levels(5, 5, 1.3), kind="rate", better="higher"))
     assert (slower.direction, faster.direction) == ("regression", "improvement")
 
 
 def test_levels_ratio_and_interval_agree():
-    (change,) = judge(series(step(8, 8, 1.3) * noise(16, 0.02)))
+    (change,) = judge_series(plain_series(step_levels(8, 8, 1.3) * noise_factors(16, 0.02)))
     assert change.after / change.before == pytest.approx(change.ratio, rel=1e-3)
     assert change.low < 1.3 < change.high
     assert change.confidence > 0.99
 
 
-def test_two_points_promise_less_than_eight():
-    short, long = (judge(series(step(8, n, 1.3) * noise(8 + n, 0.02)))[0] for n in (2, 8))
+def test_two_points_tell_less_than_eight():
+    short, long = (
+        judge_series(plain_series(step_levels(8, n, 1.3) * noise_factors(8 + n, 0.02)))[0] for n in (2, 8)
+    )
     assert short.high - short.low > long.high - long.low
     assert any(str(ENOUGH_POINTS - 1) in doubt for doubt in short.doubts)
 
 
 def test_tainted_points_are_left_out_and_indices_count_them():
-    points = [Point(v) for v in step(4, 4, 1.4)]
+    points = [Point(v) for v in step_levels(4, 4, 1.4)]
     points.insert(4, Point(9.0, tainted=True))
-    (change,) = judge(Series(points, "lower", "time"))
+    (change,) = judge_series(Series(points, "lower", "time"))
     assert change.index == 5
     assert any("Tainted" in doubt for doubt in change.doubts)
 
 
 def test_a_marker_at_the_step_is_a_doubt():
-    points = [Point(v) for v in step(4, 4, 1.4)]
+    points = [Point(v) for v in step_levels(4, 4, 1.4)]
     points[4] = replace(points[4], marker="driver 550 to 560")
-    (change,) = judge(Series(points, "lower", "time"))
+    (change,) = judge_series(Series(points, "lower", "time"))
     assert "The environment changed here: driver 550 to 560." in change.doubts
 
 
 def test_a_point_with_wide_repetitions_weighs_less():
     quiet, wild = (0.99, 1.0, 1.01), (0.8, 1.25, 2.0)
     points = [Point(1.0, quiet)] * 6 + [Point(1.25, wild)] * 2
-    assert judge(Series(points, "lower", "time")) == []
+    assert judge_series(Series(points, "lower", "time")) == []
 
 
 def test_exact_counters_are_known_at_the_first_point():
-    (change,) = judge(series([100, 100, 100, 101], kind="counter", exact=True))
+    (change,) = judge_series(plain_series([100, 100, 100, 101], kind="counter", exact=True))
     assert (change.index, change.ratio, change.confidence) == (3, pytest.approx(1.01), 1.0)
     assert (change.low, change.high) == (pytest.approx(1.01), pytest.approx(1.01))
     assert change.doubts == ()
 
 
 def test_an_exact_counter_from_zero_stays_finite():
-    (change,) = judge(series([0, 0, 0, 5], kind="counter", exact=True))
+    (change,) = judge_series(plain_series([0, 0, 0, 5], kind="counter", exact=True))
     assert change.direction == "regression"
     assert change.ratio == 2.0
     assert math.isfinite(change.high)
@@ -126,12 +128,12 @@ def test_an_exact_counter_from_zero_stays_finite():
 
 def test_a_counter_that_differs_between_repetitions_is_noisy():
     points = [Point(v, (v, v + 1)) for v in (100.0, 100.0, 103.0, 103.0)]
-    assert judge(Series(points, "lower", "counter", exact=True)) == []
+    assert judge_series(Series(points, "lower", "counter", exact=True)) == []
 
 
 def test_growth_around_zero_has_no_ratio_but_a_change():
     values = [0.0, 10.0, -10.0, 5.0, 0.0, 9e6, 9.05e6, 8.9e6]
-    (change,) = judge(series(values, kind="memory"))
+    (change,) = judge_series(plain_series(values, kind="memory"))
     assert change.index == 5
     assert math.isfinite(change.ratio)
     assert change.direction == "regression"
@@ -139,25 +141,25 @@ def test_growth_around_zero_has_no_ratio_but_a_change():
 
 def test_a_value_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match=r"points\[1\]"):
-        judge(series([1.0, math.nan, 1.0]))
+        judge_series(plain_series([1.0, math.nan, 1.0]))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9, 1e300])
 def test_scale_does_not_matter(scale):
-    assert indices(scale * step(5, 3, 1.3) * noise(8, 0.01)) == [5]
+    assert change_indices(scale * step_levels(5, 3, 1.3) * noise_factors(8, 0.01)) == [5]
 
 
 def test_times_are_judged_by_their_best_repetition():
     calm, disturbed = (1.0, 1.01, 1.0), (1.01, 1.5, 1.6)
     points = [Point(float(np.median(s)), s) for s in [calm] * 6 + [disturbed] * 3]
-    assert judge(Series(points, "lower", "time")) == []
+    assert judge_series(Series(points, "lower", "time")) == []
 
 
 def test_rates_are_judged_by_their_best_repetition():
     calm, disturbed = (100.0, 99.0, 100.0), (101.0, 70.0, 60.0)
     points = [Point(float(np.median(s)), s) for s in [calm] * 6 + [disturbed] * 3]
-    assert judge(Series(points, "higher", "rate")) == []
+    assert judge_series(Series(points, "higher", "rate")) == []
 
 
 def test_growth_by_a_few_pages_is_not_relevant():
-    assert indices([0, 0, 0, 4096, 0, 0, 8192, 8192, 8192, 8192], kind="memory") == []
+    assert change_indices([0, 0, 0, 4096, 0, 0, 8192, 8192, 8192, 8192], kind="memory") == []

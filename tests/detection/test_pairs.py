@@ -7,146 +7,147 @@ import numpy as np
 import pytest
 
 from dashboard.detection import pairs
-from dashboard.detection.pairs import FEWEST_TO_WEIGH, Weight, place, verdict
+from dashboard.detection.pairs import FEWEST_PAIRS, ShareEstimate, bisection_verdict, confirmation_verdict
 
 STEP = [0.9, 1.1, 1.0, 0.95, 1.05]
 NOTHING = [0.05, -0.04, 0.02, -0.03, 0.01]
 HALF = [0.5, 0.52, 0.48, 0.51, 0.49]
 
 
-def weigh(shares: Sequence[float], noise: float = 0.0) -> Weight:
-    """Weigh pairs of these shares whose noise is that of both repetitions alike."""
+def estimate_from_shares(shares: Sequence[float], noise: float = 0.0) -> ShareEstimate:
+    """The estimate from pairs of these shares whose noise is that of both repetitions alike."""
     off = (np.asarray(shares) - np.median(shares)) / 2 if len(shares) else np.array([])
-    return pairs.weigh((-off).tolist(), (np.asarray(shares) - off).tolist(), noise)
+    return pairs.estimate_share((-off).tolist(), (np.asarray(shares) - off).tolist(), noise)
 
 
-def decided(values: np.ndarray, least: float = 0.1) -> str:
+def sequential_confirmation(values: np.ndarray, least: float = 0.1) -> str:
     """The verdict of a confirmation that looks after each pair, as the site does."""
     for count in range(3, len(values) + 1):
-        found = verdict(weigh(values[:count]), least)
+        found = confirmation_verdict(estimate_from_shares(values[:count]), least)
         if found != "open":
             return found
     return "open"
 
 
-def placed(values: np.ndarray) -> str:
+def sequential_bisection(values: np.ndarray) -> str:
     """The verdict on a commit in the middle, asked after each pair of the budget."""
-    for count in range(FEWEST_TO_WEIGH, len(values) + 1):
-        found = place(weigh(values[:count]), spent=count / len(values))
+    for count in range(FEWEST_PAIRS, len(values) + 1):
+        found = bisection_verdict(estimate_from_shares(values[:count]), spent=count / len(values))
         if found != "open":
             return found
     return "open"
 
 
 def test_a_step_is_confirmed_and_nothing_is_refuted() -> None:
-    assert verdict(weigh(STEP), 0.1) == "confirmed"
-    assert verdict(weigh(NOTHING), 0.1) == "refuted"
+    assert confirmation_verdict(estimate_from_shares(STEP), 0.1) == "confirmed"
+    assert confirmation_verdict(estimate_from_shares(NOTHING), 0.1) == "refuted"
 
 
 def test_a_step_too_small_to_matter_is_refuted() -> None:
-    assert verdict(weigh([0.1, 0.11, 0.09, 0.1, 0.1]), least=0.3) == "refuted"
+    assert confirmation_verdict(estimate_from_shares([0.1, 0.11, 0.09, 0.1, 0.1]), least=0.3) == "refuted"
 
 
 def test_few_pairs_tell_nothing() -> None:
-    weight = weigh([1.0])
-    assert (weight.low, weight.high, verdict(weight, 0.1)) == (None, None, "open")
-    assert verdict(weigh([1.0, 1.0 + 1e-9]), 0.1) == "open"
+    estimate = estimate_from_shares([1.0])
+    assert (estimate.low, estimate.high, confirmation_verdict(estimate, 0.1)) == (None, None, "open")
+    assert confirmation_verdict(estimate_from_shares([1.0, 1.0 + 1e-9]), 0.1) == "open"
 
 
 @pytest.mark.parametrize(("values", "wanted"), [(STEP, "bad"), (NOTHING, "good"), (HALF, "between")])
 def test_a_commit_in_the_middle_has_all_none_or_a_part(values: list[float], wanted: str) -> None:
-    assert place(weigh(values)) == wanted
+    assert bisection_verdict(estimate_from_shares(values)) == wanted
 
 
 @pytest.mark.parametrize(
-    ("weight", "wanted"),
+    ("estimate", "wanted"),
     [
-        (Weight(24, 0.9, 0.3, 1.5), "bad"),
-        (Weight(24, 0.6, 0.1, 1.1), "bad"),
-        (Weight(24, 0.8, 0.62, 0.98), "bad"),
-        (Weight(24, 0.1, -0.5, 0.7), "good"),
-        (Weight(24, 0.4, -0.1, 0.9), "good"),
-        (Weight(24, 0.5, 0.05, 0.95), "between"),
-        (Weight(24, 0.5, -0.1, 1.1), "open"),
+        (ShareEstimate(24, 0.9, 0.3, 1.5), "bad"),
+        (ShareEstimate(24, 0.6, 0.1, 1.1), "bad"),
+        (ShareEstimate(24, 0.8, 0.62, 0.98), "bad"),
+        (ShareEstimate(24, 0.1, -0.5, 0.7), "good"),
+        (ShareEstimate(24, 0.4, -0.1, 0.9), "good"),
+        (ShareEstimate(24, 0.5, 0.05, 0.95), "between"),
+        (ShareEstimate(24, 0.5, -0.1, 1.1), "open"),
     ],
 )
-def test_at_the_end_the_half_that_is_sure_is_enough(weight: Weight, wanted: str) -> None:
-    assert place(weight, spent=1.0) == wanted
+def test_at_the_end_the_half_that_is_sure_is_enough(estimate: ShareEstimate, wanted: str) -> None:
+    assert bisection_verdict(estimate, spent=1.0) == wanted
 
 
 @pytest.mark.parametrize(
-    ("weight", "wanted"),
+    ("estimate", "wanted"),
     [
-        (Weight(12, 0.9, 0.3, 1.5), "bad"),
-        (Weight(12, 0.1, -0.5, 0.7), "good"),
-        (Weight(12, 0.7, 0.1, 1.3), "open"),
-        (Weight(12, 0.3, -0.3, 0.9), "open"),
+        (ShareEstimate(12, 0.9, 0.3, 1.5), "bad"),
+        (ShareEstimate(12, 0.1, -0.5, 0.7), "good"),
+        (ShareEstimate(12, 0.7, 0.1, 1.3), "open"),
+        (ShareEstimate(12, 0.3, -0.3, 0.9), "open"),
     ],
 )
-def test_halfway_what_looks_like_the_whole_or_like_nothing_is_told(weight: Weight, wanted: str) -> None:
-    assert place(weight, spent=0.4) == "open"
-    assert place(weight, spent=0.5) == wanted
+def test_halfway_what_looks_like_all_or_nothing_is_told(estimate: ShareEstimate, wanted: str) -> None:
+    assert bisection_verdict(estimate, spent=0.4) == "open"
+    assert bisection_verdict(estimate, spent=0.5) == wanted
 
 
 @pytest.mark.parametrize(("true", "wanted"), [(1.0, "bad"), (0.0, "good")])
 def test_pairs_as_noisy_as_half_the_step_place_it(true: float, wanted: str) -> None:
     rng = np.random.default_rng(7)
     shares = true + rng.standard_t(4, (200, 24)) * 0.35
-    found = [placed(row) for row in shares]
+    found = [sequential_bisection(row) for row in shares]
     assert found.count(wanted) >= 195
     assert set(found) <= {wanted, "between", "open"}
 
 
 def test_the_interval_narrows_with_pairs_and_widens_with_noise() -> None:
-    widths = [pairs.half_width(n, 1.0) for n in range(FEWEST_TO_WEIGH, 40)]
+    widths = [pairs.interval_half_width(n, 1.0) for n in range(FEWEST_PAIRS, 40)]
     assert widths == sorted(widths, reverse=True)
-    assert pairs.half_width(10, 2.0) == pytest.approx(2 * pairs.half_width(10, 1.0))
-    assert math.isinf(pairs.half_width(FEWEST_TO_WEIGH - 1, 1.0))
+    assert pairs.interval_half_width(10, 2.0) == pytest.approx(2 * pairs.interval_half_width(10, 1.0))
+    assert math.isinf(pairs.interval_half_width(FEWEST_PAIRS - 1, 1.0))
 
 
 def test_identical_pairs_are_believed_only_as_far_as_the_least_noise() -> None:
-    weight = weigh([1.0] * 5, noise=0.5)
-    assert weight.low is not None
-    assert weight.low < 1 < (weight.high or 0)
+    estimate = estimate_from_shares([1.0] * 5, noise=0.5)
+    assert estimate.low is not None
+    assert estimate.low < 1 < (estimate.high or 0)
 
 
 def test_a_repetition_that_was_slowed_counts_up_to_a_bound() -> None:
     good, bad = [0.05, -0.05, 0.0, -0.02, 0.02] * 2, STEP * 2
-    calm, slowed = pairs.weigh(good, bad), pairs.weigh([*good[:-1], 5.0], [*bad[:3], 6.0, *bad[4:]])
+    calm = pairs.estimate_share(good, bad)
+    slowed = pairs.estimate_share([*good[:-1], 5.0], [*bad[:3], 6.0, *bad[4:]])
     assert slowed.share == pytest.approx(calm.share, abs=0.05)
     assert slowed.low is not None
     assert slowed.low > 0.5
-    few = pairs.weigh(good[:6], [*bad[:5], 6.0])
+    few = pairs.estimate_share(good[:6], [*bad[:5], 6.0])
     assert few.share == pytest.approx(np.mean([*bad[:5], 6.0]) - np.mean(good[:6]))
 
 
 def test_what_slows_both_of_a_pair_tells_nothing() -> None:
     good, bad = [0.05, -0.05, 0.0, -0.02, 0.02] * 2, NOTHING * 2
     slow = [0.0, 3.0] * 5
-    assert pairs.weigh(good, bad).share == pytest.approx(
-        pairs.weigh([*np.add(good, slow)], [*np.add(bad, slow)]).share
+    assert pairs.estimate_share(good, bad).share == pytest.approx(
+        pairs.estimate_share([*np.add(good, slow)], [*np.add(bad, slow)]).share
     )
 
 
 def test_two_modes_are_not_taken_for_one_with_slowed_repetitions() -> None:
     modes = [0.0, 0.01, 1.2, 0.0, 1.21, 0.0, 1.2, 1.19, 0.01, 1.2]
-    weight = pairs.weigh([0.0, 0.01] * 5, modes)
-    assert weight.share == pytest.approx(0.6, abs=0.01)
-    assert weight.low is not None
-    assert weight.low < 0 < 1 < (weight.high or 0)
+    estimate = pairs.estimate_share([0.0, 0.01] * 5, modes)
+    assert estimate.share == pytest.approx(0.6, abs=0.01)
+    assert estimate.low is not None
+    assert estimate.low < 0 < 1 < (estimate.high or 0)
 
 
 @pytest.mark.parametrize("bad", [[], [math.nan], [math.inf, 1.0]])
 def test_values_must_be_finite(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="finite"):
-        pairs.weigh([1.0] * len(bad), bad)
+        pairs.estimate_share([1.0] * len(bad), bad)
 
 
 @pytest.mark.parametrize("degrees", [2.5, 4, 1000])
 def test_looking_after_each_pair_confirms_nothing_that_is_not_there(degrees: float) -> None:
     rng = np.random.default_rng(5)
     noise = rng.standard_t(degrees, (400, 24)) * 0.3
-    wrong = sum(decided(row) == "confirmed" for row in noise)
+    wrong = sum(sequential_confirmation(row) == "confirmed" for row in noise)
     # The interval's error is one in a hundred on both sides together; 4 + 3 standard errors of 400 draws.
     assert wrong <= 10
 
@@ -154,6 +155,6 @@ def test_looking_after_each_pair_confirms_nothing_that_is_not_there(degrees: flo
 def test_a_true_step_is_rarely_refuted() -> None:
     rng = np.random.default_rng(6)
     steps = 1 + rng.standard_t(4, (400, 24)) * 0.3
-    found = [decided(row) for row in steps]
+    found = [sequential_confirmation(row) for row in steps]
     assert found.count("confirmed") > 390
     assert found.count("refuted") <= 4

@@ -9,15 +9,15 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from dashboard.detection import Point, Series, compare, detect, judge, nuisances, suspect
-from dashboard.detection.nuisances import FAMILIES
-from tests.detection.builders import noise, series, step
+from dashboard.detection import Point, Series, compare_samples, detect, judge_series, null_models, suspect
+from dashboard.detection.null_models import NULL_MODELS
+from tests.detection.builders import noise_factors, plain_series, step_levels
 
 CASES = 10_000
 TAILS = np.array([0.0, -0.0, 1e-320, -1e-300, 1e300, -1e308, 1.7e308, 1.0, -1.0])
 
 
-def nasty(rng, n):
+def extreme_values(rng, n):
     """Values of one of the kinds that break numerics: huge, tiny, signed, rounded, heavy-tailed, constant."""
     kind = rng.integers(6)
     if kind == 0:
@@ -37,7 +37,7 @@ def nasty(rng, n):
 def test_any_finite_values_have_an_ascending_answer(function):
     rng = np.random.default_rng(11)
     for _ in range(CASES // 2):
-        values = nasty(rng, int(rng.integers(0, 30)))
+        values = extreme_values(rng, int(rng.integers(0, 30)))
         found = function(values)
         assert found == sorted(set(found))
         assert all(0 < i < len(values) for i in found)
@@ -47,9 +47,9 @@ def test_any_finite_values_have_an_ascending_answer(function):
 def test_any_finite_series_has_finite_changes(kind):
     rng = np.random.default_rng(13)
     for _ in range(CASES // 20):
-        rows = nasty(rng, 3 * int(rng.integers(0, 30))).reshape(-1, 3)
+        rows = extreme_values(rng, 3 * int(rng.integers(0, 30))).reshape(-1, 3)
         points = [Point(float(np.median(row)), tuple(row), bool(rng.random() < 0.1)) for row in rows]
-        for change in judge(Series(points, "lower", kind, exact=bool(rng.integers(2)))):
+        for change in judge_series(Series(points, "lower", kind, exact=bool(rng.integers(2)))):
             assert all(math.isfinite(x) for x in astuple(change)[:6])
             assert change.low <= change.ratio <= change.high
             assert 0 <= change.confidence <= 1
@@ -58,35 +58,35 @@ def test_any_finite_series_has_finite_changes(kind):
 def test_any_finite_groups_compare():
     rng = np.random.default_rng(17)
     for _ in range(500):
-        result = compare(nasty(rng, 6), nasty(rng, 5))
+        result = compare_samples(extreme_values(rng, 6), extreme_values(rng, 5))
         assert all(math.isfinite(x) for x in (result.ratio, result.low, result.high))
 
 
 @pytest.mark.parametrize("factor", [1e-200, 3.0, 1e200])
 def test_the_unit_does_not_matter(factor):
-    values = np.repeat([1.0, 1.2, 0.9], 30) * noise(90, 0.02)
+    values = np.repeat([1.0, 1.2, 0.9], 30) * noise_factors(90, 0.02)
     assert detect(values * factor) == detect(values) == [30, 60]
 
 
 def test_up_and_down_are_the_same():
-    values = np.repeat([1.0, 1.2, 0.9], 30) * noise(90, 0.02)
+    values = np.repeat([1.0, 1.2, 0.9], 30) * noise_factors(90, 0.02)
     assert detect(1 / values) == detect(-values) == detect(values)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_neither_unit_nor_direction_matter_in_any_noise(family):
-    values = nuisances.series(family, 5, 120)
+@pytest.mark.parametrize("model", NULL_MODELS)
+def test_neither_unit_nor_direction_matter_in_any_noise(model):
+    values = null_models.simulate_null(model, 5, 120)
     values[70:] *= 1.04
     assert detect(7e5 * values) == detect(values) == detect(1 / values) == detect(-values)
     assert suspect(7e5 * values) == suspect(values) == suspect(1 / values) == suspect(-values)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_neither_unit_nor_direction_matter_to_a_judgement(family):
-    values = nuisances.series(family, 5, 120)
+@pytest.mark.parametrize("model", NULL_MODELS)
+def test_neither_unit_nor_direction_matter_to_a_judgement(model):
+    values = null_models.simulate_null(model, 5, 120)
     values[70:] *= 1.2
     slower, unit, throughput = (
-        [(one.index, one.direction) for one in judge(series(*given))]
+        [(change.index, change.direction) for change in judge_series(plain_series(*given))]
         for given in ((values, "time"), (7e5 * values, "time"), (1 / values, "rate", "higher"))
     )
     assert slower == unit == throughput
@@ -94,9 +94,9 @@ def test_neither_unit_nor_direction_matter_to_a_judgement(family):
 
 
 def test_points_left_out_only_move_the_place():
-    values = np.repeat([1.0, 1.2], 30) * noise(60, 0.02)
+    values = np.repeat([1.0, 1.2], 30) * noise_factors(60, 0.02)
     gaps = [Point(value, tainted=i % 7 == 3) for i, value in enumerate(values)]
-    (change,) = judge(Series(gaps, "lower", "time"))
+    (change,) = judge_series(Series(gaps, "lower", "time"))
     assert change.index == 30
 
 
@@ -105,11 +105,11 @@ def test_a_shift_does_not_matter_where_signs_differ():
     assert detect(values + 1.0) == detect(values) == [60]
 
 
-@pytest.mark.parametrize("function", [detect, suspect, lambda values: judge(series(values))])
+@pytest.mark.parametrize("function", [detect, suspect, lambda values: judge_series(plain_series(values))])
 def test_any_values_take_bounded_time(function):
     rng = np.random.default_rng(29)
     for _ in range(12):
-        values = nasty(rng, 3000)
+        values = extreme_values(rng, 3000)
         begun = time.process_time()
         function(values)
         assert time.process_time() - begun < 1.0
@@ -117,14 +117,14 @@ def test_any_values_take_bounded_time(function):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_change_stays_while_points_arrive(seed):
-    values = step(25, 40, 1.15) * noise(65, 0.015, seed)
-    found = [tuple(c.index for c in judge(series(values[:n]))) for n in range(31, 66)]
+    values = step_levels(25, 40, 1.15) * noise_factors(65, 0.015, seed)
+    found = [tuple(c.index for c in judge_series(plain_series(values[:n]))) for n in range(31, 66)]
     assert set(found) == {(25,)}
 
 
 def test_a_change_stays_when_the_history_stops_being_short():
-    values = step(10, 20, 1.3) * noise(30, 0.03, seed=4)
-    assert {tuple(c.index for c in judge(series(values[:n]))) for n in range(12, 31)} == {(10,)}
+    values = step_levels(10, 20, 1.3) * noise_factors(30, 0.03, seed=4)
+    assert {tuple(c.index for c in judge_series(plain_series(values[:n]))) for n in range(12, 31)} == {(10,)}
 
 
 def test_the_time_grows_like_the_number_of_points():
@@ -136,7 +136,7 @@ def test_the_time_grows_like_the_number_of_points():
 
 def seconds_to_detect(count: int) -> float:
     """Processor time, so that other work on this machine doesn't count; the least of three."""
-    values = np.repeat([1.0, 1.05, 1.1, 1.15], count // 4) * noise(count, 0.01)
+    values = np.repeat([1.0, 1.05, 1.1, 1.15], count // 4) * noise_factors(count, 0.01)
     seconds = []
     for _ in range(3):
         begun = time.process_time()

@@ -78,7 +78,7 @@ def weigh(row: Confirmation) -> Weighed:
     calm = [pair for pair in measured if not pair.disturbed]
     project = row.regression.project
     spent = max(len(measured) / project.confirmation_pairs, row.seconds / (60 * project.confirmation_minutes))
-    if len(calm) < pairs.FEWEST_TO_WEIGH:
+    if len(calm) < pairs.FEWEST_PAIRS:
         if spent < 1:
             return Weighed(None, None, None, "")
         return Weighed(None, None, None, Verdict.UNDECIDED, too_few(len(calm), len(measured)))
@@ -89,7 +89,7 @@ def weigh(row: Confirmation) -> Weighed:
     low, high = ends if len(ends) == 2 else (None, None)
     if row.purpose == Confirmation.Purpose.CONFIRM:
         least = math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0
-        verdict, told = OF_STEP.get(pairs.verdict(weight, least), ""), ""
+        verdict, told = OF_STEP.get(pairs.confirmation_verdict(weight, least), ""), ""
     else:
         verdict, told = _placed(weight, spent)
     if not verdict and spent >= 1:
@@ -102,13 +102,13 @@ def too_few(calm: int, measured: int) -> str:
     """Why what there is can't be weighed."""
     if calm < measured:
         return f"only {calm} of {measured} pairs were undisturbed"
-    return f"{measured} pairs spent the budget, and {pairs.FEWEST_TO_WEIGH} are needed"
+    return f"{measured} pairs spent the budget, and {pairs.FEWEST_PAIRS} are needed"
 
 
-def _placed(weight: pairs.Weight, spent: float) -> tuple[str, str]:
+def _placed(weight: pairs.ShareEstimate, spent: float) -> tuple[str, str]:
     """The verdict on a commit in the middle, and what is sure of it where that isn't all."""
-    sure = pairs.place(weight, spent)
-    return OF_PLACE.get(sure, ""), SURE.get(sure, "") if pairs.place(weight) != sure else ""
+    sure = pairs.bisection_verdict(weight, spent)
+    return OF_PLACE.get(sure, ""), SURE.get(sure, "") if pairs.bisection_verdict(weight) != sure else ""
 
 
 def place(row: Confirmation, before: float, after: float) -> str:
@@ -117,13 +117,13 @@ def place(row: Confirmation, before: float, after: float) -> str:
     Empty where they don't tell. The step may be another one than was suspected when they were measured.
     """
     calm = [pair for pair in row.pairs.all() if not pair.disturbed]
-    if len(calm) < pairs.FEWEST_TO_WEIGH:
+    if len(calm) < pairs.FEWEST_PAIRS:
         return ""
     scale = Scale.of(row.series.metric, before, after, calm)
-    return OF_PLACE.get(pairs.place(shares(row, scale, calm)), "")
+    return OF_PLACE.get(pairs.bisection_verdict(shares(row, scale, calm)), "")
 
 
-def shares(row: Confirmation, scale: Scale, calm: Sequence[Pair]) -> pairs.Weight:
+def shares(row: Confirmation, scale: Scale, calm: Sequence[Pair]) -> pairs.ShareEstimate:
     noise = NOISE if scale.logarithmic else NOISE * abs(scale.before)
     good, bad = [scale.steps(pair.good) for pair in calm], [scale.steps(pair.bad) for pair in calm]
-    return pairs.weigh(good, bad, noise / abs(scale.step), row.error)
+    return pairs.estimate_share(good, bad, noise / abs(scale.step), row.error)

@@ -1,4 +1,4 @@
-"""How likely is it that the newest points of a series are as they are, if nothing changed? A p-value."""
+"""The p-value of the newest points of a series: how likely they are if nothing changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from dashboard.detection import noise
-from dashboard.detection.memory import Memory, remembered
+from dashboard.detection.autocorrelation import Autocorrelation, estimate_autocorrelation
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
 
@@ -22,7 +22,7 @@ LEAST_NOISE = 1e-9
 CLIP = 3.0  # noises: what one point adds to a mean at most
 
 
-def surprise(values: Sequence[float], since: int = 0) -> float:
+def shift_p_value(values: Sequence[float], since: int = 0) -> float:
     """The p-value, two-sided, of a new level among the newest of values (n,); 1 where too few are known.
 
     `since` is where the present level starts. Several lengths of the new level are tried and paid for
@@ -32,23 +32,24 @@ def surprise(values: Sequence[float], since: int = 0) -> float:
     if not np.all(np.isfinite(array)):
         raise ValueError("values must be finite")
     recent = array[since:][-(KNOWN + max(MEANS)) :]
-    scaled = Scale.of(recent).apply(recent)
+    scaled = Scale.fit(recent).apply(recent)
     tried = [new for new in (*RUNS, *MEANS) if len(scaled) - new >= FEWEST_KNOWN]
-    chances = [of_newest(scaled[:-new][-KNOWN:], scaled[-new:]) for new in tried]
+    chances = [newest_p_value(scaled[:-new][-KNOWN:], scaled[-new:]) for new in tried]
     return min(1.0, len(chances) * min(chances)) if chances else 1.0
 
 
-def of_newest(known: Floats, newest: Floats) -> float:
+def newest_p_value(known: Floats, newest: Floats) -> float:
     """The p-value of points (m,) after a level's points (k,)."""
-    spread = max(noise.scale(known), noise.between_runs(known), noise.of_rounding(known), LEAST_NOISE)
-    memory = remembered(known, [], doubt=0.0)
+    by_points, by_neighbours = noise.robust_deviation(known), noise.neighbour_noise(known)
+    spread = max(by_points, by_neighbours, noise.rounding_noise(known), LEAST_NOISE)
+    correlation = estimate_autocorrelation(known, [], doubt=0.0)
     before, after = ((points - np.median(known)) / spread for points in (known, newest))
     if len(newest) in RUNS:
-        return of_run(after / np.sqrt(1 + memory.variance(len(known))), before, memory)
-    return of_mean(after, before, memory)
+        return run_p_value(after / np.sqrt(1 + correlation.variance(len(known))), before, correlation)
+    return mean_p_value(after, before, correlation)
 
 
-def of_mean(newest: Floats, known: Floats, memory: Memory) -> float:
+def mean_p_value(newest: Floats, known: Floats, correlation: Autocorrelation) -> float:
     """The p-value of the mean of points (m,) after a level's points (k,), in noises: Student's t.
 
     Outliers count up to a bound, in the mean and in its variance, and on both sides: many series throw them
@@ -56,11 +57,11 @@ def of_mean(newest: Floats, known: Floats, memory: Memory) -> float:
     """
     bounded, level = (np.clip(points, -CLIP, CLIP) for points in (newest, known))
     variance = max(1.0, float(level.var(ddof=1)))
-    error = np.sqrt(variance * (memory.variance(len(bounded)) + memory.variance(len(level))))
+    error = np.sqrt(variance * (correlation.variance(len(bounded)) + correlation.variance(len(level))))
     return float(2 * stats.t.sf(abs(bounded.mean() - level.mean()) / error, len(level) - 1))
 
 
-def of_run(apart: Floats, known: Floats, memory: Memory) -> float:
+def run_p_value(apart: Floats, known: Floats, correlation: Autocorrelation) -> float:
     """The p-value of points (m,) that all lie off on one side, by the nearest of them.
 
     The chance of one such point is what the level's own points (k,) and heavy tails make it; that of all is
@@ -71,5 +72,5 @@ def of_run(apart: Floats, known: Floats, memory: Memory) -> float:
     side = float(np.sign(apart[0]))
     nearest = float(np.abs(apart).min())
     beyond = (1 + int((known * side >= nearest).sum())) / (1 + len(known))
-    one = max(beyond, float(stats.t.sf(nearest, TAIL)))
-    return float(min(1.0, 2 * one ** (len(apart) / memory.inflation(len(apart)))))
+    single = max(beyond, float(stats.t.sf(nearest, TAIL)))
+    return float(min(1.0, 2 * single ** (len(apart) / correlation.inflation(len(apart)))))

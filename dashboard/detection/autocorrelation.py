@@ -1,0 +1,107 @@
+"""Autocorrelation: points that are like their neighbours say less of a level than independent ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dashboard.detection.levels import level_ranges
+from dashboard.detection.noise import MAD_TO_SIGMA
+from dashboard.detection.segmentation import Floats
+
+LAGS = 10  # points
+SLOW = 0.9  # of a slow wander that remains from point to point
+STRONGEST = 0.95
+CLIP = 2.5  # noises: an outlier says nothing about its neighbours
+WINDOW = 30  # points on each side of a step: further away, a level may have wandered
+# How far a correlation must stand out, in standard errors of one lag and of the average over all lags.
+DOUBT_OF_LAG, DOUBT_OF_WANDER = 1.5, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Autocorrelation:
+    """What of a point's deviation the next ones share: `quick` of it, decaying by itself; `slow`, for long.
+
+    Either may be the better description, of an autoregressive series or of a slow wander under noise.
+    """
+
+    quick: float = 0.0
+    slow: float = 0.0
+
+    def inflation(self, points: int) -> float:
+        """The variance of a mean of so many points, over that of independent ones."""
+        lag = np.arange(1, points)
+        share = 1 - lag / points
+        quick = float((share * self.quick**lag).sum())
+        return 1 + 2 * max(quick, self.slow * float((share * SLOW**lag).sum()))
+
+    def variance(self, points: int) -> float:
+        """The variance of a mean of so many points, in variances of one."""
+        return self.inflation(points) / points
+
+
+def estimate_autocorrelation(values: Floats, starts: list[int], doubt: float = 1.0) -> Autocorrelation:
+    """That of values (n,) around the levels that begin at `starts`; none where it may be chance.
+
+    With a `doubt` of 0 it is what it looks like.
+    """
+    ranges = level_ranges(starts, len(values))
+    residuals = np.concatenate([values[a:b] - np.median(values[a:b]) for a, b in ranges])
+    spread = MAD_TO_SIGMA * float(np.median(np.abs(residuals)))
+    lags = min(LAGS, len(values) // 4)
+    if spread == 0 or not lags:
+        return Autocorrelation()
+    residuals = np.clip(residuals, -CLIP * spread, CLIP * spread) / spread
+    residuals = residuals - residuals.mean()
+    # Each level that is taken away takes some of the correlation with it.
+    taken = (len(starts) + 1) / len(residuals)
+    products = [float((residuals[k:] * residuals[:-k]).sum()) for k in range(1, lags + 1)]
+    correlations = np.array(products) / float((residuals**2).sum()) + taken
+    weights = SLOW ** np.arange(1, lags + 1)
+    error = doubt / math.sqrt(len(residuals))
+    quick = correlations[0] - DOUBT_OF_LAG * error
+    slow = (correlations * weights).sum() / (weights**2).sum() - DOUBT_OF_WANDER * error / math.sqrt(lags)
+    return Autocorrelation(*(min(max(float(share), 0.0), STRONGEST) for share in (quick, slow)))
+
+
+def step_evidence(before: Floats, after: Floats, noise: float, correlation: Autocorrelation) -> float:
+    """How far levels of points (m,) and (n,) are apart, squared, over the variance that chance gives that."""
+    before, after = before[-WINDOW:], after[:WINDOW]
+    apart = float(np.median(after) - np.median(before)) / noise
+    return apart**2 / (correlation.variance(len(before)) + correlation.variance(len(after)))
+
+
+def learn_autocorrelation(values: Floats, noise: float, starts: list[int], least: float) -> Autocorrelation:
+    """That of values (n,) around those `starts` that have evidence enough against it.
+
+    A wander that was cut into levels has lost its correlation to them: the weakest start goes first, and what
+    it held apart is looked at again.
+    """
+    starts = list(starts)
+    while True:
+        correlation = estimate_autocorrelation(values, starts)
+        evidence = [
+            step_evidence(values[a:b], values[b:c], noise, correlation)
+            for (a, b), (_, c) in pairwise(level_ranges(starts, len(values)))
+        ]
+        if not evidence or min(evidence) >= least:
+            return correlation
+        starts.pop(int(np.argmin(evidence)))
+
+
+def drop_weak_starts(values: Floats, noise: float, starts: list[int], least: float) -> list[int]:
+    """The starts with at least so much evidence against autocorrelation: the weakest goes first."""
+    correlation = learn_autocorrelation(values, noise, starts, least)
+    while starts:
+        evidence = [
+            step_evidence(values[a:b], values[b:c], noise, correlation)
+            for (a, b), (_, c) in pairwise(level_ranges(starts, len(values)))
+        ]
+        weakest = int(np.argmin(evidence))
+        if evidence[weakest] >= least:
+            break
+        starts = starts[:weakest] + starts[weakest + 1 :]
+    return starts
