@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.units import columns
+from paceline.units import align_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +38,4 @@ def below(low: float, high: float, most: float) -> bool | None:
 def show(title: str, heads: Sequence[str], lines: Sequence[Line]) -> str:
     """Return one part's table as text."""
     rows = [[line.what, line.figure, line.beside, line.verdict] for line in lines]
-    return f"{title}\n{columns([[*heads, ''], *rows])}\n"
+    return f"{title}\n{align_columns([[*heads, ''], *rows])}\n"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline import document
-from paceline.document import Document, Value
+from paceline.document import Document, MetricValue
 from paceline.statistics import median
 
 from .lines import Line, show
@@ -21,7 +21,7 @@ KEPT = ROOT / ".paceline" / "bench"
 def measure(benchmark: str, settings: Sequence[str], runs: int, quick: bool) -> str:
     """Measure so many times, and return the tables of spreads and of counters."""
     documents = [_run(benchmark, settings, number, quick) for number in range(runs)]
-    found: defaultdict[tuple[str, str], list[Value]] = defaultdict(list)
+    found: defaultdict[tuple[str, str], list[MetricValue]] = defaultdict(list)
     for each in documents:
         for value in each.metrics:
             found[value.name, value.phase or ""].append(value)
@@ -43,10 +43,10 @@ def _run(benchmark: str, settings: Sequence[str], number: int, quick: bool) -> D
     command += [word for setting in settings for word in ("--set", setting)]
     command += ["--quick"] * quick
     subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return document.read(path.read_bytes())
+    return document.read_document(path.read_bytes())
 
 
-def _spread(name: str, phase: str, values: list[Value]) -> Line:
+def _spread(name: str, phase: str, values: list[MetricValue]) -> Line:
     single = [sample for value in values for sample in value.samples]
     return Line(
         f"{name}:{phase}" if phase else name, _apart(single), _apart([value.value for value in values])
@@ -62,7 +62,7 @@ def _apart(values: Sequence[float]) -> str:
     return f"{100 * deviation:.2f} % ({100 * spread:.1f} %)"
 
 
-def _counters(found: dict[tuple[str, str], list[Value]], runs: int) -> list[Line]:
+def _counters(found: dict[tuple[str, str], list[MetricValue]], runs: int) -> list[Line]:
     lines = []
     alike = 0
     for (name, phase), values in found.items():

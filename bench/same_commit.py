@@ -35,7 +35,7 @@ class Judged:
 def documents() -> list[Document]:
     """The kept documents in the order of their runs."""
     paths = sorted(KEPT.glob("repeat-*.json"), key=lambda path: int(re.findall(r"\d+", path.name)[-1]))
-    return [document.read(path.read_bytes()) for path in paths]
+    return [document.read_document(path.read_bytes()) for path in paths]
 
 
 def headline_series(runs: Sequence[Document]) -> dict[str, Series]:

@@ -53,7 +53,8 @@ def _pair(benchmark: str, settings: Sequence[str], in_turns: bool) -> tuple[floa
         else:
             for command in commands:
                 _end([_start(command)])
-        times = [document.read(side.with_suffix(".json").read_bytes()).metric("step_time") for side in sides]
+        documents = [document.read_document(side.with_suffix(".json").read_bytes()) for side in sides]
+        times = [measured.metric("step_time") for measured in documents]
     first, second = (row.value for row in times if row is not None)
     return math.log(second / first), perf_counter() - started
 

@@ -103,7 +103,7 @@ def _text(manifest: Path | None) -> str:
         return ""
     try:
         text = manifest.read_text(encoding="utf-8")
-        manifests.parse(text, str(manifest))
+        manifests.parse_manifest(text, str(manifest))
     except (OSError, UnicodeDecodeError) as error:
         raise ProjectError(f"{manifest} can't be read: {error}.") from error
     except ManifestError as error:

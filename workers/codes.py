@@ -45,7 +45,7 @@ class Source:
         checkouts = checkout.Checkouts(home, machine, Git(home, stop))
         folder = checkouts.prepare(self.project, self.repository, commit, beside)
         try:
-            described = manifest.parse(checkout.manifest(folder, self.manifest), checkout.MANIFEST)
+            described = manifest.parse_manifest(checkout.manifest(folder, self.manifest), checkout.MANIFEST)
         except manifest.ManifestError as error:
             raise CheckoutError(f"The manifest of {commit[:10]} can't be used: {error}.") from error
         benchmark = described.benchmarks.get(self.benchmark)

@@ -208,7 +208,8 @@ class Confirmer:
         log = Log() if turns else self.log
         try:
             with machine_trouble(SideError):
-                return document.read(launching.measure(self.measurement(side, turns), scratch, log, stop))
+                raw = launching.measure(self.measurement(side, turns), scratch, log, stop)
+                return document.read_document(raw)
         except document.DocumentError as error:
             raise BadDocumentError(f"{side.code.commit[:10]}: {error}") from error
         except MeasuringError as error:
@@ -242,7 +243,7 @@ class Confirmer:
         row = found.metric(job.metric, job.phase)
         if row is None:
             raise SideError(f"The document has no {job.metric}{f' of {job.phase}' if job.phase else ''}.")
-        return row.value, row.kind in document.TIMED and is_disturbed(found, job.in_turns)
+        return row.value, row.kind in document.TIMED_KINDS and is_disturbed(found, job.in_turns)
 
     def command(self, name: str, side: Side) -> str:
         """What reproduces one repetition by hand, in a clone of the repository.

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from paceline.metrics import describe
+from paceline.metrics import describe_metric
 
 from dashboard.imports import units
 from dashboard.imports.readings import ImportRefused, Measured, Metric, Results, Scalar, Value
@@ -197,7 +197,7 @@ def _metric(row: Row) -> tuple[Metric, float]:
     if not name.isprintable():
         raise Wrong("metric", "holds characters that can't be shown")
     name = name or (BY_UNIT.get(unit, "") if row.get("unit") else "")
-    table = describe(name) if name else None
+    table = describe_metric(name) if name else None
     if table is not None and table.name == name and not name.startswith(units.OPEN):
         wanted = units.known(name)
         if row.get("unit") and unit != wanted.unit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.metrics import describe
+from paceline.metrics import describe_metric
 
 from dashboard.imports.readings import Metric, shortened
 from dashboard.models import Metric as Known
@@ -40,7 +40,7 @@ def reported(name: str, unit: str, better: str) -> Metric:
 
 def known(name: str) -> Metric:
     """A metric of the harness's own table."""
-    row = describe(name)
+    row = describe_metric(name)
     if row is None:
         raise KeyError(name)
     return Metric(row.name, row.unit, row.better, row.kind)

@@ -22,7 +22,7 @@ class BadDocument(Exception):  # noqa: N818 - reads as a fact
 def read_document(data: bytes, assignment: Assignment) -> Document:
     """The checked document of this run; raises BadDocument."""
     try:
-        checked = document.read(data)
+        checked = document.read_document(data)
     except DocumentError as error:
         raise BadDocument(str(error)) from error
     for problems in (

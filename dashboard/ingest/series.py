@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import Max
-from paceline.document import Document, Value
+from paceline.document import Document, MetricValue
 
 from dashboard.models import Metric, Point, Run, Series, SeriesLatest
 
@@ -28,9 +28,9 @@ def store_points(run: Run, document: Document) -> list[int]:
     return [row.pk for row in series]
 
 
-def get_or_create_metrics(values: tuple[Value, ...]) -> dict[tuple[str, str], Metric]:
+def get_or_create_metrics(values: tuple[MetricValue, ...]) -> dict[tuple[str, str], Metric]:
     """By name and better direction: which way a quality is better, each manifest says for itself."""
-    wanted: dict[tuple[str, str], Value] = {(value.name, value.better): value for value in values}
+    wanted: dict[tuple[str, str], MetricValue] = {(value.name, value.better): value for value in values}
     metrics = _metrics_by_key(wanted)
     # In one order everywhere, so that two documents with new metrics can't wait for each other in a circle.
     missing = [wanted[key] for key in sorted(wanted.keys() - metrics.keys())]
@@ -44,13 +44,13 @@ def get_or_create_metrics(values: tuple[Value, ...]) -> dict[tuple[str, str], Me
     return metrics
 
 
-def _metrics_by_key(wanted: dict[tuple[str, str], Value]) -> dict[tuple[str, str], Metric]:
+def _metrics_by_key(wanted: dict[tuple[str, str], MetricValue]) -> dict[tuple[str, str], Metric]:
     rows = Metric.objects.filter(name__in={name for name, _ in wanted})
     return {(row.name, row.better): row for row in rows}
 
 
 def _get_or_create_series(
-    run: Run, values: tuple[Value, ...], metrics: dict[tuple[str, str], Metric]
+    run: Run, values: tuple[MetricValue, ...], metrics: dict[tuple[str, str], Metric]
 ) -> list[Series]:
     """The series of each value, in their order."""
     ours = Series.objects.filter(case=run.case_id, version=run.version, pool=run.pool_id, quick=run.quick)
@@ -92,7 +92,7 @@ def _is_newest(run: Run) -> bool:
     return newest is None or commit.position >= newest
 
 
-def _update_flags(series: list[Series], values: tuple[Value, ...]) -> None:
+def _update_flags(series: list[Series], values: tuple[MetricValue, ...]) -> None:
     changed = []
     for row, value in zip(series, values, strict=True):
         if (row.exact, row.headline) != (value.exact, value.headline):

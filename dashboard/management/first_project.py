@@ -52,7 +52,7 @@ def benchmarks(project: Project, mirror: Mirror, commit: str) -> list[str]:
     """The names of the manifest's benchmarks; none where it is missing or broken: the trigger says how."""
     text = project.manifest or repositories.manifests(mirror, [commit]).get(commit, "")
     try:
-        return list(manifest.parse(text, manifest.FILE_NAME).benchmarks)
+        return list(manifest.parse_manifest(text, manifest.FILE_NAME).benchmarks)
     except ManifestError:
         return []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from paceline.metrics import describe
+from paceline.metrics import describe_metric
 
 from dashboard.alerts.sentences import describe_function_change
 from dashboard.charts import units
@@ -68,13 +68,13 @@ def metric_place(metric: str, phase: str = "") -> tuple[int, str, str]:
 
 
 def unit_of(metric: str) -> str:
-    known = describe(metric)
+    known = describe_metric(metric)
     return known.unit if known else "1"
 
 
 def meaning(metric: str) -> str:
     """What the metric is, in a sentence; empty for a name that the table doesn't have."""
-    known = describe(metric)
+    known = describe_metric(metric)
     return known.description if known else ""
 
 

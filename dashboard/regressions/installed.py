@@ -79,7 +79,7 @@ def installs(path: str) -> bool:
 
 def parsed(text: str | None) -> Manifest | None:
     try:
-        return manifests.parse(text, FILE_NAME) if text else None
+        return manifests.parse_manifest(text, FILE_NAME) if text else None
     except ManifestError:
         return None
 

@@ -125,7 +125,7 @@ def _manifests(
 
 def _parsed(text: str, where: str) -> Manifest | ManifestError:
     try:
-        return manifests.parse(text, where)
+        return manifests.parse_manifest(text, where)
     except ManifestError as error:
         return error
 

@@ -38,7 +38,7 @@ def project(db: None) -> Project:
 
 @pytest.fixture
 def benchmark() -> Benchmark:
-    return manifest.parse(MANIFEST, "test").benchmarks["tiny"]
+    return manifest.parse_manifest(MANIFEST, "test").benchmarks["tiny"]
 
 
 @pytest.fixture

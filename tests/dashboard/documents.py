@@ -34,7 +34,7 @@ REPETITION = {
 
 
 def metric_row(name: str, value: float, phase: str | None = None, **changes: Any) -> dict[str, Any]:
-    described = metrics.describe(name)
+    described = metrics.describe_metric(name)
     assert described is not None
     return {
         "name": name,

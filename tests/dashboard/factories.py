@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
-from paceline.metrics import describe
+from paceline.metrics import describe_metric
 
 from dashboard.models import (
     Case,
@@ -68,7 +68,7 @@ def run(commit: Commit, case: Case, state: str = Run.State.DONE, **fields: Any) 
 
 
 def series(run: Run, name: str, phase: str = "") -> Series:
-    known = describe(name)
+    known = describe_metric(name)
     assert known is not None, name
     metric, _ = Metric.objects.get_or_create(
         name=name, defaults={"unit": known.unit, "better": known.better, "kind": known.kind}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from paceline import compare, document, metrics, show, units
-from paceline.document import Document, Value
+from paceline.document import Document, MetricValue
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]
@@ -20,7 +20,7 @@ def changed(**factors: float) -> Document:
         if row["exact"]:
             row["samples"] = [factor * row["value"]] * 2
         row["value"] = factor * row["value"]
-    return document.read(json.dumps(raw))
+    return document.read_document(json.dumps(raw))
 
 
 def line(text: str, name: str) -> str:
@@ -50,20 +50,20 @@ def test_what_is_not_comparable_is_refused(field: str, value: object) -> None:
     other = copy.deepcopy(json.loads(GOLDEN.read_text()))
     other["benchmark"][field] = value
     with pytest.raises(compare.ComparisonError, match=f"benchmark's {field}"):
-        compare.table(changed(), document.read(json.dumps(other)))
+        compare.table(changed(), document.read_document(json.dumps(other)))
 
 
 def test_another_environment_is_noted() -> None:
     raw = json.loads(GOLDEN.read_text())
     raw["environment"]["torch"] = "2.1.0"
-    assert "note: torch differs" in compare.table(changed(), document.read(json.dumps(raw)))
+    assert "note: torch differs" in compare.table(changed(), document.read_document(json.dumps(raw)))
 
 
-def sampled(name: str, *values: float, low: float | None = None, high: float | None = None) -> Value:
+def sampled(name: str, *values: float, low: float | None = None, high: float | None = None) -> MetricValue:
     """Return a metric with these samples."""
     known = metrics.METRICS[name]
     middle = sorted(values)[len(values) // 2]
-    return Value(
+    return MetricValue(
         name, known.unit, known.better, known.kind, None, False, False, middle, low, high, list(values)
     )
 
@@ -117,7 +117,7 @@ def test_show_has_metrics_phases_functions_and_warnings() -> None:
     ],
 )
 def test_amounts_for_people(value: float, unit: str, text: str) -> None:
-    assert units.amount(value, unit) == text
+    assert units.format_amount(value, unit) == text
 
 
 @pytest.mark.parametrize(
@@ -125,15 +125,17 @@ def test_amounts_for_people(value: float, unit: str, text: str) -> None:
     [(26_640, "7.4 h"), (300_000, "3.47 d"), (90, "1.5 min"), (45, "45 s"), (0.2, "200 ms")],
 )
 def test_long_times_for_people(seconds: float, text: str) -> None:
-    assert units.duration(seconds) == text
+    assert units.format_duration(seconds) == text
 
 
 def test_one_is_no_plural() -> None:
-    assert (units.plural(1, "repetition"), units.plural(2, "repetition")) == ("1 repetition", "2 repetitions")
+    assert units.format_count(1, "repetition") == "1 repetition"
+    assert units.format_count(2, "repetition") == "2 repetitions"
 
 
 def test_show_has_all_that_a_document_may_have() -> None:
-    text = show.table(document.read((GOLDEN.parent / "paceline.document-1-complete.json").read_bytes()))
+    complete = GOLDEN.parent / "paceline.document-1-complete.json"
+    text = show.table(document.read_document(complete.read_bytes()))
     assert "50,000 " in text
     assert line(text, "projected_time")
     assert line(text, "scaling_exponent")

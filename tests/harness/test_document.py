@@ -23,7 +23,7 @@ def golden() -> Raw:
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("paceline.document-*.json")), ids=lambda path: path.stem)
 def test_every_format_stays_readable(path: Path) -> None:
-    found = document.read(path.read_bytes())
+    found = document.read_document(path.read_bytes())
     throughput = found.metric("throughput")
     assert throughput is not None
     assert throughput.unit == "steps/s"
@@ -32,7 +32,7 @@ def test_every_format_stays_readable(path: Path) -> None:
 
 
 def test_the_golden_document_keeps_its_meaning(golden: Raw) -> None:
-    found = document.read(json.dumps(golden))
+    found = document.read_document(json.dumps(golden))
     calls = found.metric("function_calls", "learn/optimizer")
     assert calls is not None
     assert (calls.value, calls.exact) == (232.0, True)
@@ -41,7 +41,7 @@ def test_the_golden_document_keeps_its_meaning(golden: Raw) -> None:
 
 
 def test_an_older_document_has_none_of_the_additions(golden: Raw) -> None:
-    found = document.read(json.dumps(golden))
+    found = document.read_document(json.dumps(golden))
     assert (found.processes, found.scaling, found.limits, found.job) == ((), None, (), None)
 
 
@@ -53,7 +53,7 @@ def complete() -> Raw:
 
 
 def test_the_complete_document_keeps_its_meaning(complete: Raw) -> None:
-    found = document.read(json.dumps(complete))
+    found = document.read_document(json.dumps(complete))
     assert found.scaling is not None
     assert found.job is not None
     assert found.scaling.points[0].seconds < found.scaling.points[3].seconds
@@ -76,7 +76,7 @@ def refused(raw: Raw, change: Callable[[Raw], object]) -> DocumentError:
     broken = copy.deepcopy(raw)
     change(broken)
     with pytest.raises(DocumentError) as caught:
-        document.read(json.dumps(broken))
+        document.read_document(json.dumps(broken))
     return caught.value
 
 
@@ -169,16 +169,16 @@ NOT_JSON = {
 @pytest.mark.parametrize("text", NOT_JSON, ids=lambda text: text[:20])
 def test_what_is_no_document_is_refused(text: str) -> None:
     with pytest.raises(DocumentError, match=NOT_JSON[text]):
-        document.read(text)
+        document.read_document(text)
 
 
 def test_bytes_that_are_not_utf8_are_refused() -> None:
     with pytest.raises(DocumentError, match="is not valid JSON"):
-        document.read(b'{"format": "\xff\xfe"}')
+        document.read_document(b'{"format": "\xff\xfe"}')
 
 
 def test_writing_checks_first_and_renames(golden: Raw, tmp_path: Path) -> None:
-    document.write(golden, tmp_path / "out.json")
+    document.write_document(golden, tmp_path / "out.json")
     with pytest.raises(DocumentError):
-        document.write({**golden, "format": "x"}, tmp_path / "bad.json")
+        document.write_document({**golden, "format": "x"}, tmp_path / "bad.json")
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]

@@ -29,7 +29,7 @@ params = { log = false }
 
 
 def snake(text: str = SNAKE) -> manifest.Benchmark:
-    return manifest.parse(text, "paceline.toml").benchmarks["snake"]
+    return manifest.parse_manifest(text, "paceline.toml").benchmarks["snake"]
 
 
 def test_cases_are_merged_over_params_and_spelt_canonically() -> None:
@@ -38,14 +38,15 @@ def test_cases_are_merged_over_params_and_spelt_canonically() -> None:
 
 
 def test_defaults() -> None:
-    bench = manifest.parse('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=50', "m").benchmarks["a"]
+    bench = manifest.parse_manifest('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=50', "m").benchmarks["a"]
     assert (bench.repetitions, bench.warmup_steps, bench.counting_steps, bench.countings) == (5, 0, 50, 2)
     assert bench.cases == (Case({}, ""),)
 
 
 def test_the_environment_is_optional() -> None:
-    assert manifest.parse(SNAKE, "m").environment == manifest.Environment(("requirements.txt",))
-    assert manifest.parse('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5', "m").environment is None
+    assert manifest.parse_manifest(SNAKE, "m").environment == manifest.Environment(("requirements.txt",))
+    smallest = '[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5'
+    assert manifest.parse_manifest(smallest, "m").environment is None
 
 
 def test_settings_choose_a_case() -> None:
@@ -118,7 +119,7 @@ scaling = true
 
 
 def sweep(text: str = COMPLETE) -> manifest.Benchmark:
-    return manifest.parse(text, "paceline.toml").benchmarks["sweep"]
+    return manifest.parse_manifest(text, "paceline.toml").benchmarks["sweep"]
 
 
 def test_a_sweep_is_sorted_and_measured_twice() -> None:
@@ -213,7 +214,7 @@ def test_a_limit_on_what_is_never_measured_is_refused(metric: str, table: str) -
     head = '[benchmarks.a]\nversion = 1\nscript = "a.py"\nsteps = 5\n'
     text = f"{head}limits = {{ {metric} = {{ maximum = 2 }} }}"
     with pytest.raises(ManifestError, match=f"benchmarks.a.limits.{metric}: needs the table {table}"):
-        manifest.parse(text, "m")
+        manifest.parse_manifest(text, "m")
 
 
 @pytest.mark.parametrize("sentence", WRONG)
@@ -250,12 +251,12 @@ def test_headlines_and_limits_name_a_phase_where_there_is_one(name: str, sentenc
 def test_the_manifest_is_found_upwards(tmp_path: Path) -> None:
     (tmp_path / "paceline.toml").write_text(SNAKE)
     (tmp_path / "a" / "b").mkdir(parents=True)
-    assert manifest.find(tmp_path / "a" / "b") == tmp_path / "paceline.toml"
+    assert manifest.find_manifest(tmp_path / "a" / "b") == tmp_path / "paceline.toml"
 
 
 def test_no_manifest_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"no paceline\.toml in .* or any folder above"):
-        manifest.find(tmp_path)
+        manifest.find_manifest(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -274,10 +275,10 @@ def test_no_manifest_is_one_sentence(tmp_path: Path) -> None:
 )
 def test_what_is_too_large_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(ManifestError, match=f"^m: {sentence}"):
-        manifest.parse(text, "m")
+        manifest.parse_manifest(text, "m")
 
 
 def test_a_misspelt_required_key_is_named() -> None:
     text = '[benchmarks.train]\nversion = 1\nscript = "train.py"\nstepz = 10\n'
     with pytest.raises(ManifestError, match="steps: is missing; was 'stepz' meant to be it"):
-        manifest.parse(text, "paceline.toml")
+        manifest.parse_manifest(text, "paceline.toml")

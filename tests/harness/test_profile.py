@@ -82,7 +82,7 @@ def test_stacks_deeper_than_the_limit_are_in_the_rest() -> None:
 @pytest.fixture
 def found() -> document.Profile:
     """The profile of a document that holds every optional member."""
-    kept = document.read(GOLDEN.read_text()).profile
+    kept = document.read_document(GOLDEN.read_text()).profile
     assert kept is not None
     return kept
 
@@ -90,7 +90,7 @@ def found() -> document.Profile:
 def changed(**members: list[dict[str, Any]]) -> document.Profile:
     raw = json.loads(GOLDEN.read_text())
     raw["profile"].update(members)
-    kept = document.read(json.dumps(raw)).profile
+    kept = document.read_document(json.dumps(raw)).profile
     assert kept is not None
     return kept
 
@@ -113,9 +113,9 @@ def test_the_largest_difference_comes_first_and_lines_do_not_matter() -> None:
 
 def test_an_operation_that_is_new_is_compared_and_shown() -> None:
     raw = json.loads(GOLDEN.read_text())
-    before = document.read(json.dumps(raw))
+    before = document.read_document(json.dumps(raw))
     raw["profile"]["operations"].append({"name": "aten::nonzero", "count": 3.0, "seconds": 0.002})
-    after = document.read(json.dumps(raw))
+    after = document.read_document(json.dumps(raw))
     lines = [compare.table(before, after).splitlines(), show.table(after).splitlines()]
     compared, shown = (next(line.split() for line in found if "aten::nonzero" in line) for found in lines)
     assert compared == ["aten::nonzero", "+3", "+2", "ms"]
@@ -124,6 +124,6 @@ def test_an_operation_that_is_new_is_compared_and_shown() -> None:
 
 
 def test_a_document_without_stacks_stays_readable() -> None:
-    old = document.read((GOLDEN.parent / "paceline.document-1.json").read_text()).profile
+    old = document.read_document((GOLDEN.parent / "paceline.document-1.json").read_text()).profile
     assert old is not None
     assert (old.stacks, dict(old.operation_seconds)) == ((), {})

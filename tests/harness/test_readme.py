@@ -52,8 +52,8 @@ def test_headlines_are_metrics_with_room_for_one_more() -> None:
 
 
 def test_reported_names_are_described() -> None:
-    found = metrics.describe("quality.score")
+    found = metrics.describe_metric("quality.score")
     assert found is not None
     assert (found.name, found.unit, found.better) == ("quality.score", "1", "higher")
-    assert metrics.describe("quality.") is None
-    assert metrics.describe("speed") is None
+    assert metrics.describe_metric("quality.") is None
+    assert metrics.describe_metric("speed") is None

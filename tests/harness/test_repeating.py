@@ -17,7 +17,7 @@ def repeat(
     monkeypatch: pytest.MonkeyPatch, waits: Sequence[float], seconds: float = 60
 ) -> tuple[list[float], list[float]]:
     """Return how long each repetition that counts waited, and each that was set aside."""
-    benchmark = manifest.parse(MANIFEST, "paceline.toml").benchmarks["tiny"]
+    benchmark = manifest.parse_manifest(MANIFEST, "paceline.toml").benchmarks["tiny"]
     request = Request(benchmark, benchmark.cases[0], Path(), quick=False)
     devices = nvml.Devices()
     runner = protocol._Runner(request, Path(), devices, perf_counter() + seconds, lambda *_: None)

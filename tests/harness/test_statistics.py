@@ -5,7 +5,7 @@ from paceline import statistics
 
 
 def test_quantiles_are_interpolated() -> None:
-    assert statistics.quantiles([4, 1, 3, 2]) == {
+    assert statistics.quantile_summary([4, 1, 3, 2]) == {
         "p50": 2.5,
         "p90": pytest.approx(3.7),
         "p99": pytest.approx(3.97),
@@ -29,15 +29,15 @@ def test_the_interval_holds_the_median_as_often_as_promised() -> None:
 def test_a_slope_ignores_an_outlier() -> None:
     points = [(float(x), 5.0 * x) for x in range(20)]
     points[7] = (7.0, 1e6)
-    found = statistics.slope(points)
+    found = statistics.theil_sen_slope(points)
     assert found is not None
     assert found[0] == pytest.approx(5.0)
     assert found[1] <= 5.0 <= found[2]
 
 
 def test_few_points_have_no_slope() -> None:
-    assert statistics.slope([(1.0, 1.0)] * 7) is None
-    assert statistics.slope([(1.0, 1.0)] * 9) is None
+    assert statistics.theil_sen_slope([(1.0, 1.0)] * 7) is None
+    assert statistics.theil_sen_slope([(1.0, 1.0)] * 9) is None
 
 
 def test_a_histogram_holds_every_value() -> None:
@@ -54,7 +54,8 @@ def test_a_histogram_of_nearly_nothing(values: list[float]) -> None:
 
 
 def test_thinning_keeps_the_mean() -> None:
-    assert statistics.thinned([1.0, 3.0, 5.0, 7.0, 9.0], most=3) == {"every": 2, "values": [2.0, 6.0, 9.0]}
+    thinned = statistics.thin_values([1.0, 3.0, 5.0, 7.0, 9.0], most=3)
+    assert thinned == {"every": 2, "values": [2.0, 6.0, 9.0]}
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 3), (3, 5), (5, 5)])

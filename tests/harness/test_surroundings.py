@@ -52,7 +52,7 @@ def test_the_collector_works_as_it_is_told(
 
 
 def test_what_the_protocol_sets_can_not_be_set_otherwise() -> None:
-    bench = manifest.parse('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5', "m").benchmarks["a"]
+    bench = manifest.parse_manifest('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5', "m").benchmarks["a"]
     fixed = {*surroundings.SET_BY, *surroundings.NEVER}
     assert fixed <= set(surroundings.child_environment(bench))
 
@@ -65,7 +65,7 @@ def test_a_benchmark_is_listed_with_all_that_is_measured_of_it(project: Project)
         limits={"step_time": {"maximum": 0.5}},
         repetitions=1,
     )
-    text = listing.describe(manifest.load(project.folder / "paceline.toml").benchmarks["tiny"])
+    text = listing.describe(manifest.load_manifest(project.folder / "paceline.toml").benchmarks["tiny"])
     assert text.splitlines() == [
         "tiny  version 1, tiny.py, 1 repetition of 100 steps",
         "  (no parameters)",

@@ -12,7 +12,7 @@ from paceline.claims import Claim
 
 from tests.trainers.conftest import ROOT, import_script
 
-MANIFEST = manifest.load(ROOT / "paceline.toml")
+MANIFEST = manifest.load_manifest(ROOT / "paceline.toml")
 SNAKES = ("snake_dqn", "snake_vectorized")
 ZELDA = ("zelda_overworld", "arguments")
 

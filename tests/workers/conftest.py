@@ -58,7 +58,7 @@ def requested(transactional_db: None, tmp_path: Path) -> Requested:
 
 def request_at(source: Path, commit: str, described: str, **more: Any) -> Run:
     project = Project.objects.create(slug="demo", repository=str(source), **more)
-    benchmark = manifest.parse(described, "test").benchmarks["tiny"]
+    benchmark = manifest.parse_manifest(described, "test").benchmarks["tiny"]
     case = benchmark.cases[0]
     return runs.request(
         project.commits.create(hash=commit, branch="main", position=1, committed_at=timezone.now()),

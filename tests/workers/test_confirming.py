@@ -162,7 +162,7 @@ def test_a_printed_command_measures_the_commit(
     held = regressions.claim_confirmation("default", "gpu-1")
     assert held
     confirmer = confirming.Confirmer(held, lock=-1)
-    benchmark = manifest.parse(MANIFEST, "test").benchmarks["tiny"]
+    benchmark = manifest.parse_manifest(MANIFEST, "test").benchmarks["tiny"]
     codes: Any = [SimpleNamespace(commit=one, benchmark=benchmark) for one in (held.good, held.bad)]
     printed = [
         confirmer.command(name, confirming.Side(code, Path(sys.executable)))

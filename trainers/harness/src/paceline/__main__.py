@@ -129,7 +129,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    found = manifest.load(arguments.manifest or manifest.find(Path.cwd()))
+    found = manifest.load_manifest(arguments.manifest or manifest.find_manifest(Path.cwd()))
     for benchmark in found.benchmarks.values():
         print(listing.describe(benchmark))
     return 0
@@ -162,7 +162,7 @@ def _say(text: str) -> None:
 
 def _read(path: Path) -> document.Document:
     try:
-        return document.read(path.read_bytes())
+        return document.read_document(path.read_bytes())
     except document.DocumentError as error:
         raise document.DocumentError(f"{path}: {error.path}".rstrip(": "), error.sentence) from error
 
@@ -184,7 +184,7 @@ def _script(arguments: argparse.Namespace) -> int:
 
 
 def _finish(raw: dict[str, Any], target: Path | None, progress: protocol.Progress) -> int:
-    measured = document.write(raw, target) if target else document.read(json.dumps(raw))
+    measured = document.write_document(raw, target) if target else document.read_document(json.dumps(raw))
     progress(1.0, "done")
     print(show.table(measured))
     return 0
@@ -192,8 +192,8 @@ def _finish(raw: dict[str, Any], target: Path | None, progress: protocol.Progres
 
 def _request(arguments: argparse.Namespace) -> Request:
     _check_targets(arguments.document, arguments.progress)
-    path = arguments.manifest or manifest.find(Path.cwd())
-    found = manifest.load(path)
+    path = arguments.manifest or manifest.find_manifest(Path.cwd())
+    found = manifest.load_manifest(path)
     if arguments.name not in found.benchmarks:
         known = ", ".join(found.benchmarks)
         raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {known}")

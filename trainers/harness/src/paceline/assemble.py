@@ -9,7 +9,7 @@ from typing import Any
 from . import __version__, counters, derived, doubts, limits, metrics, profile
 from .document import FORMAT
 from .measurement import Measurement, Request, Timed
-from .statistics import median, median_interval, slope
+from .statistics import median, median_interval, theil_sen_slope
 from .watching.process import MeasurementError
 
 Raw = dict[str, Any]
@@ -90,7 +90,7 @@ def _environment(run: Measurement) -> Raw:
 
 def _repetition(one: Timed) -> Raw:
     result = one.result
-    growth = slope([(step, resident) for step, resident in result["memory"]])
+    growth = theil_sen_slope([(step, resident) for step, resident in result["memory"]])
     window = {name: moment - one.started for name, moment in result["window"].items()}
     peaks = [peak for peak in (result["peak_memory"], one.sampler.peak(window["end"])) if peak is not None]
     return {
@@ -194,7 +194,7 @@ def _growth_interval(repetitions: Sequence[Raw]) -> tuple[float, float] | None:
 def _noisy(samples: Samples, request: Request, intervals: Mapping[str, Bounds | None]) -> list[Raw]:
     rows = []
     for (name, phase), values in samples.items():
-        known = metrics.describe(name)
+        known = metrics.describe_metric(name)
         if known is not None:
             interval = intervals.get(name) or median_interval(values) or (None, None)
             rows.append(

@@ -30,7 +30,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Quick:
+class QuickSettings:
     """What `--quick` overrides; None leaves the benchmark's own value."""
 
     steps: int | None = None
@@ -63,7 +63,7 @@ class Benchmark:
     headline: tuple[str, ...]
     guard: Mapping[str, Guard]
     auto: bool
-    quick: Quick
+    quick: QuickSettings
     scaling: scaling.Sweep | None = None
     limits: tuple[limits.Bound, ...] = ()
     job: projection.Job | None = None
@@ -77,7 +77,7 @@ class Benchmark:
         Raises ManifestError where several cases agree.
         """
         exact = [case for case in self.cases if case.key == case_key(settings)]
-        agreeing = exact or [case for case in self.cases if _agrees(case, settings)]
+        agreeing = exact or [case for case in self.cases if _case_matches(case, settings)]
         if len(agreeing) == 1:
             return agreeing[0]
         if agreeing:
@@ -125,7 +125,7 @@ class Benchmark:
 
 def case_key(params: Mapping[str, Scalar]) -> str:
     """Spell parameters canonically: `batch=128,variant=optimized`, sorted by name, booleans as true/false."""
-    return ",".join(f"{name}={_spell(params[name])}" for name in sorted(params))
+    return ",".join(f"{name}={_spell_value(params[name])}" for name in sorted(params))
 
 
 def make_case(params: Mapping[str, Scalar]) -> Case:
@@ -133,11 +133,12 @@ def make_case(params: Mapping[str, Scalar]) -> Case:
     return Case(dict(params), case_key(params))
 
 
-def _agrees(case: Case, settings: Mapping[str, Scalar]) -> bool:
+def _case_matches(case: Case, settings: Mapping[str, Scalar]) -> bool:
     return all(
-        name in case.params and _spell(case.params[name]) == _spell(value) for name, value in settings.items()
+        name in case.params and _spell_value(case.params[name]) == _spell_value(value)
+        for name, value in settings.items()
     )
 
 
-def _spell(value: Scalar) -> str:
+def _spell_value(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,7 +15,7 @@ from pathlib import Path
 from . import metrics
 from .fields import Fields, ManifestError, Scalar
 from .manifest import STEPS_LIMIT
-from .units import number
+from .units import format_number
 
 FILE_NAME = "claims.toml"
 DIRECTIONS = ("better", "worse", "same")
@@ -68,8 +68,8 @@ class Measured:
     high: float
 
     def __str__(self) -> str:
-        spread = f" [{number(self.low)}, {number(self.high)}]" if self.low < self.high else ""
-        return f"{number(self.value)}{spread}"
+        spread = f" [{format_number(self.low)}, {format_number(self.high)}]" if self.low < self.high else ""
+        return f"{format_number(self.value)}{spread}"
 
 
 def is_none(ratio: Measured) -> bool:
@@ -203,10 +203,10 @@ def _metric(fields: Fields, key: str) -> str | None:
     if spelling is None:
         return None
     name = spelling.partition(":")[0]
-    known = metrics.describe(name) is not None or (name.startswith(PER) and name != PER)
+    known = metrics.describe_metric(name) is not None or (name.startswith(PER) and name != PER)
     if not known:
         raise fields.unknown(key, name, [*metrics.METRICS, "count.NAME", "quality.NAME", f"{PER}NAME"])
-    wrong = metrics.misplaced(spelling)
+    wrong = metrics.phase_problem(spelling)
     if wrong is not None:
         raise fields.error(key, wrong)
     return spelling

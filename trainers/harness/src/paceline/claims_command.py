@@ -38,8 +38,8 @@ def prove(arguments: argparse.Namespace, say: Say) -> str:
     """Test the claims that the arguments choose, and return their table; raises MeasurementError."""
     if not 1 <= arguments.pairs <= PAIRS_LIMIT:
         raise ManifestError(f"--pairs is {arguments.pairs}, must be between 1 and {PAIRS_LIMIT}")
-    path = arguments.manifest or manifest.find(Path.cwd())
-    benchmarks = manifest.load(path).benchmarks
+    path = arguments.manifest or manifest.find_manifest(Path.cwd())
+    benchmarks = manifest.load_manifest(path).benchmarks
     if arguments.name not in benchmarks:
         raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {', '.join(benchmarks)}")
     benchmark, folder = benchmarks[arguments.name], path.parent.resolve()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .claims import Claim, Measured, Trial, is_none
 from .fields import ManifestError
-from .units import amount, interval, number, plural
+from .units import format_amount, format_count, format_interval, format_number
 
 NOTHING = "nothing"
 
@@ -95,7 +95,8 @@ TOGGLES = Form(
 def _said(claim: Claim) -> str:
     if claim.low is None or claim.high is None:
         return ""
-    text = number(claim.low) if claim.low == claim.high else f"{number(claim.low)}-{number(claim.high)}"
+    low, high = format_number(claim.low), format_number(claim.high)
+    text = low if claim.low == claim.high else f"{low}-{high}"
     if claim.before is None:
         return f"{text} {claim.unit}".rstrip()
     return f"up to {text}x" if claim.direction == "same" else f"{text}x"
@@ -108,9 +109,9 @@ def _shown(trial: Trial) -> str:
         return f"{trial.measured}x"
     if trial.claim.unit:
         return f"{trial.measured} {trial.unit}"
-    spread = interval(trial.measured.low, trial.measured.high, trial.unit)
+    spread = format_interval(trial.measured.low, trial.measured.high, trial.unit)
     exact = trial.measured.low == trial.measured.high
-    return amount(trial.measured.value, trial.unit) + ("" if exact else f" {spread}")
+    return format_amount(trial.measured.value, trial.unit) + ("" if exact else f" {spread}")
 
 
 def _counted(trial: Trial) -> str:
@@ -118,7 +119,7 @@ def _counted(trial: Trial) -> str:
         return ""
     before, after = trial.counter
     name = trial.claim.counter
-    return f"{name} {number(before)}" + ("" if after is None else f" to {number(after)}")
+    return f"{name} {format_number(before)}" + ("" if after is None else f" to {format_number(after)}")
 
 
 def notes(trials: Sequence[Trial], pairs: int) -> str:
@@ -127,7 +128,7 @@ def notes(trials: Sequence[Trial], pairs: int) -> str:
     disturbed = sum(trial.disturbed for trial in trials)
     text = (
         f"A ratio says how many times better the second side is: the median of "
-        f"{plural(pairs, 'paired ratio')}, "
+        f"{format_count(pairs, 'paired ratio')}, "
         f"measured A B B A, with {'their range' if pairs < 6 else 'its interval of 95 %'}."
     )
     if any(trial.verdict.endswith("?") for trial in trials):

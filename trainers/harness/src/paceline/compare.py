@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from . import profile
-from .document import Document, Value
+from .document import Document, MetricValue
 from .statistics import ratio_interval, shift_interval
-from .units import amount, columns
+from .units import align_columns, format_amount
 
 MOST_DIFFERING = 10
 MUCH_OF_ALL = 0.25
@@ -29,11 +29,10 @@ def table(before: Document, after: Document) -> str:
         other = after.metric(value.name, value.phase)
         if other is not None:
             name = f"{value.name}:{value.phase}" if value.phase else value.name
-            rows.append(
-                [name, amount(value.value, value.unit), amount(other.value, other.unit), ratio(value, other)]
-            )
+            amounts = [format_amount(row.value, row.unit) for row in (value, other)]
+            rows.append([name, *amounts, ratio(value, other)])
     notes = _notes(before, after)
-    metrics = "\n".join([*notes, columns([["metric", "before", "after", "after / before"], *rows])])
+    metrics = "\n".join([*notes, align_columns([["metric", "before", "after", "after / before"], *rows])])
     return "\n\n".join([metrics, *_profiles(before, after)])
 
 
@@ -55,14 +54,14 @@ def _notable(found: list[profile.Difference]) -> list[profile.Difference]:
 
 def _differing(title: str, found: list[profile.Difference]) -> str:
     rows = [["  ".join(row.name), f"{row.calls:+.4g}", _signed(row.self_time)] for row in _notable(found)]
-    return columns([[title, "calls/step", "self/step"], *rows])
+    return align_columns([[title, "calls/step", "self/step"], *rows])
 
 
 def _signed(value: float, unit: str = "s") -> str:
-    return f"{'-' if value < 0 else '+'}{amount(abs(value), unit)}"
+    return f"{'-' if value < 0 else '+'}{format_amount(abs(value), unit)}"
 
 
-def ratio(before: Value, after: Value) -> str:
+def ratio(before: MetricValue, after: MetricValue) -> str:
     """Return `1.38 [1.35, 1.41] worse`, `~` where the samples show no difference, `?` where they are too few.
 
     An exact counter differs or not; everything else differs if the interval of its ratio leaves out 1.
@@ -88,7 +87,7 @@ def ratio(before: Value, after: Value) -> str:
     return f"{text} {_verdict(middle > none, before)} ({confidence:.0%})"
 
 
-def _exponents(before: Value, after: Value) -> str:
+def _exponents(before: MetricValue, after: MetricValue) -> str:
     """Return the difference of two exponents; their intervals come from the fits, not from the samples."""
     bounds = (before.low, before.high, after.low, after.high)
     if None in bounds:
@@ -98,11 +97,11 @@ def _exponents(before: Value, after: Value) -> str:
     return f"{after.value - before.value:+.2f} {_verdict(after.value > before.value, before)}"
 
 
-def _verdict(rose: bool, value: Value) -> str:
+def _verdict(rose: bool, value: MetricValue) -> str:
     return "worse" if rose == (value.better == "lower") else "better"
 
 
-def _change(before: Value, after: Value) -> str:
+def _change(before: MetricValue, after: MetricValue) -> str:
     verdict = _verdict(after.value > before.value, before)
     return f"{after.value / before.value:.4f} {verdict} (exact)" if before.value else f"{verdict} (exact)"
 

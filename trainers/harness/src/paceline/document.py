@@ -12,51 +12,51 @@ from pathlib import Path
 from typing import Any
 
 from . import metrics, schema
-from .metrics import Kind
-from .rows import (
-    Channel,
-    Doubt,
-    Exponent,
-    Function,
-    Identity,
-    Job,
-    Limit,
-    Phase,
-    Process,
+from .document_rows import (
+    CaseIdentity,
+    LimitResult,
+    MeasurementWarning,
+    MetricValue,
+    PhaseTimes,
+    ProcessUse,
     Profile,
+    ProfiledFunction,
+    ProfiledStack,
+    ProjectedJob,
     Repetition,
-    Scaling,
-    ScalingPoint,
-    Stack,
-    Value,
+    ScalingExponent,
+    SweepPointResult,
+    SweepResult,
+    TelemetryChannel,
 )
+from .metrics import Kind
 
 __all__ = [
+    "CODES_TAINTING_ALL",
     "FORMAT",
     "SETUP",
     "SIZE_LIMIT",
-    "SPOILS_ALL",
-    "TIMED",
+    "TIMED_KINDS",
     "UNATTRIBUTED",
-    "Channel",
+    "CaseIdentity",
     "Document",
     "DocumentError",
-    "Doubt",
-    "Exponent",
-    "Function",
-    "Identity",
-    "Job",
-    "Limit",
-    "Phase",
-    "Process",
+    "LimitResult",
+    "MeasurementWarning",
+    "MetricValue",
+    "PhaseTimes",
+    "ProcessUse",
     "Profile",
+    "ProfiledFunction",
+    "ProfiledStack",
+    "ProjectedJob",
     "Repetition",
-    "Scaling",
-    "ScalingPoint",
-    "Stack",
-    "Value",
-    "read",
-    "write",
+    "ScalingExponent",
+    "SweepPointResult",
+    "SweepResult",
+    "TelemetryChannel",
+    "read_document",
+    "write_document",
 ]
 
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
@@ -81,9 +81,9 @@ class DocumentError(Exception):
 
 
 # Kinds whose values are made with the clock: every warning that taints keeps them out of judgement.
-TIMED = frozenset({"time", "rate", "utilization"})
+TIMED_KINDS = frozenset({"time", "rate", "utilization"})
 # Warnings about what the code did, not about how fast: these spoil memory, counters and quality as well.
-SPOILS_ALL = frozenset({"memory_pressure", "quality_below_guard", "quality_missing"})
+CODES_TAINTING_ALL = frozenset({"memory_pressure", "quality_below_guard", "quality_missing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +93,20 @@ class Document:
     raw: Raw
     created: str
     harness_version: str
-    benchmark: Identity
+    benchmark: CaseIdentity
     protocol: Mapping[str, Any]
     environment: Mapping[str, Any]
     repetitions: tuple[Repetition, ...]
     set_aside: list[Mapping[str, float]]
-    metrics: tuple[Value, ...]
-    phases: tuple[Phase, ...]
-    telemetry: tuple[Channel, ...]
+    metrics: tuple[MetricValue, ...]
+    phases: tuple[PhaseTimes, ...]
+    telemetry: tuple[TelemetryChannel, ...]
     profile: Profile | None
-    warnings: tuple[Doubt, ...]
-    processes: tuple[Process, ...] = ()
-    scaling: Scaling | None = None
-    limits: tuple[Limit, ...] = ()
-    job: Job | None = None
+    warnings: tuple[MeasurementWarning, ...]
+    processes: tuple[ProcessUse, ...] = ()
+    scaling: SweepResult | None = None
+    limits: tuple[LimitResult, ...] = ()
+    job: ProjectedJob | None = None
 
     @property
     def tainted(self) -> bool:
@@ -118,41 +118,44 @@ class Document:
 
         What disturbs the clock leaves what was counted and what was allocated as it is.
         """
-        return any(doubt.taints and (kind in TIMED or doubt.code in SPOILS_ALL) for doubt in self.warnings)
+        return any(
+            warning.taints and (kind in TIMED_KINDS or warning.code in CODES_TAINTING_ALL)
+            for warning in self.warnings
+        )
 
-    def metric(self, name: str, phase: str | None = None) -> Value | None:
+    def metric(self, name: str, phase: str | None = None) -> MetricValue | None:
         """Return the metric of that name and phase, or None."""
         return next((row for row in self.metrics if (row.name, row.phase) == (name, phase)), None)
 
 
-def read(data: bytes | str) -> Document:
+def read_document(data: bytes | str) -> Document:
     """Parse and check a document of any format that was ever written; raises DocumentError."""
-    raw = _parse(data)
+    raw = _parse_json(data)
     problem = schema.first_problem(raw, schema.published())
     if problem:
         raise DocumentError(*problem)
     _check_metrics(raw)
     _check_repetitions(raw)
-    _check_additions(raw)
-    return _build(raw)
+    _check_optional_members(raw)
+    return _build_document(raw)
 
 
-def write(raw: Raw, path: Path) -> Document:
+def write_document(raw: Raw, path: Path) -> Document:
     """Check a document and rename it into place when it is whole; raises DocumentError."""
     data = json.dumps(raw, ensure_ascii=True, separators=(",", ":")).encode()
-    checked = read(data)
+    checked = read_document(data)
     partial = path.with_name(f".{path.name}.partial")
     partial.write_bytes(data)
     partial.replace(path)
     return checked
 
 
-def _parse(data: bytes | str) -> Raw:
+def _parse_json(data: bytes | str) -> Raw:
     encoded = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(encoded) > SIZE_LIMIT:
         raise DocumentError("", f"has {len(encoded)} bytes, at most {SIZE_LIMIT} are allowed")
     try:
-        raw = json.loads(encoded, object_pairs_hook=_unique)
+        raw = json.loads(encoded, object_pairs_hook=_refuse_duplicates)
     except (ValueError, RecursionError) as error:
         raise DocumentError("", f"is not valid JSON: {error}") from error
     if not isinstance(raw, dict):
@@ -160,7 +163,7 @@ def _parse(data: bytes | str) -> Raw:
     return raw
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> Raw:
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> Raw:
     members = dict(pairs)
     if len(members) != len(pairs):
         names = [name for name, _ in pairs]
@@ -175,7 +178,7 @@ def _check_metrics(raw: Raw) -> None:
         if (row["name"], row["phase"]) in seen:
             raise DocumentError(path, f"{row['name']} of phase {row['phase']} stands twice")
         seen.add((row["name"], row["phase"]))
-        _check_known(row, path)
+        _check_description(row, path)
     for name in ("throughput", "step_time"):
         if (name, None) not in seen:
             raise DocumentError("metrics", f"{name} is missing")
@@ -183,8 +186,8 @@ def _check_metrics(raw: Raw) -> None:
         raise DocumentError("metrics", f"more than {metrics.HEADLINE_LIMIT} are headline")
 
 
-def _check_known(row: Raw, path: str) -> None:
-    known = metrics.describe(row["name"])
+def _check_description(row: Raw, path: str) -> None:
+    known = metrics.describe_metric(row["name"])
     if known is None:
         raise DocumentError(f"{path}.name", f"{row['name']!r} is unknown")
     for field, right in (("unit", known.unit), ("kind", known.kind)):
@@ -209,65 +212,65 @@ def _check_repetitions(raw: Raw) -> None:
                 raise DocumentError(f"{name}[{index}].repetition", "names a repetition that isn't there")
 
 
-def _check_additions(raw: Raw) -> None:
+def _check_optional_members(raw: Raw) -> None:
     for index, row in enumerate(raw.get("limits", ())):
-        if metrics.describe(row["metric"]) is None:
+        if metrics.describe_metric(row["metric"]) is None:
             raise DocumentError(f"limits[{index}].metric", f"{row['metric']!r} is unknown")
     for index, row in enumerate(raw.get("scaling", {}).get("exponents", ())):
-        if metrics.describe(row["name"]) is None:
+        if metrics.describe_metric(row["name"]) is None:
             raise DocumentError(f"scaling.exponents[{index}].name", f"{row['name']!r} is unknown")
 
 
-def _build(raw: Raw) -> Document:
+def _build_document(raw: Raw) -> Document:
     return Document(
         raw=raw,
         created=raw["created"],
         harness_version=raw["harness"]["version"],
-        benchmark=Identity(**raw["benchmark"]),
+        benchmark=CaseIdentity(**raw["benchmark"]),
         protocol=raw["protocol"],
         environment=raw["environment"],
         repetitions=tuple(Repetition(**row) for row in raw["repetitions"]),
         set_aside=raw["set_aside"],
-        metrics=tuple(Value(**row) for row in raw["metrics"]),
-        phases=tuple(Phase(**_renamed(row)) for row in raw["phases"]),
-        telemetry=tuple(Channel(**row) for row in raw["telemetry"]),
-        profile=_profile(raw["profile"]) if raw["profile"] else None,
-        warnings=tuple(Doubt(**row) for row in raw["warnings"]),
-        processes=tuple(Process(**row) for row in raw.get("processes", ())),
-        scaling=_scaling(raw["scaling"]) if "scaling" in raw else None,
-        limits=tuple(Limit(**row) for row in raw.get("limits", ())),
-        job=_job(raw["job"]) if "job" in raw else None,
+        metrics=tuple(MetricValue(**row) for row in raw["metrics"]),
+        phases=tuple(PhaseTimes(**_rename_self(row)) for row in raw["phases"]),
+        telemetry=tuple(TelemetryChannel(**row) for row in raw["telemetry"]),
+        profile=_build_profile(raw["profile"]) if raw["profile"] else None,
+        warnings=tuple(MeasurementWarning(**row) for row in raw["warnings"]),
+        processes=tuple(ProcessUse(**row) for row in raw.get("processes", ())),
+        scaling=_build_scaling(raw["scaling"]) if "scaling" in raw else None,
+        limits=tuple(LimitResult(**row) for row in raw.get("limits", ())),
+        job=_build_job(raw["job"]) if "job" in raw else None,
     )
 
 
-def _scaling(raw: Raw) -> Scaling:
-    return Scaling(
+def _build_scaling(raw: Raw) -> SweepResult:
+    return SweepResult(
         parameter=raw["parameter"],
-        points=tuple(ScalingPoint(**row) for row in raw["points"]),
-        exponents=tuple(Exponent(**row) for row in raw["exponents"]),
+        points=tuple(SweepPointResult(**row) for row in raw["points"]),
+        exponents=tuple(ScalingExponent(**row) for row in raw["exponents"]),
         params=raw.get("params", {}),
     )
 
 
-def _job(raw: Raw) -> Job:
-    return Job(source=raw["from"], **{name: value for name, value in raw.items() if name != "from"})
+def _build_job(raw: Raw) -> ProjectedJob:
+    return ProjectedJob(source=raw["from"], **{name: value for name, value in raw.items() if name != "from"})
 
 
-def _profile(raw: Raw) -> Profile:
+def _build_profile(raw: Raw) -> Profile:
     return Profile(
         steps=raw["steps"],
-        functions=tuple(Function(**_renamed(row)) for row in raw["functions"]),
+        functions=tuple(ProfiledFunction(**_rename_self(row)) for row in raw["functions"]),
         rest=raw["rest"],
         operations={row["name"]: row["count"] for row in raw["operations"]},
         operation_seconds={row["name"]: row["seconds"] for row in raw["operations"] if "seconds" in row},
-        stacks=tuple(_stack(row) for row in raw.get("stacks", ())),
+        stacks=tuple(_build_stack(row) for row in raw.get("stacks", ())),
     )
 
 
-def _stack(row: Raw) -> Stack:
-    return Stack(**_renamed({**row, "stack": tuple(row["stack"])}))
+def _build_stack(row: Raw) -> ProfiledStack:
+    return ProfiledStack(**_rename_self({**row, "stack": tuple(row["stack"])}))
 
 
-def _renamed(row: Raw) -> Raw:
+def _rename_self(row: Raw) -> Raw:
     # `self` is the JSON's word; as a field it would clash with a method's own argument.
     return {("self_time" if name == "self" else name): value for name, value in row.items()}

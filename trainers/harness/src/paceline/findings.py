@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .document import Document, Limit, Process, Value
-from .metrics import describe
+from .document import Document, LimitResult, MetricValue, ProcessUse
+from .metrics import describe_metric
 from .statistics import median
-from .units import amount, columns, duration, number, plural
+from .units import align_columns, format_amount, format_count, format_duration, format_number
 
 
 def job(found: Document) -> str:
@@ -13,27 +13,28 @@ def job(found: Document) -> str:
     full = found.job
     if full is None:
         return ""
-    bounds = (
-        "" if full.low is None or full.high is None else f" [{duration(full.low)}, {duration(full.high)}]"
-    )
+    bounds = ""
+    if full.low is not None and full.high is not None:
+        bounds = f" [{format_duration(full.low)}, {format_duration(full.high)}]"
     source = "scaling fit" if full.source == "scaling" else "measured rate"
-    return f"{number(full.amount)} {full.unit}: {duration(full.seconds)}{bounds}, by the {source}"
+    work = f"{format_number(full.amount)} {full.unit}"
+    return f"{work}: {format_duration(full.seconds)}{bounds}, by the {source}"
 
 
 def limits(found: Document) -> str:
     """Return one line per limit: what was measured, what is allowed, and whether it was crossed."""
     if not found.limits:
         return ""
-    return columns([["limit", "measured", "allowed", ""], *(_limit(row) for row in found.limits)])
+    return align_columns([["limit", "measured", "allowed", ""], *(_limit(row) for row in found.limits)])
 
 
-def _limit(row: Limit) -> list[str]:
-    known = describe(row.metric)
+def _limit(row: LimitResult) -> list[str]:
+    known = describe_metric(row.metric)
     unit = known.unit if known else "1"
     name = f"{row.metric}:{row.phase}" if row.phase else row.metric
-    least = "" if row.minimum is None else f"from {amount(row.minimum, unit)}"
-    most = "" if row.maximum is None else f"up to {amount(row.maximum, unit)}"
-    measured = "not measured" if row.value is None else amount(row.value, unit)
+    least = "" if row.minimum is None else f"from {format_amount(row.minimum, unit)}"
+    most = "" if row.maximum is None else f"up to {format_amount(row.maximum, unit)}"
+    measured = "not measured" if row.value is None else format_amount(row.value, unit)
     verdict = {True: "crossed", False: "kept", None: ""}[row.crossed]
     return [name, measured, f"{least} {most}".strip(), verdict]
 
@@ -48,13 +49,13 @@ def counters(found: Document) -> str:
         for path in dict.fromkeys(row.phase for row in rows)
         if path is not None
     ]
-    return columns([["per step", *names], *body]) if body else ""
+    return align_columns([["per step", *names], *body]) if body else ""
 
 
-def _cell(row: Value | None) -> str:
+def _cell(row: MetricValue | None) -> str:
     if row is None:
         return ""
-    return amount(row.value, "bytes" if row.unit.startswith("bytes") else "1")
+    return format_amount(row.value, "bytes" if row.unit.startswith("bytes") else "1")
 
 
 def processes(found: Document) -> str:
@@ -63,17 +64,17 @@ def processes(found: Document) -> str:
     if len(names) < 2:
         return ""
     rows = [_process(name, [row for row in found.processes if row.name == name]) for name in names]
-    return columns([["process", "number", "peak memory", "CPU"], *rows])
+    return align_columns([["process", "number", "peak memory", "CPU"], *rows])
 
 
-def _process(name: str, rows: list[Process]) -> list[str]:
+def _process(name: str, rows: list[ProcessUse]) -> list[str]:
     peaks = [row.peak_memory for row in rows if row.peak_memory is not None]
     busy = [row.cpu_utilization for row in rows if row.cpu_utilization is not None]
     return [
         name,
         str(max(row.count for row in rows)),
-        amount(median(peaks), "bytes") if peaks else "?",
-        f"{number(median(busy))} %" if busy else "?",
+        format_amount(median(peaks), "bytes") if peaks else "?",
+        f"{format_number(median(busy))} %" if busy else "?",
     ]
 
 
@@ -93,6 +94,6 @@ def scaling(found: Document) -> str:
     best: dict[float, float] = {}
     for point in swept.points:
         best[point.value] = min(point.seconds, best.get(point.value, point.seconds))
-    times = ", ".join(f"{number(value)}: {duration(best[value])}" for value in sorted(best))
-    title = f"over {swept.parameter}, {plural(len(swept.points), 'point')}"
-    return columns([[title, "exponent", "interval"], *rows]) + f"\n{swept.parameter} {times}"
+    times = ", ".join(f"{format_number(value)}: {format_duration(best[value])}" for value in sorted(best))
+    title = f"over {swept.parameter}, {format_count(len(swept.points), 'point')}"
+    return align_columns([[title, "exponent", "interval"], *rows]) + f"\n{swept.parameter} {times}"

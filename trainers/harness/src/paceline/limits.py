@@ -45,9 +45,9 @@ def _bound(fields: Fields, name: str) -> Bound:
     metric, _, phase = name.partition(":")
     if metric in REPORTED:
         raise fields.error(name, f'must be spelt with its name, in quotes: "{metric}.NAME" = {{ ... }}')
-    if metrics.describe(metric) is None:
+    if metrics.describe_metric(metric) is None:
         raise fields.misspelt(name, list(metrics.METRICS))
-    wrong = metrics.misplaced(name)
+    wrong = metrics.phase_problem(name)
     if wrong is not None:
         raise fields.error(name, wrong)
     table = fields.required_table(name)

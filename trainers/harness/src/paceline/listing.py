@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from . import metrics
 from .benchmarks import Benchmark
-from .units import amount, number, plural
+from .units import format_amount, format_count, format_number
 
 
 def describe(benchmark: Benchmark) -> str:
     """Return a benchmark's name and size, its cases, and what else is measured or watched of it."""
-    size = f"{plural(benchmark.repetitions, 'repetition')} of {plural(benchmark.steps, 'step')}"
+    size = f"{format_count(benchmark.repetitions, 'repetition')} of {format_count(benchmark.steps, 'step')}"
     lines = [f"{benchmark.name}  version {benchmark.version}, {benchmark.script}, {size}"]
     lines += [f"  {case.key or '(no parameters)'}" for case in benchmark.cases]
     if benchmark.scaling is not None:
-        values = ", ".join(number(value) for value in benchmark.scaling.values)
+        values = ", ".join(format_number(value) for value in benchmark.scaling.values)
         lines.append(f"  scaling: {benchmark.scaling.parameter} {values}")
     if benchmark.job is not None:
-        lines.append(f"  job: {number(benchmark.job.amount)} {benchmark.job.unit}")
+        lines.append(f"  job: {format_number(benchmark.job.amount)} {benchmark.job.unit}")
     for bound in benchmark.limits:
-        known = metrics.describe(bound.metric)
+        known = metrics.describe_metric(bound.metric)
         unit = known.unit if known else "1"
-        least = "" if bound.minimum is None else f" from {amount(bound.minimum, unit)}"
-        most = "" if bound.maximum is None else f" up to {amount(bound.maximum, unit)}"
+        least = "" if bound.minimum is None else f" from {format_amount(bound.minimum, unit)}"
+        most = "" if bound.maximum is None else f" up to {format_amount(bound.maximum, unit)}"
         lines.append(f"  limit: {bound.name}{least}{most}")
     return "\n".join(lines)

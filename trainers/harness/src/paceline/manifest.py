@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import limits, metrics, projection, scaling, surroundings
-from .benchmarks import GC_MODES, Benchmark, Case, Guard, Quick, case_key, make_case
+from .benchmarks import GC_MODES, Benchmark, Case, Guard, QuickSettings, case_key, make_case
 from .fields import Fields, ManifestError, Scalar
 
 __all__ = [
@@ -18,9 +18,9 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "case_key",
-    "find",
-    "load",
-    "parse",
+    "find_manifest",
+    "load_manifest",
+    "parse_manifest",
 ]
 
 FILE_NAME = "paceline.toml"
@@ -44,7 +44,7 @@ class Manifest:
     environment: Environment | None
 
 
-def find(start: Path) -> Path:
+def find_manifest(start: Path) -> Path:
     """Return the manifest of `start` or of the nearest folder above it; raises ManifestError."""
     for folder in (start, *start.parents):
         if (folder / FILE_NAME).is_file():
@@ -52,19 +52,19 @@ def find(start: Path) -> Path:
     raise ManifestError(f"no {FILE_NAME} in {start} or any folder above it")
 
 
-def load(path: Path) -> Manifest:
+def load_manifest(path: Path) -> Manifest:
     """Read and check a manifest file; raises ManifestError with one sentence."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: can't be read: {error}") from error
-    return parse(text, str(path))
+    return parse_manifest(text, str(path))
 
 
-def parse(text: str, where: str) -> Manifest:
+def parse_manifest(text: str, where: str) -> Manifest:
     """Check a manifest's text; `where` opens every error's sentence."""
     try:
-        return _parse(text, where)
+        return _parse_tables(text, where)
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{where}: is not valid TOML: {error}") from error
     except RecursionError as error:
@@ -74,18 +74,18 @@ def parse(text: str, where: str) -> Manifest:
         raise ManifestError(f"{where}: has a number with too many digits") from error
 
 
-def _parse(text: str, where: str) -> Manifest:
+def _parse_tables(text: str, where: str) -> Manifest:
     fields = Fields(tomllib.loads(text), where, "")
     environment = fields.table("environment")
     benchmarks = fields.table("benchmarks")
     fields.finish()
     if benchmarks is None or not benchmarks.names():
         raise ManifestError(f"{where}: benchmarks: is missing, write at least one [benchmarks.NAME]")
-    parsed = {name: _benchmark(name, benchmarks.required_table(name)) for name in benchmarks.names()}
-    return Manifest(parsed, _environment(environment) if environment else None)
+    parsed = {name: _parse_benchmark(name, benchmarks.required_table(name)) for name in benchmarks.names()}
+    return Manifest(parsed, _parse_environment(environment) if environment else None)
 
 
-def _environment(fields: Fields) -> Environment:
+def _parse_environment(fields: Fields) -> Environment:
     requirements = tuple(fields.strings("requirements") or ())
     fields.finish()
     if not requirements:
@@ -95,7 +95,7 @@ def _environment(fields: Fields) -> Environment:
     return Environment(requirements)
 
 
-def _benchmark(name: str, fields: Fields) -> Benchmark:
+def _parse_benchmark(name: str, fields: Fields) -> Benchmark:
     fields.check_name(name)
     script = fields.required_text("script")
     _refuse_outside(fields, "script", script)
@@ -107,7 +107,7 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
         version=fields.required_integer("version", minimum=1, maximum=INTEGER_LIMIT),
         script=script,
         params=params,
-        cases=_cases(fields, params),
+        cases=_parse_cases(fields, params),
         warmup_steps=warmup,
         steps=steps,
         counting_steps=fields.integer("counting_steps", min(steps, 200), minimum=1, maximum=STEPS_LIMIT),
@@ -117,10 +117,10 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
         seed=fields.integer("seed", 0, minimum=0, maximum=2**32 - 1),
         threads=fields.integer("threads", 1, minimum=1, maximum=1024),
         time_limit=fields.integer("time_limit", 600, minimum=1, maximum=INTEGER_LIMIT),
-        headline=_headline(fields),
-        guard=_guards(fields.table("guard")),
+        headline=_parse_headline(fields),
+        guard=_parse_guards(fields.table("guard")),
         auto=fields.flag("auto", default=False),
-        quick=_quick(fields.table("quick")),
+        quick=_parse_quick(fields.table("quick")),
         scaling=scaling.parse(fields.table("scaling")),
         limits=limits.parse(fields.table("limits")),
         job=projection.parse(fields.table("job")),
@@ -137,7 +137,7 @@ def _benchmark(name: str, fields: Fields) -> Benchmark:
     return benchmark
 
 
-def _cases(fields: Fields, params: Mapping[str, Scalar]) -> tuple[Case, ...]:
+def _parse_cases(fields: Fields, params: Mapping[str, Scalar]) -> tuple[Case, ...]:
     listed = fields.tables("cases")
     if listed is None:
         return (make_case(params),)
@@ -151,7 +151,7 @@ def _cases(fields: Fields, params: Mapping[str, Scalar]) -> tuple[Case, ...]:
     return cases
 
 
-def _headline(fields: Fields) -> tuple[str, ...]:
+def _parse_headline(fields: Fields) -> tuple[str, ...]:
     names = fields.strings("headline")
     if names is None:
         return metrics.HEADLINE
@@ -161,21 +161,21 @@ def _headline(fields: Fields) -> tuple[str, ...]:
         )
     for name in names:
         # A phase's metric is named `phase_time:learn/backward`.
-        if metrics.describe(name.partition(":")[0]) is None:
+        if metrics.describe_metric(name.partition(":")[0]) is None:
             raise fields.unknown("headline", name, list(metrics.METRICS))
-        wrong = metrics.misplaced(name)
+        wrong = metrics.phase_problem(name)
         if wrong is not None:
             raise fields.error("headline", wrong)
     return tuple(names)
 
 
-def _guards(fields: Fields | None) -> dict[str, Guard]:
+def _parse_guards(fields: Fields | None) -> dict[str, Guard]:
     if fields is None:
         return {}
-    return {name: _guard(fields.required_table(name)) for name in fields.names()}
+    return {name: _parse_guard(fields.required_table(name)) for name in fields.names()}
 
 
-def _guard(fields: Fields) -> Guard:
+def _parse_guard(fields: Fields) -> Guard:
     guard = Guard(fields.number("minimum"), fields.number("maximum"))
     fields.finish()
     if guard.minimum is None and guard.maximum is None:
@@ -185,10 +185,10 @@ def _guard(fields: Fields) -> Guard:
     return guard
 
 
-def _quick(fields: Fields | None) -> Quick:
+def _parse_quick(fields: Fields | None) -> QuickSettings:
     if fields is None:
-        return Quick()
-    quick = Quick(
+        return QuickSettings()
+    quick = QuickSettings(
         steps=fields.optional_integer("steps", minimum=1, maximum=STEPS_LIMIT),
         warmup_steps=fields.optional_integer("warmup_steps", minimum=0),
         counting_steps=fields.optional_integer("counting_steps", minimum=1, maximum=STEPS_LIMIT),

@@ -247,7 +247,7 @@ _REPORTED = {
 }
 
 
-def misplaced(spelling: str) -> str | None:
+def phase_problem(spelling: str) -> str | None:
     """Return what is wrong with the phase in `step_time`, `phase_time:learn` and the like, or None.
 
     The metric itself is one that `describe` knows.
@@ -261,7 +261,7 @@ def misplaced(spelling: str) -> str | None:
     return None
 
 
-def describe(name: str) -> Metric | None:
+def describe_metric(name: str) -> Metric | None:
     """Return the table's row for a metric name, reported names (`count.NAME` ...) included, or None."""
     if name in METRICS:
         return METRICS[name]

@@ -14,7 +14,7 @@ from typing import Any
 
 from .document import UNATTRIBUTED
 from .fields import Fields, Scalar
-from .statistics import Line, line
+from .statistics import FittedLine, fit_line
 
 VALUES_LIMIT = 20
 REPETITIONS_LIMIT = 10
@@ -90,7 +90,7 @@ def order(sweep: Sweep) -> Iterator[tuple[float, int]]:
         yield from ((value, repetition) for value in values)
 
 
-def fit(points: Sequence[Point], time: Time) -> Line | None:
+def fit(points: Sequence[Point], time: Time) -> FittedLine | None:
     """Return the line through (log value, log time), or None where it is too short to be measured."""
     fastest: dict[float, float] = {}
     for one in points:
@@ -98,7 +98,7 @@ def fit(points: Sequence[Point], time: Time) -> Line | None:
         if taken is None or taken <= 0:
             return None
         fastest[one.value] = min(taken, fastest.get(one.value, math.inf))
-    return line([(math.log(value), math.log(taken)) for value, taken in fastest.items()])
+    return fit_line([(math.log(value), math.log(taken)) for value, taken in fastest.items()])
 
 
 def seconds(one: Point) -> float | None:
@@ -119,7 +119,7 @@ def exponents(points: Sequence[Point]) -> list[dict[str, Any]]:
 
 
 def _exponent(
-    place: tuple[str, str | None], fitted: Line, points: Sequence[Point], time: Time
+    place: tuple[str, str | None], fitted: FittedLine, points: Sequence[Point], time: Time
 ) -> dict[str, Any]:
     low, high = fitted.slope_interval()
     alone = [fit([one for one in points if one.repetition == at], time) for at in _repetitions(points)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import metrics, protocol
-from .benchmarks import Benchmark, Case, Quick, case_key
+from .benchmarks import Benchmark, Case, QuickSettings, case_key
 from .fields import ManifestError, Scalar
 from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
 from .measurement import Request
@@ -106,7 +106,7 @@ def _benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
         headline=metrics.HEADLINE,
         guard={},
         auto=True,
-        quick=Quick(),
+        quick=QuickSettings(),
     )
 
 

@@ -47,7 +47,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     return ordered[cut], ordered[-1 - cut]
 
 
-def slope(points: Sequence[tuple[float, float]]) -> tuple[float, float, float] | None:
+def theil_sen_slope(points: Sequence[tuple[float, float]]) -> tuple[float, float, float] | None:
     """Return the Theil-Sen slope of (x, y) points with its 95 % interval; None below eight points.
 
     The interval takes the points as independent; resident memory moves in steps, so read it as a hint.
@@ -76,7 +76,7 @@ _STUDENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FittedLine:
     """A straight line through points by least squares, with what its intervals need."""
 
     slope: float
@@ -102,14 +102,14 @@ class Line:
         return _STUDENT[min(self.points - 2, len(_STUDENT)) - 1]
 
 
-def line(points: Sequence[tuple[float, float]]) -> Line:
+def fit_line(points: Sequence[tuple[float, float]]) -> FittedLine:
     """Fit a line through (x, y) points; there must be three of them at least, of different x."""
     middle, height = mean([x for x, _ in points]), mean([y for _, y in points])
     width = math.fsum((x - middle) ** 2 for x, _ in points)
     slope = math.fsum((x - middle) * (y - height) for x, y in points) / width
     intercept = height - slope * middle
     squares = math.fsum((y - intercept - slope * x) ** 2 for x, y in points)
-    return Line(slope, intercept, math.sqrt(squares / (len(points) - 2)), len(points), middle, width)
+    return FittedLine(slope, intercept, math.sqrt(squares / (len(points) - 2)), len(points), middle, width)
 
 
 def histogram(values: Sequence[float]) -> dict[str, Any]:
@@ -127,13 +127,13 @@ def histogram(values: Sequence[float]) -> dict[str, Any]:
     return {"edges": [*edges, high], "counts": counts}
 
 
-def thinned(values: Sequence[float], most: int = THINNED_VALUES) -> dict[str, Any]:
+def thin_values(values: Sequence[float], most: int = THINNED_VALUES) -> dict[str, Any]:
     """Return `every` and `values`: means of that many consecutive values, at most `most` of them."""
     every = max(1, math.ceil(len(values) / most))
     return {"every": every, "values": [mean(values[at : at + every]) for at in range(0, len(values), every)]}
 
 
-def quantiles(values: Sequence[float]) -> dict[str, float]:
+def quantile_summary(values: Sequence[float]) -> dict[str, float]:
     """Return p50, p90 and p99 of at least one value."""
     ordered = sorted(values)
     return {"p50": quantile(ordered, 0.5), "p90": quantile(ordered, 0.9), "p99": quantile(ordered, 0.99)}

@@ -18,7 +18,7 @@ from .claims import Claim
 from .document import Document
 from .fields import Scalar
 from .trials import Bench, is_counted
-from .units import plural
+from .units import format_count
 from .watching.process import MeasurementError
 
 
@@ -81,7 +81,7 @@ def _estimate(found: Sequence[Group], bench: Bench) -> str:
     timed = bench.pairs * sum(len(group.claims) + ceil(len(group.claims) / 2) for group in found)
     counting = sum(1 + sum(map(is_counted, group.claims)) for group in found)
     minutes = ceil(one * (timed + counting) / 60)
-    return f"{timed} timed processes and {counting} that count: about {plural(minutes, 'minute')}"
+    return f"{timed} timed processes and {counting} that count: about {format_count(minutes, 'minute')}"
 
 
 def _measure(group: Group, bench: Bench) -> None:

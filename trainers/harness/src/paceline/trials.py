@@ -108,7 +108,7 @@ class Bench:
         # What so many processes print would bury the table; of one that fails the last lines are kept.
         with contextlib.redirect_stderr(io.StringIO()):
             raw = protocol.measure(request, _quietly)
-        return document.read(json.dumps(raw))
+        return document.read_document(json.dumps(raw))
 
     def _case(self, params: Mapping[str, Scalar]) -> Case:
         quick = self.benchmark.quick.params if self.quick else None
@@ -220,13 +220,13 @@ def _place(spelling: str) -> tuple[str, str | None]:
 
 
 def _better(spelling: str) -> str:
-    known = metrics.describe(_place(spelling)[0])
+    known = metrics.describe_metric(_place(spelling)[0])
     return known.better if known is not None else "lower"
 
 
 def _repeats(spelling: str) -> bool:
     """Return whether one measurement says it all: a counter, or a sweep with its own repetitions."""
-    known = metrics.describe(_place(spelling)[0])
+    known = metrics.describe_metric(_place(spelling)[0])
     if known is None or spelling.startswith("count."):
         return False
     return known.kind == "counter" or known.name.startswith(SWEPT)

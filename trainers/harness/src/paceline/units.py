@@ -11,22 +11,22 @@ _COUNTS = ((1e9, "G"), (1e6, "M"), (1.0, ""))
 _DURATIONS = ((86400 * 2, 86400, "d"), (3600, 3600, "h"), (60, 60, "min"))
 
 
-def amount(value: float, unit: str) -> str:
+def format_amount(value: float, unit: str) -> str:
     """Return a value for people: `1.52 ms`, `328 MB`, `620 calls/step`, `8,412 steps/s`."""
     base, slash, per = unit.partition("/")
     sizes = {"s": _SECONDS, "bytes": _BYTES}.get(base, _COUNTS)
-    size, name = _fitting(sizes, value)
+    size, name = _fitting_unit(sizes, value)
     if sizes is _COUNTS:
-        return f"{number(value / size)} {name}{'' if unit == '1' else unit}".rstrip()
-    return f"{number(value / size)} {name}{slash}{per}"
+        return f"{format_number(value / size)} {name}{'' if unit == '1' else unit}".rstrip()
+    return f"{format_number(value / size)} {name}{slash}{per}"
 
 
-def interval(low: float | None, high: float | None, unit: str) -> str:
+def format_interval(low: float | None, high: float | None, unit: str) -> str:
     """Return `[1.21 ms, 1.26 ms]`, empty where the interval isn't known."""
-    return "" if low is None or high is None else f"[{amount(low, unit)}, {amount(high, unit)}]"
+    return "" if low is None or high is None else f"[{format_amount(low, unit)}, {format_amount(high, unit)}]"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return three significant digits, thousands apart; whole numbers stay whole.
 
     >>> number(1234.5), number(12.345), number(0.01234), number(256.0)
@@ -38,22 +38,22 @@ def number(value: float) -> str:
     return f"{value:.{DIGITS}g}" if size >= 1e-4 else f"{value:.{DIGITS - 1}g}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a length of time in the largest unit that it fills: `7.4 h`, `3.2 d`, `45 s`."""
     for least, size, unit in _DURATIONS:
         if seconds >= least:
             return (
                 f"{seconds / size:,.3g} {unit}" if seconds / size < 1000 else f"{seconds / size:,.0f} {unit}"
             )
-    return amount(seconds, "s")
+    return format_amount(seconds, "s")
 
 
-def plural(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Return `1 repetition`, `3 repetitions`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def columns(rows: list[list[str]]) -> str:
+def align_columns(rows: list[list[str]]) -> str:
     """Return rows as aligned columns; the first is flush left, the others flush right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
@@ -63,7 +63,7 @@ def columns(rows: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def _fitting(sizes: tuple[tuple[float, str], ...], value: float) -> tuple[float, str]:
+def _fitting_unit(sizes: tuple[tuple[float, str], ...], value: float) -> tuple[float, str]:
     if value == 0:
         return next(pair for pair in sizes if pair[0] == 1.0)
     return next((pair for pair in sizes if abs(value) >= pair[0]), sizes[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .statistics import median, quantile, slope
+from .statistics import median, quantile, theil_sen_slope
 
 BLOCKS = 10
 # How many times the other blocks' own spread the first block must lie off their line.
@@ -26,7 +26,7 @@ def excess(values: Sequence[float]) -> float | None:
     # Medians twice, and a robust slope: neither a slow step nor a slow stretch of them is a warm-up.
     blocks = [median(values[at * size : (at + 1) * size]) for at in range(BLOCKS)]
     rest = [(float(at), block) for at, block in enumerate(blocks) if at]
-    trend = slope(rest)
+    trend = theil_sen_slope(rest)
     if trend is None:
         return None
     starts = [block - trend[0] * at for at, block in rest]

@@ -10,7 +10,7 @@ from ..benchmarks import Benchmark, Guard
 from ..measured.processor import CONTENTION_SHARE
 from ..measurement import Timed
 from ..statistics import mean
-from ..units import amount
+from ..units import format_amount
 from .warning import Found, Raw, warning
 
 UNCERTAIN = 0.5  # of an exponent: the difference between linear and n log n, or worse
@@ -79,12 +79,12 @@ def _limits(raw: Raw) -> Found:
         name = f"{row['metric']}:{row['phase']}" if row["phase"] else row["metric"]
         if row["crossed"]:
             below = row["minimum"] is not None and row["value"] < row["minimum"]
-            known = metrics.describe(row["metric"])
+            known = metrics.describe_metric(row["metric"])
             unit = known.unit if known else "1"
-            bound = amount(row["minimum" if below else "maximum"], unit)
+            bound = format_amount(row["minimum" if below else "maximum"], unit)
             yield warning(
                 "limit_crossed",
-                f"{name} is {amount(row['value'], unit)}, "
+                f"{name} is {format_amount(row['value'], unit)}, "
                 f"its limit is at {'least' if below else 'most'} {bound}",
                 "look at what changed; if this is right now, move the limit in the manifest",
             )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .. import warmup
 from ..measured.processor import CONTENTION_SHARE
 from ..statistics import median
-from ..units import plural
+from ..units import format_count
 from .warning import Found, Raw, warning
 
 UNSTABLE, VERY_UNSTABLE = 0.15, 0.25
@@ -99,8 +99,8 @@ def _too_few(repetitions: Sequence[Raw]) -> Found:
     if len(repetitions) < 3 or steps < FEW_STEPS or seconds < SHORT_WINDOW:
         yield warning(
             "too_few_samples",
-            f"{plural(len(repetitions), 'repetition')} of {plural(steps, 'step')} in {seconds:.2f} s "
-            "say little about the noise",
+            f"{format_count(len(repetitions), 'repetition')} of {format_count(steps, 'step')} "
+            f"in {seconds:.2f} s say little about the noise",
             f"measure at least 3 repetitions, {FEW_STEPS} steps and {SHORT_WINDOW} s",
         )
     if seconds / steps < COARSE_STEP:

@@ -66,7 +66,8 @@ def _merge_thread_rows(before: dict[str, Any] | None, row: dict[str, Any]) -> di
 def _phase_row(node: TimedPhaseNode, window: TimedWindow) -> dict[str, Any]:
     total, count = window.totals[id(node)]
     nested = math.fsum(window.totals.get(id(child), (0.0, 0))[0] for child in node.children.values())
-    quantiles = statistics.quantiles(node.series) if node.series else {"p50": None, "p90": None, "p99": None}
+    unknown = {"p50": None, "p90": None, "p99": None}
+    quantiles = statistics.quantile_summary(node.series) if node.series else unknown
     return {
         "path": node.path,
         "thread": node.state.name,
@@ -91,6 +92,6 @@ def _unattributed_row(outermost: Sequence[TimedPhaseNode], window: TimedWindow) 
         "count": 1.0,
         "total": uncovered,
         "self": uncovered,
-        **statistics.quantiles(rest),
+        **statistics.quantile_summary(rest),
         "device_total": None,
     }

@@ -102,7 +102,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "first_step": loop.first_step,
             "warmup_seconds": loop.warmup_seconds,
             "step_times": _step_times(loop.times),
-            "step_time": {"mean": loop.seconds / loop.steps, **statistics.quantiles(loop.times)},
+            "step_time": {"mean": loop.seconds / loop.steps, **statistics.quantile_summary(loop.times)},
             "warmup_times": loop.warmup_times(),
             "window": {"start": loop.opened, "end": loop.closed},
             "memory": loop.memory_points,
@@ -308,4 +308,4 @@ def _gauge_means(gauges: dict[str, tuple[float, int]]) -> dict[str, float]:
 
 
 def _step_times(times: array[float]) -> dict[str, Any]:
-    return {"histogram": statistics.histogram(times), "thinned": statistics.thinned(times)}
+    return {"histogram": statistics.histogram(times), "thinned": statistics.thin_values(times)}

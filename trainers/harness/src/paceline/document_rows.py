@@ -10,7 +10,7 @@ from . import metrics
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class CaseIdentity:
     """Which case was measured. `case` is the canonical spelling of its parameters."""
 
     name: str
@@ -46,7 +46,7 @@ class Repetition:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class MetricValue:
     """One metric of the run, or of one of its phases: median, interval and one sample per repetition."""
 
     name: str
@@ -63,7 +63,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class PhaseTimes:
     """One phase in seconds per step; `self_time` excludes the phases nested in it."""
 
     path: str
@@ -79,7 +79,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class TelemetryChannel:
     """One telemetry reading over one repetition, on a fixed grid; a missing reading is None."""
 
     repetition: int
@@ -95,7 +95,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ProfiledFunction:
     """One function of the profile, per step; `phase` is where most of its calls fell."""
 
     function: str
@@ -108,7 +108,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class ProfiledStack:
     """One stack of the profile, outermost frame first, per step; `self_time` is the innermost frame's own."""
 
     stack: tuple[str, ...]
@@ -125,15 +125,15 @@ class Profile:
     """
 
     steps: int
-    functions: tuple[Function, ...]
+    functions: tuple[ProfiledFunction, ...]
     rest: Mapping[str, float]
     operations: Mapping[str, float]
     operation_seconds: Mapping[str, float]
-    stacks: tuple[Stack, ...]
+    stacks: tuple[ProfiledStack, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class MeasurementWarning:
     """A warning that rides in the document; one that taints keeps the run out of judgement."""
 
     code: str
@@ -143,7 +143,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessUse:
     """The processes of one label in the measured tree; `main` is the measured process itself.
 
     Peak resident bytes of all of them together, and their mean processor time in per cent of one core.
@@ -157,7 +157,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingPoint:
+class SweepPointResult:
     """One process that ran its whole loop with one value of the swept parameter; times in seconds.
 
     `waited` is the share of the time in which the measured thread waited for a processor.
@@ -172,7 +172,7 @@ class ScalingPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Exponent:
+class ScalingExponent:
     """How a time grows with the swept parameter: value ** exponent, with its 95 % interval."""
 
     name: str
@@ -184,17 +184,17 @@ class Exponent:
 
 
 @dataclass(frozen=True, slots=True)
-class Scaling:
+class SweepResult:
     """A sweep over one parameter; `params` are those that the sweep sets beside the case's."""
 
     parameter: str
-    points: tuple[ScalingPoint, ...]
-    exponents: tuple[Exponent, ...]
+    points: tuple[SweepPointResult, ...]
+    exponents: tuple[ScalingExponent, ...]
     params: Mapping[str, str | int | float | bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class LimitResult:
     """A bound of the manifest on a metric; value and crossed are None where it wasn't measured."""
 
     metric: str
@@ -206,7 +206,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ProjectedJob:
     """The projected seconds of the manifest's full job; `source` is rate or scaling."""
 
     amount: float
