@@ -39,6 +39,6 @@ clean: ## remove .venv and caches; measurements and the database stay in .paceli
 environment:
 	@for python in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
 		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
-			exec "$$python" -I dashboard/services/environment.py; \
+			exec "$$python" -I dashboard/services/virtual_environment.py; \
 	done; \
 	echo "Paceline needs Python 3.11 or newer; on Debian: apt install python3 python3-venv" >&2; exit 1

@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 from dashboard import environment
-from dashboard.services import addresses
+from dashboard.services import service_addresses
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACELINE_HOME = environment.folder("PACELINE_HOME", CHECKOUT / ".paceline")
@@ -48,7 +48,7 @@ PACELINE_ALLOW_INTERNAL_WEBHOOKS = environment.boolean("PACELINE_ALLOW_INTERNAL_
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS", "*" if DEBUG else "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = [PACELINE_URL]
 
-_embedded = addresses(PACELINE_HOME)
+_embedded = service_addresses(PACELINE_HOME)
 DATABASES = {"default": environment.database(environment.text("DATABASE_URL", _embedded.database_url))}
 BROKER_URL = environment.text("BROKER_URL", _embedded.broker_url)
 

@@ -20,7 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from dashboard.services import ServiceError, addresses, embedded
+from dashboard.services import ServiceError, embedded, service_addresses
 from dashboard.services.supervisor import Supervisor
 
 PREFIX = "paceline-tests-"
@@ -41,11 +41,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     given = {name for name in ("DATABASE_URL", "BROKER_URL") if os.environ.get(name)}
     needed = {"database": "DATABASE_URL" not in given, "queue": "BROKER_URL" not in given}
     try:
-        embedded.start(supervisor, home, durable=False, **needed)
+        embedded.start_embedded(supervisor, home, durable=False, **needed)
     except ServiceError as error:
         raise pytest.UsageError(str(error)) from error
-    os.environ.setdefault("DATABASE_URL", addresses(home).database_url)
-    os.environ.setdefault("BROKER_URL", addresses(home).broker_url)
+    os.environ.setdefault("DATABASE_URL", service_addresses(home).database_url)
+    os.environ.setdefault("BROKER_URL", service_addresses(home).broker_url)
     if "BROKER_URL" in given:
         os.environ["BROKER_URL"] = own_queue(os.environ["BROKER_URL"])
     early_config.stash[HELD] = lock
@@ -75,7 +75,7 @@ def end(supervisor: Supervisor, home: Path) -> None:
 
 def remove(home: Path) -> None:
     shutil.rmtree(os.path.realpath(home / "services"), ignore_errors=True)
-    shutil.rmtree(addresses(home).socket_folder, ignore_errors=True)
+    shutil.rmtree(service_addresses(home).socket_folder, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
 
 

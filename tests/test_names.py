@@ -16,10 +16,12 @@ HELD: tuple[str, ...] = (
     "dashboard/dispatch.py",
     "dashboard/ingest",
     "dashboard/pages/proof.py",
+    "dashboard/services",
     "tests/dashboard/dispatch",
     "tests/dashboard/documents.py",
     "tests/dashboard/ingest",
     "tests/detection",
+    "tests/services",
 )
 # Contracts that scripts outside call, and terms that an engineer of the field searches for as they are.
 TERMS = frozenset({"main", "detect", "suspect", "phase", "steps", "count", "gauge", "quality"})

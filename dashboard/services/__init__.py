@@ -9,15 +9,20 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from dashboard.services.addresses import Addresses, service_addresses
 from dashboard.services.errors import ServiceError
-from dashboard.services.places import Addresses, addresses
 
-__all__ = ["Addresses", "ServiceError", "addresses", "running"]
+__all__ = ["Addresses", "ServiceError", "running_services", "service_addresses"]
 
 
-def running(settings: Any, tell: Callable[[str, str], None] | None = None) -> AbstractContextManager[None]:
-    """`with running(django.conf.settings):` all services but the web server run; see instance.running."""
+def running_services(
+    settings: Any, print_line: Callable[[str, str], None] | None = None
+) -> AbstractContextManager[None]:
+    """Inside `with running_services(django.conf.settings):` all services but the web server run.
+
+    See instance.running_services.
+    """
     from dashboard.services import instance
     from dashboard.services.processes import Site
 
-    return instance.running(Site.of(settings), tell)
+    return instance.running_services(Site.from_settings(settings), print_line)

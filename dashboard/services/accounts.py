@@ -15,28 +15,28 @@ UNPRIVILEGED = ("postgres", "nobody")
 
 @dataclass(frozen=True)
 class Account:
-    """A system account; `changes` says whether a child has to be switched to it."""
+    """A system account; `needs_switch` says whether a child has to be switched to it."""
 
     name: str
     uid: int
     gid: int
 
     @property
-    def changes(self) -> bool:
+    def needs_switch(self) -> bool:
         return self.uid != os.getuid()
 
     @property
-    def switch(self) -> dict[str, Any]:
+    def popen_arguments(self) -> dict[str, Any]:
         """The arguments that make `subprocess` start a program under this account."""
-        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.changes else {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.needs_switch else {}
 
-    def own(self, path: Path) -> None:
+    def give_ownership(self, path: Path) -> None:
         """Hand `path` (not what is below it) to the account."""
-        if self.changes:
+        if self.needs_switch:
             os.chown(path, self.uid, self.gid)
 
 
-def of_uid(uid: int) -> Account:
+def account_of_uid(uid: int) -> Account:
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
@@ -46,7 +46,7 @@ def of_uid(uid: int) -> Account:
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
-def unprivileged() -> Account:
+def unprivileged_account() -> Account:
     """The account for services that root starts."""
     for name in UNPRIVILEGED:
         try:
@@ -71,12 +71,12 @@ def private_folder(path: Path, account: Account) -> Path:
     """Make `path` a folder that only `account` can enter; refuse one that another user prepared."""
     try:
         path.mkdir(mode=0o700)
-        account.own(path)
+        account.give_ownership(path)
     except FileExistsError:
         pass
-    found = path.lstat()
-    if not path.is_dir() or path.is_symlink() or found.st_uid not in {account.uid, os.getuid()}:
+    status = path.lstat()
+    if not path.is_dir() or path.is_symlink() or status.st_uid not in {account.uid, os.getuid()}:
         raise ServiceError(f"{path} belongs to somebody else; remove it and start again.")
     path.chmod(0o700)
-    account.own(path)
+    account.give_ownership(path)
     return path

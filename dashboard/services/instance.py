@@ -18,15 +18,15 @@ from typing import IO
 import psycopg
 
 from dashboard.services import embedded
+from dashboard.services.addresses import log_folder
 from dashboard.services.errors import ServiceError
-from dashboard.services.places import logs
-from dashboard.services.processes import CHECKOUT, Site, migrate, program
+from dashboard.services.processes import CHECKOUT, Site, migration_program, process_program
 from dashboard.services.supervisor import Supervisor
 
-PATIENCE = 120  # seconds for the services that another process is starting
-QUEUED = ("service", "measure", "beat")
+START_TIMEOUT = 120  # seconds for the services that another process is starting
+QUEUE_PROCESSES = ("service", "measure", "beat")
 
-Tell = Callable[[str, str], None]
+PrintLine = Callable[[str, str], None]
 
 
 class AlreadyRunningError(ServiceError):
@@ -34,12 +34,12 @@ class AlreadyRunningError(ServiceError):
 
 
 @dataclass(frozen=True)
-class Hold:
+class HomeLock:
     """The right to run the services of a home, kept in a locked file until this process ends."""
 
     file: IO[str]
 
-    def announce(self, state: str) -> None:
+    def write_state(self, state: str) -> None:
         self.file.seek(0)
         self.file.truncate()
         self.file.write(f"{os.getpid()} {state}\n")
@@ -47,71 +47,71 @@ class Hold:
 
 
 @contextmanager
-def held(home: Path) -> Iterator[Hold]:
-    """Be the one that runs `home`'s services; AlreadyRunningError if somebody is."""
+def lock_home(home: Path) -> Iterator[HomeLock]:
+    """Be the process that runs `home`'s services; AlreadyRunningError if another one does."""
     home.mkdir(parents=True, exist_ok=True)
     with (home / "lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise AlreadyRunningError(
-                f"Paceline runs already in {home} (process {_holder(home)[0]})."
+                f"Paceline runs already in {home} (process {_lock_owner(home)[0]})."
             ) from None
-        hold = Hold(file)
-        hold.announce("starting")
-        yield hold
+        lock = HomeLock(file)
+        lock.write_state("starting")
+        yield lock
 
 
 @contextmanager
-def running(site: Site, tell: Tell | None = None) -> Iterator[None]:
+def running_services(site: Site, print_line: PrintLine | None = None) -> Iterator[None]:
     """All services but the web server run inside this block.
 
     What runs already is used. What doesn't is started here, and ended when the block and its other users
-    are through. `tell(name, line)` gets the output of what is started. ServiceError, one sentence, where
-    that fails.
+    are through. `print_line(name, line)` gets the output of what is started. ServiceError, one sentence,
+    where that fails.
     """
     site.home.mkdir(parents=True, exist_ok=True)
     with (site.home / "users").open("a") as users, ExitStack() as stack:
         fcntl.flock(users, fcntl.LOCK_SH)
-        hold = _hold_or_join(site.home, stack)
-        if hold is None:
+        lock = _lock_or_join(site.home, stack)
+        if lock is None:
             yield
             return
-        supervisor = Supervisor(logs(site.home), tell)
+        supervisor = Supervisor(log_folder(site.home), print_line)
         stack.callback(supervisor.stop)
         start_services(supervisor, site)
-        for name in missing(site):
-            supervisor.start(program(name, site))
-        hold.announce("ready")
+        for name in missing_processes(site):
+            supervisor.start(process_program(name, site))
+        lock.write_state("ready")
         threading.Thread(target=supervisor.watch, name="supervisor", daemon=True).start()
         try:
             yield
         finally:
-            _wait_for_users(users, tell)
+            _wait_for_users(users, print_line)
 
 
 def start_services(supervisor: Supervisor, site: Site) -> None:
     """Database and queue, each unless its address is given, and the tables."""
-    database, queue = not _given("DATABASE_URL"), not _given("BROKER_URL")
+    database, queue = not _is_configured("DATABASE_URL"), not _is_configured("BROKER_URL")
     if database or queue:
-        embedded.start(supervisor, site.home, database=database, queue=queue)
+        embedded.start_embedded(supervisor, site.home, database=database, queue=queue)
     if not database:
         _check_database(os.environ["DATABASE_URL"])
-    supervisor.run(migrate(site))
+    supervisor.run(migration_program(site))
 
 
-def missing(site: Site) -> list[str]:
-    """The processes behind the queue that don't run; to be asked by the holder of the home."""
-    if not _given("BROKER_URL"):
-        # Nobody but the holder can be on the embedded queue.
-        return list(QUEUED)
+def missing_processes(site: Site) -> list[str]:
+    """The processes behind the queue that don't run; only the one that holds the home's lock may ask."""
+    if not _is_configured("BROKER_URL"):
+        # Nobody but the one that holds the lock can be on the embedded queue.
+        return list(QUEUE_PROCESSES)
     served = _served_queues(site)
     absent = [
         name
         for name, queue in (("service", "service"), ("measure", f"pool.{site.pool}"))
         if queue not in served
     ]
-    # A site whose workers all answer has a scheduler too; a second one would only ring twice.
+    # A site whose workers all answer has a scheduler too; a second one would only send each message twice.
     return [*absent, "beat"] if absent else []
 
 
@@ -139,34 +139,34 @@ def _check_database(url: str) -> None:
         raise ServiceError(f"The database at DATABASE_URL can't be reached: {reason}") from error
 
 
-def _given(name: str) -> bool:
+def _is_configured(name: str) -> bool:
     return bool(os.environ.get(name, "").strip())
 
 
-def _holder(home: Path) -> tuple[str, str]:
-    """Process id and state (starting, ready) of who holds the home."""
+def _lock_owner(home: Path) -> tuple[str, str]:
+    """Process id and state (starting, ready) of the process that holds the home's lock."""
     words = (home / "lock").read_text().split()
     return (words[0], words[1]) if len(words) == 2 else ("unknown", "starting")
 
 
-def _hold_or_join(home: Path, stack: ExitStack) -> Hold | None:
+def _lock_or_join(home: Path, stack: ExitStack) -> HomeLock | None:
     """The right to run the services, or None once another process has them ready."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT
     while True:
         try:
-            return stack.enter_context(held(home))
+            return stack.enter_context(lock_home(home))
         except AlreadyRunningError:
-            if _holder(home)[1] == "ready":
+            if _lock_owner(home)[1] == "ready":
                 return None
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.2)
 
 
-def _wait_for_users(users: IO[str], tell: Tell | None) -> None:
+def _wait_for_users(users: IO[str], print_line: PrintLine | None) -> None:
     try:
         fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        if tell:
-            tell("paceline", "Another command still uses the services; they end when it is through.")
+        if print_line:
+            print_line("paceline", "Another command still uses the services; they end when it is through.")
         fcntl.flock(users, fcntl.LOCK_EX)

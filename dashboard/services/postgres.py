@@ -42,7 +42,7 @@ class Postgres:
                 f"{self.data} was made by PostgreSQL {version}, and this is {MAJOR}: "
                 "see the chapter on upgrades in docs/operations.md."
             )
-        self._end_survivor()
+        self._stop_orphan()
 
     def program(self) -> Program:
         settings = {
@@ -59,7 +59,7 @@ class Postgres:
             name="postgres",
             argv=[str(self.programs / "postgres"), "-D", str(self.data), *options],
             folder=self.data,
-            ready=self.answers,
+            ready=self.is_answering,
             account=self.account,
             # SIGINT ends sessions and writes everything out; SIGTERM would wait for clients to leave.
             stop_signal=signal.SIGINT,
@@ -70,7 +70,7 @@ class Postgres:
             quiet=True,
         )
 
-    def answers(self) -> bool:
+    def is_answering(self) -> bool:
         try:
             with self._connect("postgres", "postgres"):
                 return True
@@ -100,12 +100,12 @@ class Postgres:
             command.append("--no-sync")
         # As a program of the supervisor, since it starts servers of its own that have to end with it.
         supervisor.run(
-            Program("initdb", command, self.data.parent, account=self.account, patience=120, quiet=True)
+            Program("initdb", command, self.data.parent, account=self.account, timeout=120, quiet=True)
         )
         # Renamed when whole: an interrupted start leaves a draft, not half a cluster.
         draft.rename(self.data)
 
-    def _end_survivor(self) -> None:
+    def _stop_orphan(self) -> None:
         """Stop a server of a supervisor that was killed; forget a pid that belongs to somebody else now."""
         file = self.data / "postmaster.pid"
         try:

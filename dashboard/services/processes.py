@@ -13,7 +13,7 @@ from typing import Any
 from dashboard.services.child import Program
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
-ANYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never bound to
+WILDCARD_HOSTS = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never bound to
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Site:
     port: int = 8000
 
     @classmethod
-    def of(cls, settings: Any) -> Site:
-        """Of Django's settings, which this package may not import."""
+    def from_settings(cls, settings: Any) -> Site:
+        """From Django's settings, which this package may not import."""
         return cls(
             home=settings.PACELINE_HOME,
             machine=settings.PACELINE_MACHINE,
@@ -51,7 +51,7 @@ class Site:
         }
 
 
-def commands(site: Site) -> dict[str, list[str]]:
+def process_commands(site: Site) -> dict[str, list[str]]:
     """Name of each process -> the arguments of `python -m`, in the order of their start."""
     worker = ["celery", "--quiet", "-A", "workers.app", "worker", "--without-gossip", "--without-mingle"]
     return {
@@ -78,15 +78,15 @@ def commands(site: Site) -> dict[str, list[str]]:
     }
 
 
-def program(name: str, site: Site) -> Program:
+def process_program(name: str, site: Site) -> Program:
     """The process `name` as a child of the supervisor."""
     return Program(
         name=name,
-        argv=[sys.executable, "-m", *commands(site)[name]],
+        argv=[sys.executable, "-m", *process_commands(site)[name]],
         folder=CHECKOUT,
         environment=site.environment,
-        ready=_answers(site) if name == "web" else lambda: True,
-        patience=60,
+        ready=_web_probe(site) if name == "web" else lambda: True,
+        timeout=60,
         # A warm end of a Celery worker would wait for the measurement in progress; Postgres holds the
         # truth, so the run is requested again and nothing is lost.
         stop_signal=signal.SIGQUIT if name == "measure" else signal.SIGTERM,
@@ -94,24 +94,25 @@ def program(name: str, site: Site) -> Program:
         # ends with it, as its pool and gunicorn's workers do.
         orphan_signal=signal.SIGKILL,
         grace=8,
-        together="site",
+        stop_group="site",
     )
 
 
-def migrate(site: Site) -> Program:
+def migration_program(site: Site) -> Program:
     return Program(
         name="migrate",
         argv=[sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"],
         folder=CHECKOUT,
         environment=site.environment,
-        patience=3600,
+        timeout=3600,
     )
 
 
-def _answers(site: Site) -> Callable[[], bool]:
-    host = "127.0.0.1" if site.host in ANYWHERE else site.host
+def _web_probe(site: Site) -> Callable[[], bool]:
+    """A function that says whether the web server answers."""
+    host = "127.0.0.1" if site.host in WILDCARD_HOSTS else site.host
 
-    def answers() -> bool:
+    def is_answering() -> bool:
         connection = http.client.HTTPConnection(host, site.port, timeout=5)
         try:
             connection.request("GET", "/healthz")
@@ -122,4 +123,4 @@ def _answers(site: Site) -> Callable[[], bool]:
         finally:
             connection.close()
 
-    return answers
+    return is_answering

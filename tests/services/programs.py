@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -33,21 +32,21 @@ grandchild.wait()
 """
 
 
-def program(folder: Path, name: str, code: str = OBEDIENT, **settings: Any) -> Program:
+def python_program(folder: Path, name: str, code: str = OBEDIENT, **settings: Any) -> Program:
     """`code` as a program that is ready once it has written its pid."""
-    settings = {"ready": (folder / f"{name}.pid").exists, "grace": 5, "patience": 10, **settings}
+    settings = {"ready": (folder / f"{name}.pid").exists, "grace": 5, "timeout": 10, **settings}
     return Program(name=name, argv=[sys.executable, "-c", code, name], folder=folder, **settings)
 
 
-def alive(pid: int) -> bool:
-    """Runs, and is no zombie."""
+def is_alive(pid: int) -> bool:
+    """Whether it runs and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
 
-def eventually(condition: Callable[[], object], seconds: float = 10, pause: float = 0.02) -> bool:
+def becomes_true(condition: Callable[[], object], seconds: float = 10, pause: float = 0.02) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -56,11 +55,7 @@ def eventually(condition: Callable[[], object], seconds: float = 10, pause: floa
     return True
 
 
-def wrote_pid(folder: Path, name: str) -> int:
+def read_pid(folder: Path, name: str) -> int:
     path = folder / f"{name}.pid"
-    assert eventually(lambda: path.exists() and path.read_text())
+    assert becomes_true(lambda: path.exists() and path.read_text())
     return int(path.read_text())
-
-
-def own_environment(**changes: str) -> dict[str, str]:
-    return {**os.environ, **changes}

@@ -8,12 +8,12 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from dashboard.services.processes import CHECKOUT, Site, commands, migrate
+from dashboard.services.processes import CHECKOUT, Site, migration_program, process_commands
 
 SITE = Site(home=Path("/var/lib/paceline"), machine="gpu-1", pool="default", host="0.0.0.0")  # noqa: S104
 
 
-def described() -> dict[str, list[str]]:
+def described_commands() -> dict[str, list[str]]:
     """Service -> command, with the defaults of the variables. Commands are JSON, on one line each."""
     text = (CHECKOUT / "docker-compose.yml").read_text().partition("\nservices:\n")[2]
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
@@ -25,21 +25,21 @@ def described() -> dict[str, list[str]]:
 
 
 def test_every_process_has_its_command():
-    expected = {name: ["python", "-m", *command] for name, command in commands(SITE).items()}
-    assert {name: described()[name] for name in expected} == expected
+    expected = {name: ["python", "-m", *command] for name, command in process_commands(SITE).items()}
+    assert {name: described_commands()[name] for name in expected} == expected
 
 
 def test_the_tables_are_made_the_same_way():
-    assert described()["migrate"] == ["python", *migrate(SITE).argv[1:]]
+    assert described_commands()["migrate"] == ["python", *migration_program(SITE).argv[1:]]
 
 
 def test_nothing_else_is_described():
-    assert set(described()) - set(commands(SITE)) == {"redis", "migrate"}
+    assert set(described_commands()) - set(process_commands(SITE)) == {"redis", "migrate"}
 
 
 def test_the_image_serves_the_same_port_by_itself():
     (line,) = re.findall(r"(?m)^CMD (.*)$", (CHECKOUT / "Dockerfile").read_text())
-    assert commands(SITE)["web"][:4] == json.loads(line)[2:]
+    assert process_commands(SITE)["web"][:4] == json.loads(line)[2:]
 
 
 def test_the_image_installs_what_the_environment_does_save_embedded_and_dev():

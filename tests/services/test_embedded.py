@@ -15,10 +15,10 @@ import psycopg
 import pytest
 import redis
 
-from dashboard.services import ServiceError, addresses, binaries, embedded
+from dashboard.services import ServiceError, binaries, embedded, service_addresses
 from dashboard.services.processes import CHECKOUT
 from dashboard.services.supervisor import Supervisor
-from tests.services.programs import alive, eventually
+from tests.services.programs import becomes_true, is_alive
 from tests.services_plugin import remove
 
 
@@ -30,56 +30,59 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def started(home: Path, *, durable: bool = False) -> Iterator[Supervisor]:
+def running_embedded(home: Path, *, durable: bool = False) -> Iterator[Supervisor]:
     supervisor = Supervisor(home / "logs")
     try:
-        embedded.start(supervisor, home, durable=durable)
+        embedded.start_embedded(supervisor, home, durable=durable)
         yield supervisor
     finally:
         supervisor.stop()
 
 
-def query(home: Path, text: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(addresses(home).database_url, autocommit=True) as connection:
+def run_query(home: Path, text: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(service_addresses(home).database_url, autocommit=True) as connection:
         cursor = connection.execute(text)
         return cursor.fetchall() if cursor.description else []
 
 
-def queue(home: Path) -> redis.Redis:
-    return redis.Redis(unix_socket_path=str(addresses(home).broker_socket))
+def queue_client(home: Path) -> redis.Redis:
+    return redis.Redis(unix_socket_path=str(service_addresses(home).broker_socket))
 
 
-def test_addresses_are_short_and_the_same_each_time(tmp_path):
+def test_addresses_are_short_and_the_same_in_each_process(tmp_path):
     deep = tmp_path / ("d" * 100) / ("e" * 100)
-    assert addresses(deep) == addresses(deep) != addresses(tmp_path)
-    assert len(str(addresses(deep).socket_folder / ".s.PGSQL.5432.lock")) < 100
+    code = "import sys; from dashboard import services; print(services.service_addresses(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(deep)]
+    other = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    assert other.stdout == f"{service_addresses(deep)}\n" != f"{service_addresses(tmp_path)}\n"
+    assert len(str(service_addresses(deep).socket_folder / ".s.PGSQL.5432.lock")) < 100
 
 
 def test_data_outlives_an_orderly_end(home):
-    with started(home):
-        query(home, "CREATE TABLE kept AS SELECT 42 AS value")
-        queue(home).set("kept", "42")
-    with started(home):
-        assert query(home, "SELECT value FROM kept") == [(42,)]
-        assert queue(home).get("kept") == b"42"
+    with running_embedded(home):
+        run_query(home, "CREATE TABLE kept AS SELECT 42 AS value")
+        queue_client(home).set("kept", "42")
+    with running_embedded(home):
+        assert run_query(home, "SELECT value FROM kept") == [(42,)]
+        assert queue_client(home).get("kept") == b"42"
 
 
 def test_data_outlives_kill_9_of_both(home):
-    with started(home, durable=True) as supervisor:
-        query(home, "CREATE TABLE kept AS SELECT 42 AS value")
-        queue(home).set("kept", "42")
+    with running_embedded(home, durable=True) as supervisor:
+        run_query(home, "CREATE TABLE kept AS SELECT 42 AS value")
+        queue_client(home).set("kept", "42")
         pids = [supervisor.pid("postgres"), supervisor.pid("redis")]
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        supervisor.watch(until=lambda: answers(home))
+        supervisor.watch(until=lambda: both_answer(home))
         assert [supervisor.pid("postgres"), supervisor.pid("redis")] != pids
-        assert query(home, "SELECT value FROM kept") == [(42,)]
-        assert queue(home).get("kept") == b"42"
+        assert run_query(home, "SELECT value FROM kept") == [(42,)]
+        assert queue_client(home).get("kept") == b"42"
 
 
-def answers(home: Path) -> bool:
+def both_answer(home: Path) -> bool:
     try:
-        return bool(query(home, "SELECT 1") and queue(home).ping())
+        return bool(run_query(home, "SELECT 1") and queue_client(home).ping())
     except (psycopg.OperationalError, redis.ConnectionError):
         return False
 
@@ -93,41 +96,41 @@ from dashboard.services import embedded
 from dashboard.services.supervisor import Supervisor
 home = Path({str(home)!r})
 supervisor = Supervisor(home / "logs")
-embedded.start(supervisor, home)
+embedded.start_embedded(supervisor, home)
 print(supervisor.pid("postgres"), supervisor.pid("redis"), flush=True)
 time.sleep(60)
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     pids = [int(word) for word in process.stdout.readline().split()]
-    query(home, "CREATE TABLE kept AS SELECT 42 AS value")
+    run_query(home, "CREATE TABLE kept AS SELECT 42 AS value")
     process.kill()
     process.wait()
-    with started(home):
-        assert query(home, "SELECT value FROM kept") == [(42,)]
+    with running_embedded(home):
+        assert run_query(home, "SELECT value FROM kept") == [(42,)]
     assert len(pids) == 2
-    assert eventually(lambda: not any(alive(pid) for pid in pids))
+    assert becomes_true(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def test_a_pid_file_that_names_somebody_else_is_no_obstacle(home):
-    with started(home):
+    with running_embedded(home):
         pass
     (home / "services/postgres/postmaster.pid").write_text(f"{os.getpid()}\n/elsewhere\n")
-    with started(home):
-        assert query(home, "SELECT 1") == [(1,)]
+    with running_embedded(home):
+        assert run_query(home, "SELECT 1") == [(1,)]
 
 
 def test_an_interrupted_initdb_is_made_again(home):
     folder, _ = embedded.data_folder(home)
     (folder / "postgres.draft").mkdir(parents=True)
     (folder / "postgres.draft" / "PG_VERSION").write_text("18\n")
-    with started(home):
-        assert query(home, "SELECT current_user") == [("paceline",)]
+    with running_embedded(home):
+        assert run_query(home, "SELECT current_user") == [("paceline",)]
 
 
 def test_sockets_are_private_and_nothing_listens_on_tcp(home):
-    with started(home) as supervisor:
-        folder = addresses(home).socket_folder
+    with running_embedded(home) as supervisor:
+        folder = service_addresses(home).socket_folder
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         for name in ("postgres", "redis"):
             links = [str(link.readlink()) for link in Path(f"/proc/{supervisor.pid(name)}/fd").iterdir()]
@@ -138,11 +141,11 @@ def test_sockets_are_private_and_nothing_listens_on_tcp(home):
 
 
 def test_a_socket_folder_of_somebody_else_is_refused(home):
-    folder = addresses(home).socket_folder
+    folder = service_addresses(home).socket_folder
     folder.symlink_to("/tmp")  # noqa: S108 - the attack
     try:
         with pytest.raises(ServiceError, match=f"^{folder} belongs to somebody else"):
-            embedded.start(Supervisor(home / "logs"), home)
+            embedded.start_embedded(Supervisor(home / "logs"), home)
     finally:
         folder.unlink()
 
@@ -152,12 +155,12 @@ def test_another_major_version_is_refused(home):
     (folder / "postgres").mkdir()
     (folder / "postgres/PG_VERSION").write_text("17\n")
     with pytest.raises(ServiceError, match="was made by PostgreSQL 17, and this is 18"):
-        embedded.start(Supervisor(home / "logs"), home)
+        embedded.start_embedded(Supervisor(home / "logs"), home)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
 def test_as_root_the_data_belong_to_an_unprivileged_account(home):
-    with started(home) as supervisor:
+    with running_embedded(home) as supervisor:
         assert (home / "services").is_symlink()
         for name in ("postgres", "redis"):
             assert Path(f"/proc/{supervisor.pid(name)}").stat().st_uid != 0
@@ -169,8 +172,8 @@ def test_as_root_a_strict_umask_is_no_obstacle(home, monkeypatch):
     monkeypatch.setattr(binaries, "SYSTEM_FOLDER", system / "paceline")
     before = os.umask(0o077)
     try:
-        with started(home):
-            assert query(home, "SELECT current_user") == [("paceline",)]
+        with running_embedded(home):
+            assert run_query(home, "SELECT current_user") == [("paceline",)]
     finally:
         os.umask(before)
         shutil.rmtree(system)
@@ -178,7 +181,7 @@ def test_as_root_a_strict_umask_is_no_obstacle(home, monkeypatch):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
 def test_a_copied_home_does_not_share_the_database(home, tmp_path):
-    with started(home):
+    with running_embedded(home):
         pass
     shutil.copytree(home, tmp_path / "copy", symlinks=True)
     with pytest.raises(ServiceError, match="is a copy of"):
@@ -195,7 +198,7 @@ from dashboard.services import embedded
 from dashboard.services.supervisor import Supervisor
 home = Path(sys.argv[1])
 supervisor = Supervisor(home / "logs")
-embedded.start(supervisor, home, durable=False)
+embedded.start_embedded(supervisor, home, durable=False)
 supervisor.stop()
 print(sorted(path.name for path in (home / "services").iterdir()), (home / "services").is_symlink())
 """

@@ -35,19 +35,19 @@ def checkout(tmp_path: Path, settings) -> Path:
     settings.CHECKOUT = tmp_path / "checkout"
     settings.CHECKOUT.mkdir()
     (settings.CHECKOUT / "paceline.toml").write_text(MANIFEST)
-    git(settings.CHECKOUT, "init", "--quiet", "--initial-branch", "trunk")
-    commit(settings.CHECKOUT)
+    run_git(settings.CHECKOUT, "init", "--quiet", "--initial-branch", "trunk")
+    commit_all(settings.CHECKOUT)
     return settings.CHECKOUT
 
 
-def git(folder: Path, *arguments: str) -> None:
+def run_git(folder: Path, *arguments: str) -> None:
     who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
     subprocess.run(["git", *who, *arguments], cwd=folder, check=True)
 
 
-def commit(checkout: Path) -> None:
-    git(checkout, "add", ".")
-    git(checkout, "commit", "--quiet", "--allow-empty", "--message", "A commit")
+def commit_all(checkout: Path) -> None:
+    run_git(checkout, "add", ".")
+    run_git(checkout, "commit", "--quiet", "--allow-empty", "--message", "A commit")
 
 
 def test_every_benchmark_is_requested_one_case_of_each_first(transactional_db, checkout):
@@ -74,7 +74,7 @@ def test_a_benchmark_that_was_measured_is_left_out(transactional_db, checkout):
 
 def test_a_broken_manifest_is_told(transactional_db, checkout):
     (checkout / "paceline.toml").write_text("[benchmarks.snake_dqn]")
-    commit(checkout)
+    commit_all(checkout)
     with pytest.raises(TriggerError, match=r"benchmarks\.snake_dqn\.script: is missing"):
         first_project.request()
 
@@ -97,7 +97,7 @@ def test_what_waits_or_is_measured_is_not_requested_again(transactional_db, chec
 
 def test_a_new_commit_is_requested(transactional_db, checkout):
     first_project.request()
-    commit(checkout)
+    commit_all(checkout)
     assert len(first_project.request()) == 3
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dashboard.services import ServiceError, addresses, instance
-from dashboard.services.instance import AlreadyRunningError, held, running
+from dashboard.services import ServiceError, instance, service_addresses
+from dashboard.services.instance import AlreadyRunningError, lock_home, running_services
 from dashboard.services.processes import CHECKOUT, Site
-from tests.services.programs import eventually
+from tests.services.programs import becomes_true
 from tests.services_plugin import remove
 
 
@@ -23,97 +23,97 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A home of its own, without the workers: what is shared here are the services below them."""
     monkeypatch.delenv("DATABASE_URL")
     monkeypatch.delenv("BROKER_URL")
-    monkeypatch.setattr(instance, "missing", lambda _: [])
+    monkeypatch.setattr(instance, "missing_processes", lambda _: [])
     site = Site(home=tmp_path / "home", machine="gpu-1", pool="default")
     yield site
     remove(site.home)
 
 
-def tables(site: Site) -> int:
-    with psycopg.connect(addresses(site.home).database_url) as connection:
+def count_tables(site: Site) -> int:
+    with psycopg.connect(service_addresses(site.home).database_url) as connection:
         query = "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'dashboard_%'"
         return int(connection.execute(query).fetchone()[0])  # type: ignore[index]
 
 
-def runs(site: Site) -> bool:
+def database_answers(site: Site) -> bool:
     try:
-        return bool(psycopg.connect(addresses(site.home).database_url).close() is None)
+        return bool(psycopg.connect(service_addresses(site.home).database_url).close() is None)
     except psycopg.OperationalError:
         return False
 
 
 def test_one_process_runs_the_services_of_a_home(tmp_path):
-    with held(tmp_path), pytest.raises(AlreadyRunningError, match=rf"\(process {os.getpid()}\)\.$"):
-        held(tmp_path).__enter__()
-    with held(tmp_path):
+    with lock_home(tmp_path), pytest.raises(AlreadyRunningError, match=rf"\(process {os.getpid()}\)\.$"):
+        lock_home(tmp_path).__enter__()
+    with lock_home(tmp_path):
         assert (tmp_path / "lock").read_text() == f"{os.getpid()} starting\n"
 
 
 def test_a_killed_holder_holds_nothing(tmp_path):
     code = (
         f"import sys, time; sys.path.insert(0, {str(CHECKOUT)!r})\n"
-        "from pathlib import Path; from dashboard.services.instance import held\n"
-        f"with held(Path({str(tmp_path)!r})): print('held', flush=True); time.sleep(60)"
+        "from pathlib import Path; from dashboard.services.instance import lock_home\n"
+        f"with lock_home(Path({str(tmp_path)!r})): print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert holder.stdout is not None
     holder.stdout.readline()
     holder.kill()
     holder.wait()
-    with held(tmp_path):
+    with lock_home(tmp_path):
         assert (tmp_path / "lock").read_text().startswith(str(os.getpid()))
 
 
 def test_services_run_inside_the_block_and_end_after_it(site):
-    with running(site):
-        assert tables(site) > 10
-    assert not runs(site)
+    with running_services(site):
+        assert count_tables(site) > 10
+    assert not database_answers(site)
 
 
 def test_a_second_block_uses_the_services_of_the_first(site):
     second_done = threading.Event()
 
     def second() -> None:
-        with running(site):
-            assert tables(site) > 10
+        with running_services(site):
+            assert count_tables(site) > 10
             second_done.set()
 
-    with running(site):
+    with running_services(site):
         threading.Thread(target=second).start()
         assert second_done.wait(30)
-        assert runs(site)
-    assert not runs(site)
+        assert database_answers(site)
+    assert not database_answers(site)
 
 
 def test_services_wait_for_their_last_user(site):
     said: list[str] = []
-    with running(site, lambda _, line: said.append(line)):
+    with running_services(site, lambda _, line: said.append(line)):
         user = (site.home / "users").open("a")
         fcntl.flock(user, fcntl.LOCK_SH)
         still_ran: list[bool] = []
 
         def leave() -> None:
-            eventually(lambda: any("Another command still uses" in line for line in said))
-            still_ran.append(runs(site))
+            becomes_true(lambda: any("Another command still uses" in line for line in said))
+            still_ran.append(database_answers(site))
             user.close()
 
         leaving = threading.Thread(target=leave)
         leaving.start()
     leaving.join()
     assert still_ran == [True]
-    assert not runs(site)
+    assert not database_answers(site)
 
 
 def test_a_given_database_that_is_away_is_told(site, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql:///paceline?host=/nowhere&user=paceline")
     with pytest.raises(ServiceError, match=r"^The database at DATABASE_URL can't be reached: .*/nowhere"):
-        running(site).__enter__()
+        running_services(site).__enter__()
 
 
 def test_a_given_address_starts_nothing(site, monkeypatch):
-    with running(site):
-        monkeypatch.setenv("DATABASE_URL", addresses(site.home).database_url)
-        monkeypatch.setenv("BROKER_URL", addresses(site.home).broker_url)
+    with running_services(site):
+        monkeypatch.setenv("DATABASE_URL", service_addresses(site.home).database_url)
+        monkeypatch.setenv("BROKER_URL", service_addresses(site.home).broker_url)
         other = Site(home=site.home.with_name("other"), machine="gpu-2", pool="default")
-        with running(other):
+        with running_services(other):
             assert not (other.home / "services").exists()

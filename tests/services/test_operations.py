@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from dashboard.services.processes import CHECKOUT, Site, commands
+from dashboard.services.processes import CHECKOUT, Site, process_commands
 
 TEXT = (CHECKOUT / "docs/operations.md").read_text()
 
@@ -28,7 +28,9 @@ def test_plain_defaults_are_those_of_the_settings():
 
 def test_every_process_is_described(tmp_path):
     site = Site(home=tmp_path, machine="m", pool="p")
-    assert set(commands(site)) | {"postgres", "redis"} == set(re.findall(r"(?m)^\| `([a-z]+)` \|", TEXT))
+    assert set(process_commands(site)) | {"postgres", "redis"} == set(
+        re.findall(r"(?m)^\| `([a-z]+)` \|", TEXT)
+    )
 
 
 def test_the_command_of_a_measuring_host_is_the_one_that_is_started(tmp_path):
@@ -37,7 +39,7 @@ def test_the_command_of_a_measuring_host_is_the_one_that_is_started(tmp_path):
         r"\.venv/bin/python -m (celery --quiet -A workers\.app worker (?:.|\n)*?)\n```", TEXT
     )
     shown = block.replace("\\\n", " ").split()
-    assert shown == commands(site)["measure"][: len(shown)]
+    assert shown == process_commands(site)["measure"][: len(shown)]
 
 
 def test_the_database_can_be_reached_by_hand(settings):

@@ -13,7 +13,15 @@ import pytest
 from dashboard.services import ServiceError
 from dashboard.services.processes import CHECKOUT
 from dashboard.services.supervisor import Supervisor
-from tests.services.programs import OBEDIENT, STUBBORN, WITH_GRANDCHILD, alive, eventually, program, wrote_pid
+from tests.services.programs import (
+    OBEDIENT,
+    STUBBORN,
+    WITH_GRANDCHILD,
+    becomes_true,
+    is_alive,
+    python_program,
+    read_pid,
+)
 
 
 @pytest.fixture
@@ -30,16 +38,16 @@ def supervisor(tmp_path: Path, said: list[str]) -> Iterator[Supervisor]:
 
 def test_programs_stop_in_reverse_order(tmp_path, supervisor):
     for name in ("first", "second", "third"):
-        supervisor.start(program(tmp_path, name))
+        supervisor.start(python_program(tmp_path, name))
     supervisor.stop()
     assert (tmp_path / "order").read_text().split() == ["third", "second", "first"]
 
 
 def test_neighbours_that_belong_together_end_at_once(tmp_path, supervisor):
-    supervisor.start(program(tmp_path, "database"))
+    supervisor.start(python_program(tmp_path, "database"))
     slow = OBEDIENT.replace("sys.exit(0)", "time.sleep(1), sys.exit(0)")
     for name in ("web", "worker", "beat"):
-        supervisor.start(program(tmp_path, name, slow, together="site"))
+        supervisor.start(python_program(tmp_path, name, slow, stop_group="site"))
     before = time.monotonic()
     supervisor.stop()
     assert time.monotonic() - before < 2.5
@@ -47,17 +55,17 @@ def test_neighbours_that_belong_together_end_at_once(tmp_path, supervisor):
 
 
 def test_a_crashed_program_is_started_again(tmp_path, supervisor, said):
-    supervisor.start(program(tmp_path, "web"))
+    supervisor.start(python_program(tmp_path, "web"))
     first = supervisor.pid("web")
     os.kill(first, signal.SIGKILL)
     supervisor.watch(until=lambda: supervisor.pid("web") != first)
-    assert alive(supervisor.pid("web"))
+    assert is_alive(supervisor.pid("web"))
     assert "paceline: web ended (SIGKILL); starting it again." in said
 
 
 def test_a_program_that_keeps_crashing_is_given_pauses(tmp_path, supervisor, said):
     code = "open('starts', 'a').write('x'); raise SystemExit('no luck')"
-    supervisor.start(program(tmp_path, "bad", code, ready=lambda: True))
+    supervisor.start(python_program(tmp_path, "bad", code, ready=lambda: True))
     supervisor.watch(until=lambda: len(said) >= 6)
     # At once, after 0.2 s, after 1 s: three starts bring three sentences.
     assert (tmp_path / "starts").read_text() == "xxx"
@@ -65,7 +73,7 @@ def test_a_program_that_keeps_crashing_is_given_pauses(tmp_path, supervisor, sai
 
 
 def test_a_failing_start_is_told_by_its_last_line(tmp_path, supervisor):
-    bad = program(tmp_path, "bad", "raise SystemExit('port is taken')")
+    bad = python_program(tmp_path, "bad", "raise SystemExit('port is taken')")
     with pytest.raises(ServiceError, match=r"^bad didn't start: port is taken \(log: .*bad\.log\)$"):
         supervisor.start(bad)
 
@@ -77,22 +85,22 @@ if not os.path.exists("second"):
     open("second", "w"), exit(1)
 open("picky.pid", "w"), time.sleep(60)
 """
-    supervisor.start(program(tmp_path, "picky", code, retry_for=5))
-    assert alive(supervisor.pid("picky"))
+    supervisor.start(python_program(tmp_path, "picky", code, retry_for=5))
+    assert is_alive(supervisor.pid("picky"))
 
 
 def test_a_stubborn_program_is_killed_after_its_grace(tmp_path, supervisor):
-    supervisor.start(program(tmp_path, "stubborn", STUBBORN, grace=0.2))
+    supervisor.start(python_program(tmp_path, "stubborn", STUBBORN, grace=0.2))
     pid = supervisor.pid("stubborn")
     supervisor.stop()
-    assert not alive(pid)
+    assert not is_alive(pid)
 
 
 def test_grandchildren_end_with_their_group(tmp_path, supervisor):
-    supervisor.start(program(tmp_path, "parent", WITH_GRANDCHILD))
-    grandchild = wrote_pid(tmp_path, "parent")
+    supervisor.start(python_program(tmp_path, "parent", WITH_GRANDCHILD))
+    grandchild = read_pid(tmp_path, "parent")
     supervisor.stop()
-    assert eventually(lambda: not alive(grandchild))
+    assert becomes_true(lambda: not is_alive(grandchild))
 
 
 def test_children_end_when_the_supervisor_is_killed(tmp_path):
@@ -101,35 +109,35 @@ import sys, time
 sys.path.insert(0, {str(CHECKOUT)!r})
 from pathlib import Path
 from dashboard.services.supervisor import Supervisor
-from tests.services.programs import program
+from tests.services.programs import python_program
 folder = Path({str(tmp_path)!r})
-Supervisor(folder / "logs").start(program(folder, "orphan"))
+Supervisor(folder / "logs").start(python_program(folder, "orphan"))
 time.sleep(60)
 """
     process = subprocess.Popen([sys.executable, "-c", code])
-    orphan = wrote_pid(tmp_path, "orphan")
+    orphan = read_pid(tmp_path, "orphan")
     process.kill()
     process.wait()
-    assert eventually(lambda: not alive(orphan))
+    assert becomes_true(lambda: not is_alive(orphan))
 
 
 def test_output_goes_to_the_log_and_to_the_terminal(tmp_path, supervisor, said):
-    supervisor.run(program(tmp_path, "loud", "print('hello')"))
-    supervisor.run(program(tmp_path, "quiet", "print('hush')", quiet=True))
+    supervisor.run(python_program(tmp_path, "loud", "print('hello')"))
+    supervisor.run(python_program(tmp_path, "quiet", "print('hush')", quiet=True))
     assert said == ["loud: hello"]
     assert (tmp_path / "logs" / "quiet.log").read_text() == "hush\n"
 
 
 def test_a_failing_step_is_told_by_its_last_line(tmp_path, supervisor):
     with pytest.raises(ServiceError, match=r"^migrate failed: no such table"):
-        supervisor.run(program(tmp_path, "migrate", "raise SystemExit('no such table')"))
+        supervisor.run(python_program(tmp_path, "migrate", "raise SystemExit('no such table')"))
 
 
 def test_a_terminal_that_is_gone_stops_nobody(tmp_path):
-    def tell(name: str, line: str) -> None:
+    def print_line(name: str, line: str) -> None:
         raise BrokenPipeError
 
-    supervisor = Supervisor(tmp_path / "logs", tell)
-    supervisor.run(program(tmp_path, "loud", "print('one'); print('two')"))
+    supervisor = Supervisor(tmp_path / "logs", print_line)
+    supervisor.run(python_program(tmp_path, "loud", "print('one'); print('two')"))
     supervisor.stop()
     assert (tmp_path / "logs" / "loud.log").read_text().count("\n") == 2

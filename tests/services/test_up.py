@@ -17,9 +17,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dashboard.services import addresses
+from dashboard.services import service_addresses
 from dashboard.services.processes import CHECKOUT
-from tests.services.programs import eventually
+from tests.services.programs import becomes_true
 from tests.services_plugin import remove
 
 PARTS = ("postgres", "redis", "web", "service", "measure", "beat")
@@ -46,9 +46,9 @@ class Up:
         return self.output.read_text()
 
     def wait_until_up(self) -> Up:
-        assert eventually(lambda: "Ctrl-C ends it" in self.text or self.process.poll() is not None, 120)
+        assert becomes_true(lambda: "Ctrl-C ends it" in self.text or self.process.poll() is not None, 120)
         assert self.process.poll() is None, self.text
-        assert eventually(lambda: (self.home / "lock").read_text().endswith(" ready\n"), 120), self.text
+        assert becomes_true(lambda: (self.home / "lock").read_text().endswith(" ready\n"), 120), self.text
         return self
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
@@ -63,7 +63,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     for pid in processes_of(home):
         # Only after a failure: each test ends what it has started.
         os.kill(pid, signal.SIGKILL)
-    assert eventually(lambda: not processes_of(home))
+    assert becomes_true(lambda: not processes_of(home))
     remove(home)
 
 
@@ -76,7 +76,7 @@ def port() -> int:
 def processes_of(home: Path) -> dict[int, str]:
     """Every process that works for this home: by its environment, or by a path in its command."""
     found: dict[int, str] = {}
-    marks = (f"PACELINE_HOME={home}".encode(), str(addresses(home).socket_folder).encode())
+    marks = (f"PACELINE_HOME={home}".encode(), str(service_addresses(home).socket_folder).encode())
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes()
@@ -87,7 +87,7 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
-def ready(port: int) -> bool:
+def is_ready(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
             return bool(answer.status == 200)
@@ -95,8 +95,8 @@ def ready(port: int) -> bool:
         return False
 
 
-def accounts(home: Path) -> list[tuple[str, str]]:
-    with psycopg.connect(addresses(home).database_url) as connection:
+def read_accounts(home: Path) -> list[tuple[str, str]]:
+    with psycopg.connect(service_addresses(home).database_url) as connection:
         return connection.execute("SELECT username, password FROM auth_user").fetchall()
 
 
@@ -104,17 +104,17 @@ def test_from_the_first_start_to_the_second(home, port):
     up = Up(home, port).wait_until_up()
     assert f"Paceline answers at http://127.0.0.1:{port}\n" in up.text
     (password,) = re.findall(r"Sign in as admin with the password (\S+)", up.text)
-    ((name, kept),) = accounts(home)
+    ((name, kept),) = read_accounts(home)
     assert name == "admin"
     assert password not in kept
-    assert eventually(lambda: ready(port), 60, pause=0.5), up.text
+    assert becomes_true(lambda: is_ready(port), 60, pause=0.5), up.text
     assert up.end() == 0
     assert not processes_of(home)
     assert up.text.endswith("Stopping.\nEverything has ended; nothing is lost.\n")
 
     again = Up(home, port).wait_until_up()
     assert "password" not in again.text
-    assert accounts(home) == [(name, kept)]
+    assert read_accounts(home) == [(name, kept)]
     assert again.end(signal.SIGTERM) == 0
 
 
@@ -134,13 +134,13 @@ def test_nothing_outlives_kill_9_and_the_next_start_works(home, port):
     up = Up(home, port).wait_until_up()
     assert len(processes_of(home)) > len(PARTS)
     up.end(signal.SIGKILL)
-    assert eventually(lambda: not processes_of(home), 60), processes_of(home)
+    assert becomes_true(lambda: not processes_of(home), 60), processes_of(home)
     assert Up(home, port).wait_until_up().end() == 0
 
 
 def test_an_end_in_the_middle_of_the_start_leaves_nothing(home, port):
     up = Up(home, port)
-    assert eventually(lambda: "Starting the database" in up.text, 60)
+    assert becomes_true(lambda: "Starting the database" in up.text, 60)
     time.sleep(0.5)
     assert up.end() == 0
-    assert eventually(lambda: not processes_of(home))
+    assert becomes_true(lambda: not processes_of(home))

@@ -84,7 +84,7 @@ class Command(SiteCommand):
     def perform(self, **options: Any) -> None:
         seed = parse_seed(options["seed"])
         arguments = parse_history(options)
-        with services.running(settings) if options["wait"] else nullcontext():
+        with services.running_services(settings) if options["wait"] else nullcontext():
             project, built, ids = self.set_up(seed, arguments)
             burned = self.wait(project, ids, seed, options["burn"]) if options["wait"] else set()
             result = demonstration.report(project, built)

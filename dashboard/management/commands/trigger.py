@@ -44,7 +44,7 @@ class Command(SiteCommand):
         )
 
     def perform(self, **options: Any) -> None:
-        with services.running(settings) if options["wait"] else nullcontext():
+        with services.running_services(settings) if options["wait"] else nullcontext():
             ids = self.request(options)
             if options["wait"]:
                 self.wait(ids)

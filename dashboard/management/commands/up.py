@@ -22,10 +22,10 @@ from dashboard.models import Run
 from dashboard.projects import ProjectError
 from dashboard.repositories import RepositoryError
 from dashboard.services import ServiceError
-from dashboard.services.instance import Hold, held, start_services
-from dashboard.services.limits import check_disk, check_port
-from dashboard.services.places import logs
-from dashboard.services.processes import Site, commands, program
+from dashboard.services.addresses import log_folder
+from dashboard.services.instance import HomeLock, lock_home, start_services
+from dashboard.services.preflight import check_disk, check_port
+from dashboard.services.processes import Site, process_commands, process_program
 from dashboard.services.supervisor import Supervisor
 from dashboard.triggers import TriggerError
 
@@ -55,31 +55,31 @@ class Command(SiteCommand):
         )
 
     def perform(self, **options: Any) -> None:
-        site = Site.of(settings)
+        site = Site.from_settings(settings)
         try:
-            with held(site.home) as hold:
+            with lock_home(site.home) as lock:
                 check_git()
                 check_disk(site.home)
                 check_port(site.host, site.port)
-                self.serve(site, hold, options["with_project"])
+                self.serve(site, lock, options["with_project"])
         except ServiceError as error:
             self.stderr.write(str(error))
             sys.exit(1)
 
-    def serve(self, site: Site, hold: Hold, with_project: bool) -> None:
+    def serve(self, site: Site, lock: HomeLock, with_project: bool) -> None:
         """Run until a signal ends it; whatever happens, nothing that was started here is left."""
-        supervisor = Supervisor(logs(site.home), self.tell)
+        supervisor = Supervisor(log_folder(site.home), self.print_line)
         with ended_by_signals():
             try:
                 self.start(supervisor, site, with_project)
-                hold.announce("ready")
+                lock.write_state("ready")
                 supervisor.watch()
             except Ended:
                 self.stdout.write("\nStopping.")
             finally:
                 ignore_signals()
                 # What they say at their end (hit Ctrl-C again...) is about them alone, and in their logs.
-                supervisor.journal.hush()
+                supervisor.journal.stop_printing()
                 supervisor.stop()
                 self.stdout.write("Everything has ended; nothing is lost.")
 
@@ -87,7 +87,7 @@ class Command(SiteCommand):
         self.stdout.write("Starting the database and the queue.")
         start_services(supervisor, site)
         password = make_administrator()
-        supervisor.start(program("web", site))
+        supervisor.start(process_program("web", site))
         self.stdout.write(f"\n  Paceline answers at {settings.PACELINE_URL}")
         if password:
             self.stdout.write(f"  Sign in as admin with the password {password} (it is shown only now)")
@@ -97,9 +97,9 @@ class Command(SiteCommand):
         # What a stopped or killed site was measuring begins anew now, not after its lease.
         runs.release(settings.PACELINE_MACHINE)
         regressions.release_confirmations(settings.PACELINE_MACHINE)
-        for name in commands(site):
+        for name in process_commands(site):
             if name != "web":
-                supervisor.start(program(name, site))
+                supervisor.start(process_program(name, site))
         if with_project:
             self.measure_this_checkout()
         connections.close_all()
@@ -114,7 +114,7 @@ class Command(SiteCommand):
         for line in announcement(requested):
             self.stdout.write(line)
 
-    def tell(self, name: str, line: str) -> None:
+    def print_line(self, name: str, line: str) -> None:
         self.stdout.write(f"{name:8} | {line}")
 
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from dashboard.services import ServiceError
-from dashboard.services.limits import check_disk, check_port
+from dashboard.services.preflight import check_disk, check_port
 
 
 def test_a_busy_port_is_told_in_one_sentence():

@@ -1,7 +1,7 @@
 """Makes .venv with everything that Paceline needs; what `make` runs first.
 
 Run by path with the system's Python, before anything is installed: standard library only. An environment
-that is whole and up to date costs some milliseconds: a stamp keeps the hash of the files it was made from.
+that is complete and up to date costs some milliseconds: a stamp keeps the hash of the files it was made from.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(root: Path) -> int:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        say("Another make is setting up .venv; waiting for it.")
+        print_line("Another make is setting up .venv; waiting for it.")
         fcntl.flock(folder, fcntl.LOCK_EX)
     try:
         set_up(root)
@@ -49,30 +49,30 @@ def main(root: Path) -> int:
 def set_up(root: Path) -> None:
     environment = root / ".venv"
     stamp = environment / "paceline-stamp"
-    wanted = fingerprint(root)
-    if is_whole(environment) and stamp.is_file() and stamp.read_text() == wanted:
+    wanted = hash_inputs(root)
+    if is_complete(environment) and stamp.is_file() and stamp.read_text() == wanted:
         return
     check_python()
     check_disk(root)
-    if not is_whole(environment):
-        make(environment)
-    # Without a stamp until it is whole: an interruption is seen by the next call.
+    if not is_complete(environment):
+        make_environment(environment)
+    # Without a stamp until it is complete: an interruption is seen by the next call.
     stamp.unlink(missing_ok=True)
-    say("Installing the dependencies into .venv (about a minute; torch is the largest).")
-    install(root, environment)
+    print_line("Installing the dependencies into .venv (about a minute; torch is the largest).")
+    install_dependencies(root, environment)
     stamp.write_text(wanted)
 
 
-def fingerprint(root: Path) -> str:
-    """Of the files that say what is installed, of the Python, and of the place, which scripts name."""
+def hash_inputs(root: Path) -> str:
+    """A hash of the files that say what is installed, of the Python, and of the folder (scripts name it)."""
     digest = hashlib.sha256(f"{sys.version_info[:2]} {root} {EXTRAS}".encode())
     for name in INPUTS:
         digest.update((root / name).read_bytes())
     return digest.hexdigest()
 
 
-def is_whole(environment: Path) -> bool:
-    """Has an interpreter that starts (the system's may have gone) and its pip."""
+def is_complete(environment: Path) -> bool:
+    """Whether it has an interpreter that starts (the system's may have gone) and its pip."""
     python = environment / "bin" / "python"
     pip = [*environment.glob("lib/python*/site-packages/pip/__main__.py")]
     return os.access(python, os.X_OK) and (environment / "pyvenv.cfg").is_file() and bool(pip)
@@ -96,18 +96,18 @@ def check_disk(root: Path) -> None:
         )
 
 
-def make(environment: Path) -> None:
+def make_environment(environment: Path) -> None:
     if environment.exists():
-        say("The environment in .venv is only half made; making it again.")
+        print_line("The environment in .venv is only half made; making it again.")
     else:
-        say("Making the environment in .venv.")
+        print_line("Making the environment in .venv.")
     command = [sys.executable, "-m", "venv", "--clear", str(environment)]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        raise SetUpError(f"The environment in .venv can't be made: {last_line(made.stdout + made.stderr)}")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SetUpError(f"The environment in .venv can't be made: {last_line(done.stdout + done.stderr)}")
 
 
-def install(root: Path, environment: Path) -> None:
+def install_dependencies(root: Path, environment: Path) -> None:
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     command += ["--progress-bar", "off", "-c", "constraints.txt"]
     command += ["-e", "trainers/harness", "-e", f".[{EXTRAS}]"]
@@ -117,13 +117,13 @@ def install(root: Path, environment: Path) -> None:
     ) as process:
         for line in process.stdout or ():
             lines.append(line.rstrip())
-            progress(line)
-    progress("")
+            show_progress(line)
+    show_progress("")
     if process.returncode != 0:
-        raise SetUpError(explain(lines))
+        raise SetUpError(explain_failure(lines))
 
 
-def explain(lines: list[str]) -> str:
+def explain_failure(lines: list[str]) -> str:
     """The one line of pip's output that says why it failed."""
     text = "\n".join(lines)
     if "No space left on device" in text:
@@ -138,14 +138,14 @@ def last_line(text: str) -> str:
     return lines[-1] if lines else "no reason given"
 
 
-def progress(line: str) -> None:
+def show_progress(line: str) -> None:
     """On a terminal, the one thing that pip is busy with, always in the same line."""
     if sys.stdout.isatty():
         sys.stdout.write(f"\r\033[K{line.strip()[:75]}")
         sys.stdout.flush()
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

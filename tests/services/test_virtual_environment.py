@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.services import environment
+from dashboard.services import virtual_environment
 from dashboard.services.processes import CHECKOUT
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A checkout that needs no packages."""
-    for name in environment.INPUTS:
+    for name in virtual_environment.INPUTS:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     return tmp_path
@@ -35,21 +35,21 @@ def made(root: Path) -> Path:
 def installs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The environments that pip would have installed into."""
     calls: list[Path] = []
-    monkeypatch.setattr(environment, "install", lambda _, target: calls.append(target))
+    monkeypatch.setattr(virtual_environment, "install_dependencies", lambda _, target: calls.append(target))
     return calls
 
 
 def test_a_fresh_checkout_gets_an_environment_once(root, installs):
-    assert [environment.main(root), environment.main(root)] == [0, 0]
+    assert [virtual_environment.main(root), virtual_environment.main(root)] == [0, 0]
     assert installs == [root / ".venv"]
     subprocess.run([root / ".venv/bin/python", "-m", "pip", "--version"], check=True, capture_output=True)
 
 
 def test_a_half_made_environment_is_made_again(root, installs, capsys):
     (root / ".venv/bin").mkdir(parents=True)
-    assert environment.main(root) == 0
+    assert virtual_environment.main(root) == 0
     assert "only half made; making it again" in capsys.readouterr().out
-    assert environment.is_whole(root / ".venv")
+    assert virtual_environment.is_complete(root / ".venv")
 
 
 def test_an_interrupted_installation_is_taken_up_again(root, made, monkeypatch, installs):
@@ -57,29 +57,29 @@ def test_an_interrupted_installation_is_taken_up_again(root, made, monkeypatch, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(environment, "install", interrupted)
-        assert environment.main(root) == 130
-    assert environment.main(root) == 0
+        patch.setattr(virtual_environment, "install_dependencies", interrupted)
+        assert virtual_environment.main(root) == 130
+    assert virtual_environment.main(root) == 0
     assert installs == [made]
 
 
 def test_new_constraints_are_installed(root, made, installs):
-    environment.main(root)
+    virtual_environment.main(root)
     (root / "constraints.txt").write_text("numpy==2.4.6\n")
-    environment.main(root)
+    virtual_environment.main(root)
     assert len(installs) == 2
 
 
 def test_a_python_without_venv_is_told_with_the_package(root, monkeypatch, capsys):
-    monkeypatch.setattr(environment.importlib.util, "find_spec", lambda _: None)
-    assert environment.main(root) == 1
+    monkeypatch.setattr(virtual_environment.importlib.util, "find_spec", lambda _: None)
+    assert virtual_environment.main(root) == 1
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     assert f"apt install python{version}-venv" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_told_before_anything_is_made(root, monkeypatch, capsys):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, 1_000_000))
-    assert environment.main(root) == 1
+    assert virtual_environment.main(root) == 1
     assert capsys.readouterr().err.startswith("Only 1 MB are free for")
     assert not (root / ".venv").exists()
 
@@ -93,13 +93,13 @@ def test_a_full_disk_is_told_before_anything_is_made(root, monkeypatch, capsys):
     ],
 )
 def test_the_line_that_says_why_pip_failed(lines, sentence):
-    assert sentence in environment.explain(lines)
+    assert sentence in virtual_environment.explain_failure(lines)
 
 
 def test_two_calls_wait_for_each_other(root, made):
-    script = CHECKOUT / "dashboard/services/environment.py"
+    script = CHECKOUT / "dashboard/services/virtual_environment.py"
     code = f"import runpy, pathlib; runpy.run_path({str(script)!r})['main'](pathlib.Path({str(root)!r}))"
-    (made / "paceline-stamp").write_text(environment.fingerprint(root))
+    (made / "paceline-stamp").write_text(virtual_environment.hash_inputs(root))
     folder = os.open(root, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     second = subprocess.Popen([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, text=True)

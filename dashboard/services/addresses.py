@@ -22,7 +22,7 @@ class Addresses:
         return self.socket_folder / "redis.sock"
 
 
-def addresses(home: Path) -> Addresses:
+def service_addresses(home: Path) -> Addresses:
     """The addresses of `home`'s services, whether they run or not. Touches nothing."""
     # A socket's path may have 107 bytes at most, which a home folder's own path can exceed.
     name = hashlib.sha256(os.fsencode(os.path.realpath(home))).hexdigest()[:12]
@@ -34,5 +34,5 @@ def addresses(home: Path) -> Addresses:
     )
 
 
-def logs(home: Path) -> Path:
+def log_folder(home: Path) -> Path:
     return home / "logs"
