@@ -12,28 +12,30 @@ from . import automatic, growth, marks, overhead, repeat, turns
 
 def main() -> None:
     """Run the parts that were asked for, and print their tables."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} processors, load {load:.1f}, Python {sys.version.split()[0]}\n", flush=True)
     if load > 0.5:
         print("Other work is running: these figures are worse than this machine's own.\n", flush=True)
-    for name, part in _parts(arguments).items():
+    for name, part in _benchmark_parts(arguments).items():
         if name in arguments.parts:
             print(part(), flush=True)
 
 
-def _parts(arguments: argparse.Namespace) -> dict[str, Callable[[], str]]:
+def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], str]]:
     return {
-        "marks": lambda: marks.measure(arguments.rounds),
-        "overhead": lambda: overhead.measure(arguments.pairs),
-        "automatic": lambda: automatic.measure(arguments.pairs),
-        "growth": lambda: growth.measure(arguments.steps),
-        "turns": lambda: turns.measure("snake_dqn", ["variant=optimized"], arguments.noisy_pairs),
-        "repeat": lambda: repeat.measure("snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick),
+        "marks": lambda: marks.measure_marks(arguments.rounds),
+        "overhead": lambda: overhead.measure_overhead(arguments.pairs),
+        "automatic": lambda: automatic.measure_automatic_phases(arguments.pairs),
+        "growth": lambda: growth.measure_growth(arguments.steps),
+        "turns": lambda: turns.measure_turns("snake_dqn", ["variant=optimized"], arguments.noisy_pairs),
+        "repeat": lambda: repeat.measure_repeatability(
+            "snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick
+        ),
     }
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     names = ["marks", "overhead", "automatic", "growth", "turns", "repeat"]
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; default all")

@@ -26,7 +26,7 @@ from paceline.watching.process import Measured
 from paceline.watching.sampler import Sampler
 from paceline.watching.tree import Tree
 
-from .lines import Line, below, show
+from .lines import Line, format_part, is_below
 
 SCRIPT = Path(__file__).resolve().parent / "two_milliseconds.py"
 STEP_SECONDS = 0.002
@@ -49,51 +49,51 @@ class Training:
         return float(self._done.readline()) / steps * 1000
 
 
-def _pipes(folder: Path) -> list[str]:
+def _make_pipes(folder: Path) -> list[str]:
     names = [str(folder / name) for name in ("turns", "done")]
     for name in names:
         os.mkfifo(name)
     return names
 
 
-def _opened(pipes: list[str]) -> Training:
+def _open_training(pipes: list[str]) -> Training:
     return Training(open(pipes[0], "w"), open(pipes[1]))  # noqa: PTH123  # ended with the processes
 
 
 @contextmanager
-def _bare(batch: int) -> Iterator[Training]:
+def _bare_training(batch: int) -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
-        pipes = _pipes(Path(name))
+        pipes = _make_pipes(Path(name))
         process = subprocess.Popen([sys.executable, str(SCRIPT), str(batch), *pipes])
         try:
-            yield _opened(pipes)
+            yield _open_training(pipes)
         finally:
             process.kill()
             process.wait()
 
 
 @contextmanager
-def _measured(batch: int) -> Iterator[Training]:
+def _measured_training(batch: int) -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
-        pipes = _pipes(Path(name))
-        with Measured(_plan([str(batch), *pipes]), Path(name), dict(os.environ)) as process:
+        pipes = _make_pipes(Path(name))
+        with Measured(_timing_plan([str(batch), *pipes]), Path(name), dict(os.environ)) as process:
             ended = threading.Event()
-            sampling = threading.Thread(target=_sample, args=(process, ended))
+            sampling = threading.Thread(target=_sample_process, args=(process, ended))
             sampling.start()
             try:
-                yield _opened(pipes)
+                yield _open_training(pipes)
             finally:
                 ended.set()
                 sampling.join()
 
 
-def _sample(process: Measured, ended: threading.Event) -> None:
+def _sample_process(process: Measured, ended: threading.Event) -> None:
     sampler = Sampler(Tree(process.pid), nvml.probe(os.environ), process.started)
     while not ended.wait(sampler.until_next()):
         sampler.sample()
 
 
-def _plan(arguments: list[str]) -> ProcessPlan:
+def _timing_plan(arguments: list[str]) -> ProcessPlan:
     return ProcessPlan(
         kind="timing",
         script=str(SCRIPT),
@@ -110,26 +110,29 @@ def _plan(arguments: list[str]) -> ProcessPlan:
     )
 
 
-def _batch() -> int:
+def _choose_batch_size() -> int:
     """Return the batch size whose step takes about two milliseconds here."""
     sizes = (64, 512)
     took = []
     for size in sizes:
-        with _bare(size) as training:
+        with _bare_training(size) as training:
             training.block(BLOCK)
             took.append(median([training.block(BLOCK) for _ in range(5)]) / 1000)
     each = (took[1] - took[0]) / (sizes[1] - sizes[0])
     return max(8, round(sizes[0] + (STEP_SECONDS - took[0]) / each))
 
 
-def measure(pairs: int) -> str:
+def measure_automatic_phases(pairs: int) -> str:
     """Return the table of the automatic phases' overhead."""
-    batch = _batch()
+    batch = _choose_batch_size()
     before: list[float] = []
     after: list[float] = []
     for _ in range(STARTS):
         with ExitStack() as running:
-            bare, measured = running.enter_context(_bare(batch)), running.enter_context(_measured(batch))
+            bare, measured = (
+                running.enter_context(_bare_training(batch)),
+                running.enter_context(_measured_training(batch)),
+            )
             for training in (bare, measured):
                 training.block(2 * BLOCK)
             for pair in range(math.ceil(pairs / STARTS)):
@@ -139,14 +142,14 @@ def measure(pairs: int) -> str:
                 after.append(taken[measured])
             sleep(0)
     ratios = [100 * (b / a - 1) for a, b in zip(before, after, strict=True)]
-    return show(
+    return format_part(
         "Automatic phases: a script without marks, measured against by itself",
         ["", "", "95 % interval"],
-        _lines(median(before), ratios),
+        _overhead_lines(median(before), ratios),
     )
 
 
-def _lines(bare: float, ratios: list[float]) -> list[Line]:
+def _overhead_lines(bare: float, ratios: list[float]) -> list[Line]:
     more = median(ratios)
     low, high = median_interval(ratios) or (math.nan, math.nan)
     target = f"under {PERCENT:g} % of steps of 2 ms"
@@ -157,6 +160,6 @@ def _lines(bare: float, ratios: list[float]) -> list[Line]:
             f"{more:+.2f} %",
             f"{low:+.2f} .. {high:+.2f}",
             target,
-            below(low, high, PERCENT),
+            is_below(low, high, PERCENT),
         ),
     ]

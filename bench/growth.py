@@ -9,25 +9,27 @@ import sys
 from paceline.measured.resident_memory import ResidentMemory
 from paceline.measured.timing import TimingRecorder
 
-from .lines import Line, show
+from .lines import Line, format_part
 
 MEGABYTE = 10**6
 
 
-def measure(steps: int) -> str:
+def measure_growth(steps: int) -> str:
     """Return the table of the growth, each row measured in a fresh process."""
-    lines = [_line(kind, steps) for kind in ("empty steps", "steps with two phases", "steps with two laps")]
-    return show(f"Memory that {steps:,} steps leave behind", ["", "bytes", "a million steps"], lines)
+    lines = [
+        _growth_line(kind, steps) for kind in ("empty steps", "steps with two phases", "steps with two laps")
+    ]
+    return format_part(f"Memory that {steps:,} steps leave behind", ["", "bytes", "a million steps"], lines)
 
 
-def _line(kind: str, steps: int) -> Line:
+def _growth_line(kind: str, steps: int) -> Line:
     command = [sys.executable, "-m", "bench.growth", kind, str(steps)]
     grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     rate = grown / steps * 1e6
     return Line(kind, f"{grown:,}", f"{rate / MEGABYTE:.3f} MB", "under 1 MB", rate < MEGABYTE)
 
 
-def grow(kind: str, steps: int) -> int:
+def bytes_grown(kind: str, steps: int) -> int:
     """Return by how many bytes this process grew in its window."""
     timing, resident, before = TimingRecorder(100, steps, lambda _: None), ResidentMemory(), 0
     for number in timing.steps(range(2 * steps)):
@@ -44,4 +46,4 @@ def grow(kind: str, steps: int) -> int:
 
 
 if __name__ == "__main__":
-    print(grow(sys.argv[1], int(sys.argv[2])))
+    print(bytes_grown(sys.argv[1], int(sys.argv[2])))

@@ -28,14 +28,14 @@ class Line:
         return f"{words[self.reached]}: {self.target}"
 
 
-def below(low: float, high: float, most: float) -> bool | None:
+def is_below(low: float, high: float, most: float) -> bool | None:
     """Whether a figure is below its target: only an interval on one side of it tells."""
     if math.isnan(low) or low < most <= high:
         return None
     return high < most
 
 
-def show(title: str, heads: Sequence[str], lines: Sequence[Line]) -> str:
+def format_part(title: str, heads: Sequence[str], lines: Sequence[Line]) -> str:
     """Return one part's table as text."""
     rows = [[line.what, line.figure, line.beside, line.verdict] for line in lines]
     return f"{title}\n{align_columns([[*heads, ''], *rows])}\n"

@@ -13,7 +13,7 @@ import torch
 from paceline.measured.timing import TimingRecorder
 from paceline.statistics import median
 
-from .lines import Line, show
+from .lines import Line, format_part
 
 LOOP = 50
 PIECES = 10
@@ -25,7 +25,7 @@ CHEAPER_THAN_TORCH = 5
 Body = Callable[[int, Any], float]
 
 
-def _nothing(times: int, _mark: Any) -> float:
+def _empty_loop(times: int, _mark: Any) -> float:
     started = perf_counter()
     for _ in range(times):
         pass
@@ -41,7 +41,7 @@ def _clock_pair(times: int, _mark: Any) -> float:
     return perf_counter() - started
 
 
-def _managed(times: int, mark: Callable[[str], AbstractContextManager[Any]]) -> float:
+def _context_managers(times: int, mark: Callable[[str], AbstractContextManager[Any]]) -> float:
     started = perf_counter()
     for _ in range(times):
         with mark("learn"):
@@ -49,7 +49,7 @@ def _managed(times: int, mark: Callable[[str], AbstractContextManager[Any]]) -> 
     return perf_counter() - started
 
 
-def _called(times: int, mark: Callable[[str], None]) -> float:
+def _plain_calls(times: int, mark: Callable[[str], None]) -> float:
     started = perf_counter()
     for _ in range(times):
         mark("learn")
@@ -57,7 +57,7 @@ def _called(times: int, mark: Callable[[str], None]) -> float:
 
 
 @contextmanager
-def _generated(_name: str) -> Iterator[None]:
+def _generator_context(_name: str) -> Iterator[None]:
     before = perf_counter()
     yield
     _spent.append(perf_counter() - before)
@@ -67,7 +67,7 @@ def _generated(_name: str) -> Iterator[None]:
 _spent: list[float] = []
 
 
-def _alone(body: Body) -> Body:
+def _copy_function(body: Body) -> Body:
     """Return a copy of the function: the interpreter adapts each call site to what it calls."""
     return FunctionType(body.__code__.replace(), globals())
 
@@ -85,7 +85,7 @@ class Subject:
     ) -> None:
         self.name = name
         self._pieces = pieces
-        self._run = _alone(body)
+        self._run = _copy_function(body)
         self._mark = mark
         self._settle = settle
         self.rounds: list[float] = []
@@ -103,25 +103,25 @@ class Subject:
         return took
 
 
-def measure(rounds: int) -> str:
+def measure_marks(rounds: int) -> str:
     """Return the table of the marks."""
     # Two recorders: where laps are made, a phase costs more, since it takes account of them.
     timing, lapping = (TimingRecorder(0, 10**6, lambda _: None) for _ in range(2))
     steps = iter(lapping.steps(range(10**6)))
     next(steps)
     subjects = [
-        Subject("an empty loop", _nothing, None),
+        Subject("an empty loop", _empty_loop, None),
         Subject("two readings of the clock", _clock_pair, None),
-        Subject("contextlib.nullcontext", _managed, lambda _: nullcontext()),
-        Subject("a disabled phase", _managed, paceline.phase),
-        Subject("a disabled lap", _called, paceline.lap),
-        Subject("a lap", _called, lapping.lap, lambda: next(steps)),
-        Subject("a phase", _managed, timing.phase),
-        Subject("a phase beside laps", _managed, lapping.phase),
-        Subject("a contextlib.contextmanager with a clock", _managed, _generated),
+        Subject("contextlib.nullcontext", _context_managers, lambda _: nullcontext()),
+        Subject("a disabled phase", _context_managers, paceline.phase),
+        Subject("a disabled lap", _plain_calls, paceline.lap),
+        Subject("a lap", _plain_calls, lapping.lap, lambda: next(steps)),
+        Subject("a phase", _context_managers, timing.phase),
+        Subject("a phase beside laps", _context_managers, lapping.phase),
+        Subject("a contextlib.contextmanager with a clock", _context_managers, _generator_context),
         Subject(
             "torch.profiler.record_function, no profiler on",
-            _managed,
+            _context_managers,
             torch.profiler.record_function,
             pieces=1,
         ),
@@ -129,10 +129,10 @@ def measure(rounds: int) -> str:
     for _ in range(rounds):
         for subject in subjects:
             subject.measure()
-    return _table(subjects)
+    return _marks_table(subjects)
 
 
-def _table(subjects: list[Subject]) -> str:
+def _marks_table(subjects: list[Subject]) -> str:
     empty, *others = [(subject.name, median(subject.rounds)) for subject in subjects]
     cost = {name: found - empty[1] for name, found in others}
     phase = cost["a phase"]
@@ -153,4 +153,4 @@ def _table(subjects: list[Subject]) -> str:
         Line(name, f"{each:.0f} ns", f"{each / phase:.2f}", *targets.get(name, ("", None)))
         for name, each in cost.items()
     ]
-    return show("One mark, without the loop around it", ["", "each", "of a phase"], lines)
+    return format_part("One mark, without the loop around it", ["", "each", "of a phase"], lines)

@@ -29,7 +29,7 @@ import torch
 from paceline.measured.timing import TimingRecorder
 from paceline.statistics import median, median_interval
 
-from .lines import Line, below, show
+from .lines import Line, format_part, is_below
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "trainers" / "snake_dqn"
@@ -52,7 +52,7 @@ class _Cut(ast.NodeTransformer):
         return node
 
 
-def _load(name: str, *, bare: bool) -> ModuleType:
+def _load_trainer(name: str, *, bare: bool) -> ModuleType:
     """Import the trainer, with its marks or without them."""
     path = FOLDER / "train.py"
     tree = ast.parse(path.read_text())
@@ -105,15 +105,15 @@ class Turns:
             self._go[measured].acquire()
 
 
-def _train(module: ModuleType, steps: Any, turns: Turns) -> None:
+def _train_in_turns(module: ModuleType, steps: Any, turns: Turns) -> None:
     """Run the benchmark's loop over these steps; the same random numbers are drawn in both."""
     try:
-        _run(module, steps)
+        _run_trainer(module, steps)
     except Exception as error:  # noqa: BLE001  # a thread's border: the other one would wait for ever
         turns.fail(error)
 
 
-def _run(module: ModuleType, steps: Any) -> None:
+def _run_trainer(module: ModuleType, steps: Any) -> None:
     module.paceline = steps  # type: ignore[attr-defined]
     args = module.parse(["--variant", "optimized"])
     random.seed(0)
@@ -144,7 +144,7 @@ class _Marked:
 
     def __init__(self, turns: Turns, pairs: int, progress: int) -> None:
         self._turns = turns
-        recorder = TimingRecorder(WARMUP_STEPS, pairs, lambda done: _report(progress, done))
+        recorder = TimingRecorder(WARMUP_STEPS, pairs, lambda done: _report_progress(progress, done))
         self.recorder = recorder
         self.phase = recorder.phase
         self.lap = recorder.lap
@@ -157,11 +157,11 @@ class _Marked:
         return self.recorder.steps(self._turns.items(True))
 
 
-def _report(file: int, done: int) -> None:
+def _report_progress(file: int, done: int) -> None:
     os.pwrite(file, struct.pack("q", done), 0)
 
 
-def measure(pairs: int) -> str:
+def measure_overhead(pairs: int) -> str:
     """Return the table of the whole run's overhead.
 
     Two copies of a program differ in speed by where their memory happens to lie, by more than what is
@@ -175,11 +175,13 @@ def measure(pairs: int) -> str:
         if ended.returncode:
             raise SystemExit(f"the training failed: {ended.stderr.strip().splitlines()[-1]}")
         found.append(json.loads(ended.stdout.splitlines()[-1]))
-    lines = _lines(found)
-    return show("A whole run: snake_dqn, optimized, measured against bare", ["", "", "95 % interval"], lines)
+    lines = _overhead_lines(found)
+    return format_part(
+        "A whole run: snake_dqn, optimized, measured against bare", ["", "", "95 % interval"], lines
+    )
 
 
-def blocks(pairs: int) -> dict[str, Any]:
+def measure_blocks(pairs: int) -> dict[str, Any]:
     """Return microseconds per step, bare and measured, of the blocks of one process."""
     torch.set_num_threads(1)
     sys.path.insert(0, str(FOLDER))
@@ -191,18 +193,20 @@ def blocks(pairs: int) -> dict[str, Any]:
         sampling = [sys.executable, "-m", "bench.sampling", str(os.getpid()), str(Path(folder, "flag"))]
         sampler = subprocess.Popen(sampling, stdin=subprocess.PIPE)
         try:
-            return _alternate(turns, pairs, file)
+            return _alternate_blocks(turns, pairs, file)
         finally:
             sampler.terminate()
             sampler.wait()
 
 
-def _alternate(turns: Turns, pairs: int, progress: int) -> dict[str, Any]:
-    bare, marked = _load("bench_bare", bare=True), _load("bench_marked", bare=False)
+def _alternate_blocks(turns: Turns, pairs: int, progress: int) -> dict[str, Any]:
+    bare, marked = _load_trainer("bench_bare", bare=True), _load_trainer("bench_marked", bare=False)
     threads = [
-        threading.Thread(target=lambda: _train(bare, _Bare(turns), turns), daemon=True),
+        threading.Thread(target=lambda: _train_in_turns(bare, _Bare(turns), turns), daemon=True),
         # The recorder is made in the thread that takes the steps, as in a measured process.
-        threading.Thread(target=lambda: _train(marked, _Marked(turns, 10**6, progress), turns), daemon=True),
+        threading.Thread(
+            target=lambda: _train_in_turns(marked, _Marked(turns, 10**6, progress), turns), daemon=True
+        ),
     ]
     for thread in threads:
         thread.start()
@@ -218,14 +222,14 @@ def _alternate(turns: Turns, pairs: int, progress: int) -> dict[str, Any]:
     return {"bare": taken[False], "measured": taken[True], "steps": steps}
 
 
-def _lines(found: list[dict[str, Any]]) -> list[Line]:
+def _overhead_lines(found: list[dict[str, Any]]) -> list[Line]:
     added = [
-        median([after - before for before, after in zip(one["bare"], one["measured"], strict=True)])
-        for one in found
+        median([after - before for before, after in zip(start["bare"], start["measured"], strict=True)])
+        for start in found
     ]
-    bare, more = median([value for one in found for value in one["bare"]]), median(added)
+    bare, more = median([value for start in found for value in start["bare"]]), median(added)
     low, high = median_interval(added) or (math.nan, math.nan)
-    pairs = sum(len(one["bare"]) for one in found)
+    pairs = sum(len(start["bare"]) for start in found)
     allowed = max(MICROSECONDS, bare * PERCENT / 100)
     target = f"under {PERCENT:g} % or {MICROSECONDS:g} us a step, whichever is more"
     return [
@@ -239,11 +243,11 @@ def _lines(found: list[dict[str, Any]]) -> list[Line]:
             f"{more:+.2f} us",
             f"{low:+.2f} .. {high:+.2f}",
             target,
-            below(low, high, allowed),
+            is_below(low, high, allowed),
         ),
         Line("", f"{100 * more / bare:+.2f} %", f"{100 * low / bare:+.2f} .. {100 * high / bare:+.2f}"),
     ]
 
 
 if __name__ == "__main__":
-    print(json.dumps(blocks(int(sys.argv[1]))))
+    print(json.dumps(measure_blocks(int(sys.argv[1]))))

@@ -12,31 +12,31 @@ from paceline import document
 from paceline.document import Document, MetricValue
 from paceline.statistics import median
 
-from .lines import Line, show
+from .lines import Line, format_part
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / ".paceline" / "bench"
 
 
-def measure(benchmark: str, settings: Sequence[str], runs: int, quick: bool) -> str:
+def measure_repeatability(benchmark: str, settings: Sequence[str], runs: int, quick: bool) -> str:
     """Measure so many times, and return the tables of spreads and of counters."""
-    documents = [_run(benchmark, settings, number, quick) for number in range(runs)]
+    documents = [_run_benchmark(benchmark, settings, number, quick) for number in range(runs)]
     found: defaultdict[tuple[str, str], list[MetricValue]] = defaultdict(list)
     for each in documents:
         for value in each.metrics:
             found[value.name, value.phase or ""].append(value)
     counters = {key: values for key, values in found.items() if values[0].kind == "counter"}
-    spreads = [_spread(*key, values) for key, values in found.items() if key not in counters]
+    spreads = [_spread_line(*key, values) for key, values in found.items() if key not in counters]
     title = f"A/A: {runs} runs of {' '.join([benchmark, *settings])}{' --quick' if quick else ''}"
     return "\n".join(
         [
-            show(f"{title}: MAD of the median, (range)", ["", "repetitions", "runs"], spreads),
-            show("Counters", ["", "", ""], _counters(counters, runs)),
+            format_part(f"{title}: MAD of the median, (range)", ["", "repetitions", "runs"], spreads),
+            format_part("Counters", ["", "", ""], _counter_lines(counters, runs)),
         ]
     )
 
 
-def _run(benchmark: str, settings: Sequence[str], number: int, quick: bool) -> Document:
+def _run_benchmark(benchmark: str, settings: Sequence[str], number: int, quick: bool) -> Document:
     KEPT.mkdir(parents=True, exist_ok=True)
     path = KEPT / f"repeat-{number}.json"
     command = [sys.executable, "-P", "-m", "paceline", "run", benchmark, "--document", str(path)]
@@ -46,14 +46,16 @@ def _run(benchmark: str, settings: Sequence[str], number: int, quick: bool) -> D
     return document.read_document(path.read_bytes())
 
 
-def _spread(name: str, phase: str, values: list[MetricValue]) -> Line:
+def _spread_line(name: str, phase: str, values: list[MetricValue]) -> Line:
     single = [sample for value in values for sample in value.samples]
     return Line(
-        f"{name}:{phase}" if phase else name, _apart(single), _apart([value.value for value in values])
+        f"{name}:{phase}" if phase else name,
+        _format_spread(single),
+        _format_spread([value.value for value in values]),
     )
 
 
-def _apart(values: Sequence[float]) -> str:
+def _format_spread(values: Sequence[float]) -> str:
     middle = median(values) if values else 0.0
     if not middle:
         return "all 0" if not any(values) else f"{min(values):.4g} .. {max(values):.4g}"
@@ -62,7 +64,7 @@ def _apart(values: Sequence[float]) -> str:
     return f"{100 * deviation:.2f} % ({100 * spread:.1f} %)"
 
 
-def _counters(found: dict[tuple[str, str], list[MetricValue]], runs: int) -> list[Line]:
+def _counter_lines(found: dict[tuple[str, str], list[MetricValue]], runs: int) -> list[Line]:
     lines = []
     alike = 0
     for (name, phase), values in found.items():

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # The folders and files that are held to it.
 HELD: tuple[str, ...] = (
+    "bench",
     "dashboard/alerts",
     "dashboard/charts",
     "dashboard/detection",

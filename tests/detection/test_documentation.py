@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench import promises, verdicts
+from bench.detection import false_alarms, stability, verdicts
 from dashboard.detection.false_alarm_budget import DECAY
 from dashboard.detection.identity import STABLE_WITHIN
 from dashboard.detection.null_models import NULL_MODELS
@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 TEXT = " ".join((DOCS / "detection.md").read_text().split())
 
 
-def test_every_simulated_nuisance_has_its_figures():
+def test_every_null_model_has_its_figures():
     for model in NULL_MODELS:
         assert TEXT.count(f"| {model} |") == 2
 
@@ -30,14 +30,19 @@ def test_the_constants_in_prose_are_those_of_the_code():
 
 
 def test_the_tables_have_the_columns_that_are_printed():
-    simulated = (promises.costs(), promises.steadiness(1), promises.nuisances(1), promises.budgets(1))
-    for lines in (*simulated, promises.measured([])):
+    simulated = (
+        stability.cost_table(),
+        stability.stability_table(1),
+        false_alarms.false_alarm_table(1),
+        false_alarms.budget_table(1),
+    )
+    for lines in (*simulated, false_alarms.measured_budget_table([])):
         assert next(lines) in TEXT
 
 
 def test_the_tables_of_verdicts_are_those_that_are_printed():
     text = (DOCS / "regressions.md").read_text()
-    for lines in (verdicts.confirmations(1), verdicts.bisections(1), verdicts.measured([])):
+    for lines in (verdicts.confirmation_table(1), verdicts.bisection_table(1), verdicts.measured_table([])):
         head, rule = next(lines), next(lines)
         assert f"{head}\n{rule}\n| " in text
     for kind in verdicts.KINDS:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.promises import reports
+from bench.detection.stability import growing_reports
 from dashboard.detection import judge_series, pair_changes, same_change
 from dashboard.detection.identity import Steadiness
 from tests.detection.builders import noise_factors, plain_series, step_levels
@@ -66,8 +66,8 @@ def test_what_is_known_is_not_given_up_for_a_little():
     told, untold = Steadiness(), Steadiness()
     for seed in range(12):
         values = (step_levels(30, 30, 1.05) * noise_factors(60, 0.025, seed)).tolist()
-        told.follow(reports(values, told=True))
-        untold.follow(reports(values, told=False))
+        told.follow(growing_reports(values, told=True))
+        untold.follow(growing_reports(values, told=False))
     assert told.moved + told.vanished < 0.7 * (untold.moved + untold.vanished)
 
 

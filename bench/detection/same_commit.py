@@ -1,5 +1,5 @@
 """What detection makes of runs of one commit: first `make bench BENCH=repeat AA=30`, then
-`python -m bench.same_commit`.
+`python -m bench.detection.same_commit`.
 
 Nothing changed between the runs, so every change, suspicion and alert is a false one. The documents are those
 that the part `repeat` left; they are judged as a site would, after each run.
@@ -18,7 +18,7 @@ from bench.repeat import KEPT
 from dashboard.detection import FalseAlarmBudget, judge_series, shift_p_value
 from dashboard.detection.types import Point, Series
 
-PROMISES = (1.0, 10.0)
+BUDGETS = (1.0, 10.0)
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Judged:
     p_values: list[float] = field(default_factory=list)
 
 
-def documents() -> list[Document]:
+def read_documents() -> list[Document]:
     """The kept documents in the order of their runs."""
     paths = sorted(KEPT.glob("repeat-*.json"), key=lambda path: int(re.findall(r"\d+", path.name)[-1]))
     return [document.read_document(path.read_bytes()) for path in paths]
@@ -54,7 +54,7 @@ def headline_series(runs: Sequence[Document]) -> dict[str, Series]:
     return found
 
 
-def follow(series: Series) -> Judged:
+def judge_growing(series: Series) -> Judged:
     """Judge a growing series after each of its points."""
     judged = Judged(len(series.points), sum(point.tainted for point in series.points))
     known: list[int] = []
@@ -68,33 +68,34 @@ def follow(series: Series) -> Judged:
     return judged
 
 
-def alerts(judged: dict[str, Judged], promise: float) -> int:
-    """How many runs would have raised an alert under this promise, with nobody checking."""
-    budget, count = FalseAlarmBudget(per_100_commits=promise), 0
-    for at in range(max(one.points for one in judged.values())):
-        decision, budget = budget.decide({name: one.p_values[at] for name, one in judged.items()})
+def count_alerts(judged: dict[str, Judged], per_100_commits: float) -> int:
+    """How many runs would have raised an alert under this budget, with nobody checking."""
+    budget, count = FalseAlarmBudget(per_100_commits), 0
+    for at in range(max(series.points for series in judged.values())):
+        decision, budget = budget.decide({name: series.p_values[at] for name, series in judged.items()})
         count += bool(decision.raised)
     return count
 
 
-def table(runs: Sequence[Document]) -> Iterator[str]:
-    judged = {name: follow(series) for name, series in headline_series(runs).items()}
+def result_lines(runs: Sequence[Document]) -> Iterator[str]:
+    judged = {name: judge_growing(series) for name, series in headline_series(runs).items()}
     yield f"{len(runs)} runs of one commit; {sum(run.tainted for run in runs)} of them tainted\n"
     yield "| headline series | changes reported | standing at the end |"
     yield "|---|---|---|"
-    for name, one in judged.items():
-        yield f"| {name} | {one.reported} | {one.standing} |"
+    for name, series in judged.items():
+        yield f"| {name} | {series.reported} | {series.standing} |"
     yield ""
-    for promise in PROMISES:
-        yield f"alerts without a proof, of a promise of {promise:g} in 100 commits: {alerts(judged, promise)}"
+    for per_100_commits in BUDGETS:
+        count = count_alerts(judged, per_100_commits)
+        yield f"alerts without a proof, at a budget of {per_100_commits:g} in 100 commits: {count}"
 
 
 def main() -> None:
     """Print the table."""
-    runs = documents()
+    runs = read_documents()
     if not runs:
         raise SystemExit("there are no documents: run `make bench BENCH=repeat AA=30` first")
-    print("\n".join(table(runs)))
+    print("\n".join(result_lines(runs)))
 
 
 if __name__ == "__main__":

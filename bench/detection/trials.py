@@ -37,64 +37,67 @@ class Trial:
 class Trials:
     """All tracks; an empty one isn't tried."""
 
-    quiet: list[Trial] = field(default_factory=list)
-    nuisance: list[Trial] = field(default_factory=list)
+    change_free: list[Trial] = field(default_factory=list)
+    disturbed: list[Trial] = field(default_factory=list)
     online: list[Trial] = field(default_factory=list)
     device: list[Trial] = field(default_factory=list)
     offline: list[Trial] = field(default_factory=list)
     annotated: list[tuple[Sequence[float], Mapping[str, Sequence[int]]]] = field(default_factory=list)
 
 
-def load(folder: Path) -> Trials:
+def load_trials(folder: Path) -> Trials:
     """The trials of a folder. Raises FileNotFoundError for a file that isn't there."""
-    sources = {row["id"]: row["source"].split(":")[-1] for row in rows(folder, "noise")}
+    sources = {row["id"]: row["source"].split(":")[-1] for row in read_rows(folder, "noise")}
 
     def trials(name: str) -> list[Trial]:
-        return [trial(row, sources.get(row.get("base"), row.get("source", ""))) for row in rows(folder, name)]
+        return [
+            parse_trial(row, sources.get(row.get("base"), row.get("source", "")))
+            for row in read_rows(folder, name)
+        ]
 
     return Trials(
-        quiet=trials("null"),
-        nuisance=trials("null_var"),
+        change_free=trials("null"),
+        disturbed=trials("null_var"),
         online=trials("online"),
         device=trials("real_gpu"),
         offline=trials("offline"),
-        annotated=[(row["values"], row["annotations"]) for row in rows(folder, "tcpd")],
+        annotated=[(row["values"], row["annotations"]) for row in read_rows(folder, "tcpd")],
     )
 
 
-def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
     """The objects of one file."""
     read: list[dict[str, Any]] = json.loads((folder / f"{name}.json").read_text())
     return read
 
 
-def trial(row: Mapping[str, Any], source: str) -> Trial:
+def parse_trial(row: Mapping[str, Any], source: str) -> Trial:
     """One object of a file."""
     taus = tuple(row.get("taus", [row["tau"]] if "tau" in row else []))
     group = row.get("kind") or row.get("variant", "")
     return Trial(row["values"], taus, group, source, row.get("step_pct", 0))
 
 
-def simulated() -> Trials:
-    """Series of every nuisance, quiet and with a step; nothing of this has been measured anywhere."""
-    quiet = [one for model in NULL_MODELS for one in quiet_of(model)]
+def simulate_trials() -> Trials:
+    """Series of every null model, as they are and with a step; nothing of this has been measured anywhere."""
+    change_free = [trial for model in NULL_MODELS for trial in null_trials(model)]
     shuffled = [
-        Trial(np.random.default_rng(k).permutation(np.asarray(one.values)).tolist(), group="permuted")
-        for k, one in enumerate(quiet)
+        Trial(np.random.default_rng(k).permutation(np.asarray(trial.values)).tolist(), group="permuted")
+        for k, trial in enumerate(change_free)
     ]
-    real = [Trial(one.values, group="real", source=one.source) for one in quiet]
-    stepped = [one for model in NULL_MODELS for one in stepped_of(model)]
-    offline = [Trial(one.values, one.taus) for one in stepped if one.percent > SIMULATED_STEPS[0]]
-    return Trials(quiet=real + shuffled, nuisance=quiet, online=stepped, offline=offline)
+    real = [Trial(trial.values, group="real", source=trial.source) for trial in change_free]
+    stepped = [trial for model in NULL_MODELS for trial in step_trials(model)]
+    offline = [Trial(trial.values, trial.taus) for trial in stepped if trial.percent > SIMULATED_STEPS[0]]
+    return Trials(change_free=real + shuffled, disturbed=change_free, online=stepped, offline=offline)
 
 
-def quiet_of(model: str) -> Iterator[Trial]:
+def null_trials(model: str) -> Iterator[Trial]:
     """Series of a model, in which nothing changes."""
     for seed in range(SIMULATED_SERIES):
         yield Trial(simulate_null(model, seed, SIMULATED_POINTS).tolist(), group=model, source=model)
 
 
-def stepped_of(model: str) -> Iterator[Trial]:
+def step_trials(model: str) -> Iterator[Trial]:
     """Series of a model with one step, up or down."""
     for k, percent in enumerate(SIMULATED_STEPS):
         values = simulate_null(model, 1000 + k, 100)

@@ -9,14 +9,21 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import inspect
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from bench import scoring
-from bench.scoring import Alarms, Detector, by, delay, middle, share
-from bench.trials import Trial, Trials, load, simulated
+from bench.detection import scoring
+from bench.detection.printing import print_line
+from bench.detection.scoring import (
+    Alarms,
+    Detector,
+    detection_delay,
+    false_alarms_by,
+    lower_median,
+    share_within,
+)
+from bench.detection.trials import Trial, Trials, load_trials, simulate_trials
 from dashboard.detection import detect, suspect
 
 OURS: dict[str, Detector] = {"paceline detect": detect, "paceline suspect": suspect}
@@ -33,7 +40,7 @@ COLUMNS = (
 )
 
 
-def peers(path: Path) -> dict[str, Detector]:
+def load_peers(path: Path) -> dict[str, Detector]:
     """The functions of a file that take the values alone; not what it imports, and not private ones."""
     spec = importlib.util.spec_from_file_location("peers", path)
     if spec is None or spec.loader is None:
@@ -48,54 +55,57 @@ def is_peer(module: ModuleType, name: str, function: object) -> bool:
     if name.startswith("_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
         return False
     first, *others = inspect.signature(function).parameters.values()
-    return first.name in ("v", "values") and all(one.default is not one.empty for one in others)
+    return first.name in ("v", "values") and all(other.default is not other.empty for other in others)
 
 
-def row(name: str, detector: Detector, trials: Trials) -> str:
+def table_row(name: str, detector: Detector, trials: Trials) -> str:
     """One line of the table; a peer that fails says with what."""
     try:
         detector([1.0, 1.1] * 20)
-        cells = list(figures(detector, trials))
+        cells = list(score_cells(detector, trials))
     except Exception as error:  # noqa: BLE001 - a peer is foreign code: its failure is a line of the table
         return f"| {name} | {type(error).__name__}: {str(error)[:80]} |" + " |" * (len(COLUMNS) - 2)
     return f"| {name} | " + " | ".join(cells) + " |"
 
 
-def figures(detector: Detector, trials: Trials) -> Iterator[str]:
+def score_cells(detector: Detector, trials: Trials) -> Iterator[str]:
     """The cells of a line."""
-    quiet = by(lambda one: one.group, detector, trials.quiet)
-    nuisance = by(lambda _: "", detector, trials.nuisance).get("", Alarms())
-    kinds = (quiet.get("real", Alarms()), quiet.get("permuted", Alarms()), nuisance)
-    yield ", ".join(f"{one.per_1000:.2f}" for one in kinds)
-    online = {p: delays(detector, [t for t in trials.online if t.percent == p]) for p in PERCENTS}
-    yield "/".join(f"{share(online[p]):.2f}" for p in PERCENTS)
-    yield "/".join(f"{middle(online[p]):g}" for p in PERCENTS[1:])
-    device = delays(detector, trials.device)
-    yield f"{middle(device):g}, {share(device, 5):.2f}" if device else "-"
+    groups = false_alarms_by(lambda trial: trial.group, detector, trials.change_free)
+    disturbed = false_alarms_by(lambda _: "", detector, trials.disturbed).get("", Alarms())
+    kinds = (groups.get("real", Alarms()), groups.get("permuted", Alarms()), disturbed)
+    yield ", ".join(f"{alarms.per_1000:.2f}" for alarms in kinds)
+    online = {p: detection_delays(detector, [t for t in trials.online if t.percent == p]) for p in PERCENTS}
+    yield "/".join(f"{share_within(online[p]):.2f}" for p in PERCENTS)
+    yield "/".join(f"{lower_median(online[p]):g}" for p in PERCENTS[1:])
+    device = detection_delays(detector, trials.device)
+    yield f"{lower_median(device):g}, {share_within(device, 5):.2f}" if device else "-"
     yield f"{scoring.f1_of_all(detector, trials.offline):.2f}"
-    yield annotated(detector, trials)
-    yield f"{scoring.milliseconds(detector, 1000):.0f}"
+    yield annotated_scores(detector, trials)
+    yield f"{scoring.processor_milliseconds(detector, 1000):.0f}"
 
 
-def delays(detector: Detector, trials: Sequence[Trial]) -> list[float]:
+def detection_delays(detector: Detector, trials: Sequence[Trial]) -> list[float]:
     """The delay of each trial."""
-    return [delay(detector, one) for one in trials]
+    return [detection_delay(detector, trial) for trial in trials]
 
 
-def annotated(detector: Detector, trials: Trials) -> str:
+def annotated_scores(detector: Detector, trials: Trials) -> str:
     """F1 and covering of the series that people have annotated."""
     found = [(detector(list(values)), people, len(values)) for values, people in trials.annotated]
     if not found:
         return "-"
-    f1 = sum(scoring.f1_of_annotators(one, people) for one, people, _ in found) / len(found)
-    cover = sum(scoring.covering(one, people, n) for one, people, n in found) / len(found)
+    f1 = sum(scoring.f1_of_annotators(starts, people) for starts, people, _ in found) / len(found)
+    cover = sum(scoring.covering_score(starts, people, n) for starts, people, n in found) / len(found)
     return f"{f1:.3f}/{cover:.3f}"
 
 
-def by_source(trials: Trials) -> Iterator[str]:
+def source_table(trials: Trials) -> Iterator[str]:
     """Our false alarms per 1,000 points, by the source of the series."""
-    tracks = {"as they are": [t for t in trials.quiet if t.group == "real"], "with nuisance": trials.nuisance}
-    tables = [by(source_of, detector, some) for detector in OURS.values() for some in tracks.values()]
+    real = [trial for trial in trials.change_free if trial.group == "real"]
+    tracks = {"as they are": real, "disturbed": trials.disturbed}
+    tables = [
+        false_alarms_by(source_of, detector, some) for detector in OURS.values() for some in tracks.values()
+    ]
     yield (
         "| source | " + " | ".join(f"{name.split()[-1]}, {track}" for name in OURS for track in tracks) + " |"
     )
@@ -110,20 +120,6 @@ def source_of(trial: Trial) -> str:
     return trial.source
 
 
-def say(line: str) -> None:
-    """A line as soon as it is known."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
-def say_all(tables: Iterable[Iterable[str]]) -> None:
-    """Tables with an empty line below each, line by line, as they are measured."""
-    for lines in tables:
-        for line in lines:
-            say(line)
-        say("")
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """The table, and our false alarms by source."""
     parser = argparse.ArgumentParser(description="Compare change detectors.")
@@ -131,17 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--peers", type=Path, help="Python file with other detectors")
     parser.add_argument("--only", default="", help="peers to show, separated by commas; all without it")
     options = parser.parse_args(arguments)
-    trials = load(options.data) if options.data else simulated()
-    others = peers(options.peers) if options.peers else {}
+    trials = load_trials(options.data) if options.data else simulate_trials()
+    others = load_peers(options.peers) if options.peers else {}
     chosen = [name for name in options.only.split(",") if name] or others
-    say("| " + " | ".join(COLUMNS) + " |")
-    say("|---" * len(COLUMNS) + "|")
+    print_line("| " + " | ".join(COLUMNS) + " |")
+    print_line("|---" * len(COLUMNS) + "|")
     for name, detector in {**OURS, **{name: others[name] for name in chosen}}.items():
-        say(row(name, detector, trials))
-    say("")
-    for line in by_source(trials):
-        say(line)
-
-
-if __name__ == "__main__":
-    main()
+        print_line(table_row(name, detector, trials))
+    print_line("")
+    for line in source_table(trials):
+        print_line(line)

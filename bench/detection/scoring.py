@@ -1,4 +1,4 @@
-"""How good is a change detector? False alarms, recall and delay as a history grows; F1 on whole ones."""
+"""How good a change detector is: false alarms, recall and delay as a history grows; F1 on whole ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from bench.trials import Trial
+from bench.detection.trials import Trial
 
 Detector = Callable[[Sequence[float]], Sequence[int]]
 
@@ -34,7 +34,7 @@ class Alarms:
         return 1000 * self.count / self.points if self.points else float("nan")
 
 
-def looks(
+def detect_in_prefixes(
     detector: Detector, values: Sequence[float], first: int, last: int
 ) -> Iterator[tuple[int, set[int]]]:
     """What is found in each prefix from `first` to `last` points."""
@@ -42,49 +42,53 @@ def looks(
         yield n, {int(i) for i in detector(list(values[:n])) if 0 < i < n}
 
 
-def false_alarms(detector: Detector, trial: Trial) -> Alarms:
+def count_false_alarms(detector: Detector, trial: Trial) -> Alarms:
     """The alarms that a series without a change raises after its first points."""
     seen: list[int] = []
     count = 0
-    for n, found in looks(detector, trial.values, FIRST, len(trial.values)):
+    for n, found in detect_in_prefixes(detector, trial.values, FIRST, len(trial.values)):
         fresh = [i for i in sorted(found) if all(abs(i - known) > SAME for known in seen)]
         seen += fresh
         count += len(fresh) if n > FIRST else 0
     return Alarms(count, len(trial.values) - FIRST)
 
 
-def by(key: Callable[[Trial], str], detector: Detector, trials: Sequence[Trial]) -> dict[str, Alarms]:
+def false_alarms_by(
+    key: Callable[[Trial], str], detector: Detector, trials: Sequence[Trial]
+) -> dict[str, Alarms]:
     """The false alarms of groups of series."""
     groups: dict[str, list[Alarms]] = defaultdict(list)
     for trial in trials:
-        groups[key(trial)].append(false_alarms(detector, trial))
+        groups[key(trial)].append(count_false_alarms(detector, trial))
     return {
         name: Alarms(sum(a.count for a in found), sum(a.points for a in found))
         for name, found in sorted(groups.items())
     }
 
 
-def delay(detector: Detector, trial: Trial) -> float:
+def detection_delay(detector: Detector, trial: Trial) -> float:
     """The points of the new level at which its step is first found at its place; infinite if never."""
     (tau,) = trial.taus
-    known = dict(looks(detector, trial.values, tau, tau))[tau]
-    for n, found in looks(detector, trial.values, tau + 1, min(len(trial.values), tau + HORIZON)):
+    known = dict(detect_in_prefixes(detector, trial.values, tau, tau))[tau]
+    for n, found in detect_in_prefixes(
+        detector, trial.values, tau + 1, min(len(trial.values), tau + HORIZON)
+    ):
         if any(abs(i - tau) <= PLACE for i in found - known):
             return n - tau
     return float("inf")
 
 
-def middle(delays: Sequence[float]) -> float:
+def lower_median(delays: Sequence[float]) -> float:
     """The median; of two the smaller."""
     return sorted(delays)[(len(delays) - 1) // 2] if delays else float("nan")
 
 
-def share(delays: Sequence[float], within: float = HORIZON) -> float:
+def share_within(delays: Sequence[float], within: float = HORIZON) -> float:
     """How many are found within so many points."""
     return fmean(d <= within for d in delays) if delays else float("nan")
 
 
-def matches(truth: Sequence[int], found: Sequence[int], margin: int = MARGIN) -> int:
+def count_matches(truth: Sequence[int], found: Sequence[int], margin: int = MARGIN) -> int:
     """How many true changes have a found one within the margin, each of its own, the nearest."""
     remaining = set(found)
     for tau in sorted(truth):
@@ -99,7 +103,7 @@ def f1_of_all(detector: Detector, trials: Sequence[Trial]) -> float:
     hits = truths = reports = 0
     for trial in trials:
         found = sorted({int(i) for i in detector(list(trial.values))})
-        hits += matches(trial.taus, found)
+        hits += count_matches(trial.taus, found)
         truths += len(trial.taus)
         reports += len(found)
     return 2 * hits / (truths + reports) if truths + reports else float("nan")
@@ -108,34 +112,35 @@ def f1_of_all(detector: Detector, trials: Sequence[Trial]) -> float:
 def f1_of_annotators(found: Sequence[int], annotations: Mapping[str, Sequence[int]]) -> float:
     """Precision against all annotators together, recall averaged over them; the first point is known."""
     reports = sorted({0, *found})
-    each = [sorted({0, *one}) for one in annotations.values()]
-    precision = matches(sorted(set().union(*each)), reports) / len(reports)
-    recall = fmean(matches(one, reports) / len(one) for one in each)
+    each = [sorted({0, *marked}) for marked in annotations.values()]
+    precision = count_matches(sorted(set().union(*each)), reports) / len(reports)
+    recall = fmean(count_matches(marked, reports) / len(marked) for marked in each)
     return 2 * precision * recall / (precision + recall)
 
 
-def covering(found: Sequence[int], annotations: Mapping[str, Sequence[int]], n: int) -> float:
+def covering_score(found: Sequence[int], annotations: Mapping[str, Sequence[int]], n: int) -> float:
     """How well the levels found cover those of each annotator (Jaccard, by length), averaged over them."""
-    ours = parts(found, n)
+    ours = level_ranges(found, n)
     return fmean(
-        sum((b - a) * max(overlap((a, b), one) for one in ours) for a, b in parts(marked, n)) / n
+        sum((b - a) * max(jaccard_overlap((a, b), own) for own in ours) for a, b in level_ranges(marked, n))
+        / n
         for marked in annotations.values()
     )
 
 
-def parts(starts: Sequence[int], n: int) -> list[tuple[int, int]]:
+def level_ranges(starts: Sequence[int], n: int) -> list[tuple[int, int]]:
     """Half-open ranges between starts."""
     edges = [0, *sorted({i for i in starts if 0 < i < n}), n]
     return list(pairwise(edges))
 
 
-def overlap(a: tuple[int, int], b: tuple[int, int]) -> float:
+def jaccard_overlap(a: tuple[int, int], b: tuple[int, int]) -> float:
     """What two ranges share, of what they cover together."""
     common = max(0, min(a[1], b[1]) - max(a[0], b[0]))
     return common / (max(a[1], b[1]) - min(a[0], b[0])) if common else 0.0
 
 
-def milliseconds(detector: Detector, n: int) -> float:
+def processor_milliseconds(detector: Detector, n: int) -> float:
     """The processor time for a history of n points with three steps; the median of some looks."""
     noise = np.random.default_rng(5).normal(0, 0.01, n)
     values = (100 * np.repeat([1.0, 1.05, 1.1, 1.16], n // 4) * (1 + noise)).tolist()

@@ -1,4 +1,4 @@
-"""How often interleaved pairs decide wrongly, and how many they take: `python -m bench.verdicts [TRIALS]`.
+"""How often interleaved pairs decide wrongly, and how many they take: `python -m bench.detection.verdicts`.
 
 The pairs are simulated: values of both commits, in suspected steps, with noise of a known size. With
 `--data FOLDER` neighbours in the folder's change-free histories are pairs too, with nothing to be confirmed.
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bench.detection import say_all
-from bench.trials import Trial, load
+from bench.detection.printing import print_tables
+from bench.detection.trials import Trial, load_trials
 from dashboard.detection import EFFECT_FLOORS, pairs
 
 TRIALS = 1000
@@ -56,46 +56,46 @@ RIGHT = {1: "bad", 0: "good"}
 Values = npt.NDArray[np.float64]
 
 
-def confirmed(budget: Values, step: float = 0.25) -> tuple[str, int]:
+def confirm_budget(budget: Values, step: float = 0.25) -> tuple[str, int]:
     """The verdict on the whole of a suspected step, and after how many pairs."""
     least = math.log1p(EFFECT_FLOORS["time"].long) / math.log1p(step)
-    for weight, _ in weighed(budget):
+    for weight, _ in sequential_estimates(budget):
         found = pairs.confirmation_verdict(weight, least)
         if found != "open":
             return found, weight.pairs
     return "undecided", BUDGET
 
 
-def placed(budget: Values) -> tuple[str, int]:
+def bisect_budget(budget: Values) -> tuple[str, int]:
     """The verdict on a commit in the middle, and after how many pairs."""
-    for weight, spent in weighed(budget):
+    for weight, spent in sequential_estimates(budget):
         found = pairs.bisection_verdict(weight, spent)
         if found != "open":
             return found, weight.pairs
     return "undecided", BUDGET
 
 
-def weighed(budget: Values) -> Iterator[tuple[pairs.ShareEstimate, float]]:
+def sequential_estimates(budget: Values) -> Iterator[tuple[pairs.ShareEstimate, float]]:
     """What the pairs say after each, and which part of the budget is spent."""
     for count in range(pairs.FEWEST_PAIRS, BUDGET + 1):
         good, bad = budget[:, :count].tolist()
         yield pairs.estimate_share(good, bad), count / BUDGET
 
 
-def simulated(true: float, kind: Kind, trials: int) -> Iterator[Values]:
+def simulate_budgets(true: float, kind: Kind, trials: int) -> Iterator[Values]:
     """So many whole budgets of pairs, of which it is known how much of the step is there."""
     rng = np.random.default_rng(round(1000 * kind.noise))
     # A pair's noise is that of two repetitions.
     tails = rng.standard_t(DEGREES, (trials, 2, BUDGET)) * math.sqrt((DEGREES - 2) / DEGREES / 2)
     tails += rng.uniform(*SPIKE, tails.shape) * (rng.random(tails.shape) < kind.slowed)
     if kind.changing:
-        tails += SLOWER * slow(rng, trials)[:, np.newaxis]
+        tails += SLOWER * slow_pairs(rng, trials)[:, np.newaxis]
     tails *= kind.noise
     tails[:, 1] += true
     yield from tails
 
 
-def slow(rng: np.random.Generator, trials: int) -> npt.NDArray[np.bool_]:
+def slow_pairs(rng: np.random.Generator, trials: int) -> npt.NDArray[np.bool_]:
     """In which pairs of each budget the machine is slow, (trials, BUDGET)."""
     states = np.zeros((trials, BUDGET), dtype=np.bool_)
     chances = rng.random(states.shape)
@@ -105,50 +105,58 @@ def slow(rng: np.random.Generator, trials: int) -> npt.NDArray[np.bool_]:
     return states
 
 
-def cells(found: Sequence[tuple[str, int]], *asked: Sequence[str]) -> str:
+def verdict_cells(found: Sequence[tuple[str, int]], *asked: Sequence[str]) -> str:
     """For each group of verdicts its part of what was found, in percent; then the pairs on average."""
     verdicts = Counter(verdict for verdict, _ in found)
     parts = [f"{100 * sum(verdicts[name] for name in names) / len(found):.1f}" for names in asked]
     return " | ".join([*parts, f"{np.mean([count for _, count in found]):.1f}"])
 
 
-def confirmations(trials: int) -> Iterator[str]:
+def confirmation_table(trials: int) -> Iterator[str]:
     """Of a step that isn't there, and of one that is wholly."""
     yield "| noise | nothing: confirmed | undecided | pairs | all of it: refuted | undecided | pairs |"
     yield "|---|---|---|---|---|---|---|"
     for kind in KINDS:
-        nothing, whole = ([confirmed(one) for one in simulated(true, kind, trials)] for true in (0.0, 1.0))
-        first = cells(nothing, ["confirmed"], ["undecided"])
-        yield f"| {kind} | {first} | {cells(whole, ['refuted'], ['undecided'])} |"
+        nothing, whole = (
+            [confirm_budget(budget) for budget in simulate_budgets(true, kind, trials)] for true in (0.0, 1.0)
+        )
+        first = verdict_cells(nothing, ["confirmed"], ["undecided"])
+        yield f"| {kind} | {first} | {verdict_cells(whole, ['refuted'], ['undecided'])} |"
 
 
-def bisections(trials: int) -> Iterator[str]:
+def bisection_table(trials: int) -> Iterator[str]:
     """Of a commit in the middle that has all or nothing of the step, and of one that has half of it."""
     heads = ["noise", "all or nothing: wrong", "undecided", "pairs"]
     heads += ["half: part seen", "one side told", "undecided", "pairs"]
     yield f"| {' | '.join(heads)} |"
     yield "|" + "---|" * len(heads)
     for kind in KINDS:
-        sides = [(side, *placed(one)) for side in (1, 0) for one in simulated(side, kind, trials)]
+        sides = [
+            (side, *bisect_budget(budget))
+            for side in (1, 0)
+            for budget in simulate_budgets(side, kind, trials)
+        ]
         known = [("right" if verdict == RIGHT[side] else verdict, count) for side, verdict, count in sides]
-        half = [placed(one) for one in simulated(0.5, kind, trials)]
-        first = cells(known, ["bad", "good", "between"], ["undecided"])
-        yield f"| {kind} | {first} | {cells(half, ['between'], ['good', 'bad'], ['undecided'])} |"
+        half = [bisect_budget(budget) for budget in simulate_budgets(0.5, kind, trials)]
+        first = verdict_cells(known, ["bad", "good", "between"], ["undecided"])
+        yield f"| {kind} | {first} | {verdict_cells(half, ['between'], ['good', 'bad'], ['undecided'])} |"
 
 
-def measured(trials: Sequence[Trial]) -> Iterator[str]:
+def measured_table(trials: Sequence[Trial]) -> Iterator[str]:
     """Of suspicions in change-free histories, whose neighbouring values are taken as pairs, A B B A."""
     yield "| suspected | histories in | confirmations | confirmed | undecided | pairs |"
     yield "|---|---|---|---|---|---|"
     for step, (group, name) in product(SUSPECTED, ORDERS.items()):
-        histories = [one.values for one in trials if one.group == group and min(one.values) > 0]
-        found = [confirmed(budget, step) for values in histories for budget in paired(values, step)]
+        histories = [trial.values for trial in trials if trial.group == group and min(trial.values) > 0]
+        found = [
+            confirm_budget(budget, step) for values in histories for budget in pair_neighbours(values, step)
+        ]
         if found:
-            told = cells(found, ["confirmed"], ["undecided"])
+            told = verdict_cells(found, ["confirmed"], ["undecided"])
             yield f"| {step:.0%} | {name} | {len(found)} | {told} |"
 
 
-def paired(values: Sequence[float], step: float) -> Iterator[Values]:
+def pair_neighbours(values: Sequence[float], step: float) -> Iterator[Values]:
     """Whole budgets of pairs from one history: which of two neighbours is the good one alternates."""
     steps = np.log(np.asarray(values, dtype=np.float64)) / math.log1p(step)
     for start in range(0, len(steps) - 2 * BUDGET + 1, 2 * BUDGET):
@@ -163,10 +171,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("trials", type=int, nargs="?", default=TRIALS, help="simulated budgets in a cell")
     parser.add_argument("--data", type=Path, help="folder with measured histories, whose values become pairs")
     options = parser.parse_args(arguments)
-    tables = [confirmations(options.trials), bisections(options.trials)]
+    tables = [confirmation_table(options.trials), bisection_table(options.trials)]
     if options.data:
-        tables.append(measured(load(options.data).quiet))
-    say_all(tables)
+        tables.append(measured_table(load_trials(options.data).change_free))
+    print_tables(tables)
 
 
 if __name__ == "__main__":
