@@ -35,7 +35,7 @@ def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
     context = {
         "regression": regression,
         "title": sentences.regression_title(regression),
-        "size": sentences.describe_metric_change(regression),
+        "change": sentences.describe_metric_change(regression),
         "suspects": regression.suspects[:5],
         "operations": [sentences.describe_operation(operation) for operation in regression.operations[:3]],
         "link": regression_url(regression),

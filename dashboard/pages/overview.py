@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard.models import Project, Run, SeriesLatest
-from dashboard.pages.paging import page_of, whole_number
+from dashboard.pages.paging import parse_whole_number, requested_page
 from dashboard.querysets import limits, projects, regressions, runs, series
 
 MOST_REGRESSIONS = 8
@@ -21,12 +21,12 @@ PROJECTS = 20
 
 
 @require_safe
-def overview(request: HttpRequest) -> HttpResponse:
-    page = page_of(request, projects.at_a_glance(), PROJECTS)
-    lines = _lines(list(page))
-    active = _active()
+def overview_page(request: HttpRequest) -> HttpResponse:
+    page = requested_page(request, projects.projects_with_summary(), PROJECTS)
+    lines = _project_lines(list(page))
+    active = _active_runs()
     context = {
-        **_needs(),
+        **_attention_context(),
         "active": active,
         "shown": active[:MOST_RUNS],
         "live": bool(active) or any(line["project"].measured_at is None for line in lines),
@@ -36,57 +36,56 @@ def overview(request: HttpRequest) -> HttpResponse:
     return render(request, "overview.html", context)
 
 
-def _needs() -> dict[str, Any]:
+def _attention_context() -> dict[str, Any]:
     """Bounded lists, one item more than is shown, so that the page can say that there are more."""
     now = timezone.now()
-    found: dict[str, list[Any]] = {
-        "regressions": list(regressions.open_ones()[: MOST_REGRESSIONS + 1]),
-        "limits": list(limits.untold()[: MOST_REGRESSIONS + 1]),
-        "failures": list(runs.failed_lately(now)[: MOST_RUNS + 1]),
+    items: dict[str, list[Any]] = {
+        "regressions": list(regressions.open_regressions()[: MOST_REGRESSIONS + 1]),
+        "limits": list(limits.crossed_without_regression()[: MOST_REGRESSIONS + 1]),
+        "failures": list(runs.recent_failures(now)[: MOST_RUNS + 1]),
         "machines": list(projects.silent_machines(now)[:MOST_RUNS]),
         "parts": list(projects.silent_parts(now)),
-        "waiting": projects.waiting_in_vain(now),
+        "waiting": projects.runs_without_machine(now),
     }
-    quiet = not any(found.values())
+    quiet = not any(items.values())
     more = {
-        "more_regressions": len(found["regressions"]) > MOST_REGRESSIONS,
-        "more_limits": len(found["limits"]) > MOST_REGRESSIONS,
-        "more_failures": len(found["failures"]) > MOST_RUNS,
+        "more_regressions": len(items["regressions"]) > MOST_REGRESSIONS,
+        "more_limits": len(items["limits"]) > MOST_REGRESSIONS,
+        "more_failures": len(items["failures"]) > MOST_RUNS,
     }
-    found["regressions"] = found["regressions"][:MOST_REGRESSIONS]
-    found["limits"] = found["limits"][:MOST_REGRESSIONS]
-    found["failures"] = found["failures"][:MOST_RUNS]
-    return {**found, **more, "quiet": quiet}
+    items["regressions"] = items["regressions"][:MOST_REGRESSIONS]
+    items["limits"] = items["limits"][:MOST_REGRESSIONS]
+    items["failures"] = items["failures"][:MOST_RUNS]
+    return {**items, **more, "quiet": quiet}
 
 
 @require_safe
-def work(request: HttpRequest) -> HttpResponseBase:
+def active_runs_fragment(request: HttpRequest) -> HttpResponseBase:
     """The active runs alone, asked for again and again; the whole page, once there are more or fewer."""
-    active = _active()
-    if len(active) != whole_number(request, "seen", 0, MOST_RUNS + 1):
+    active = _active_runs()
+    if len(active) != parse_whole_number(request, "seen", 0, MOST_RUNS + 1):
         return HttpResponseClientRefresh()
-    return render(
-        request, "fragments/work.html", {"active": active, "shown": active[:MOST_RUNS], "live": True}
-    )
+    context = {"active": active, "shown": active[:MOST_RUNS], "live": True}
+    return render(request, "fragments/active_runs.html", context)
 
 
-def _active() -> list[Run]:
+def _active_runs() -> list[Run]:
     """One more than is shown, so that the page can say that there are more."""
-    return list(runs.active()[: MOST_RUNS + 1])
+    return list(runs.active_runs()[: MOST_RUNS + 1])
 
 
-def _lines(shown: list[Project]) -> list[dict[str, Any]]:
-    glances: dict[int, list[SeriesLatest]] = defaultdict(list)
-    for latest in series.glances(shown):
-        glances[latest.series.case.project_id].append(latest)
-    named = ("newest_commit_id", "measured_commit_id")
-    commits = projects.commits_by_id(getattr(project, name) for project in shown for name in named)
+def _project_lines(shown: list[Project]) -> list[dict[str, Any]]:
+    latest_by_project: dict[int, list[SeriesLatest]] = defaultdict(list)
+    for latest in series.latest_for_overview(shown):
+        latest_by_project[latest.series.case.project_id].append(latest)
+    keys = ("newest_commit_id", "measured_commit_id")
+    commits = projects.commits_by_id(getattr(project, key) for project in shown for key in keys)
     return [
         {
             "project": project,
             "commit": commits.get(getattr(project, "newest_commit_id", None) or 0),
             "measured": commits.get(getattr(project, "measured_commit_id", None) or 0),
-            "glances": glances[project.pk],
+            "latest_states": latest_by_project[project.pk],
         }
         for project in shown
     ]

@@ -9,12 +9,12 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 
 
-def page_of(request: HttpRequest, items: QuerySet[Any], size: int, name: str = "page") -> Page[Any]:
+def requested_page(request: HttpRequest, items: QuerySet[Any], size: int, name: str = "page") -> Page[Any]:
     """The page that the URL's `name` asks for; a number beyond the end gives the last page."""
     return Paginator(items, size).get_page(request.GET.get(name))
 
 
-def whole_number(request: HttpRequest, name: str, default: int, most: int) -> int:
+def parse_whole_number(request: HttpRequest, name: str, default: int, most: int) -> int:
     """A number in the URL, at least 0 and at most `most`; Http404 where it is no number."""
     raw = request.GET.get(name, "")
     if not raw:

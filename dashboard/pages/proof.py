@@ -9,8 +9,8 @@ from typing import Any
 from dashboard.charts import pairs as pair_charts
 from dashboard.charts import theme, units
 from dashboard.models import Change, Confirmation, Pair, Regression
-from dashboard.pages import words
-from dashboard.querysets import regressions as read
+from dashboard.pages import labels
+from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.relevance import is_exact_counter, one_measurement
 from dashboard.repositories.history import DETACHED
 
@@ -64,7 +64,7 @@ class ConfirmationRow:
         if not one_measurement(confirmation.series, regression.series):
             state += f": {_lowercase_first(_series_and_case(confirmation))}"
         undisturbed = sum(not pair.disturbed for pair in pairs)
-        change = words.how_much(confirmation) if confirmation.ratio else ""
+        change = labels.format_change(confirmation) if confirmation.ratio else ""
         return cls(confirmation, pairs, undisturbed, state, change)
 
 
@@ -72,7 +72,7 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
     """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
     rows = [
         ConfirmationRow.from_confirmation(confirmation, regression)
-        for confirmation in read.confirmations(regression)
+        for confirmation in regression_queries.regression_confirmations(regression)
     ]
     own, others = _split_by_series(
         regression, [row for row in rows if row.confirmation.purpose == Purpose.CONFIRM]
@@ -118,7 +118,7 @@ def _points_disagreement(regression: Regression, changes: Sequence[Change]) -> s
         return ""
     if _interval_contains(regression, change.ratio) and _interval_contains(change, regression.ratio):
         return ""
-    return f"The series' points, measured at other hours, moved by {words.moved(change)}."
+    return f"The series' points, measured at other hours, moved by {labels.format_change_size(change)}."
 
 
 def _interval_contains(measured: Regression | Change, ratio: float | None) -> bool:
@@ -190,7 +190,7 @@ def _series_prefix(regression: Regression, confirmation: Confirmation) -> str:
 
 
 def _series_and_case(confirmation: Confirmation) -> str:
-    return f"{words.series_name(confirmation.series)} of {confirmation.series.case}"
+    return f"{labels.series_label(confirmation.series)} of {confirmation.series.case}"
 
 
 def _lowercase_first(name: str) -> str:

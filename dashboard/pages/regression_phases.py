@@ -9,17 +9,17 @@ from typing import Any
 from dashboard.charts import phases as phase_charts
 from dashboard.charts import theme
 from dashboard.models import Confirmation, Metric, Regression
-from dashboard.querysets import regressions as read
+from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions import sweeps
 from dashboard.regressions.paired import Phases, phases_of
 from dashboard.regressions.phases import holds
 
 # Phases beside the chart; the others are one click away.
-FEW = 6
+FIRST_ROWS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class PhaseComparison:
     """What is drawn: values by phase, of which `deltas` are the parts where they aren't the difference."""
 
     before: Mapping[str, float]
@@ -30,61 +30,62 @@ class _Beside:
     at: str = ""
 
 
-def phases_beside(found: Regression, confirmations: list[Confirmation]) -> dict[str, Any]:
+def phase_comparison_context(regression: Regression, confirmations: list[Confirmation]) -> dict[str, Any]:
     """Both commits' phases side by side: a figure and the rows of a table, largest part first.
 
-    By the interleaved runs that proved it, else by the runs of the two commits. Of what is seen in a phase's
-    own series, that phase and those nested in it.
+    By the interleaved runs that proved it, else by the runs of the two commits. In a phase's own series it
+    shows that phase and those nested in it.
     """
-    paired = phases_of(found, confirmations)
-    beside = _of_pairs(paired) if paired else _of_runs(found)
+    paired = phases_of(regression, confirmations)
+    comparison = _compare_by_pairs(paired) if paired else _compare_by_runs(regression)
     old, new = (
-        {path: value for path, value in one.items() if holds(found.series.phase, path)}
-        for one in (beside.before, beside.after)
+        {path: value for path, value in values.items() if holds(regression.series.phase, path)}
+        for values in (comparison.before, comparison.after)
     )
-    rows = _rows(old, new, beside.deltas)
-    drawn = phase_charts.draw_phase_comparison(old, new, beside.unit, beside.title) if old and new else None
+    rows = _comparison_rows(old, new, comparison.deltas)
+    unit, title = comparison.unit, comparison.title
+    drawn = phase_charts.draw_phase_comparison(old, new, unit, title) if old and new else None
     return {
         "phase_figure": theme.figure_json(drawn) if drawn else "",
-        "phase_rows": rows[:FEW],
-        "phase_rest": rows[FEW:],
-        "phase_unit": beside.unit,
-        "phase_title": beside.title,
+        "phase_rows": rows[:FIRST_ROWS],
+        "phase_rest": rows[FIRST_ROWS:],
+        "phase_unit": unit,
+        "phase_title": title,
         "phase_pairs": paired,
-        "phase_at": beside.at,
+        "phase_at": comparison.at,
     }
 
 
-def _of_pairs(paired: Phases) -> _Beside:
+def _compare_by_pairs(paired: Phases) -> PhaseComparison:
     if paired.at:
-        return _swept(paired.before, paired.after, paired.deltas, paired.at)
-    return _Beside(paired.before, paired.after, "s", "per step, own time")
+        return _sweep_comparison(paired.before, paired.after, paired.deltas, paired.at)
+    return PhaseComparison(paired.before, paired.after, "s", "per step, own time")
 
 
-def _of_runs(found: Regression) -> _Beside:
-    metric = found.series.metric
-    if sweeps.may_be_read(found.series):
-        runs = read.runs_around(found)
-        if len(runs) == 2 and (compared := sweeps.between(found.series, runs[:1], runs[1:])):
+def _compare_by_runs(regression: Regression) -> PhaseComparison:
+    metric = regression.series.metric
+    if sweeps.may_be_read(regression.series):
+        runs = regression_queries.runs_around_step(regression)
+        if len(runs) == 2 and (compared := sweeps.between(regression.series, runs[:1], runs[1:])):
             old, new = ({path: both[side] for path, both in compared.at_largest.items()} for side in (0, 1))
-            return _swept(old, new, compared.parts, compared.at)
+            return _sweep_comparison(old, new, compared.parts, compared.at)
         if metric.is_exponent:
-            return _Beside({}, {}, "s", "")
-    before, after = read.phases_around(found)
+            return PhaseComparison({}, {}, "s", "")
+    before, after = regression_queries.phases_around_step(regression)
     if metric.kind == Metric.Kind.MEMORY:
-        return _Beside(before, after, "bytes", "that the phase grew by")
+        return PhaseComparison(before, after, "bytes", "that the phase grew by")
     if metric.kind == Metric.Kind.COUNTER:
-        return _Beside(before, after, metric.unit, "")
-    return _Beside(before, after, "s", "per step, own time")
+        return PhaseComparison(before, after, metric.unit, "")
+    return PhaseComparison(before, after, "s", "per step, own time")
 
 
-def _swept(
+def _sweep_comparison(
     before: Mapping[str, float], after: Mapping[str, float], parts: Mapping[str, float], at: str
-) -> _Beside:
-    return _Beside(before, after, "s", f"of {at}, own time", parts, at)
+) -> PhaseComparison:
+    return PhaseComparison(before, after, "s", f"of {at}, own time", parts, at)
 
 
-def _rows(
+def _comparison_rows(
     old: Mapping[str, float], new: Mapping[str, float], deltas: Mapping[str, float] | None
 ) -> list[dict[str, Any]]:
     moved = {path: new.get(path, 0.0) - old.get(path, 0.0) for path in old.keys() | new.keys()}

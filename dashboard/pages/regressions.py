@@ -10,21 +10,21 @@ from django.views.decorators.http import require_safe
 
 from dashboard.alerts.sentences import describe_operation_change
 from dashboard.models import Project, Regression, Triage
-from dashboard.pages import words
-from dashboard.pages.costs import cost, tally_sentence
-from dashboard.pages.paging import page_of
+from dashboard.pages import labels
+from dashboard.pages.costs import cost_sentence, tally_sentence
+from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
-from dashboard.pages.regression_phases import phases_beside
-from dashboard.pages.series import drawing_around
-from dashboard.querysets import regressions as read
+from dashboard.pages.regression_phases import phase_comparison_context
+from dashboard.pages.series import regression_trend_json
+from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.blame import difference_of
 from dashboard.regressions.lines import changed_lines
 from dashboard.regressions.triage import BECOMES
 
-LONG = 40
-# Of what was lost: from here on a tensor operation is told in the first sentences.
-LARGE_PART = 0.25
-LABELS = {
+ROWS_PER_PAGE = 40
+# The share of what was lost from which on a tensor operation is told in the first sentences.
+LEADING_SHARE = 0.25
+ACTION_LABELS = {
     Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it."),
     Triage.Action.INTENDED: ("Intended", "The new level is the baseline; this step is never told again."),
     Triage.Action.NOT_REAL: ("Not real", "A false alarm: it counts against the precision of its series."),
@@ -34,60 +34,60 @@ LABELS = {
 
 
 @require_safe
-def regressions(request: HttpRequest) -> HttpResponse:
+def regressions_page(request: HttpRequest) -> HttpResponse:
     state = request.GET.get("state", "open")
     project = request.GET.get("project", "")
-    if state not in read.FILTERS:
-        raise Http404(f"state must be one of {', '.join(read.FILTERS)}.")
+    if state not in regression_queries.FILTERS:
+        raise Http404(f"state must be one of {', '.join(regression_queries.FILTERS)}.")
     slugs = list(Project.objects.values_list("slug", flat=True))
     if project and project not in slugs:
         raise Http404("There is no project of that name.")
-    listed = page_of(request, read.inbox(state, project), LONG)
+    listed = requested_page(request, regression_queries.filter_regressions(state, project), ROWS_PER_PAGE)
     context = {
         "page": listed,
         "regressions": list(listed),
         "state": state,
-        "states": tabs(state, project),
+        "states": filter_tabs(state, project),
         "project_slug": project,
         "project_slugs": slugs,
-        "tally": tally_sentence(read.tally(project)),
+        "tally": tally_sentence(regression_queries.tally_confirmations(project)),
         "example": project or next(iter(slugs), "my-training"),
     }
     return render(request, "regressions.html", context)
 
 
-def tabs(shown: str, project: str) -> list[tuple[str, int]]:
+def filter_tabs(shown: str, project: str) -> list[tuple[str, int]]:
     """The filters that list something, with how much: an inbox has no use for the empty ones."""
-    counted = read.counts(project)
+    counts = regression_queries.count_by_filter(project)
     always = {"open", "all", shown}
-    return [(name, count) for name, count in counted.items() if count or name in always]
+    return [(name, count) for name, count in counts.items() if count or name in always]
 
 
 @require_safe
-def regression(request: HttpRequest, pk: int) -> HttpResponse:
-    return page(request, get_object_or_404(read.readable(), pk=pk))
+def regression_page(request: HttpRequest, pk: int) -> HttpResponse:
+    return render_regression(request, get_object_or_404(regression_queries.regressions_with_related(), pk=pk))
 
 
-def page(
-    request: HttpRequest, found: Regression, status: int = 200, refused: str = "", typed: str = ""
+def render_regression(
+    request: HttpRequest, regression: Regression, status: int = 200, refused: str = "", typed: str = ""
 ) -> HttpResponse:
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
-    changes = list(read.evidence(found))
-    proved = proof_context(found, changes)
+    changes = list(regression_queries.regression_changes(regression))
+    proved = proof_context(regression, changes)
     context = {
-        "regression": found,
-        "project": found.project,
-        "name": words.series_name(found.series),
-        "figure": drawing_around(found),
+        "regression": regression,
+        "project": regression.project,
+        "name": labels.series_label(regression.series),
+        "figure": regression_trend_json(regression),
         "changes": changes,
-        "deliveries": list(read.deliveries(found)),
-        "suspects": [_suspect(suspect, found.series.metric.kind) for suspect in found.suspects],
-        "operation": _operation(found),
-        "excerpts": _excerpts(found),
-        "cost": cost(found),
-        **phases_beside(found, [row.confirmation for row in proved["proofs"]]),
-        "triages": list(read.triages(found)),
-        "actions": actions(found),
+        "deliveries": list(regression_queries.delivery_log(regression)),
+        "suspects": [_suspect_row(suspect, regression.series.metric.kind) for suspect in regression.suspects],
+        "operation": _leading_operation(regression),
+        "excerpts": _changed_excerpts(regression),
+        "cost": cost_sentence(regression),
+        **phase_comparison_context(regression, [row.confirmation for row in proved["proofs"]]),
+        "triages": list(regression_queries.regression_triages(regression)),
+        "actions": available_actions(regression),
         "refused": refused,
         "typed": typed,
         **proved,
@@ -95,45 +95,51 @@ def page(
     return render(request, "regression.html", context, status=status)
 
 
-def actions(found: Regression) -> list[tuple[str, str, str]]:
+def available_actions(regression: Regression) -> list[tuple[str, str, str]]:
     """What a person may do now: (value, label, what it does)."""
-    becomes = {action: wanted for action, wanted in BECOMES.items() if wanted != found.triaged}
-    if found.is_away:
-        becomes.pop(Triage.Action.ACKNOWLEDGE, None)
-    known = [(str(action), *LABELS[action]) for action in LABELS if action in becomes]
-    return [*known, (str(Triage.Action.COMMENT), "Comment only", "Keeps what you wrote.")]
+    possible = {action for action, triaged in BECOMES.items() if triaged != regression.triaged}
+    if regression.is_away:
+        possible.discard(Triage.Action.ACKNOWLEDGE)
+    labelled = [(str(action), *label) for action, label in ACTION_LABELS.items() if action in possible]
+    return [*labelled, (str(Triage.Action.COMMENT), "Comment only", "Keeps what you wrote.")]
 
 
 @require_safe
-def deliveries(request: HttpRequest) -> HttpResponse:
-    listed = page_of(request, read.deliveries(), LONG)
+def deliveries_page(request: HttpRequest) -> HttpResponse:
+    listed = requested_page(request, regression_queries.delivery_log(), ROWS_PER_PAGE)
     return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed)})
 
 
-def _suspect(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
+def _suspect_row(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
     return {
         **suspect,
-        "place": words.place(suspect),
-        "sentence": words.suspect_sentence(suspect, kind),
-        "called": words.is_called(suspect),
+        "place": labels.function_location(suspect),
+        "sentence": labels.suspect_sentence(suspect, kind),
+        "called": labels.is_called_in_step(suspect),
     }
 
 
-def _operation(found: Regression) -> dict[str, str]:
-    """The first tensor operation with what it does otherwise; empty where it holds no large part."""
-    first = next(iter(found.operations), None)
-    if first is None or first["share"] < LARGE_PART:
+def _leading_operation(regression: Regression) -> dict[str, str]:
+    """The first tensor operation and how it differs; empty where it holds no large part of what was lost."""
+    first = next(iter(regression.operations), None)
+    if first is None or first["share"] < LEADING_SHARE:
         return {}
     return {"name": first["operation"], "sentence": describe_operation_change(first)}
 
 
-def _excerpts(found: Regression) -> list[dict[str, Any]]:
-    """The changed lines of the first suspects, each with what the function does otherwise than before."""
-    if not found.names_commit:
+def _changed_excerpts(regression: Regression) -> list[dict[str, Any]]:
+    """The changed lines of the first suspects, each with how the function's cost differs."""
+    if not regression.names_commit:
         return []
-    kind = found.series.metric.kind
-    known = {(one.get("file"), one.get("function")): one for one in reversed(found.suspects)}
+    kind = regression.series.metric.kind
+    suspects = {
+        (suspect.get("file"), suspect.get("function")): suspect for suspect in reversed(regression.suspects)
+    }
     return [
-        {**_suspect(known[one.file, one.function], kind), "lines": one.lines, "left_out": one.left_out}
-        for one in changed_lines(found.project, *difference_of(found), found.suspects)
+        {
+            **_suspect_row(suspects[excerpt.file, excerpt.function], kind),
+            "lines": excerpt.lines,
+            "left_out": excerpt.left_out,
+        }
+        for excerpt in changed_lines(regression.project, *difference_of(regression), regression.suspects)
     ]

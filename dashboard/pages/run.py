@@ -11,85 +11,85 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard import runs as states
+from dashboard import runs
 from dashboard.models import Run, RunLog
-from dashboard.pages import run_metrics, run_profile, run_scaling
-from dashboard.pages import run_parts as parts
-from dashboard.pages.paging import whole_number
-from dashboard.querysets import runs as read
-from dashboard.querysets import series
+from dashboard.pages import run_metrics, run_parts, run_profile, run_scaling
+from dashboard.pages.paging import parse_whole_number
+from dashboard.querysets import runs as run_queries
+from dashboard.querysets import series as series_queries
 
 # Whoever may request runs may cancel them.
-PERMISSION = "dashboard.add_trigger"
-# The warning whose sentence the page's own table of limits says better.
-SAID_BY_LIMITS = "limit_crossed"
+CANCEL_PERMISSION = "dashboard.add_trigger"
+# The warning that the page leaves out: its table of limits says more.
+LIMIT_WARNING = "limit_crossed"
 
 
 @require_safe
-def run(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(read.whole(), pk=pk)
-    document = read.document(found) if found.state == Run.State.DONE else None
-    context = {**_common(found), "log": read.log_tail(found), "document": document}
+def run_page(request: HttpRequest, pk: int) -> HttpResponse:
+    run = get_object_or_404(run_queries.runs_with_pool_state(), pk=pk)
+    document = run_queries.document_without_telemetry(run) if run.state == Run.State.DONE else None
+    context = {**_common_context(run), "log": run_queries.read_log_tail(run), "document": document}
     if document:
-        context |= _measured(request, found, document)
-    elif found.origin == Run.Origin.IMPORTED:
-        context["points"] = series.of_run(found.pk)
+        context |= _document_context(request, run, document)
+    elif run.origin == Run.Origin.IMPORTED:
+        context["points"] = series_queries.points_of_run(run.pk)
     return render(request, "run.html", context)
 
 
-def _measured(request: HttpRequest, found: Run, document: parts.Json) -> dict[str, Any]:
-    points = list(series.of_run(found.pk))
-    measured = run_metrics.metric_parts(document, points, series.before(found, points))
-    links = measured["exponent_series"]
+def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) -> dict[str, Any]:
+    points = list(series_queries.points_of_run(run.pk))
+    metrics = run_metrics.metrics_context(document, points, series_queries.previous_run(run, points))
+    links = metrics["exponent_series"]
     return {
-        **measured,
-        **parts.phase_parts(document),
-        **parts.repetition_parts(found, document, whole_number(request, "repetition", 0, 10_000)),
-        **parts.process_parts(document),
-        **run_scaling.scaling_parts(document, links),
-        **run_scaling.job_parts(document),
-        **run_scaling.limit_parts(document, links),
-        **run_profile.profile_parts(document),
-        **_frames(request, document),
-        **parts.environment_parts(document),
-        **parts.protocol_parts(document),
-        "warnings": [row for row in document.get("warnings") or [] if row["code"] != SAID_BY_LIMITS],
+        **metrics,
+        **run_parts.phases_context(document),
+        **run_parts.repetition_context(run, document, parse_whole_number(request, "repetition", 0, 10_000)),
+        **run_parts.processes_context(document),
+        **run_scaling.scaling_context(document, links),
+        **run_scaling.job_context(document),
+        **run_scaling.limits_context(document, links),
+        **run_profile.profile_context(document),
+        **_frames_context(request, document),
+        **run_parts.environment_context(document),
+        **run_parts.protocol_context(document),
+        "warnings": [row for row in document.get("warnings") or [] if row["code"] != LIMIT_WARNING],
         "harness": document.get("harness") or {},
     }
 
 
-def _frames(request: HttpRequest, document: parts.Json) -> dict[str, Any]:
-    number = whole_number(request, "frame", 0, 10_000_000)
+def _frames_context(request: HttpRequest, document: run_parts.Json) -> dict[str, Any]:
+    number = parse_whole_number(request, "frame", 0, 10_000_000)
     query = request.GET.copy()
     query.pop("frame", None)
     link = f"?{query.urlencode()}&frame=" if query else "?frame="
     by_calls = request.GET.get("width") == "calls"
-    return {"frame_link": link, **run_profile.frame_parts(document, number, by_calls)}
+    return {"frame_link": link, **run_profile.icicle_context(document, number, by_calls)}
 
 
 @require_safe
-def run_frames(request: HttpRequest, pk: int) -> HttpResponse:
+def run_frames_fragment(request: HttpRequest, pk: int) -> HttpResponse:
     """The drawing of a profile's stacks alone, below another frame; the address becomes the page's."""
-    found = get_object_or_404(Run, pk=pk)
-    document = read.document(found)
-    context = {"run": found, "zoomed": True, **(_frames(request, document) if document else {})}
-    answer = render(request, "fragments/run_frames.html", context)
-    answer["HX-Push-Url"] = f"{found.get_absolute_url()}?{request.GET.urlencode()}"
-    return answer
+    run = get_object_or_404(Run, pk=pk)
+    document = run_queries.document_without_telemetry(run)
+    context = {"run": run, "zoomed": True, **(_frames_context(request, document) if document else {})}
+    response = render(request, "fragments/run_frames.html", context)
+    response["HX-Push-Url"] = f"{run.get_absolute_url()}?{request.GET.urlencode()}"
+    return response
 
 
 @require_safe
-def run_status(request: HttpRequest, pk: int) -> HttpResponseBase:
+def run_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The part of the page that is asked for again and again while the run is active."""
-    found = get_object_or_404(read.whole(), pk=pk)
-    if found.state in Run.TERMINAL:
+    run = get_object_or_404(run_queries.runs_with_pool_state(), pk=pk)
+    if run.state in Run.TERMINAL:
         # There is more to show now than this part: the whole page is loaded again.
         return HttpResponseClientRefresh()
-    return render(request, "fragments/run_status.html", {**_common(found), "log": read.log_tail(found)})
+    context = {**_common_context(run), "log": run_queries.read_log_tail(run)}
+    return render(request, "fragments/run_status.html", context)
 
 
 @require_safe
-def run_log(_: HttpRequest, pk: int) -> HttpResponse:
+def run_log_text(_: HttpRequest, pk: int) -> HttpResponse:
     """The whole log as plain text: a browser must not read it as a page."""
     log = get_object_or_404(RunLog, run=pk)
     return HttpResponse(log.text, content_type="text/plain; charset=utf-8")
@@ -97,41 +97,41 @@ def run_log(_: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 @login_required
-def cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(Run, pk=pk)
-    if not request.user.has_perm(PERMISSION):
+def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
+    run = get_object_or_404(Run, pk=pk)
+    if not request.user.has_perm(CANCEL_PERMISSION):
         messages.error(request, "You may look at runs but not cancel them: ask an administrator.")
-    elif found.state in Run.TERMINAL:
-        messages.info(request, f"Run {pk} had already ended: it is {found.state}.")
+    elif run.state in Run.TERMINAL:
+        messages.info(request, f"Run {pk} had already ended: it is {run.state}.")
     else:
-        states.cancel(pk, request.user.get_username())
+        runs.cancel(pk, request.user.get_username())
         messages.success(request, f"Run {pk} is cancelled.")
     return redirect("run", pk)
 
 
-def _common(found: Run) -> dict[str, Any]:
+def _common_context(run: Run) -> dict[str, Any]:
     return {
-        "run": found,
-        "project": found.case.project,
-        "active": found.state not in Run.TERMINAL,
-        "command": parts.command(found),
-        "stages": _stages(found),
+        "run": run,
+        "project": run.case.project,
+        "active": run.state not in Run.TERMINAL,
+        "command": run_parts.reproduction_command(run),
+        "stages": _progress_stages(run),
     }
 
 
-def _stages(found: Run) -> list[tuple[str, str]]:
-    """(state, past | now | ahead) of the way that a run goes; empty once it has ended."""
-    way = [
+def _progress_stages(run: Run) -> list[tuple[str, str]]:
+    """(state, past | now | ahead) of the states that a run goes through; empty once it has ended."""
+    states = [
         Run.State.REQUESTED,
         Run.State.CLAIMED,
         Run.State.PREPARING,
         Run.State.MEASURING,
         Run.State.STORING,
     ]
-    if found.state not in way:
+    if run.state not in states:
         return []
-    now = way.index(Run.State(found.state))
+    current = states.index(Run.State(run.state))
     return [
-        (state.value, "now" if place == now else "past" if place < now else "ahead")
-        for place, state in enumerate(way)
+        (state.value, "now" if index == current else "past" if index < current else "ahead")
+        for index, state in enumerate(states)
     ]

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.models import Point
-from dashboard.pages import words
-from dashboard.querysets.series import Before
+from dashboard.pages import labels
+from dashboard.querysets.series import PreviousRun
 
-# In the metrics table: what is said elsewhere on the page, phase by phase, is left out.
-WHOLE = None
-# What has a table of its own on the page.
-ELSEWHERE = ("scaling_exponent", "projected_time")
+# The phase of a metric of the whole step. The metrics table has those alone: other tables have the phases.
+WHOLE_STEP = None
+# Metrics whose names begin so have a table of their own on the page.
+OTHER_TABLES = ("scaling_exponent", "projected_time")
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CounterRow:
     """A counter of the whole step or of one phase, per step; `before` is None where nothing was counted."""
 
     label: str
@@ -29,12 +29,12 @@ class Count:
     before: float | None
 
     @property
-    def size(self) -> str:
-        """The unit of what is counted; its column's head says that it is per step, its label of what."""
+    def display_unit(self) -> str:
+        """`bytes` or none: the column's head says that it is per step, the label what is counted."""
         return "bytes" if self.unit.startswith("bytes") else "1"
 
     @property
-    def moved(self) -> bool:
+    def has_changed(self) -> bool:
         return self.before is not None and self.before != self.value
 
     @property
@@ -42,23 +42,23 @@ class Count:
         return self.value / self.before if self.before else None
 
 
-def metric_parts(document: Json, points: list[Point], before: Before | None) -> Json:
+def metrics_context(document: Json, points: list[Point], previous: PreviousRun | None) -> Json:
     """The metrics of the whole step, headlines first, each with its series; counters apart, with theirs."""
     links = {(point.series.metric.name, point.series.phase): point.series_id for point in points}
     rows: list[Json] = [
         {
             **metric,
-            "label": words.metric_name(metric["name"], metric["phase"] or ""),
+            "label": labels.metric_label(metric["name"], metric["phase"] or ""),
             "series": links.get((metric["name"], metric["phase"] or "")),
         }
         for metric in document.get("metrics") or []
     ]
-    whole = [row for row in rows if row["phase"] is WHOLE and row["kind"] != "counter"]
-    whole.sort(key=lambda row: (not row.get("headline"), words.metric_place(row["name"])))
+    whole = [row for row in rows if row["phase"] is WHOLE_STEP and row["kind"] != "counter"]
+    whole.sort(key=lambda row: (not row.get("headline"), labels.metric_sort_key(row["name"])))
     return {
-        "metrics": [row for row in whole if not row["name"].startswith(ELSEWHERE)],
+        "metrics": [row for row in whole if not row["name"].startswith(OTHER_TABLES)],
         "headlines": [row for row in whole if row.get("headline")],
-        **_counters(rows, before),
+        **_counters_context(rows, previous),
         "phase_memory": sorted(
             (row for row in rows if row["name"] == "phase_memory"), key=lambda row: -row["value"]
         ),
@@ -72,32 +72,33 @@ def metric_parts(document: Json, points: list[Point], before: Before | None) -> 
     }
 
 
-def _counters(rows: list[Json], before: Before | None) -> Json:
+def _counters_context(rows: list[Json], previous: PreviousRun | None) -> Json:
     counters = [row for row in rows if row["kind"] == "counter"]
-    values = before.values if before else {}
-    counts = [(row, _count(row, values)) for row in counters]
+    values = previous.values if previous else {}
+    counts = [(row, _counter_row(row, values)) for row in counters]
+    by_phase = [(row, count) for row, count in counts if row["phase"] is not WHOLE_STEP]
     return {
-        "counters": [count for row, count in counts if row["phase"] is WHOLE],
-        "phase_counters": _by_phase([(row, count) for row, count in counts if row["phase"] is not WHOLE]),
-        "before": before,
+        "counters": [count for row, count in counts if row["phase"] is WHOLE_STEP],
+        "phase_counters": _phase_counter_table(by_phase),
+        "previous": previous,
     }
 
 
-def _count(row: Json, values: dict[int, float]) -> Count:
-    was = values.get(row["series"]) if row["series"] is not None else None
-    return Count(row["label"], row["unit"], row["value"], row["exact"], row["series"], was)
+def _counter_row(row: Json, values: dict[int, float]) -> CounterRow:
+    before = values.get(row["series"]) if row["series"] is not None else None
+    return CounterRow(row["label"], row["unit"], row["value"], row["exact"], row["series"], before)
 
 
-def _by_phase(counts: list[tuple[Json, Count]]) -> Json:
+def _phase_counter_table(counts: list[tuple[Json, CounterRow]]) -> Json:
     """Counters of phases as a table: a column per counter that is not zero everywhere."""
     names = sorted({row["name"] for row, count in counts if count.value or count.before})
-    found = {(row["phase"], row["name"]): count for row, count in counts}
+    by_phase_and_name = {(row["phase"], row["name"]): count for row, count in counts}
     paths = sorted({row["phase"] for row, _ in counts})
-    columns = [words.metric_name(name) for name in names]
+    columns = [labels.metric_label(name) for name in names]
     return {
         "columns": columns,
         "rows": [
-            (path, list(zip(columns, (found.get((path, name)) for name in names), strict=True)))
+            (path, list(zip(columns, (by_phase_and_name.get((path, name)) for name in names), strict=True)))
             for path in paths
         ],
     }

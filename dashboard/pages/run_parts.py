@@ -9,62 +9,68 @@ from typing import Any
 
 from dashboard.charts import histogram, phases, telemetry, theme
 from dashboard.models import Run, Telemetry
-from dashboard.pages import words
-from dashboard.querysets import runs as read
+from dashboard.pages import labels
+from dashboard.querysets import runs as run_queries
 
-MAIN = "main"
+MAIN_THREAD = "main"
 
 Json = dict[str, Any]
 
 
-def phase_of(row: Json) -> phases.Phase:
-    return phases.Phase(row["path"], row["total"], row["self"], row["share"] or 0.0, _thread(row))
+def phase_from_row(row: Json) -> phases.Phase:
+    return phases.Phase(row["path"], row["total"], row["self"], row["share"] or 0.0, _thread_name(row))
 
 
-def _thread(row: Json) -> str:
-    return row.get("thread") or MAIN
+def _thread_name(row: Json) -> str:
+    return row.get("thread") or MAIN_THREAD
 
 
-def phase_parts(document: Json) -> Json:
+def phases_context(document: Json) -> Json:
     """The flame chart and rows of the main thread, whose phases sum to the step, and those of the others."""
     rows = sorted(document.get("phases") or [], key=lambda row: -row["total"])
-    main = [row for row in rows if _thread(row) == MAIN]
-    others = [row for row in rows if _thread(row) != MAIN]
+    main = [row for row in rows if _thread_name(row) == MAIN_THREAD]
+    others = [row for row in rows if _thread_name(row) != MAIN_THREAD]
     return {
         "phase_rows": [row for row in main if row["path"] != phases.UNATTRIBUTED],
         "unattributed": next((row for row in main if row["path"] == phases.UNATTRIBUTED), None),
-        "flame": theme.figure_json(phases.draw_flame_chart([phase_of(row) for row in main])) if main else "",
-        "other_threads": sorted(others, key=_thread),
+        "flame": _flame_chart_json(main),
+        "other_threads": sorted(others, key=_thread_name),
         "device_times": any(row.get("device_total") is not None for row in rows),
     }
 
 
-def repetition_parts(run: Run, document: Json, wanted: int) -> Json:
-    """What one repetition looked like over time; `wanted` is its index in the document."""
+def _flame_chart_json(rows: list[Json]) -> str:
+    """Empty where there are no phases."""
+    if not rows:
+        return ""
+    return theme.figure_json(phases.draw_flame_chart([phase_from_row(row) for row in rows]))
+
+
+def repetition_context(run: Run, document: Json, index: int) -> Json:
+    """What one repetition looked like over time; `index` is its index in the document."""
     repetitions = document.get("repetitions") or []
-    chosen = next((found for found in repetitions if found["index"] == wanted), None)
-    if chosen is None:
+    shown = next((repetition for repetition in repetitions if repetition["index"] == index), None)
+    if shown is None:
         return {"repetitions": repetitions, "repetition": None}
-    channels = read.telemetry(run, wanted)
-    window = chosen.get("window") or {}
+    rows = run_queries.repetition_telemetry(run, index)
+    channels = [_telemetry_channel(row) for row in rows]
+    window = shown.get("window") or {}
     span = (window["start"], window["end"]) if "start" in window and "end" in window else None
-    drawn = telemetry.draw_telemetry([_channel(found) for found in channels], span)
+    drawn = telemetry.draw_telemetry(channels, span)
     return {
         "repetitions": repetitions,
-        "repetition": chosen,
-        "channels": [(found, _channel(found).label) for found in channels],
+        "repetition": shown,
+        "channels": [(row, channel.label) for row, channel in zip(rows, channels, strict=True)],
         "telemetry": theme.figure_json(drawn) if drawn else "",
-        "histogram": _histogram(chosen),
+        "histogram": _histogram_json(shown),
     }
 
 
-def _channel(found: Telemetry) -> telemetry.Channel:
-    return telemetry.Channel(
-        found.channel, found.unit, found.start, found.interval, found.values, found.device
-    )
+def _telemetry_channel(row: Telemetry) -> telemetry.Channel:
+    return telemetry.Channel(row.channel, row.unit, row.start, row.interval, row.values, row.device)
 
 
-def _histogram(repetition: Json) -> str:
+def _histogram_json(repetition: Json) -> str:
     counted = (repetition.get("step_times") or {}).get("histogram") or {}
     if not counted.get("counts"):
         return ""
@@ -73,44 +79,48 @@ def _histogram(repetition: Json) -> str:
     return theme.figure_json(histogram.draw_step_times(counted["edges"], counted["counts"], marks))
 
 
-def process_parts(document: Json) -> Json:
+def processes_context(document: Json) -> Json:
     """The processes of the measured tree by label: medians over the repetitions, the largest first."""
-    found = document.get("processes") or []
-    labels = {row["name"] for row in found}
-    rows = [_process(name, [row for row in found if row["name"] == name]) for name in labels]
+    by_name: dict[str, list[Json]] = {}
+    for process in document.get("processes") or []:
+        by_name.setdefault(process["name"], []).append(process)
+    rows = [_process_row(name, processes) for name, processes in by_name.items()]
     largest = max((row["peak_memory"] or 0.0 for row in rows), default=0.0)
     for row in rows:
         row["of_largest"] = (row["peak_memory"] or 0.0) / largest if largest else 0.0
     return {"processes": sorted(rows, key=lambda row: (-(row["peak_memory"] or 0.0), row["name"]))}
 
 
-def _process(name: str, rows: list[Json]) -> Json:
-    def middle(member: str) -> float | None:
+def _process_row(name: str, rows: list[Json]) -> Json:
+    def known_median(member: str) -> float | None:
         values = [row[member] for row in rows if row[member] is not None]
         return median(values) if values else None
 
     return {
         "name": name,
         "count": max(row["count"] for row in rows),
-        "peak_memory": middle("peak_memory"),
-        "cpu_utilization": middle("cpu_utilization"),
+        "peak_memory": known_median("peak_memory"),
+        "cpu_utilization": known_median("cpu_utilization"),
     }
 
 
-def environment_parts(document: Json) -> Json:
+def environment_context(document: Json) -> Json:
     """(name, value) pairs for people, and the longer lists of packages and variables."""
-    found = document.get("environment") or {}
-    plain = [(words.name_of(name), value) for name, value in found.items() if _is_plain(name, value)]
+    environment = document.get("environment") or {}
     return {
-        "environment": plain,
-        "gpus": found.get("gpus") or [],
-        "packages": sorted((found.get("packages") or {}).items()),
-        "variables": sorted((found.get("variables") or {}).items()),
+        "environment": [
+            (labels.field_label(name), value)
+            for name, value in environment.items()
+            if _is_plain_value(name, value)
+        ],
+        "gpus": environment.get("gpus") or [],
+        "packages": sorted((environment.get("packages") or {}).items()),
+        "variables": sorted((environment.get("variables") or {}).items()),
     }
 
 
 # Of the protocol: what is set for the measured process, and how the numbers are taken.
-PROTOCOL = {
+PROTOCOL_LABELS = {
     "warmup_steps": "Warm-up steps",
     "counting_steps": "Counting steps",
     "countings": "Countings",
@@ -121,33 +131,36 @@ PROTOCOL = {
 }
 
 
-def protocol_parts(document: Json) -> Json:
+def protocol_context(document: Json) -> Json:
     """(name, value) pairs of what the protocol set, and the variables that the manifest sets."""
-    found = document.get("protocol") or {}
-    said = {**found, "affinity": ", ".join(str(one) for one in found.get("affinity") or []) or None}
+    protocol = document.get("protocol") or {}
+    affinity = ", ".join(str(processor) for processor in protocol.get("affinity") or [])
+    values = {**protocol, "affinity": affinity or None}
     return {
-        "protocol": found,
-        "settings": [(label, said[name]) for name, label in PROTOCOL.items() if said.get(name) is not None],
-        "set_variables": sorted((found.get("variables") or {}).items()),
+        "protocol": protocol,
+        "settings": [
+            (label, values[name]) for name, label in PROTOCOL_LABELS.items() if values.get(name) is not None
+        ],
+        "set_variables": sorted((protocol.get("variables") or {}).items()),
     }
 
 
-def _is_plain(name: str, value: object) -> bool:
+def _is_plain_value(name: str, value: object) -> bool:
     return name != "memory_bytes" and value is not None and not isinstance(value, dict | list)
 
 
-def command(run: Run) -> str:
+def reproduction_command(run: Run) -> str:
     """What measures the same thing by hand, for a shell; every word that came from outside is quoted."""
     project = run.case.project
     measure = ["python", "-m", "paceline", "run", run.case.benchmark]
     for name, value in sorted(run.case.params.items()):
-        measure += ["--set", f"{name}={_scalar(value)}"]
+        measure += ["--set", f"{name}={_format_parameter(value)}"]
     measure += ["--repetitions", str(run.repetitions)]
     if run.quick:
         measure.append("--quick")
     return "\n".join(
         [
-            f"git clone {shlex.quote(words.repository(project))} {shlex.quote(project.slug)}",
+            f"git clone {shlex.quote(labels.repository_location(project))} {shlex.quote(project.slug)}",
             f"cd {shlex.quote(project.slug)}",
             f"git checkout {shlex.quote(run.commit.hash)}",
             shlex.join(measure),
@@ -155,7 +168,7 @@ def command(run: Run) -> str:
     )
 
 
-def _scalar(value: object) -> str:
+def _format_parameter(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value)

@@ -15,7 +15,7 @@ MOST_ABOVE = 3
 Json = dict[str, Any]
 
 
-def profile_parts(document: Json) -> Json:
+def profile_context(document: Json) -> Json:
     profile = document.get("profile") or {}
     functions = sorted(profile.get("functions") or [], key=lambda row: -row["self"])
     operations = sorted(
@@ -35,26 +35,27 @@ def profile_parts(document: Json) -> Json:
     }
 
 
-def frame_parts(document: Json, number: int, by_calls: bool) -> Json:
+def icicle_context(document: Json, number: int, by_calls: bool) -> Json:
     """The icicle of the profile's stacks below frame `number`; empty where the document has no stacks."""
     stacks = (document.get("profile") or {}).get("stacks") or []
     if not stacks:
         return {}
-    hues = _hues(document)
+    hues = _phase_hues(document)
     whole = icicle.build_call_tree(
-        icicle.Stack(row["stack"], row["self"], row["calls"], _hue(row["phase"], hues)) for row in stacks
+        icicle.Stack(row["stack"], row["self"], row["calls"], _stack_hue(row["phase"], hues))
+        for row in stacks
     )
     by_calls = by_calls or not whole.total
     shown = icicle.find_frame(whole, number)
     drawn = icicle.layout_icicle(shown, whole, by_calls)
-    way = shown.ancestors()
-    found = {block.frame.hue for block in drawn.blocks}
+    ancestors = shown.ancestors()
+    drawn_hues = {block.frame.hue for block in drawn.blocks}
     return {
         "icicle": drawn,
         "frame": shown,
         "whole": whole,
-        "above": way[:1] + way[1:][-MOST_ABOVE:],
-        "above_cut": len(way) > MOST_ABOVE + 1,
+        "above": ancestors[:1] + ancestors[1:][-MOST_ABOVE:],
+        "above_cut": len(ancestors) > MOST_ABOVE + 1,
         "by_calls": by_calls,
         "rest": document["profile"].get("rest"),
         # Of the whole, the table of functions says it.
@@ -62,24 +63,29 @@ def frame_parts(document: Json, number: int, by_calls: bool) -> Json:
         "frame_hues": sorted(
             (hue, path)
             for path, hue in hues.items()
-            if hue >= 0 and hue in found and path == _outermost(path, hues)
+            if hue >= 0 and hue in drawn_hues and path == _outermost_path(path, hues)
         ),
     }
 
 
-def _hues(document: Json) -> dict[str, int]:
+def _phase_hues(document: Json) -> dict[str, int]:
     rows = [row for row in document.get("phases") or [] if (row.get("thread") or "main") == "main"]
     return phases.phase_hues(
         [phases.Phase(row["path"], row["total"], row["self"], row["share"] or 0.0) for row in rows]
     )
 
 
-def _hue(path: str | None, hues: dict[str, int]) -> int:
-    parts = (path or "").split("/")
-    ways = ("/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
-    return next((hues[way] for way in ways if way in hues), icicle.GREY)
+def _stack_hue(path: str | None, hues: dict[str, int]) -> int:
+    """The hue of the phase, or of the nearest phase around it that has one."""
+    inside_out = reversed(_path_and_ancestors(path or ""))
+    return next((hues[ancestor] for ancestor in inside_out if ancestor in hues), icicle.GREY)
 
 
-def _outermost(path: str, hues: dict[str, int]) -> str:
+def _outermost_path(path: str, hues: dict[str, int]) -> str:
+    return next(ancestor for ancestor in _path_and_ancestors(path) if ancestor in hues)
+
+
+def _path_and_ancestors(path: str) -> list[str]:
+    """`a`, `a/b` and `a/b/c` of `a/b/c`."""
     parts = path.split("/")
-    return next(way for depth in range(1, len(parts) + 1) if (way := "/".join(parts[:depth])) in hues)
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]

@@ -7,20 +7,20 @@ from statistics import median
 from typing import Any
 
 from dashboard.charts import scaling, theme
-from dashboard.pages import words
+from dashboard.pages import labels
 
 # What an exponent is compared with: the loop should grow as the parameter does, a step not at all.
 LOOP, STEP_TIME, STEPS = "scaling_exponent", "scaling_exponent_step_time", "scaling_exponent_steps"
 EXPECTED = {LOOP: 1.0, STEP_TIME: 0.0, STEPS: 1.0}
-# An exponent this near to what is expected is as expected; an interval wider than the other says nothing.
-NEAR, UNCLEAR = 0.1, 0.6
-WHAT = {LOOP: "Whole loop", STEP_TIME: "Time per step", STEPS: "Number of steps"}
+# An exponent this near to what is expected is as expected; a wider interval than this says nothing.
+TOLERANCE, WIDEST_INTERVAL = 0.1, 0.6
+EXPONENT_LABELS = {LOOP: "Whole loop", STEP_TIME: "Time per step", STEPS: "Number of steps"}
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Exponent:
+class ExponentRow:
     """One time's growth; `doubled` is by how much twice the parameter multiplies it."""
 
     name: str
@@ -34,77 +34,79 @@ class Exponent:
 
     @property
     def label(self) -> str:
-        return self.phase or WHAT.get(self.name, words.metric_name(self.name))
+        return self.phase or EXPONENT_LABELS.get(self.name, labels.metric_label(self.name))
 
     @property
     def doubled(self) -> float:
         return float(2**self.value)
 
     @property
-    def reading(self) -> str:
+    def verdict(self) -> str:
         expected = EXPECTED.get(self.name, 1.0)
-        if self.steep:
+        if self.is_steep:
             return "where it should not" if expected == 0 else "faster than in proportion"
-        if self.high < expected - NEAR:
+        if self.high < expected - TOLERANCE:
             return "not: it shrinks" if expected == 0 else "slower than in proportion"
-        if self.high - self.low > UNCLEAR:
+        if self.high - self.low > WIDEST_INTERVAL:
             return "not clear from these points"
         return "not: the same throughout" if expected == 0 else "in proportion"
 
     @property
-    def steep(self) -> bool:
-        return self.low > EXPECTED.get(self.name, 1.0) + NEAR
+    def is_steep(self) -> bool:
+        return self.low > EXPECTED.get(self.name, 1.0) + TOLERANCE
 
 
-def scaling_parts(document: Json, series: dict[tuple[str, str | None], int]) -> Json:
+def scaling_context(document: Json, series: dict[tuple[str, str | None], int]) -> Json:
     """Empty where the manifest sweeps nothing."""
-    found = document.get("scaling") or {}
-    points = [point for point in found.get("points") or [] if point["value"] > 0 and point["seconds"] > 0]
+    sweep = document.get("scaling") or {}
+    points = [point for point in sweep.get("points") or [] if point["value"] > 0 and point["seconds"] > 0]
     if not points:
         return {}
-    rows = _exponents(found, points, series)
-    parameter = found["parameter"]
+    rows = _exponent_rows(sweep, points, series)
+    parameter = sweep["parameter"]
     values = {row.name: row.value for row in rows if row.phase is None}
     return {
         "parameter": parameter,
-        "sweep_params": sorted((found.get("params") or {}).items()),
+        "sweep_params": sorted((sweep.get("params") or {}).items()),
         "exponents": [row for row in rows if row.phase is None],
         "phase_exponents": sorted(
             (row for row in rows if row.phase), key=lambda row: (-(row.seconds or 0.0), row.phase)
         ),
-        "sweep": _sweep(points),
-        "loop_figure": theme.figure_json(_loop(points, values.get(LOOP), parameter)),
-        "step_figure": _steps(points, values.get(STEP_TIME), parameter),
+        "sweep": _sweep_rows(points),
+        "loop_figure": theme.figure_json(_loop_figure(points, values.get(LOOP), parameter)),
+        "step_figure": _step_figure(points, values.get(STEP_TIME), parameter),
     }
 
 
-def _exponents(found: Json, points: list[Json], series: dict[tuple[str, str | None], int]) -> list[Exponent]:
+def _exponent_rows(
+    sweep: Json, points: list[Json], series: dict[tuple[str, str | None], int]
+) -> list[ExponentRow]:
     largest = max(point["value"] for point in points)
     at_end = [point for point in points if point["value"] == largest]
     return [
-        Exponent(
+        ExponentRow(
             **{name: row[name] for name in ("name", "phase", "value", "low", "high", "points")},
             series=series.get((row["name"], row["phase"])),
             seconds=median(point["phases"].get(row["phase"], 0.0) for point in at_end)
             if row["phase"]
             else None,
         )
-        for row in found.get("exponents") or []
+        for row in sweep.get("exponents") or []
     ]
 
 
-def _sweep(points: list[Json]) -> list[Json]:
+def _sweep_rows(points: list[Json]) -> list[Json]:
     """Each value of the parameter with the medians of its processes."""
     rows = []
     for value in sorted({point["value"] for point in points}):
-        here = [point for point in points if point["value"] == value]
-        row = {name: median(point[name] for point in here) for name in ("steps", "seconds")}
+        processes = [point for point in points if point["value"] == value]
+        row = {name: median(point[name] for point in processes) for name in ("steps", "seconds")}
         step = row["seconds"] / row["steps"] if row["steps"] else None
-        rows.append({"value": value, "processes": len(here), "step_time": step, **row})
+        rows.append({"value": value, "processes": len(processes), "step_time": step, **row})
     return rows
 
 
-def _loop(points: list[Json], exponent: float | None, parameter: str) -> Any:
+def _loop_figure(points: list[Json], exponent: float | None, parameter: str) -> Any:
     paths = {path for point in points for path in point["phases"]}
     outer = {path for path in paths if not any(path.startswith(f"{other}/") for other in paths)}
     phases = {
@@ -116,7 +118,7 @@ def _loop(points: list[Json], exponent: float | None, parameter: str) -> Any:
     )
 
 
-def _steps(points: list[Json], exponent: float | None, parameter: str) -> str:
+def _step_figure(points: list[Json], exponent: float | None, parameter: str) -> str:
     pairs = [(point["value"], point["seconds"] / point["steps"]) for point in points if point["steps"]]
     if not pairs:
         return ""
@@ -124,18 +126,18 @@ def _steps(points: list[Json], exponent: float | None, parameter: str) -> str:
     return theme.figure_json(drawn)
 
 
-def job_parts(document: Json) -> Json:
+def job_context(document: Json) -> Json:
     """What the manifest's full job would take; empty where it has none."""
-    found = document.get("job")
-    if not found:
+    job = document.get("job")
+    if not job:
         return {}
-    where = "the fit of its scaling" if found.get("from") == "scaling" else "the measured rate"
-    return {"job": {**found, "where": where}}
+    source = "the fit of its scaling" if job.get("from") == "scaling" else "the measured rate"
+    return {"job": {**job, "source": source}}
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """A bound of the manifest and how this run stands to it, in words."""
+class LimitRow:
+    """A bound of the manifest and whether this run kept it."""
 
     label: str
     unit: str
@@ -147,28 +149,27 @@ class Limit:
 
     @property
     def bound(self) -> str:
-        return words.bound(self.minimum, self.maximum, self.unit)
+        return labels.format_bounds(self.minimum, self.maximum, self.unit)
 
     @property
     def state(self) -> str:
         return "not measured" if self.crossed is None else "crossed" if self.crossed else "kept"
 
 
-def limit_parts(document: Json, series: dict[tuple[str, str | None], int]) -> Json:
+def limits_context(document: Json, series: dict[tuple[str, str | None], int]) -> Json:
     """Crossed ones first; what wasn't measured last."""
-    found = document.get("limits") or []
     metrics = {(row["name"], row["phase"]): row["unit"] for row in document.get("metrics") or []}
     limits = [
-        Limit(
-            words.metric_name(row["metric"], row["phase"] or ""),
-            metrics.get((row["metric"], row["phase"])) or words.unit_of(row["metric"]),
+        LimitRow(
+            labels.metric_label(row["metric"], row["phase"] or ""),
+            metrics.get((row["metric"], row["phase"])) or labels.metric_unit(row["metric"]),
             row["minimum"],
             row["maximum"],
             row["value"],
             row["crossed"],
             series.get((row["metric"], row["phase"])),
         )
-        for row in found
+        for row in document.get("limits") or []
     ]
     return {
         "limits": sorted(limits, key=lambda limit: ("crossed", "kept", "not measured").index(limit.state)),

@@ -13,17 +13,17 @@ from dashboard.charts import theme
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, draw_trend
 from dashboard.models import Change, Limit, Point, Regression, Series
-from dashboard.pages import words
+from dashboard.pages import labels
 from dashboard.pages.costs import precision_sentence
-from dashboard.pages.paging import whole_number
+from dashboard.pages.paging import parse_whole_number
 from dashboard.querysets import limits
-from dashboard.querysets import series as read
-from dashboard.querysets.regressions import precision
+from dashboard.querysets import series as series_queries
+from dashboard.querysets.regressions import alarm_precision
 
 SHOWN, MOST_SHOWN = 200, 1000
 CHOICES = (50, 200, 1000)
-AROUND = 30
-# How the parts of a machine's fingerprint are called where a person reads them.
+POINTS_AROUND = 30
+# What a person calls the parts of a machine's fingerprint.
 FINGERPRINT = {
     "cpu_model": "CPU",
     "cpu_count": "CPUs",
@@ -34,31 +34,34 @@ FINGERPRINT = {
 
 
 @require_safe
-def series(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(read.identified(), pk=pk)
-    show = max(1, whole_number(request, "show", SHOWN, MOST_SHOWN))
-    until = whole_number(request, "until", 0, 2**31 - 1) if "until" in request.GET else None
-    points = read.newest_points(found, show, until)
-    changes = read.changes(found, points[0].position, points[-1].position) if points else []
-    bounds = limits.in_range(found, points[0].position, points[-1].position) if points else []
-    neighbours = sorted(
-        read.siblings(found), key=lambda other: words.metric_place(other.metric.name, other.phase)
+def series_page(request: HttpRequest, pk: int) -> HttpResponse:
+    series = get_object_or_404(series_queries.series_with_related(), pk=pk)
+    show = max(1, parse_whole_number(request, "show", SHOWN, MOST_SHOWN))
+    until = parse_whole_number(request, "until", 0, 2**31 - 1) if "until" in request.GET else None
+    points = series_queries.newest_points(series, show, until)
+    span = (points[0].position, points[-1].position) if points else (0, -1)
+    changes = series_queries.changes_between(series, *span) if points else []
+    bounds = limits.limits_between(series, *span) if points else []
+    siblings = sorted(
+        series_queries.sibling_series(series),
+        key=lambda sibling: labels.metric_sort_key(sibling.metric.name, sibling.phase),
     )
+    newest_limit = bounds[-1] if bounds else None
     context = {
-        "series": found,
-        "name": words.series_name(found),
-        "project": found.case.project,
-        "meaning": words.meaning(found.metric.name),
-        "figure": theme.figure_json(drawing(found, points, changes, bounds)) if points else "",
+        "series": series,
+        "name": labels.series_label(series),
+        "project": series.case.project,
+        "meaning": labels.metric_description(series.metric.name),
+        "figure": theme.figure_json(draw_series(series, points, changes, bounds)) if points else "",
         "points": points[::-1],
         "changes": changes[::-1],
-        "precision": precision_sentence(precision(found)),
-        "limit": bounds[-1] if bounds else None,
-        "bound": words.bound(bounds[-1].minimum, bounds[-1].maximum, found.metric.unit) if bounds else "",
+        "precision": precision_sentence(alarm_precision(series)),
+        "limit": newest_limit,
+        "bound": labels.format_limit(newest_limit, series.metric.unit) if newest_limit else "",
         "crossed": {bound.run_id for bound in bounds if bound.crossed},
         "markers": machine_changes(points)[::-1],
-        "headlines": [other for other in neighbours if other.headline],
-        "others": [other for other in neighbours if not other.headline],
+        "headlines": [sibling for sibling in siblings if sibling.headline],
+        "others": [sibling for sibling in siblings if not sibling.headline],
         "show": show,
         "until": until,
         "choices": CHOICES,
@@ -67,57 +70,60 @@ def series(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "series.html", context)
 
 
-def drawing(
-    found: Series, points: list[Point], changes: list[Change], bounds: list[Limit], height: int = 400
+def draw_series(
+    series: Series, points: list[Point], changes: list[Change], bounds: list[Limit], height: int = 400
 ) -> Any:
     """The trend of these points, at least one, oldest first."""
-    latest = getattr(found, "latest", None)
+    latest = getattr(series, "latest", None)
     return draw_trend(
-        [_point(point) for point in points],
-        [_change(change) for change in changes],
-        found.metric.unit,
+        [_trend_point(point) for point in points],
+        [_trend_change(change) for change in changes],
+        series.metric.unit,
         latest.level if latest else None,
-        markers=[TrendMarker(found["point"].position, found["text"]) for found in machine_changes(points)],
+        markers=[TrendMarker(change["point"].position, change["text"]) for change in machine_changes(points)],
         limits=[TrendLimit(bound.position, bound.minimum, bound.maximum) for bound in bounds],
         height=height,
     )
 
 
-def drawing_around(regression: Regression) -> str:
+def regression_trend_json(regression: Regression) -> str:
     """The series of a regression, as the figure's JSON, with its step well inside; empty without points."""
-    found = get_object_or_404(read.identified(), pk=regression.series_id)
-    points = read.newest_points(found, 2 * AROUND, regression.first_bad.position + AROUND)
+    series = get_object_or_404(series_queries.series_with_related(), pk=regression.series_id)
+    until = regression.first_bad.position + POINTS_AROUND
+    points = series_queries.newest_points(series, 2 * POINTS_AROUND, until)
     if not points:
         return ""
-    changes = read.changes(found, points[0].position, points[-1].position)
-    bounds = limits.in_range(found, points[0].position, points[-1].position)
-    return theme.figure_json(drawing(found, points, changes, bounds, height=320))
+    span = (points[0].position, points[-1].position)
+    changes = series_queries.changes_between(series, *span)
+    bounds = limits.limits_between(series, *span)
+    return theme.figure_json(draw_series(series, points, changes, bounds, height=320))
 
 
 def machine_changes(points: list[Point]) -> list[dict[str, Any]]:
     """Each point before which the measuring machine became another: what differs, in a word and in full."""
-    found = []
+    changes = []
     for before, after in pairwise(points):
         old, new = before.run.fingerprint, after.run.fingerprint
         keys = [key for key in new if old and new[key] != old.get(key)]
         if keys:
             full = "; ".join(
-                f"{FINGERPRINT.get(key, key)} {_said(old.get(key))} → {_said(new[key])}" for key in keys
+                f"{FINGERPRINT.get(key, key)} {_format_fingerprint_value(old.get(key))} "
+                f"→ {_format_fingerprint_value(new[key])}"
+                for key in keys
             )
             text = ", ".join(FINGERPRINT.get(key, key) for key in keys)
-            found.append({"point": after, "text": text, "full": full})
-    return found
+            changes.append({"point": after, "text": text, "full": full})
+    return changes
 
 
-def _said(value: object) -> str:
+def _format_fingerprint_value(value: object) -> str:
     if isinstance(value, list):
-        return (
-            ", ".join(str(one.get("name", one) if isinstance(one, dict) else one) for one in value) or "none"
-        )
+        names = (item.get("name", item) if isinstance(item, dict) else item for item in value)
+        return ", ".join(str(name) for name in names) or "none"
     return "unknown" if value is None else str(value)
 
 
-def _point(point: Point) -> TrendPoint:
+def _trend_point(point: Point) -> TrendPoint:
     commit = point.run.commit
     return TrendPoint(
         position=point.position,
@@ -132,12 +138,12 @@ def _point(point: Point) -> TrendPoint:
     )
 
 
-def _change(change: Change) -> TrendChange:
+def _trend_change(change: Change) -> TrendChange:
     return TrendChange(
         position=change.position,
         before=change.before,
         after=change.after,
-        size=words.moved(change),
-        worse=words.is_worse(change),
+        size=labels.format_change_size(change),
+        worse=labels.is_worse(change),
         url=change.regression.get_absolute_url() if change.regression else "",
     )

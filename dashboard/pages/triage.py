@@ -10,12 +10,12 @@ from django.views.decorators.http import require_POST
 
 from dashboard.models import Regression, Triage
 from dashboard.pages import regressions
-from dashboard.querysets import regressions as read
+from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.triage import TriageError, triage
 
-PERMISSION = "dashboard.add_triage"
+TRIAGE_PERMISSION = "dashboard.add_triage"
 
-DONE = {
+SUCCESS_MESSAGES = {
     Triage.Action.ACKNOWLEDGE: "Acknowledged: it stays open, with your name.",
     Triage.Action.INTENDED: "Intended: the new level is the baseline from now on.",
     Triage.Action.NOT_REAL: "Not real: it counts against the precision of its series.",
@@ -26,23 +26,24 @@ DONE = {
 
 
 @require_POST
-def decide(request: HttpRequest, pk: int) -> HttpResponse:
+def submit_triage(request: HttpRequest, pk: int) -> HttpResponse:
     """The form's fields: `action`, one of Triage.Action, and `comment`."""
-    found = get_object_or_404(read.readable(), pk=pk)
-    where = found.get_absolute_url()
+    regression = get_object_or_404(regression_queries.regressions_with_related(), pk=pk)
+    address = regression.get_absolute_url()
     if not request.user.is_authenticated:
         # Back to the page, since what was posted here is gone after the sign-in.
-        return redirect_to_login(where)
-    if not request.user.has_perm(PERMISSION):
+        return redirect_to_login(address)
+    if not request.user.has_perm(TRIAGE_PERMISSION):
         messages.error(request, "You may look at regressions but not triage them: ask an administrator.")
-        return redirect(where)
+        return redirect(address)
     action, comment = request.POST.get("action", ""), request.POST.get("comment", "")
     try:
-        triage(found.pk, request.user, action, comment)
+        triage(regression.pk, request.user, action, comment)
     except TriageError as error:
         # Shown again with what was typed: a redirect would lose it.
-        return regressions.page(request, found, status=400, refused=str(error), typed=comment)
+        refused = str(error)
+        return regressions.render_regression(request, regression, status=400, refused=refused, typed=comment)
     except Regression.DoesNotExist:
         return redirect("regressions")
-    messages.success(request, DONE[Triage.Action(action)])
-    return redirect(where)
+    messages.success(request, SUCCESS_MESSAGES[Triage.Action(action)])
+    return redirect(address)

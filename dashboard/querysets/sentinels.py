@@ -1,4 +1,4 @@
-"""Which machines moved lately, as their sentinels say."""
+"""Machines that measured the same code differently of late, as their sentinels say."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from django.utils import timezone
 
 from dashboard.models import Project, Sentinel
 
-LATELY = timedelta(days=14)
+MOVED_WITHIN = timedelta(days=14)
 
 
-def moved_lately(project: Project) -> list[Sentinel]:
+def recently_moved_sentinels(project: Project) -> list[Sentinel]:
     """The sentinels with a step of the last days, newest first."""
-    found = Sentinel.objects.filter(
-        case__project=project, ratio__isnull=False, moved_before__gt=timezone.now() - LATELY
+    rows = Sentinel.objects.filter(
+        case__project=project, ratio__isnull=False, moved_before__gt=timezone.now() - MOVED_WITHIN
     )
-    return list(found.select_related("case", "machine", "commit").order_by("-moved_before", "pk"))
+    return list(rows.select_related("case", "machine", "commit").order_by("-moved_before", "pk"))

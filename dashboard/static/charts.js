@@ -7,52 +7,52 @@
   const coarse = matchMedia("(pointer: coarse)");
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
-  const coloured = (value, style) => {
+  const resolveColours = (value, style) => {
     if (typeof value === "string") {
       const name = VARIABLE.exec(value);
       return name ? style.getPropertyValue(name[1]).trim() : value;
     }
-    if (Array.isArray(value)) return value.map((item) => coloured(item, style));
+    if (Array.isArray(value)) return value.map((item) => resolveColours(item, style));
     if (value && typeof value === "object") {
-      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, style)]));
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resolveColours(item, style)]));
     }
     return value;
   };
 
   // As many commit names as fit beside each other.
-  const thin = (axis, width) => {
+  const thinTickLabels = (axis, width) => {
     if (!axis || !axis.tickvals) return;
-    const pace = Math.ceil(axis.tickvals.length / Math.max(2, Math.floor(width / 90)));
+    const spacing = Math.ceil(axis.tickvals.length / Math.max(2, Math.floor(width / 90)));
     const last = axis.tickvals.length - 1;
-    const kept = (_, place) => (last - place) % pace === 0;
-    axis.ticktext = axis.ticktext.filter(kept);
-    axis.tickvals = axis.tickvals.filter(kept);
+    const isKept = (_, index) => (last - index) % spacing === 0;
+    axis.ticktext = axis.ticktext.filter(isKept);
+    axis.tickvals = axis.tickvals.filter(isKept);
     axis.tickangle = 0;
   };
 
-  const follow = (event) => {
+  const openPoint = (event) => {
     const target = event.points && event.points[0] && event.points[0].customdata;
     if (typeof target === "string" && target.startsWith("/") && !target.startsWith("//")) location.assign(target);
   };
 
-  const draw = (figure) => {
+  const drawFigure = (figure) => {
     const source = document.getElementById(figure.dataset.figure);
     const canvas = figure.querySelector(".canvas");
-    const { data, layout } = coloured(JSON.parse(source.textContent), getComputedStyle(document.documentElement));
+    const { data, layout } = resolveColours(JSON.parse(source.textContent), getComputedStyle(document.documentElement));
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
     layout.autosize = true;
-    thin(layout.xaxis, canvas.clientWidth);
+    thinTickLabels(layout.xaxis, canvas.clientWidth);
     // A finger that drags over a chart wants to scroll the page.
     if (coarse.matches) layout.dragmode = false;
     const first = !canvas.dataset.drawn;
     if (first) canvas.replaceChildren();
     return Plotly.react(canvas, data, layout, { responsive: true, displayModeBar: false }).then(() => {
       canvas.dataset.drawn = dark.matches ? "dark" : "light";
-      if (first) canvas.on("plotly_click", follow);
+      if (first) canvas.on("plotly_click", openPoint);
     });
   };
 
-  const drawAll = () => document.querySelectorAll("figure[data-figure]").forEach(draw);
-  dark.addEventListener("change", drawAll);
-  drawAll();
+  const drawAllFigures = () => document.querySelectorAll("figure[data-figure]").forEach(drawFigure);
+  dark.addEventListener("change", drawAllFigures);
+  drawAllFigures();
 })();

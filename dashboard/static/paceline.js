@@ -27,7 +27,7 @@
   }
 
   // A growing log stays at its end, also after a part of the page was replaced.
-  const follow = () => document.querySelectorAll("[data-follow]").forEach((log) => { log.scrollTop = log.scrollHeight; });
-  document.addEventListener("htmx:afterSettle", follow);
-  follow();
+  const scrollLogsToEnd = () => document.querySelectorAll("[data-follow]").forEach((log) => { log.scrollTop = log.scrollHeight; });
+  document.addEventListener("htmx:afterSettle", scrollLogsToEnd);
+  scrollLogsToEnd();
 })();

@@ -1,4 +1,5 @@
-"""What templates may say: `{% load paceline %}`. The words are in pages/words.py, the numbers in charts/."""
+"""Filters and tags of the templates: `{% load paceline %}`. Labels come from pages/labels.py, numbers from
+charts/units.py."""
 
 from __future__ import annotations
 
@@ -14,32 +15,35 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard.charts import units
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import SeriesLatest
-from dashboard.pages import words
+from dashboard.pages import labels
 
 register = template.Library()
 
 register.filter("quantity", units.format_quantity)
 register.filter("number", units.format_number)
 register.filter("duration", units.format_duration)
-register.filter("change", units.format_percent_change)
+register.filter("percent_change", units.format_percent_change)
 register.filter("fixed", units.format_fixed)
-register.filter("series_name", words.series_name)
-register.filter("is_worse", words.is_worse)
-register.filter("how_much", words.how_much)
-register.filter("from_to", words.from_to)
-register.filter("bound_of", words.bound_of)
-register.filter("asked", words.asked)
-register.filter("regression_state", words.regression_state)
-register.filter("triaged_by", words.triaged_by)
-register.filter("run_state", words.run_state)
-register.filter("masked", words.masked)
-register.filter("repository", words.repository)
+for label_filter in (
+    labels.format_change,
+    labels.format_latest_limit,
+    labels.format_levels,
+    labels.is_worse,
+    labels.masked_address,
+    labels.regression_state_label,
+    labels.repository_location,
+    labels.requested_revisions,
+    labels.run_state_label,
+    labels.series_label,
+    labels.triager_name,
+):
+    register.filter(label_filter.__name__, label_filter)
 
 _AGO = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
-@register.filter
-def share(value: float | None) -> str:
+@register.filter("share")
+def format_share(value: float | None) -> str:
     """0.123 -> `12 %`, 0.0123 -> `1.2 %`, 0.998 -> `99.8 %`, 1e-5 -> `0 %`: digits where they tell."""
     if value is None:
         return units.DASH
@@ -58,8 +62,8 @@ def percent_of(value: float | None) -> float:
     return 0.0 if value is None else round(100 * min(max(value, 0.0), 1.0), 2)
 
 
-@register.filter
-def ago(moment: datetime | None) -> str:
+@register.filter("ago")
+def format_time_ago(moment: datetime | None) -> str:
     """`3 min ago`: short, since it stands in tables; the exact time is beside it in a title."""
     if moment is None:
         return "never"
@@ -70,21 +74,22 @@ def ago(moment: datetime | None) -> str:
     return "just now"
 
 
-@register.filter
-def lasted(start: datetime | None, end: datetime | None) -> str:
+@register.filter("elapsed_until")
+def format_elapsed_time(start: datetime | None, end: datetime | None) -> str:
+    """From `start` to `end`, or to now where it hasn't ended."""
     if start is None:
         return units.DASH
     return units.format_duration(((end or timezone.now()) - start).total_seconds())
 
 
 @register.filter
-def get(found: Mapping[Any, Any], key: object) -> Any:
-    return found.get(key)
+def item_of_key(mapping: Mapping[Any, Any], key: object) -> Any:
+    return mapping.get(key)
 
 
 @register.filter
-def at(found: Sequence[Any], place: int) -> Any:
-    return found[place]
+def item_at_index(items: Sequence[Any], index: int) -> Any:
+    return items[index]
 
 
 @register.simple_tag
@@ -92,16 +97,16 @@ def interval_of(low: float | None, high: float | None, unit: str, beside: float 
     return units.format_interval(low, high, unit, beside)
 
 
-@register.inclusion_tag("fragments/sparkline.html")
-def spark(latest: SeriesLatest) -> dict[str, Any]:
+@register.inclusion_tag("fragments/sparkline.html", name="sparkline")
+def render_sparkline(latest: SeriesLatest) -> dict[str, Any]:
     """The newest values of a series, from its row of latest states alone."""
     drawn: Sparkline | None = layout_sparkline(latest.recent, latest.level)
     unit = latest.series.metric.unit
-    said = ""
+    description = ""
     if latest.recent:
         low, high = (units.format_quantity(value, unit) for value in (min(latest.recent), max(latest.recent)))
-        said = f"{len(latest.recent)} newest values, between {low} and {high}"
-    return {"drawn": drawn, "said": said}
+        description = f"{len(latest.recent)} newest values, between {low} and {high}"
+    return {"drawn": drawn, "description": description}
 
 
 @register.simple_tag(takes_context=True)
@@ -116,8 +121,8 @@ def with_query(context: dict[str, Any], **changed: object) -> str:
     return "?" + query.urlencode()
 
 
-@register.simple_tag
-def figure(drawn: str, name: str) -> SafeString:
+@register.simple_tag(name="figure")
+def embed_figure(drawn: str, name: str) -> SafeString:
     """A figure's JSON in the page. Its `<`, `>` and `/` are escaped, so no text in it can end the tag."""
     if any(forbidden in drawn for forbidden in "<>"):
         raise ValueError(f"figure {name} is not escaped for a script tag")

@@ -87,7 +87,7 @@ def test_a_project_says_which_machine_moved_lately(
         high=1.14,
     )
     shown = page(client, "/projects/snake/")
-    assert ("Machines that moved" in shown) == told
+    assert ("Machines whose speed changed" in shown) == told
     assert ("+12 % [10, 14]" in shown) == told
 
 

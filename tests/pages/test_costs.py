@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Confirmation, Pair, Project, Regression, Run
-from dashboard.pages.costs import cost
+from dashboard.pages.costs import cost_sentence
 from dashboard.querysets import regressions as read
 from tests.pages import builders
 
@@ -32,7 +32,7 @@ def regression(line: list[Commit]) -> Regression:
 def opened(line: list[Commit], at: int, metric: str = "step_time", ratio: float = 1.38) -> Regression:
     series = builders.headline(line[0].runs.get().case, metric)
     found = builders.regression(series, line[at - 1], line[at], ratio, state="confirmed")
-    return read.readable().get(pk=found.pk)
+    return read.regressions_with_related().get(pk=found.pk)
 
 
 def weighed(of: Regression, verdict: str, pairs: int = 2, **fields: Any) -> Confirmation:
@@ -50,18 +50,18 @@ def weighed(of: Regression, verdict: str, pairs: int = 2, **fields: Any) -> Conf
 def test_what_the_pairs_confirmed_is_what_it_costs(client: Client, regression: Regression) -> None:
     weighed(regression, "confirmed")
     sentence = "At 200 machine-hours a week of training this costs 63 machine-hours a week [56,\xa070]."
-    assert cost(regression) == sentence
+    assert cost_sentence(regression) == sentence
     assert sentence in client.get(f"/regressions/{regression.pk}/").content.decode()
 
 
 def test_a_lower_rate_costs_as_much_as_a_longer_step(line: list[Commit]) -> None:
     found = opened(line, 2, "throughput", 0.8)
-    assert "this costs 50 machine-hours a week" in cost(found)
+    assert "this costs 50 machine-hours a week" in cost_sentence(found)
 
 
 def test_hours_of_a_machine_with_a_gpu_are_gpu_hours(regression: Regression) -> None:
     Run.objects.update(fingerprint={"gpus": [{"name": "H200"}]})
-    assert "200 GPU-hours a week of training this costs 76 GPU-hours a week" in cost(regression)
+    assert "200 GPU-hours a week of training this costs 76 GPU-hours a week" in cost_sentence(regression)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_costs_no_time_has_no_cost(
     found = opened(line, 2, metric, ratio)
     Regression.objects.update(**fields)
     Project.objects.update(training_hours_per_week=hours)
-    assert cost(read.readable().get(pk=found.pk)) == ""
+    assert cost_sentence(read.regressions_with_related().get(pk=found.pk)) == ""
 
 
 def test_suspicions_are_counted_by_their_newest_verdict(client: Client, line: list[Commit]) -> None:
@@ -100,9 +100,9 @@ def test_suspicions_are_counted_by_their_newest_verdict(client: Client, line: li
 def test_what_is_older_or_another_projects_is_not_counted(regression: Regression) -> None:
     weighed(regression, "refuted", finished_at=timezone.now() - timedelta(days=31))
     Pair.objects.update(measured_at=timezone.now() - timedelta(days=31))
-    assert read.tally() == read.Tally(30, 0, 0, 0, 0, 0.0)
+    assert read.tally_confirmations() == read.ConfirmationTally(30, 0, 0, 0, 0, 0.0)
     weighed(regression, "refuted")
-    assert (read.tally("snake").refuted, read.tally("other").refuted) == (1, 0)
+    assert (read.tally_confirmations("snake").refuted, read.tally_confirmations("other").refuted) == (1, 0)
 
 
 def test_the_series_says_how_often_its_alarms_were_right(client: Client, line: list[Commit]) -> None:
@@ -116,9 +116,9 @@ def test_the_series_says_how_often_its_alarms_were_right(client: Client, line: l
 
 def test_what_was_neither_told_nor_confirmed_is_no_alarm(regression: Regression) -> None:
     Regression.objects.update(state="refuted", triaged="not real")
-    assert read.precision(regression.series) == read.Precision(0, 0, 0)
+    assert read.alarm_precision(regression.series) == read.AlarmPrecision(0, 0, 0)
     builders.delivery(regression)
-    assert read.precision(regression.series) == read.Precision(1, 1, 0)
+    assert read.alarm_precision(regression.series) == read.AlarmPrecision(1, 1, 0)
 
 
 def test_the_inbox_counts_what_each_filter_lists(client: Client, line: list[Commit]) -> None:

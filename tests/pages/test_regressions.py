@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard.models import Commit, Document, Regression, Run
 from dashboard.repositories import mirror_of
-from dashboard.templatetags.paceline import share
+from dashboard.templatetags.paceline import format_share
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.documents import metric
@@ -137,7 +137,7 @@ def test_the_inbox_tells_the_level_of_the_size_that_it_tells(client: Client, reg
 
 @pytest.mark.parametrize(("part", "told"), [(1e-5, "0 %"), (-1e-5, "0 %"), (0.004, "0.4 %"), (0.25, "25 %")])
 def test_a_share_that_is_none_is_told_as_none(part: float, told: str) -> None:
-    assert share(part) == told
+    assert format_share(part) == told
 
 
 def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regression) -> None:

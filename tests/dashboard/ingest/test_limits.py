@@ -37,19 +37,19 @@ def test_a_limit_stands_beside_its_point(measure: Measure) -> None:
 
 def test_what_stands_crossed_is_what_the_newest_run_says(measure: Measure) -> None:
     measure(5, limits=[limit_row(True)])
-    assert [latest.position for latest in limits.standing()] == [5]
+    assert [latest.position for latest in limits.currently_crossed()] == [5]
     measure(3, limits=[limit_row(False)])
-    assert limits.standing().count() == 1
+    assert limits.currently_crossed().count() == 1
     measure(7, limits=[limit_row(False)])
-    assert limits.standing().count() == 0
+    assert limits.currently_crossed().count() == 0
     measure(9, limits=[limit_row(True)], warnings=[THROTTLED])
-    assert limits.standing().count() == 0
+    assert limits.currently_crossed().count() == 0
 
 
 def test_a_limit_that_the_manifest_drops_is_forgotten(measure: Measure) -> None:
     measure(5, limits=[limit_row(True)])
     measure(6)
-    assert limits.standing().count() == 0
+    assert limits.currently_crossed().count() == 0
 
 
 def test_two_limits_on_one_metric_are_refused(assignment: Assignment) -> None:

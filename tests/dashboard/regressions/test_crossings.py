@@ -83,11 +83,11 @@ def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Ca
     found, second = slower(factories.commits(project, 2), of)
     row = Limit.objects.get(run=second)
     SeriesLatest.objects.filter(series=row.series_id).update(limit=row)
-    assert [one.limit for one in limits.untold()] == [row]
+    assert [one.limit for one in limits.crossed_without_regression()] == [row]
     judge_run(second.pk)
-    assert not limits.untold().exists()
+    assert not limits.crossed_without_regression().exists()
     Regression.objects.filter(pk=found.pk).update(state="refuted")
-    assert limits.untold().exists()
+    assert limits.crossed_without_regression().exists()
 
 
 def test_a_commit_that_crosses_two_limits_says_both(project: Project, of: Case) -> None:

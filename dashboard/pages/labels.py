@@ -1,4 +1,4 @@
-"""Sentences and names of the pages: one place, so that a thing is called the same everywhere."""
+"""Labels and short texts of the pages: one module, so that a thing has the same name on every page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dashboard.models import (
     Change,
     Confirmation,
     Delivery,
+    Limit,
     Project,
     Regression,
     Run,
@@ -21,7 +22,7 @@ from dashboard.models import (
     Trigger,
 )
 
-_NAMES = {
+_LABELS = {
     "os": "Operating system",
     "cpu_model": "CPU",
     "cpu_count": "CPUs",
@@ -36,7 +37,7 @@ _NAMES = {
     "scaling_exponent_steps": "Scaling exponent of the number of steps",
     "gc": "Garbage collection",
 }
-_IN_PHASE = {
+_PHASE_LABELS = {
     "phase_time": "Time",
     "phase_self_time": "Own time",
     "phase_device_time": "Device time",
@@ -44,124 +45,131 @@ _IN_PHASE = {
 }
 
 
-def metric_name(metric: str, phase: str = "") -> str:
+def metric_label(metric: str, phase: str = "") -> str:
     """`step_time` -> `Step time`; with a phase `Own time in learn/push`; reported names stay as they are."""
     reported = metric.split(".", 1)
     if len(reported) == 2:
         return f"{reported[1]} ({reported[0]})" + (f" in {phase}" if phase else "")
     if phase:
-        return f"{_IN_PHASE.get(metric, name_of(metric))} in {phase}"
-    return name_of(metric)
+        return f"{_PHASE_LABELS.get(metric, field_label(metric))} in {phase}"
+    return field_label(metric)
 
 
-def name_of(metric: str) -> str:
-    return _NAMES.get(metric, metric.replace("_", " ").capitalize())
+def field_label(name: str) -> str:
+    """`cpu_count` -> `CPUs`: of a metric, or of a member of a document."""
+    return _LABELS.get(name, name.replace("_", " ").capitalize())
 
 
 METRIC_ORDER = ("throughput", "step_time", "step_time_p99", "peak_memory", "device_memory", "memory_growth")
 
 
-def metric_place(metric: str, phase: str = "") -> tuple[int, str, str]:
-    """Sorts metrics as people ask for them: how fast, how large, the rest by name."""
-    known = metric in METRIC_ORDER and not phase
-    return METRIC_ORDER.index(metric) if known else len(METRIC_ORDER), metric, phase
+def metric_sort_key(metric: str, phase: str = "") -> tuple[int, str, str]:
+    """Speed first, then memory, the rest by name."""
+    first = metric in METRIC_ORDER and not phase
+    return METRIC_ORDER.index(metric) if first else len(METRIC_ORDER), metric, phase
 
 
-def unit_of(metric: str) -> str:
-    known = describe_metric(metric)
-    return known.unit if known else "1"
+def metric_unit(metric: str) -> str:
+    definition = describe_metric(metric)
+    return definition.unit if definition else "1"
 
 
-def meaning(metric: str) -> str:
+def metric_description(metric: str) -> str:
     """What the metric is, in a sentence; empty for a name that the table doesn't have."""
-    known = describe_metric(metric)
-    return known.description if known else ""
+    definition = describe_metric(metric)
+    return definition.description if definition else ""
 
 
-def bound(minimum: float | None, maximum: float | None, unit: str) -> str:
-    """`at least 80 %`, `at most 10 ms`, or both: how a limit is said everywhere."""
-    said = [
+def format_bounds(minimum: float | None, maximum: float | None, unit: str) -> str:
+    """`at least 80 %`, `at most 10 ms`, or both."""
+    bounds = [
         f"at {word} {units.format_quantity(value, unit)}"
         for word, value in (("least", minimum), ("most", maximum))
         if value is not None
     ]
-    return " and ".join(said)
+    return " and ".join(bounds)
 
 
-def bound_of(latest: SeriesLatest) -> str:
+def format_limit(limit: Limit, unit: str) -> str:
+    return format_bounds(limit.minimum, limit.maximum, unit)
+
+
+def format_latest_limit(latest: SeriesLatest) -> str:
     """The limit of a series that has one, as its newest run found it."""
-    limit = latest.limit
-    return bound(limit.minimum, limit.maximum, latest.series.metric.unit) if limit else ""
+    return format_limit(latest.limit, latest.series.metric.unit) if latest.limit else ""
 
 
-def series_name(series: Series) -> str:
-    return metric_name(series.metric.name, series.phase)
+def series_label(series: Series) -> str:
+    return metric_label(series.metric.name, series.phase)
 
 
 def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 
 
-def how_much(item: Regression | Change | Confirmation) -> str:
+def format_change(item: Regression | Change | Confirmation) -> str:
     """`+38 % [35, 41]`, or from what to what where the old level was 0; of an exponent `+0.42 [0.38, 0.45]`.
 
-    What repeats exactly has an interval without width: it would only say the value again.
+    The interval of what repeats exactly has no width and is left out.
     """
     if item.ratio is None:
-        return from_to(item)
+        return format_levels(item)
     if item.series.metric.is_exponent:
         interval = units.format_exponent_interval(item.low, item.high)
     else:
         interval = units.format_percent_interval(item.low, item.high)
         if interval == units.format_percent_interval(item.ratio, item.ratio):
             interval = ""
-    return f"{moved(item)} {interval}".strip()
+    return f"{format_change_size(item)} {interval}".strip()
 
 
-def moved(item: Regression | Change | Confirmation) -> str:
+def format_change_size(item: Regression | Change | Confirmation) -> str:
     """`+38 %`, or `+0.42` of an exponent: its size without the interval."""
     if item.series.metric.is_exponent and item.ratio is not None:
         return units.format_exponent_difference(item.ratio)
     return units.format_percent_change(item.ratio)
 
 
-def from_to(item: Regression | Change | Confirmation) -> str:
+def format_levels(item: Regression | Change | Confirmation) -> str:
     unit = item.series.metric.unit
     after = item.level_after if isinstance(item, Regression) else item.after
     return f"{units.format_quantity(item.before, unit)} → {units.format_quantity(after, unit)}"
 
 
 def suspect_sentence(suspect: dict[str, Any], kind: str) -> str:
-    """`is called 256 times per step instead of 1 and was changed in that commit`: as a message says it."""
+    """`is called 256 times per step instead of 1 and was changed in that commit`: as in alerts."""
     changed = "was changed in that commit" if suspect.get("changed") else ""
-    said = [text for text in (describe_function_change(suspect, kind), changed) if text]
-    return " and ".join(said) or "costs more than before"
+    parts = [text for text in (describe_function_change(suspect, kind), changed) if text]
+    return " and ".join(parts) or "costs more than before"
 
 
-def place(suspect: dict[str, Any]) -> str:
+def function_location(suspect: dict[str, Any]) -> str:
     """`replay.py:push`, with the folders that it lies in."""
     return ":".join(str(part) for part in (suspect.get("file"), suspect.get("function")) if part)
 
 
-def is_called(suspect: dict[str, Any]) -> bool:
-    """Does a step call it, before or after? One that the diff alone names has no calls and no time."""
+def is_called_in_step(suspect: dict[str, Any]) -> bool:
+    """Whether a step calls it, before or after. What only the diff names has no calls and no time."""
     return any(suspect.get(side) != 0 for side in ("calls_before", "calls_after"))
 
 
-def asked(trigger: Trigger) -> str:
+def requested_revisions(trigger: Trigger) -> str:
     """What a trigger asked for: the newest commit, one commit, a range or the last so many."""
-    wanted = trigger.revisions
-    if "commit" in wanted:
-        return f"commit {wanted['commit']}"
-    if "range" in wanted:
-        return f"range {wanted['range']}"
-    if "last" in wanted:
-        return f"last {wanted['last']} commits"
+    revisions = trigger.revisions
+    if "commit" in revisions:
+        return f"commit {revisions['commit']}"
+    if "range" in revisions:
+        return f"range {revisions['range']}"
+    if "last" in revisions:
+        return f"last {revisions['last']} commits"
     return "newest commit"
 
 
-def regression_state(regression: Regression) -> str:
-    """What became of it, before what is known of it: what isn't a fault can't be repaired."""
+def regression_state_label(regression: Regression) -> str:
+    """What became of a regression, where something did, else its state.
+
+    What people called no fault isn't told as recovered.
+    """
     if regression.withdrawn_at:
         return "withdrawn"
     if regression.triaged in (Regression.Triaged.INTENDED, Regression.Triaged.NOT_REAL):
@@ -176,16 +184,16 @@ def regression_state(regression: Regression) -> str:
     return regression.state
 
 
-def triaged_by(regression: Regression) -> str:
-    """Who decided last: the name, or that the account is gone."""
+def triager_name(regression: Regression) -> str:
+    """The user who decided last, also where the account is gone."""
     return regression.triaged_by.get_username() if regression.triaged_by else "a former account"
 
 
-def run_state(run: Run) -> str:
+def run_state_label(run: Run) -> str:
     return f"failed: {run.failure}" if run.state == Run.State.FAILED and run.failure else run.state
 
 
-def repository(project: Project) -> str:
+def repository_location(project: Project) -> str:
     """Where the code is, without the name and password that a URL may carry."""
     parts = urlsplit(project.repository)
     if not parts.scheme or "@" not in parts.netloc:
@@ -193,7 +201,7 @@ def repository(project: Project) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def masked(delivery: Delivery) -> str:
+def masked_address(delivery: Delivery) -> str:
     """An address for those who are not signed in: enough to recognise it, too little to use it."""
     address = delivery.channel.address
     if "://" in address:
