@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from dashboard import detection
 from dashboard.models import Change
-from dashboard.regressions import markers
-from dashboard.regressions.history import History, Measured, parts
+from dashboard.regressions.series import environment_markers as markers
+from dashboard.regressions.series.environment_markers import Difference, Environments
+from dashboard.regressions.series.history import History, MeasuredCommit, load_phases
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
 # with few points behind it, one noisy point moves the place where it fits best.
@@ -19,59 +20,74 @@ WHOLE, PARTS = "step_time", "phase_self_time"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One change of detection's, with the commits on both its sides and what changed around the code."""
+class FoundChange:
+    """One change of detection's, with the commits on both its sides and what changed around the code.
+
+    `reach` are the positions of the measured commits before and behind these two.
+    """
 
     change: detection.Change
-    last_good: Measured
-    first_bad: Measured
-    system: tuple[str, ...] = ()
-    software: tuple[str, ...] = ()
-    machine: tuple[str, ...] = ()
+    last_good: MeasuredCommit
+    first_bad: MeasuredCommit
+    reach: tuple[int, int]
+    system: tuple[Difference, ...] = ()
+    software: tuple[Difference, ...] = ()
+    machine: tuple[Difference, ...] = ()
 
     @property
     def position(self) -> int:
         return self.first_bad.position
 
+    @property
+    def markers(self) -> list[list[str]]:
+        return [list(marker) for marker in (*self.system, *self.software, *self.machine)]
+
 
 @dataclass(slots=True)
-class Synced:
+class SyncedChanges:
     """What a judgement did to a series' rows. `altered`: those that are new, moved or of a new size."""
 
     counts: Counter[str] = field(default_factory=Counter)
     altered: list[Change] = field(default_factory=list)
     # Regressions that lost a change.
     left: set[int] = field(default_factory=set)
-    # Where the surroundings changed with the code: by the change's primary key.
-    surroundings: dict[int, Found] = field(default_factory=dict)
+    # Where the surroundings changed with the code: by the change's key.
+    surroundings: dict[int, FoundChange] = field(default_factory=dict)
 
 
-def find(history: History, environments: markers.Environments) -> list[Found]:
+def find_changes(history: History, environments: Environments) -> list[FoundChange]:
     """The changes of a series, with doubts about those at which the environment changed too.
 
     Those that were found before are judged as known: a little noise neither moves nor removes them.
     """
-    rows = Change.objects.filter(history.line.holds("first_bad"), series=history.series)
+    rows = Change.objects.filter(history.line.lookup("first_bad"), series=history.series)
     places = set(rows.values_list("position", flat=True))
-    known = [index for index, one in enumerate(history.measured) if one.position in places]
-    phases = phases_of(history)
-    plain = judged(history.for_detection(), phases, known)
+    known = [index for index, commit in enumerate(history.measured) if commit.position in places]
+    phases = phases_for_detection(history)
+    plain = judge_with_phases(history.detection_series(), phases, known)
     # Only the environments at a step are read: an environment lies in a large document.
-    environments.read(run for one in plain for run in sides(history, one.index))
-    marked = {one.index: text for one in plain if (text := marker_at(history, one.index, environments))}
-    told = judged(history.for_detection(marked), phases, known) if marked else plain
-    return [surrounded(history, one, environments) for one in told if history.before(one.index) >= 0]
+    environments.read(run for change in plain for run in runs_beside(history, change.index))
+    marked = {
+        change.index: text for change in plain if (text := marker_text(history, change.index, environments))
+    }
+    changes = judge_with_phases(history.detection_series(marked), phases, known) if marked else plain
+    return [
+        with_surroundings(history, change, environments)
+        for change in changes
+        if history.untainted_before(change.index) >= 0
+    ]
 
 
-def judged(
+def judge_with_phases(
     whole: detection.Series, phases: Mapping[str, detection.Series], known: Sequence[int]
 ) -> list[detection.Change]:
     """The changes of a series, and those that only its phases show."""
-    found = detection.judge_series(whole, known)
-    return sorted([*found, *detection.steps_of_parts(whole, phases, known, found)], key=lambda one: one.index)
+    changes = detection.judge_series(whole, known)
+    of_phases = detection.steps_of_parts(whole, phases, known, changes)
+    return sorted([*changes, *of_phases], key=lambda change: change.index)
 
 
-def phases_of(history: History) -> dict[str, detection.Series]:
+def phases_for_detection(history: History) -> dict[str, detection.Series]:
     """What the phases of a step took, point by point; where a commit lacks a phase, a tainted point."""
     if history.series.metric.name != WHOLE or history.series.phase:
         return {}
@@ -79,49 +95,54 @@ def phases_of(history: History) -> dict[str, detection.Series]:
     return {
         phase: detection.Series(
             points=[
-                detection.Point(one.value, one.samples, one.tainted)
-                if (one := by_position.get(place.position))
+                detection.Point(measured.value, measured.samples, measured.tainted)
+                if (measured := by_position.get(commit.position))
                 else absent
-                for place in history.measured
+                for commit in history.measured
             ],
             better="lower",
             kind="time",
         )
-        for phase, by_position in parts(history, PARTS).items()
+        for phase, by_position in load_phases(history, PARTS).items()
     }
 
 
-def sides(history: History, index: int) -> list[int]:
+def runs_beside(history: History, index: int) -> list[int]:
     """A run before a step and one after it."""
-    good = history.before(index)
-    return [history.measured[i].runs[-1] for i in (good, index) if i >= 0]
+    good = history.untainted_before(index)
+    return [history.measured[place].runs[-1] for place in (good, index) if place >= 0]
 
 
-def environments_at(
-    history: History, index: int, environments: markers.Environments
-) -> tuple[markers.Environment, markers.Environment]:
-    runs = sides(history, index)
-    return environments.of(runs[0]), environments.of(runs[-1])
+def marker_text(history: History, index: int, environments: Environments) -> str:
+    """What changed around the code at a step, for detection's doubt; empty where nothing did."""
+    runs = runs_beside(history, index)
+    differences = markers.all_differences(environments.of_run(runs[0]), environments.of_run(runs[-1]))
+    return markers.describe_differences(differences)
 
 
-def marker_at(history: History, index: int, environments: markers.Environments) -> str:
-    pair = environments_at(history, index, environments)
-    return ", ".join([*markers.system(*pair), *markers.software(*pair), *markers.machine(*pair)])
-
-
-def surrounded(history: History, change: detection.Change, environments: markers.Environments) -> Found:
-    pair = environments_at(history, change.index, environments)
-    return Found(
+def with_surroundings(
+    history: History, change: detection.Change, environments: Environments
+) -> FoundChange:
+    runs = runs_beside(history, change.index)
+    before, after = environments.of_run(runs[0]), environments.of_run(runs[-1])
+    good = history.untainted_before(change.index)
+    earlier, later = history.untainted_before(good), history.untainted_after(change.index)
+    positions = history.positions
+    return FoundChange(
         change=change,
-        last_good=history.measured[history.before(change.index)],
+        last_good=history.measured[good],
         first_bad=history.measured[change.index],
-        system=tuple(markers.system(*pair)),
-        software=tuple(markers.software(*pair)),
-        machine=tuple(markers.machine(*pair)),
+        reach=(
+            positions[earlier] if earlier >= 0 else positions[good],
+            positions[later] if later < len(positions) else positions[change.index],
+        ),
+        system=tuple(markers.system_differences(before, after)),
+        software=tuple(markers.software_differences(before, after)),
+        machine=tuple(markers.machine_differences(before, after)),
     )
 
 
-def sync(history: History, branch: str, found: Sequence[Found]) -> Synced:
+def sync_changes(history: History, branch: str, found: Sequence[FoundChange]) -> SyncedChanges:
     """Make the rows of a series what was found: rows are kept, moved, made and removed; safe to repeat.
 
     The caller holds the project's lock.
@@ -133,65 +154,69 @@ def sync(history: History, branch: str, found: Sequence[Found]) -> Synced:
         .select_related("last_good")
         .order_by("position")
     )
-    fresh = [one for one in found if one.position > history.frozen_until]
-    pairs = matched(history, rows, fresh)
-    done = Synced()
-    remove(rows, {row.pk for _, row in pairs if row}, done)
+    fresh = [change for change in found if change.position > history.frozen_until]
+    pairs = match_rows(history, rows, fresh)
+    synced = SyncedChanges()
+    remove_rows(rows, {row.pk for _, row in pairs if row}, synced)
     # A commit holds one change of a series: what moves right goes from the right, so that each place is free.
-    right = [(one, row) for one, row in pairs if row and row.position < one.position]
-    rest = [(one, row) for one, row in pairs if not (row and row.position < one.position)]
-    for one, row in [*reversed(right), *rest]:
-        write(history, one, row, done)
-    return done
+    right = [(change, row) for change, row in pairs if row and row.position < change.position]
+    rest = [(change, row) for change, row in pairs if not (row and row.position < change.position)]
+    for change, row in [*reversed(right), *rest]:
+        write_row(history, change, row, synced)
+    return synced
 
 
-def matched(
-    history: History, rows: Sequence[Change], found: Sequence[Found]
-) -> list[tuple[Found, Change | None]]:
+def match_rows(
+    history: History, rows: Sequence[Change], found: Sequence[FoundChange]
+) -> list[tuple[FoundChange, Change | None]]:
     """Each change found, with the row that is the same change; in order, so that no two cross.
 
     A row whose very place a later one has is left for that one: a step that is new beside it takes nothing.
     """
-    pairs: list[tuple[Found, Change | None]] = []
+    pairs: list[tuple[FoundChange, Change | None]] = []
     remaining = list(rows)
-    for place, one in enumerate(found):
-        later = found[place + 1 :]
+    for index, change in enumerate(found):
+        later = found[index + 1 :]
         near = [
             row
             for row in remaining
-            if same(history, row, one) and not any(is_unmoved(row, other) for other in later)
+            if is_same_step(history, row, change) and not any(is_unmoved(row, other) for other in later)
         ]
-        row = min(near, key=lambda row: abs(row.position - one.position), default=None)
+        row = nearest_row(near, change.position)
         if row is not None:
             remaining = remaining[remaining.index(row) + 1 :]
-        pairs.append((one, row))
+        pairs.append((change, row))
     return pairs
 
 
-def same(history: History, row: Change, found: Found) -> bool:
-    """Is the step of the row the step that was found? By where it is and where it leads, not by its size."""
+def nearest_row(rows: Sequence[Change], position: int) -> Change | None:
+    return min(rows, key=lambda row: abs(row.position - position), default=None)
+
+
+def is_same_step(history: History, row: Change, found: FoundChange) -> bool:
+    """True where the row's step is the one that was found: by where it is and leads, not by its size."""
     if row.direction != found.change.direction:
         return False
     overlap = row.position > found.last_good.position and row.last_good.position < found.position
     return overlap or abs(history.index_of(row.position) - found.change.index) <= STABLE_WITHIN
 
 
-def is_unmoved(row: Change, found: Found) -> bool:
-    """Is it the step of the row, between the same two commits?"""
+def is_unmoved(row: Change, found: FoundChange) -> bool:
+    """True for the step of the row, between the same two commits."""
     places = row.position, row.last_good_id, row.direction
     return places == (found.position, found.last_good.commit_id, found.change.direction)
 
 
-def remove(rows: Sequence[Change], kept: set[int], done: Synced) -> None:
+def remove_rows(rows: Sequence[Change], kept: set[int], synced: SyncedChanges) -> None:
     for row in rows:
         if row.pk not in kept:
             if row.regression_id:
-                done.left.add(row.regression_id)
+                synced.left.add(row.regression_id)
             row.delete()
-            done.counts["withdrawn"] += 1
+            synced.counts["withdrawn"] += 1
 
 
-def write(history: History, found: Found, row: Change | None, done: Synced) -> None:
+def write_row(history: History, found: FoundChange, row: Change | None, synced: SyncedChanges) -> None:
     change, metric = found.change, history.series.metric
     values = {
         "first_bad_id": found.first_bad.commit_id,
@@ -204,11 +229,13 @@ def write(history: History, found: Found, row: Change | None, done: Synced) -> N
         "low": change.low if change.before else None,
         "high": change.high if change.before else None,
         "confidence": change.confidence,
-        "doubts": [doubt[:200] for doubt in change.doubts],
-        "markers": [text[:200] for text in (*found.system, *found.software, *found.machine)],
+        "doubts": [doubt.as_json() for doubt in change.doubts],
+        "markers": found.markers,
+        "reach_good": found.reach[0],
+        "reach_bad": found.reach[1],
     }
-    kind = verdict(row, values)
-    done.counts[kind] += 1
+    kind = what_is_new(row, values)
+    synced.counts[kind] += 1
     if row is None:
         row = Change(series=history.series, **values)
     elif kind != "kept":
@@ -216,12 +243,12 @@ def write(history: History, found: Found, row: Change | None, done: Synced) -> N
             setattr(row, name, value)
     if kind != "kept":
         row.save()
-        done.altered.append(row)
+        synced.altered.append(row)
     if found.system or found.software:
-        done.surroundings[row.pk] = found
+        synced.surroundings[row.pk] = found
 
 
-def verdict(row: Change | None, values: Mapping[str, object]) -> str:
+def what_is_new(row: Change | None, values: Mapping[str, object]) -> str:
     """found: new; moved: to another commit; measured: its size is known better; kept: nothing is new."""
     if row is None:
         return "found"

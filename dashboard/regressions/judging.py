@@ -1,132 +1,199 @@
-"""From points to changes to regressions: when a run is stored, or when history is judged again."""
+"""From points to changes to regressions: when a run is stored or has ended, when an experiment has, or anew.
+
+One transaction under the project's lock reads, decides and writes; what it lacks is found out without the lock,
+and then all of it is done again. Of two workers the second sees all that the first has done.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from statistics import median
+from typing import TypeVar
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from dashboard import alerts
-from dashboard.models import Change, Commit, Project, Regression, Run, Series, SeriesLatest
-from dashboard.regressions import (
-    blame,
-    branches,
-    changes,
-    crossings,
-    evidence,
-    explaining,
-    grouping,
-    history,
-    markers,
-    promise,
-    proving,
-    sentinels,
-    settling,
-    speaking,
+from dashboard import dispatch, sentinels
+from dashboard.models import (
+    Change,
+    Commit,
+    Experiment,
+    Project,
+    Regression,
+    RegressionExperiment,
+    Run,
+    Series,
+    SeriesLatest,
 )
-from dashboard.regressions.relevance import JUDGED, speaks
+from dashboard.regressions import changes, false_alarm_budget
+from dashboard.regressions.apply import apply_decision
+from dashboard.regressions.decision.decide import decide
+from dashboard.regressions.decision.requested_facts import GatheredFacts
+from dashboard.regressions.decision.series_kinds import may_open_regression
+from dashboard.regressions.environment_only import mark_environment_only
+from dashboard.regressions.gathering import Lines, forget_quick_facts, gather_facts, is_quick
+from dashboard.regressions.missing_facts import FactsMissing
+from dashboard.regressions.series.branch_line import Line, branch_line
+from dashboard.regressions.series.environment_markers import Environments
+from dashboard.regressions.series.history import History, load_history
+from dashboard.regressions.series.judged_series import JUDGED
+from dashboard.regressions.snapshot import Touched, take_snapshot
 from dashboard.repositories.history import DETACHED
 
-WORSE = Change.Direction.REGRESSION
+logger = logging.getLogger(__name__)
+
+# So often facts are found out for one decision: each time what they lead to may ask for more.
+MOST_ROUNDS = 50
+# A sentinel that was measured later than an experiment may still explain what this refuted.
+REMEMBERED = timedelta(days=7)
+# A proof that waits for nothing for so long has lost the message that moves it on.
+FORGOTTEN = timedelta(seconds=60)
+
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a judgement did: changes found, moved, measured again, kept, withdrawn; regressions opened.
-
-    `opened` holds those that came back too, `resized` those of another size with the earlier one, in percent.
-    """
+    """What a judgement did: changes found, moved, measured again, kept, withdrawn; regressions opened."""
 
     counts: Counter[str] = field(default_factory=Counter)
     opened: list[Regression] = field(default_factory=list)
-    resized: list[tuple[Regression, float | None]] = field(default_factory=list)
-    # Those that a series joined which would speak for them, were it proved.
-    louder: list[Regression] = field(default_factory=list)
-    # Those of both, also where they are left out of what is proved and told.
-    touched: list[int] = field(default_factory=list)
 
 
 def judge_run(run_id: int) -> None:
     """Judge the series that a stored run touched; alerts go out for what this opens or enlarges.
 
-    One transaction, under the project's lock: of two workers the second sees all that the first has done.
     Safe to repeat; a run that isn't done (any more) is left alone.
     """
-    with transaction.atomic():
-        run = Run.objects.select_related("commit", "case").filter(pk=run_id, state=Run.State.DONE).first()
-        if run is None:
-            return
-        project = locked(run.commit.project_id)
+    run = Run.objects.select_related("commit__project").filter(pk=run_id, state=Run.State.DONE).first()
+    if run is None:
+        return
+    project = run.commit.project
+    lines = Lines(project, {run.commit.branch: branch_line(project, run.commit.branch)})
+
+    def judge(facts: GatheredFacts) -> None:
+        locked = lock_project(project.pk)
         if run.origin == Run.Origin.SENTINEL:
-            judge_sentinel(run)
-            return
-        touched = Series.objects.filter(JUDGED, points__run=run).select_related("metric", "case")
-        outcome = judge_series(project, run.commit.branch, list(touched))
-        proved = {one.pk for one in project.regressions.filter(proving=True)}
-        drop_innocent(project, outcome)
-        # Confirmed first, then told; and who was told of one that comes back isn't told twice.
-        resized = [one for one, _ in outcome.resized]
-        proving.begin(project, [*outcome.opened, *outcome.louder], resized)
-        ended = project.regressions.filter(pk__in=proved, proving=False)
-        evidence.decide_all([*outcome.touched, *ended.values_list("pk", flat=True)])
-        promise.tell_suspicions(project, run)
-        for crossing in crossings.find(project, run):
-            alerts.announce_regression(crossing)
-        for regression, earlier in outcome.resized:
-            alerts.announce_growth(regression, earlier)
+            judge_sentinel(locked, run, lines, facts)
+        else:
+            judge_measured(locked, run, lines, facts)
         Run.objects.filter(pk=run_id).update(judged_at=timezone.now())
 
+    with_facts(lines, judge)
 
-def judge_sentinel(run: Run) -> None:
-    """The same code as ever: it can open nothing, only say that its machine moved. The project is locked."""
-    sentinels.judge(run)
-    evidence.again_after(run)
-    Run.objects.filter(pk=run.pk).update(judged_at=timezone.now())
+
+def judge_measured(project: Project, run: Run, lines: Lines, facts: GatheredFacts) -> None:
+    branch = run.commit.branch
+    series = Series.objects.filter(JUDGED, points__run=run).select_related(
+        "metric", "configuration__case", "configuration__pool"
+    )
+    judged = find_all_changes(project, branch, list(series), lines, facts)
+    touched = judged.touched
+    touched.run, touched.line = run.pk, lines.of_branch(branch)
+    touched.regressions |= set(Regression.objects.filter(awaited_runs=run).values_list("pk", flat=True))
+    if judged.is_news or touched.regressions or run.limits.exists():
+        decide_and_apply(project, branch, touched, lines, facts)
+    false_alarm_budget.tell_suspicions(project, run, judged.histories)
+
+
+def judge_sentinel(project: Project, run: Run, lines: Lines, facts: GatheredFacts) -> None:
+    """The same code as ever: it can open nothing, only say that its machine moved."""
+    sentinels.judge_sentinel(run)
+    lately = Regression.objects.filter(
+        project=project,
+        series__configuration__case=run.configuration.case_id,
+        state__in=(Regression.State.REFUTED, Regression.State.UNDECIDED),
+        withdrawn_at=None,
+        updated_at__gt=timezone.now() - REMEMBERED,
+    )
+    by_branch: dict[str, set[int]] = {}
+    for key, branch in lately.values_list("pk", "first_bad__branch"):
+        by_branch.setdefault(branch, set()).add(key)
+    for branch, keys in by_branch.items():
+        decide_and_apply(project, branch, Touched(reconsidered=keys), lines, facts)
+
+
+def run_ended(run_id: int) -> None:
+    """A run failed or was cancelled: what waited for it goes on without it."""
+    waiting = Regression.objects.filter(awaited_runs=run_id, proving=True)
+    for key in waiting.order_by("pk").values_list("pk", flat=True):
+        prove(key)
+
+
+def experiment_ended(experiment_id: int) -> None:
+    """An experiment has ended: the regression that asked for it goes on."""
+    link = RegressionExperiment.objects.filter(experiment=experiment_id).first()
+    if link:
+        prove(link.regression_id)
 
 
 def prove(regression_id: int) -> None:
-    """Act on the verdicts of a regression's confirmations, and decide its cause class by them."""
-    with transaction.atomic():
-        proving.prove(regression_id)
-        evidence.decide_all([regression_id])
+    """Act on all that has ended for a regression, and ask for what is next. Safe to repeat."""
+    row = Regression.objects.select_related("project", "first_bad").filter(pk=regression_id).first()
+    if row is None:
+        return
+    lines = Lines(row.project, {})
+
+    def go_on(facts: GatheredFacts) -> None:
+        project = lock_project(row.project_id)
+        regression = Regression.objects.select_related("first_bad").get(pk=regression_id)
+        links = RegressionExperiment.objects.filter(regression=regression, applied_at=None)
+        ended = links.filter(experiment__state__in=Experiment.TERMINAL)
+        ended.update(applied_at=timezone.now())
+        touched = Touched(regressions={regression_id})
+        decide_and_apply(project, regression.first_bad.branch, touched, lines, facts)
+
+    with_facts(lines, go_on)
 
 
-def drop_innocent(project: Project, outcome: Outcome) -> None:
-    """Leave out what no commit is blamed for: it is shown with its cause, neither proved nor told.
-
-    One that a blamed change has joined since is proved like any other.
-    """
-    found = [*outcome.opened, *(one for one, _ in outcome.resized)]
-    innocent = {one.pk for one in found if evidence.is_innocent(one)}
-    outcome.touched = [one.pk for one in found]
-    waiting = project.regressions.filter(
-        proving=False,
-        state=Regression.State.SUSPECTED,
-        cause__in=evidence.AROUND,
+def sweep_proofs() -> None:
+    """What a lost message left behind: verdicts nobody acted on, proofs that wait for nothing."""
+    ended = RegressionExperiment.objects.filter(applied_at=None, experiment__state__in=Experiment.TERMINAL)
+    keys = set(ended.values_list("regression", flat=True))
+    active = RegressionExperiment.objects.filter(
+        regression=OuterRef("pk"), experiment__state__in=Experiment.ACTIVE
+    )
+    awaited = Run.objects.exclude(state__in=Run.TERMINAL).filter(awaiting_regressions=OuterRef("pk"))
+    going = Regression.objects.filter(
+        ~Exists(active),
+        ~Exists(awaited),
+        proving=True,
         withdrawn_at=None,
-        confirmations=None,
-    ).exclude(pk__in=[one.pk for one in outcome.opened])
-    joined = [one for one in waiting if not evidence.is_innocent(one)]
-    outcome.opened = [one for one in outcome.opened if one.pk not in innocent] + joined
-    outcome.resized = [(one, earlier) for one, earlier in outcome.resized if one.pk not in innocent]
-    outcome.touched += [one.pk for one in joined]
+        updated_at__lt=timezone.now() - FORGOTTEN,
+    ).exclude(triaged__in=Regression.AWAY)
+    keys |= set(going.values_list("pk", flat=True))
+    for key in sorted(keys):
+        dispatch.send(dispatch.PROVE, key)
 
 
-def redetect(project: Project, show: Callable[[int, int], None] | None = None) -> Outcome:
+def redetect_project(project: Project, show: Callable[[int, int], None] | None = None) -> Outcome:
     """Judge a project's whole history again, case by case; `show` gets (cases done, cases) after each.
 
     Nobody is alerted: what a better detection sees in old commits isn't news.
     """
     total = Outcome()
-    groups = judged_together(project)
+    groups = series_judged_together(project)
     for done, (branch, series) in enumerate(groups, start=1):
-        with transaction.atomic():
-            outcome = judge_series(locked(project.pk), branch, series, anew=True)
-            evidence.decide_all(one.pk for one in [*outcome.opened, *(one for one, _ in outcome.resized)])
+        lines = Lines(project, {branch: branch_line(project, branch)})
+
+        def judge_again(
+            facts: GatheredFacts,
+            branch: str = branch,
+            series: Sequence[Series] = series,
+            lines: Lines = lines,
+        ) -> Outcome:
+            locked = lock_project(project.pk)
+            judged = find_all_changes(locked, branch, series, lines, facts)
+            judged.touched.live, judged.touched.anew = False, done == len(groups)
+            opened = decide_and_apply(locked, branch, judged.touched, lines, facts)
+            return Outcome(judged.counts, opened)
+
+        outcome = with_facts(lines, judge_again)
         total.counts.update(outcome.counts)
         total.opened.extend(outcome.opened)
         if show:
@@ -134,122 +201,103 @@ def redetect(project: Project, show: Callable[[int, int], None] | None = None) -
     return total
 
 
-def locked(project_id: int) -> Project:
+def series_judged_together(project: Project) -> list[tuple[str, list[Series]]]:
+    """The judged series of each configuration and branch."""
+    rows = Series.objects.filter(JUDGED, configuration__case__project=project)
+    groups: dict[int, list[Series]] = {}
+    for series in rows.select_related("metric", "configuration__case", "configuration__pool").order_by("pk"):
+        groups.setdefault(series.configuration_id, []).append(series)
+    branches = Commit.objects.filter(project=project, runs__state=Run.State.DONE)
+    names = list(branches.order_by("branch").values_list("branch", flat=True).distinct())
+    return [(branch, series) for branch in names for series in groups.values()]
+
+
+# One judgement
+
+
+def with_facts(lines: Lines, work: Callable[[GatheredFacts], Result]) -> Result:
+    """Do it in one transaction; where it lacks facts, find them out without the lock and do it again."""
+    facts = GatheredFacts()
+    for _ in range(MOST_ROUNDS):
+        forget_quick_facts(facts)
+        try:
+            with transaction.atomic():
+                return work(facts)
+        except FactsMissing as missing:
+            gather_facts(lines, missing.requests, facts)
+    raise RuntimeError(f"{lines.project} asks for ever more facts.")
+
+
+def lock_project(project_id: int) -> Project:
     # Not FOR UPDATE: that waits for, and holds up, every row that is inserted with this project as its key.
     return Project.objects.select_for_update(no_key=True).get(pk=project_id)
 
 
-def judged_together(project: Project) -> list[tuple[str, list[Series]]]:
-    """The judged series of each case, version, pool and branch."""
-    rows = Series.objects.filter(JUDGED, case__project=project).select_related("metric", "case")
-    groups: dict[tuple[int, int, int, bool], list[Series]] = {}
-    for one in rows.order_by("pk"):
-        groups.setdefault((one.case_id, one.version, one.pool_id, one.quick), []).append(one)
-    branches = Commit.objects.filter(project=project, runs__state=Run.State.DONE)
-    names = branches.order_by("branch").values_list("branch", flat=True).distinct()
-    return [(branch, series) for series in groups.values() for branch in names]
+def decide_and_apply(
+    project: Project, branch: str, touched: Touched, lines: Lines, facts: GatheredFacts
+) -> list[Regression]:
+    """Raises FactsMissing where something is to be found out that no lock may wait for."""
+    snapshot = take_snapshot(project, branch, touched)
+    while True:
+        decision = decide(snapshot, facts)
+        if not decision.missing:
+            return apply_decision(project, branch, decision)
+        slow = [request for request in decision.missing if not is_quick(request)]
+        if slow:
+            raise FactsMissing(slow)
+        gather_facts(lines, decision.missing, facts)
 
 
-def judge_series(project: Project, branch: str, series: Sequence[Series], *, anew: bool = False) -> Outcome:
-    """Bring the changes and regressions of these series in line with their points. The project is locked.
+@dataclass(slots=True)
+class Judged:
+    """What detection says of some series now, and what of that is new."""
 
-    `anew`: also those whose changes are as they were, and what explains them, since the rules may be others
-    now.
-    """
-    outcome = Outcome()
+    touched: Touched = field(default_factory=Touched)
+    counts: Counter[str] = field(default_factory=Counter)
+    histories: dict[int, History] = field(default_factory=dict)
+
+    @property
+    def is_news(self) -> bool:
+        return bool(self.touched.changes or self.touched.regressions)
+
+
+def find_all_changes(
+    project: Project, branch: str, series: Sequence[Series], lines: Lines, facts: GatheredFacts
+) -> Judged:
+    """Bring the changes of these series in line with their points. The project is locked."""
+    judged = Judged()
     if branch == DETACHED:
-        return outcome  # Commits of no branch have no order among them.
-    standing = live(project)
-    line = branches.of(project, branch)
-    histories = {one.pk: history.load(one, line) for one in series}
-    environments = markers.Environments()
-    synced: list[changes.Synced] = []
-    for past in histories.values():
-        found = changes.find(past, environments)
-        synced.append(changes.sync(past, branch, found))
-        outcome.counts.update(synced[-1].counts)
+        return judged  # Commits of no branch have no order among them.
+    line = lines.of_branch(branch)
+    judged.histories = {one.pk: load_history(one, line) for one in series}
+    environments = Environments()
+    surroundings: dict[int, changes.FoundChange] = {}
+    for past in judged.histories.values():
+        found = changes.find_changes(past, environments)
+        synced = changes.sync_changes(past, branch, found)
+        judged.counts.update(synced.counts)
+        judged.touched.changes |= {row.pk for row in synced.altered}
+        judged.touched.regressions |= synced.left
+        surroundings |= synced.surroundings
         if branch == project.branch:
             keep_level(past, found)
-    speaking = to_group(project, branch, histories, synced)
-    known = grouping.group(project, branch, speaking, histories, opening=False)
-    touched = known.touched.union(*(one.left for one in synced))
-    altered = anew or any(one.altered for one in synced)
-    affected = to_settle(series, touched, altered)
-    settled = settling.settle_all(project, affected)
-    homeless = [change for change in speaking if change.regression_id is None]
-    grouped = grouping.group(project, branch, homeless, histories, opening=True)
-    settled += settling.settle_all(project, Regression.objects.filter(pk__in=grouped.touched).order_by("pk"))
-    if anew:
-        settled += explaining.heads_of(affected)
-    newest = {regression.pk: (regression, head) for regression, head in settled}
-    for regression, head in newest.values():
-        blame.attribute(project, regression, head, histories)
-    tell_apart(project, standing, outcome)
-    outcome.louder = with_louder(project, known.touched | grouped.touched)
-    return outcome
+    rows = Change.objects.filter(series__in=list(judged.histories), first_bad__branch=branch)
+    rows = rows.filter(direction=Change.Direction.REGRESSION)
+    rows = rows.filter(Q(pk__in=judged.touched.changes) | Q(regression=None)).select_related(
+        "series__metric", "series__configuration", "first_bad", "last_good"
+    )
+    opening = [
+        row
+        for row in rows
+        if row.position > judged.histories[row.series_id].frozen_until and may_open_regression(row)
+    ]
+    mark_environment_only(opening, surroundings, facts)
+    judged.touched.changes |= {row.pk for row in opening}
+    return judged
 
 
-def with_louder(project: Project, touched: Iterable[int]) -> list[Regression]:
-    """Of regressions that changes have joined, those in which one is louder than what was proved."""
-    rows = project.regressions.filter(pk__in=touched, state=Regression.State.CONFIRMED, withdrawn_at=None)
-    rows = rows.exclude(triaged__in=Regression.AWAY)
-    rows = rows.select_related("series__metric", "last_good", "first_bad")
-    return [one for one in rows.order_by("pk") if (found := speaking.of(one)) and found.louder]
-
-
-def live(project: Project) -> dict[int, float | None]:
-    """The ratios of a project's regressions that aren't withdrawn."""
-    return dict(Regression.objects.filter(project=project, withdrawn_at=None).values_list("pk", "ratio"))
-
-
-def tell_apart(project: Project, standing: dict[int, float | None], outcome: Outcome) -> None:
-    """Note what opened and what has another size, by what stood before, whichever way it came about.
-
-    The project is locked: nobody else opens, withdraws or settles meanwhile.
-    """
-    moved = [key for key, ratio in live(project).items() if key not in standing or standing[key] != ratio]
-    for regression in Regression.objects.filter(pk__in=moved).order_by("pk"):
-        if regression.pk in standing:
-            earlier = Regression(ratio=standing[regression.pk]).change_percent
-            outcome.resized.append((regression, earlier))
-        else:
-            outcome.opened.append(regression)
-
-
-def keep_level(past: history.History, found: Sequence[changes.Found]) -> None:
+def keep_level(past: History, found: Sequence[changes.FoundChange]) -> None:
     """The level since the last change, for the overviews."""
     start = found[-1].change.index if found else 0
-    values = [one.value for one in past.untainted(start, len(past.measured))]
+    values = [commit.value for commit in past.untainted(start, len(past.measured))]
     SeriesLatest.objects.filter(pk=past.series.pk).update(level=median(values) if values else None)
-
-
-def to_group(
-    project: Project, branch: str, histories: dict[int, history.History], synced: Sequence[changes.Synced]
-) -> list[Change]:
-    """The changes that need a place: those that are new or moved, and those that have none yet.
-
-    Marks those that are no commit's doing. What is too old to be judged again keeps the place that it has:
-    what changed around it isn't known any more.
-    """
-    surroundings = {key: found for one in synced for key, found in one.surroundings.items()}
-    altered = [change.pk for one in synced for change in one.altered]
-    rows = Change.objects.filter(series__in=list(histories), first_bad__branch=branch, direction=WORSE)
-    rows = (rows.filter(pk__in=altered) | rows.filter(regression=None)).select_related(*grouping.RELATED)
-    speaking = [row for row in rows if row.position > histories[row.series_id].frozen_until and speaks(row)]
-    for row in speaking:
-        around = surroundings.get(row.pk)
-        innocent = around is not None and not blame.is_commits(project, row, around)
-        if innocent != row.innocent:
-            row.innocent = innocent
-            row.save(update_fields=["innocent"])
-    return speaking
-
-
-def to_settle(series: Sequence[Series], touched: Iterable[int], altered: bool) -> list[Regression]:
-    """The regressions whose changes are others now; with new levels also those that may have recovered."""
-    rows = Regression.objects.filter(pk__in=touched)
-    if altered:
-        held = Change.objects.filter(series__in=series).exclude(regression=None)
-        live = Regression.objects.filter(pk__in=held.values("regression"), withdrawn_at=None)
-        rows = rows | live
-    return list(rows.select_related("first_bad", "last_good").order_by("pk"))

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard import alerts, dispatch
-from dashboard.models import Change, Metric, Project, Regression, Triage
-from dashboard.regressions import confirmations, promise
-from dashboard.regressions.history import History
-from dashboard.regressions.ranges import Range
+from dashboard import alerts, dispatch, experiments
+from dashboard.models import Project, Regression, Triage
+from dashboard.regressions import false_alarm_budget
 
 Action = Triage.Action
 Triaged = Regression.Triaged
 
 MOST_LETTERS = 4000
-TIMES = (Metric.Kind.TIME, Metric.Kind.RATE)
-# A step that is larger than this times the one that people decided on has another cause too.
-LARGER = 1.5
 # What each action makes of a regression; a comment alone leaves it as it is.
 BECOMES = {
     Action.ACKNOWLEDGE: Triaged.ACKNOWLEDGED,
@@ -35,9 +30,9 @@ class TriageError(Exception):
     """It can't be done; the message is one sentence that names the field."""
 
 
-def triage(regression_id: int, person: Any, action: str, comment: str = "") -> Triage:
+def triage_regression(regression_id: int, person: Any, action: str, comment: str = "") -> Triage:
     """Write down what a person says, and act on it. Raises TriageError, Regression.DoesNotExist."""
-    said = cleaned(action, comment)
+    said = clean_comment(action, comment)
     with transaction.atomic():
         # Before the regression, as judging does.
         of = Regression.objects.values_list("project", flat=True).get(pk=regression_id)
@@ -45,12 +40,12 @@ def triage(regression_id: int, person: Any, action: str, comment: str = "") -> T
         regression = Regression.objects.select_for_update().get(pk=regression_id)
         row = Triage(regression=regression, person=person, action=action, comment=said)
         if action in BECOMES:
-            become(project, row, BECOMES[Action(action)])
+            change_triage(project, row, BECOMES[Action(action)])
         row.save()
         return row
 
 
-def cleaned(action: str, comment: str) -> str:
+def clean_comment(action: str, comment: str) -> str:
     """The comment as it is kept: one kind of line ends, nothing around it."""
     if action not in Action.values:
         raise TriageError(f"action: {action[:40]!r} is none of {', '.join(Action.values)}.")
@@ -64,7 +59,7 @@ def cleaned(action: str, comment: str) -> str:
     return said
 
 
-def become(project: Project, row: Triage, wanted: Triaged) -> None:
+def change_triage(project: Project, row: Triage, wanted: Triaged) -> None:
     """Make the regression what the action says. Project and regression are locked."""
     regression = row.regression
     if regression.triaged == wanted:
@@ -75,7 +70,7 @@ def become(project: Project, row: Triage, wanted: Triaged) -> None:
         regression.triaged_by = regression.triaged_at = None
     regression.save(update_fields=["triaged", "triaged_by", "triaged_at", "updated_at"])
     if regression.is_away:
-        put_away(project, regression, f"{row.person} called it {wanted}.")
+        stop_proof(project, regression, {"code": "triaged", "person": str(row.person), "action": str(wanted)})
     elif was_away and regression.proving:
         dispatch.send_task(dispatch.PROVE, regression.pk)
     elif was_away and regression.state == Regression.State.CONFIRMED:
@@ -83,50 +78,9 @@ def become(project: Project, row: Triage, wanted: Triaged) -> None:
         alerts.announce_regression(regression)
 
 
-def put_away(project: Project, regression: Regression, reason: str) -> None:
+def stop_proof(project: Project, regression: Regression, reason: Mapping[str, Any]) -> None:
     """Measure no more for it. A suspicion that was told and isn't real makes the next ones less credible."""
-    confirmations.cancel(regression.confirmations.all(), reason)
+    experiments.cancel_experiments(regression.experiments.all(), reason)
     false = regression.triaged == Triaged.NOT_REAL and regression.state == Regression.State.SUSPECTED
     if false and regression.deliveries.exists():
-        promise.refuted(project)
-
-
-def hand_over(regression: Regression, heir: Regression) -> None:
-    """Give what people said to the regression that this one turned out to be; what they said of it stays."""
-    regression.triages.update(regression=heir)
-    if regression.triaged and not heir.triaged:
-        heir.triaged, heir.triaged_by_id = regression.triaged, regression.triaged_by_id
-        heir.triaged_at = regression.triaged_at
-        heir.save(update_fields=["triaged", "triaged_by", "triaged_at", "updated_at"])
-
-
-def known(project: Project, change: Change, history: History) -> Regression | None:
-    """The withdrawn regression in which people have decided on this very step already, newest first.
-
-    Noise takes a step away and brings it back a commit beside: that is no news.
-    """
-    there = Range.of(change).widened(history)
-    decided = Regression.objects.filter(
-        project=project,
-        triaged__in=Regression.AWAY,
-        withdrawn_at__isnull=False,
-        first_bad__branch=change.first_bad.branch,
-        first_bad__position__gt=there.good,
-        last_good__position__lt=there.bad,
-        series__case=change.series.case_id,
-        series__pool=change.series.pool_id,
-        series__metric__kind__in=family(change.series.metric),
-    ).order_by("-triaged_at")
-    return next((one for one in decided if no_larger(change, one)), None)
-
-
-def family(metric: Metric) -> tuple[str, ...]:
-    """The kinds that see the same step: times and rates are one measurement."""
-    return TIMES if metric.kind in TIMES else (metric.kind,)
-
-
-def no_larger(change: Change, decided: Regression) -> bool:
-    """Is the step about the one that was decided on, and not a second one on top of it?"""
-    if not change.ratio or not decided.ratio:
-        return change.ratio == decided.ratio
-    return abs(math.log(change.ratio)) <= LARGER * abs(math.log(decided.ratio))
+        false_alarm_budget.count_refuted_alert(project)

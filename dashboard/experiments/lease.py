@@ -1,0 +1,167 @@
+"""The states of an experiment: requested, measuring, done or cancelled. Its lease is that of all work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, QuerySet, Sum
+from django.db.models.functions import Now
+
+from dashboard import dispatch, leases, sentinels
+from dashboard.experiments.assignment import RELATED, ExperimentAssignment, PairMeasured, assignment_of
+from dashboard.experiments.interleaving import can_take_turns
+from dashboard.experiments.weighing import weigh_experiment
+from dashboard.leases import LeaseLost
+from dashboard.models import Experiment, ExperimentPair, Machine, Pool, Run
+
+State = Experiment.State
+Verdict = Experiment.Verdict
+
+# Until a machine has measured for so long, no share of its time says anything.
+GRACE = timedelta(minutes=20)
+LOOK_BACK = timedelta(hours=24)
+AGAIN = {"machine": None}
+MOST_TEXT = 2000
+
+
+def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
+    """Take the pool's oldest requested experiment.
+
+    None where none waits, or their projects' share of time is spent.
+    """
+    with transaction.atomic():
+        holder = Machine.objects.filter(name=machine, pool__name=pool).first()
+        if holder is None:
+            return None
+        # Experiments go before history, but take a part of the machine's time at most while runs wait.
+        waiting = Experiment.objects.filter(
+            state=State.REQUESTED,
+            head_configuration__pool=holder.pool_id,
+            project__experiment_share__gt=spent_share(holder),
+        ).order_by("requested_at", "pk")
+        claimed = leases.claim_first(waiting, state=State.MEASURING, machine=holder, measuring_at=Now())
+        if claimed is None:
+            return None
+        experiment = Experiment.objects.select_related(*RELATED).get(pk=claimed.pk)
+        experiment.in_turns = can_take_turns(experiment)
+        experiment.save(update_fields=["in_turns"])
+        sentinels.measure_beside(experiment.head_configuration, holder)
+        return assignment_of(experiment)
+
+
+def spent_share(machine: Machine) -> float:
+    """The part of the machine's time that experiments took lately; none where no run waits for it."""
+    waiting = Run.objects.filter(state=Run.State.REQUESTED, configuration__pool=machine.pool_id)
+    # Nobody waits for a sentinel.
+    if not waiting.exclude(origin=Run.Origin.SENTINEL).exists():
+        return 0.0
+    since = Now() - LOOK_BACK
+    ended = Run.objects.filter(machine=machine, finished_at__gt=since, claimed_at__isnull=False)
+    runs = ended.aggregate(took=Sum(F("finished_at") - F("claimed_at")))["took"] or timedelta()
+    held = Experiment.objects.filter(machine=machine, measuring_at__gt=since)
+    seconds = float(held.aggregate(took=Sum("seconds"))["took"] or 0.0)
+    whole = runs.total_seconds() + seconds
+    return 0.0 if whole < GRACE.total_seconds() else seconds / whole
+
+
+def heartbeat_experiment(assignment: ExperimentAssignment, activity: str = "") -> bool:
+    """Renew the lease and show what it is doing. False: no longer ours, stop."""
+    shown = {"activity": activity[:200]} if activity else {}
+    return leases.renew_lease(Experiment, assignment.lease, **shown)
+
+
+def add_pair(assignment: ExperimentAssignment, pair: PairMeasured, commands: Sequence[str] = ()) -> str:
+    """Keep a pair and weigh all so far; the verdict ends the experiment. Empty: another pair is wanted.
+
+    Raises LeaseLost. The pair's index makes it safe to repeat: what is there already isn't added again.
+    """
+    with transaction.atomic():
+        experiment = _locked(assignment)
+        values = asdict(pair)
+        row, new = ExperimentPair.objects.get_or_create(
+            experiment=experiment, index=values.pop("index"), defaults=values
+        )
+        experiment.seconds += pair.seconds if new else 0.0
+        experiment.commands = experiment.commands or list(commands)
+        weighed = weigh_experiment(experiment, list(experiment.pairs.all()), experiment.seconds)
+        said = {"ratio": weighed.ratio, "low": weighed.low, "high": weighed.high}
+        ExperimentPair.objects.filter(pk=row.pk).update(**said)
+        Experiment.objects.filter(pk=experiment.pk).update(
+            seconds=experiment.seconds, commands=experiment.commands, lease_until=leases.lease_end(), **said
+        )
+        # What an estimate says of functions is measured once its pairs are there.
+        if weighed.verdict and not assignment.profiled:
+            conclude_experiment(assignment, weighed.verdict, weighed.reason)
+        return weighed.verdict
+
+
+def keep_profiles(assignment: ExperimentAssignment, profiles: Mapping[str, Any]) -> None:
+    """Keep the functions of both sides. Raises LeaseLost."""
+    with transaction.atomic():
+        _locked(assignment)
+        Experiment.objects.filter(pk=assignment.lease.key).update(profiles=dict(profiles))
+
+
+def conclude_experiment(
+    assignment: ExperimentAssignment, verdict: str, reason: Mapping[str, Any] | None = None
+) -> None:
+    """End an experiment with its verdict; on commit, whoever asked for it goes on. Raises LeaseLost."""
+    said = {name: _bounded(value) for name, value in (reason or {}).items()}
+    with transaction.atomic():
+        held = leases.held_job(Experiment, assignment.lease)
+        if not leases.end_job(held, State.DONE, verdict=Verdict(verdict), reason=said):
+            raise _lease_lost(assignment)
+        dispatch.send(dispatch.EXPERIMENT_ENDED, assignment.lease.key)
+
+
+def cancel_experiments(experiments: QuerySet[Experiment], reason: Mapping[str, Any]) -> int:
+    """End experiments that haven't ended; a holder learns of it at its next heartbeat. How many."""
+    active = experiments.filter(state__in=Experiment.ACTIVE)
+    return leases.end_job(active, State.CANCELLED, reason=dict(reason))
+
+
+def requeue_lost_experiments() -> int:
+    """Request again what lost its holder, with the pairs that it has; or give it up as undecided. How many."""
+    given_up_as = {
+        "state": State.DONE,
+        "verdict": Verdict.UNDECIDED,
+        "reason": {"code": "lost", "attempts": Experiment.MOST_ATTEMPTS},
+    }
+    again, given_up = leases.requeue_lost(Experiment, AGAIN, given_up_as)
+    for key in given_up:
+        dispatch.send(dispatch.EXPERIMENT_ENDED, key)
+    return len(again) + len(given_up)
+
+
+def release_experiments(machine: str) -> int:
+    """Request again, at once, what a machine held when its site was stopped; that costs no attempt. How many."""
+    return leases.release_machine(Experiment, machine, AGAIN)
+
+
+def ring_waiting_experiments() -> None:
+    """Wake the pools for whose machines experiments wait."""
+    waiting = Pool.objects.filter(
+        pk__in=Experiment.objects.filter(state=State.REQUESTED).values("head_configuration__pool")
+    )
+    for name in waiting.values_list("name", flat=True):
+        dispatch.ring(name)
+
+
+def _locked(assignment: ExperimentAssignment) -> Experiment:
+    held = leases.held_job(Experiment, assignment.lease).select_related("metric")
+    experiment = held.select_for_update(of=("self",)).first()
+    if experiment is None:
+        raise _lease_lost(assignment)
+    return experiment
+
+
+def _lease_lost(assignment: ExperimentAssignment) -> LeaseLost:
+    return LeaseLost(f"{assignment.name} is no longer attempt {assignment.attempt}'s.")
+
+
+def _bounded(value: Any) -> Any:
+    return value[:MOST_TEXT] if isinstance(value, str) else value

@@ -1,0 +1,68 @@
+"""The phases of an experiment: those of both sides, as its pairs measured them beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from dashboard.models import Experiment, ExperimentPair, Metric
+from dashboard.phases import sweeps
+
+
+@dataclass(frozen=True, slots=True)
+class PairedPhases:
+    """Own time by phase: the medians of an experiment's undisturbed pairs.
+
+    Seconds per step. Of what is read off a sweep they are those at its largest value, `at` says of what, and
+    `deltas` are each phase's part in the difference. `after` is `before` with the median of the pairs'
+    differences: from pair to pair the machine may change its speed, within a pair it is the same for both
+    sides. What one side lacks took 0 there.
+    """
+
+    pairs: int
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    deltas: Mapping[str, float]
+    at: str = ""
+
+
+def paired_phases(experiment: Experiment) -> PairedPhases | None:
+    """None where it isn't one of time, or its pairs have no phases."""
+    if experiment.metric.kind not in (Metric.Kind.TIME, Metric.Kind.RATE):
+        return None
+    kept = [pair for pair in experiment.pairs.all() if not pair.disturbed]
+    if kept and all(pair.sweeps for pair in kept):
+        return _phases_of_sweeps(experiment, kept)
+    if not kept or not all(pair.phases for pair in kept) or experiment.metric.is_exponent:
+        return None
+    before, after = _medians([pair.phases for pair in kept])
+    return PairedPhases(len(kept), before, after, {phase: after[phase] - before[phase] for phase in before})
+
+
+def _phases_of_sweeps(experiment: Experiment, kept: Sequence[ExperimentPair]) -> PairedPhases | None:
+    """By the sweeps of the pairs; None where no phase explains the metric."""
+    swept = kept[0].sweeps
+    reading = sweeps.make_reading(experiment, swept["parameter"], swept["amount"])
+    if reading is None:
+        return None
+    sides = [[reading.times(pair.sweeps[side]) for side in ("base", "head")] for pair in kept]
+    compared = [found for base, head in sides if (found := sweeps.compare_sweeps(reading, base, head))]
+    if len(compared) < len(kept):
+        return None
+    parts = [sweep.parts for sweep in compared]
+    names = sorted({phase for part in parts for phase in part})
+    deltas = {phase: float(median(part.get(phase, 0.0) for part in parts)) for phase in names}
+    before, after = _medians([sweep.at_largest for sweep in compared])
+    return PairedPhases(len(kept), before, after, deltas, compared[0].at)
+
+
+def _medians(pairs: Sequence[Mapping[str, Sequence[float]]]) -> tuple[dict[str, float], dict[str, float]]:
+    """Before and after by phase, of pairs that hold both."""
+    values = {
+        phase: [pair.get(phase, (0.0, 0.0)) for pair in pairs]
+        for phase in sorted({phase for pair in pairs for phase in pair})
+    }
+    before = {phase: float(median(base for base, _ in both)) for phase, both in values.items()}
+    moved = {phase: float(median(head - base for base, head in both)) for phase, both in values.items()}
+    return before, {phase: max(0.0, before[phase] + moved[phase]) for phase in values}

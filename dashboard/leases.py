@@ -1,0 +1,112 @@
+"""One lease for all work that one process at a time does: runs, experiments, deliveries.
+
+Each transition is one UPDATE that compares the row's key, its state and the lease, and looks at how many rows it
+changed. Time is the database's: the clocks of machines may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.contrib.postgres.functions import RandomUUID
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Greatest, Now
+
+from dashboard.models.leases import Leased, LeasedJob
+
+Row = TypeVar("Row", bound=Leased)
+Job = TypeVar("Job", bound=LeasedJob)
+
+
+class LeaseLost(Exception):  # noqa: N818 - reads as a fact
+    """It is no longer the caller's: it was cancelled, or given up for lost and requested again."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The proof of a claim: the row's key, which attempt it is, and the token that every later call compares."""
+
+    key: int
+    attempt: int
+    token: UUID
+
+
+def lease_of(row: Leased) -> Lease:
+    return Lease(row.pk, row.attempt, row.lease)
+
+
+def lease_end(seconds: float | None = None) -> Any:
+    return Now() + timedelta(seconds=seconds or settings.PACELINE_LEASE_SECONDS)
+
+
+def claim_first(waiting: QuerySet[Row], *, seconds: float | None = None, **values: Any) -> Row | None:
+    """Take the first row of an ordered query, with a new lease and `values`; None where nothing waits.
+
+    What others are just taking is skipped: two claims never wait for each other nor share a row.
+    """
+    with transaction.atomic():
+        row = waiting.select_for_update(skip_locked=True, of=("self",)).first()
+        if row is None:
+            return None
+        claimed = {"attempt": F("attempt") + 1, "lease": uuid4(), "lease_until": lease_end(seconds)}
+        type(row)._default_manager.filter(pk=row.pk).update(**claimed, **values)
+        row.refresh_from_db()
+        return row
+
+
+def held_row(model: type[Row], lease: Lease, **states: Any) -> QuerySet[Row]:
+    """The row, as long as it is the lease's."""
+    return model._default_manager.filter(pk=lease.key, lease=lease.token, **states)
+
+
+def held_job(model: type[Job], lease: Lease) -> QuerySet[Job]:
+    return held_row(model, lease, state__in=model.HELD)
+
+
+def renew_lease(model: type[Job], lease: Lease, **shown: Any) -> bool:
+    """Renew the lease and keep what is shown of the work. False: it is no longer the caller's."""
+    return bool(held_job(model, lease).update(lease_until=lease_end(), **shown))
+
+
+def end_job(jobs: QuerySet[Job], state: str, **values: Any) -> int:
+    """Bring jobs to a terminal state. How many."""
+    return jobs.update(state=state, finished_at=Now(), lease_until=None, activity="", **values)
+
+
+def requeue_lost(
+    model: type[Job], again: Mapping[str, Any], given_up_as: Mapping[str, Any]
+) -> tuple[list[int], list[int]]:
+    """Request again what lost its holder, or end what was lost too often. The keys of both.
+
+    `again` and `given_up_as` are the columns that the model has beside those of every job.
+    """
+    with transaction.atomic():
+        # A heartbeat that comes in between has the row locked, or finds it gone: it is compared again.
+        lost = model._default_manager.filter(state__in=model.HELD, lease_until__lt=Now())
+        rows = dict(lost.select_for_update(skip_locked=True).values_list("pk", "attempt"))
+        ended = [key for key, attempt in rows.items() if attempt >= model.MOST_ATTEMPTS]
+        waiting = [key for key in rows if key not in ended]
+        end_job(model._default_manager.filter(pk__in=ended), lease=RandomUUID(), **given_up_as)
+        _request_again(model._default_manager.filter(pk__in=waiting), again)
+    return waiting, ended
+
+
+def release_machine(model: type[Job], machine: str, again: Mapping[str, Any]) -> int:
+    """Request again, at once, what a machine held when its site was stopped; that costs no attempt. How many.
+
+    For a start of the site alone: no worker of the machine lives that could still hold it.
+    """
+    held = model._default_manager.filter(state__in=model.HELD, machine__name=machine)
+    return _request_again(held, {"attempt": Greatest(F("attempt") - 1, 0), **again})
+
+
+def _request_again(jobs: QuerySet[Job], values: Mapping[str, Any]) -> int:
+    return jobs.update(
+        state=jobs.model.REQUESTED, lease=RandomUUID(), lease_until=None, activity="", **values
+    )

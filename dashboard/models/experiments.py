@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.urls import reverse
+
+from dashboard.models.configurations import Configuration
+from dashboard.models.leases import LeasedJob
+from dashboard.models.machines import Machine
+from dashboard.models.projects import Commit, Project
+from dashboard.models.series import Metric
+
+
+class Experiment(LeasedJob):
+    """An interleaved, paired measurement of two sides on one machine, decided by a test that is valid at every look.
+
+    A side is a commit with a configuration; the sides differ in the commit (a comparison) or in the parameters
+    (a toggle). docs/experiments.md draws its states.
+    """
+
+    class Purpose(models.TextChoices):
+        # A regression's proof, a step of its bisection, a commit of a merged branch against its merge base.
+        PROOF = "proof"
+        BISECTION = "bisection"
+        MERGE = "merge"
+        PERSON = "person"
+        SCRIPT = "script"
+
+    class Question(models.TextChoices):
+        # Is the suspected step there? How much of it does the head have? How large is the difference?
+        TEST = "test"
+        PLACE = "place"
+        ESTIMATE = "estimate"
+
+    class State(models.TextChoices):
+        REQUESTED = "requested"
+        MEASURING = "measuring"
+        DONE = "done"
+        CANCELLED = "cancelled"
+
+    class Verdict(models.TextChoices):
+        # Of a test.
+        CONFIRMED = "confirmed"
+        REFUTED = "refuted"
+        # Of a place: the head has the whole step, none of it, or a part.
+        WHOLE = "whole"
+        NONE = "none"
+        PART = "part"
+        # Of an estimate: the wanted precision was reached.
+        ESTIMATED = "estimated"
+        # Of any: the budget was spent, or one of the sides doesn't run.
+        UNDECIDED = "undecided"
+        UNTESTABLE = "untestable"
+
+    HELD = (State.MEASURING,)
+    TERMINAL = (State.DONE, State.CANCELLED)
+    REQUESTED = State.REQUESTED
+    ACTIVE = (State.REQUESTED, State.MEASURING)
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="experiments")
+    purpose = models.CharField(max_length=20, choices=Purpose.choices)
+    question = models.CharField(max_length=20, choices=Question.choices)
+    base_commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
+    head_commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
+    base_configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="+")
+    head_configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="+")
+    metric = models.ForeignKey(Metric, on_delete=models.PROTECT, related_name="+")
+    phase = models.CharField(
+        max_length=200, blank=True, help_text="Path of the phase; empty: the whole step."
+    )
+    # The levels of the step that is suspected, in the metric's unit: what a pair's share is a part of.
+    before = models.FloatField(null=True, blank=True)
+    after = models.FloatField(null=True, blank=True)
+    # Of an estimate: it ends once the ratio is known to so much of itself.
+    precision = models.FloatField(
+        null=True, blank=True, validators=[MinValueValidator(0.0005), MaxValueValidator(1)]
+    )
+    error = models.FloatField(default=0.01, help_text="The chance of a false verdict that it may take.")
+    most_pairs = models.PositiveSmallIntegerField(default=24)
+    most_seconds = models.FloatField(default=1200)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    state = models.CharField(max_length=20, choices=State.choices, default=State.REQUESTED)
+    verdict = models.CharField(max_length=20, choices=Verdict.choices, blank=True)
+    # Why there is no clearer verdict, or why it was cancelled: a code with its values.
+    reason = models.JSONField(default=dict, blank=True)
+    machine = models.ForeignKey(Machine, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    in_turns = models.BooleanField(
+        default=False, help_text="Both sides' steps alternate; else one process follows the other."
+    )
+
+    # What the pairs say so far; ratio is head / base.
+    ratio = models.FloatField(null=True, blank=True)
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    seconds = models.FloatField(default=0, help_text="Spent measuring, all attempts together.")
+    commands = ArrayField(models.TextField(), default=list, blank=True, help_text="What repeats it.")
+    # Functions of both sides, as a document's profile has them: {"base": ..., "head": ...}.
+    profiles = models.JSONField(default=dict, blank=True)
+    measuring_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["requested_at", "pk"]
+        indexes = [
+            models.Index(
+                fields=["requested_at"],
+                condition=models.Q(state="requested"),
+                name="experiment_waiting",
+            ),
+            models.Index(fields=["project", "-requested_at"], name="experiment_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"experiment {self.pk}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("experiment", args=[self.pk])
+
+    @property
+    def is_toggle(self) -> bool:
+        """True where the sides differ in the parameters, not in the commit."""
+        return self.base_configuration_id != self.head_configuration_id
+
+
+class ExperimentPair(models.Model):
+    """One repetition of each of an experiment's two sides, measured next to each other."""
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="pairs")
+    index = models.PositiveSmallIntegerField()
+    base_first = models.BooleanField(help_text="Which was measured first, or began, alternates.")
+    base = models.FloatField(help_text="The base's value, in the metric's unit.")
+    head = models.FloatField()
+    # Kept, shown, and not weighed: other work disturbed one of the two.
+    disturbed = models.BooleanField(default=False)
+    seconds = models.FloatField(help_text="That both took.")
+    # The ratio head / base with its interval after this pair.
+    ratio = models.FloatField(null=True, blank=True)
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    phases = models.JSONField(
+        default=dict, help_text="Own time by phase, in seconds per step: [of the base, of the head]."
+    )
+    sweeps = models.JSONField(
+        default=dict,
+        help_text="Where a metric of a sweep is weighed: parameter, amount, points of base and head.",
+    )
+    measured_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["index"]
+        constraints = [
+            models.UniqueConstraint(fields=["experiment", "index"], name="experiment_pair_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"pair {self.index} of {self.experiment_id}"

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+
+class Leased(models.Model):
+    """Work that one process at a time holds, by a lease that it renews; `dashboard.leases` moves it."""
+
+    attempt = models.PositiveSmallIntegerField(default=0, help_text="Counted at each claim.")
+    # The holder's proof: every transition compares it, so a worker given up for lost can't write.
+    lease = models.UUIDField(default=uuid.uuid4)
+    lease_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class LeasedJob(Leased):
+    """Work that a machine does: a run or an experiment. Its states have the names that these classes give."""
+
+    # Which states a holder may be in, and which are the last.
+    HELD: tuple[str, ...]
+    TERMINAL: tuple[str, ...]
+    REQUESTED: str
+    MOST_ATTEMPTS = 3
+
+    activity = models.CharField(max_length=200, blank=True, help_text="What it is doing, for people.")
+    requested_at = models.DateTimeField(db_default=models.functions.Now())
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True

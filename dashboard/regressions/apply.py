@@ -1,0 +1,238 @@
+"""Writes a decision as rows: the only place that writes a regression. The project is locked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils import timezone
+
+from dashboard import alerts, experiments, runs
+from dashboard.experiments import Side
+from dashboard.models import (
+    Change,
+    Commit,
+    Configuration,
+    Delivery,
+    Experiment,
+    Limit,
+    Project,
+    Regression,
+    RegressionExperiment,
+    Run,
+    Series,
+)
+from dashboard.regressions import false_alarm_budget
+from dashboard.regressions.decision.outcomes import BranchCause, Decision, Outcome, Standing
+from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment, WantedRun
+
+# Of a proof's own runs: before history, behind what somebody waits for.
+RUN_PRIORITY = 5
+SUSPECTED, CONFIRMED = Regression.State.SUSPECTED, Regression.State.CONFIRMED
+Purpose = Experiment.Purpose
+
+
+def apply_decision(project: Project, branch: str, decision: Decision) -> list[Regression]:
+    """Bring the rows in line with a decision, ask for what it wants measured, and tell whom it says.
+
+    Returns the regressions that opened.
+    """
+    stored = Regression.objects.in_bulk(_keys(decision))
+    Change.objects.filter(pk__in=decision.released).update(regression=None)
+    rows = [(outcome, _write_outcome(project, outcome, stored)) for outcome in decision.outcomes]
+    for outcome, regression in rows:
+        _hand_over(regression, [stored[key] for key in outcome.absorbed])
+        _keep_changes(branch, outcome, regression)
+    for cause in decision.branch_causes:
+        _write_branch_cause(cause)
+    for outcome, regression in rows:
+        _measure_next(project, outcome, regression)
+    for residual in decision.residuals:
+        _open_residual(project, residual)
+    for outcome, regression in rows:
+        _tell_channels(outcome, regression)
+    return [regression for outcome, regression in rows if outcome.opened]
+
+
+def _keys(decision: Decision) -> set[int]:
+    keys = {outcome.key for outcome in decision.outcomes if outcome.key}
+    return keys | {key for outcome in decision.outcomes for key in outcome.absorbed}
+
+
+def _write_outcome(project: Project, outcome: Outcome, stored: dict[int, Regression]) -> Regression:
+    regression = stored[outcome.key] if outcome.key else Regression(project=project)
+    if outcome.standing is None:
+        if regression.withdrawn_at is None:
+            _save(regression, {"withdrawn_at": timezone.now()})
+        return regression
+    values = standing_values(outcome.standing) | {"withdrawn_at": None}
+    if outcome.standing.state != SUSPECTED or outcome.changes:
+        values["residual"] = False
+    _save(regression, values)
+    return regression
+
+
+def standing_values(standing: Standing) -> dict[str, Any]:
+    """The columns of a regression's row by what it is to say."""
+    size, explained = standing.size, standing.explained
+    values: dict[str, Any] = {
+        "last_good_id": standing.last_good.pk,
+        "first_bad_id": standing.first_bad.pk,
+        "series_id": standing.series.pk,
+        "before": size.before,
+        "after": size.after,
+        "ratio": size.ratio,
+        "low": size.low,
+        "high": size.high,
+        "state": standing.state,
+        "proving": standing.proving,
+        "recovered_by_id": standing.recovered_by,
+        "culprit_id": standing.culprit.pk if standing.culprit else None,
+        "bisection": standing.bisection.as_json() if standing.bisection else {},
+        "cause": standing.cause.cause,
+        "cause_evidence": [evidence.as_json() for evidence in standing.cause.evidence],
+        "decided_for": standing.decided_for,
+    }
+    if explained:
+        values |= {
+            "phase": explained.phase,
+            "phase_share": explained.phase_share,
+            "place": explained.place,
+            "place_phase": explained.place_phase,
+            "suspects": list(explained.suspects),
+            "operations": list(explained.operations),
+            "excerpts": list(explained.excerpts),
+            "only_changed_by": explained.only_changed_by,
+            "explained_for": standing.explained_for,
+        }
+    return values
+
+
+def _save(regression: Regression, values: dict[str, Any]) -> None:
+    """Save what differs; a row that says nothing new isn't touched."""
+    moved = [name for name, value in values.items() if getattr(regression, name) != value]
+    for name in moved:
+        setattr(regression, name, values[name])
+    if regression.pk is None:
+        regression.save()
+    elif moved:
+        columns = [name.removesuffix("_id") for name in moved]
+        regression.save(update_fields=[*columns, "updated_at"])
+
+
+def _keep_changes(branch: str, outcome: Outcome, regression: Regression) -> None:
+    Change.objects.filter(pk__in=outcome.changes).exclude(regression=regression).update(regression=regression)
+    Limit.objects.filter(pk__in=outcome.limits).update(regression=regression)
+    if outcome.standing is None or outcome.release_branches:
+        abroad = regression.changes.exclude(first_bad__branch=branch)
+        abroad.update(regression=None)
+    if outcome.standing is None:
+        regression.changes.update(regression=None)
+
+
+def _hand_over(heir: Regression, absorbed: Iterable[Regression]) -> None:
+    """Give what was found, said and told of regressions to the one that they turned out to be."""
+    for regression in absorbed:
+        regression.changes.update(regression=heir)
+        regression.limits.update(regression=heir)
+        alerts.hand_over_deliveries(regression, heir)
+        _hand_over_triage(regression, heir)
+        experiments.cancel_experiments(regression.experiments.all(), {"code": "absorbed"})
+        regression.experiment_links.update(regression=heir)
+        proving = regression.proving and not heir.proving and regression.withdrawn_at is None
+        _save(regression, {"withdrawn_at": regression.withdrawn_at or timezone.now(), "proving": False})
+        if proving:
+            _save(heir, {"proving": True})
+
+
+def _hand_over_triage(regression: Regression, heir: Regression) -> None:
+    """What people said of either holds for the one that is left."""
+    regression.triages.update(regression=heir)
+    if regression.triaged and not heir.triaged:
+        decided = {name: getattr(regression, name) for name in ("triaged", "triaged_by_id", "triaged_at")}
+        _save(heir, decided)
+
+
+def _write_branch_cause(cause: BranchCause) -> None:
+    Change.objects.filter(pk__in=cause.changes).exclude(regression=cause.key).update(regression=cause.key)
+    if cause.repair_known:
+        _save(Regression.objects.get(pk=cause.key), {"recovered_by_id": cause.recovered_by})
+
+
+def _measure_next(project: Project, outcome: Outcome, regression: Regression) -> None:
+    if outcome.stop or outcome.standing is None:
+        code = "triaged" if regression.is_away else "withdrawn"
+        experiments.cancel_experiments(regression.experiments.all(), {"code": code})
+    for wanted in outcome.next_step.experiments:
+        ask_for_regression(project, regression, wanted)
+    waited = [run for wanted in outcome.next_step.runs if (run := _request_run(wanted))]
+    if waited:
+        regression.awaited_runs.add(*waited)
+
+
+def ask_for_regression(project: Project, regression: Regression, wanted: WantedExperiment) -> Experiment:
+    """An experiment of a regression's proof, weighed against the step that is suspected."""
+    series = Series.objects.select_related("metric", "configuration__pool").get(pk=wanted.series.pk)
+    commits = Commit.objects.in_bulk([wanted.base.pk, wanted.head.pk])
+    test = wanted.purpose == Purpose.PROOF
+    experiment = experiments.ask_experiment(
+        project,
+        wanted.purpose,
+        Experiment.Question.TEST if test else Experiment.Question.PLACE,
+        Side(commits[wanted.base.pk], series.configuration),
+        Side(commits[wanted.head.pk], series.configuration),
+        series.metric,
+        phase=series.phase,
+        before=wanted.before,
+        after=wanted.after,
+        error=false_alarm_budget.error_of_next_proof(project),
+    )
+    RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
+    return experiment
+
+
+def _request_run(wanted: WantedRun) -> Run | None:
+    """A run as the newest one of the series was measured; None where the series has none."""
+    done = Run.objects.filter(state=Run.State.DONE, points__series=wanted.series.pk)
+    pattern = done.select_related("configuration__pool").order_by("-pk").first()
+    if pattern is None:
+        return None
+    return runs.repeat_run(pattern, Commit.objects.get(pk=wanted.commit.pk), priority=RUN_PRIORITY)
+
+
+def _open_residual(project: Project, rest: ResidualCause) -> None:
+    """Prove the rest of a step between two commits, as a regression of its own.
+
+    What was withdrawn at this commit was an earlier step that detection saw there.
+    """
+    ratio = rest.series.metric.ratio(rest.before, rest.after)
+    there = Regression.objects.filter(project=project, first_bad=rest.bad.pk).exclude(withdrawn_at=None)
+    regression = there.order_by("-withdrawn_at").first() or Regression(project=project)
+    _save(
+        regression,
+        {
+            "first_bad_id": rest.bad.pk,
+            "last_good_id": rest.good.pk,
+            "series_id": rest.series.pk,
+            "before": rest.before,
+            "after": rest.after,
+            "ratio": ratio,
+            "low": None,
+            "high": None,
+            "state": SUSPECTED,
+            "proving": True,
+            "residual": True,
+            "withdrawn_at": None,
+        },
+    )
+    asked = WantedExperiment(Purpose.PROOF, rest.good, rest.bad, rest.series, rest.before, rest.after)
+    ask_for_regression(project, regression, asked)
+
+
+def _tell_channels(outcome: Outcome, regression: Regression) -> None:
+    if outcome.standing is None:
+        return
+    if outcome.tell:
+        alerts.announce_regression(regression, Delivery.Event.OPENED)
+    if outcome.resized:
+        alerts.announce_growth(regression, outcome.ratio_before)

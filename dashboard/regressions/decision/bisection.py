@@ -1,0 +1,93 @@
+"""Which commit of a range to measure next, and what the verdicts so far leave of the range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dashboard.models import Experiment
+
+Verdict = Experiment.Verdict
+
+HAS_STEP = (Verdict.WHOLE, Verdict.PART)
+CANNOT_TELL = (Verdict.UNTESTABLE, Verdict.UNDECIDED)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeLeft:
+    """What is left of a range: the cause lies after `good`, at `bad` or before it.
+
+    `middle` is to be measured next; None where one commit is left, or only commits that can't tell.
+    `with_part` is a commit that has a part of the step only: another cause lies after it.
+    """
+
+    good: str
+    bad: str
+    middle: str | None
+    with_part: str | None = None
+
+
+def narrow_range(good: str, between: Sequence[str], bad: str, verdicts: Mapping[str, str]) -> RangeLeft:
+    """Narrow a range by the verdicts on the commits `between`, oldest first, its ends left out.
+
+    A commit that doesn't run, or on which the budget was spent, is left out as `git bisect skip` would: the
+    middle of the others is measured instead.
+    """
+    line = [good, *between, bad]
+    low, high, with_part = 0, len(line) - 1, None
+    for index, commit in enumerate(line[1:-1], start=1):
+        verdict = verdicts.get(commit)
+        if verdict == Verdict.NONE and index < high:
+            low = index
+        elif verdict in HAS_STEP and index < high:
+            high = index
+    # After the ends are known: a part of the step is seen right up to the commit that adds the rest.
+    for commit in line[1:-1]:
+        if verdicts.get(commit) == Verdict.PART:
+            with_part = commit
+    # The middle of those that may tell, so that each verdict halves them, wherever others were left out.
+    tellable = [commit for commit in line[low + 1 : high] if commit not in verdicts]
+    middle = tellable[(len(tellable) - 1) // 2] if tellable else None
+    return RangeLeft(line[low], line[high], middle, with_part)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchLeft:
+    """The commits of a merged branch of which one is the cause, oldest first; `middle` is measured next."""
+
+    suspects: list[str]
+    middle: str | None
+
+
+def narrow_branch(brought: Mapping[str, Sequence[str]], verdicts: Mapping[str, str]) -> BranchLeft:
+    """Narrow the commits that a merge brought, whose last one has the step.
+
+    `brought` has the parents of each commit, oldest first. A branch may hold branches: a commit that has
+    the step leaves itself and its ancestors, one without it takes away itself and its ancestors.
+    """
+    ancestry = ancestry_bits(brought)
+    left = (1 << len(brought)) - 1
+    for commit, verdict in verdicts.items():
+        if verdict == Verdict.NONE:
+            left &= ~ancestry.get(commit, 0)
+        elif verdict in HAS_STEP:
+            left &= ancestry.get(commit, left)
+    suspects = [commit for index, commit in enumerate(brought) if left >> index & 1]
+    tellable = {commit: 1 << index for index, commit in enumerate(brought) if commit not in verdicts}
+    tellable = {commit: bit for commit, bit in tellable.items() if bit & left}
+    open_bits = sum(tellable.values())
+
+    def lopsidedness(commit: str) -> int:
+        return abs(2 * (ancestry[commit] & open_bits).bit_count() - len(tellable) - 1)
+
+    return BranchLeft(suspects, min(tellable, key=lopsidedness, default=None))
+
+
+def ancestry_bits(brought: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Each commit with its ancestors, as the bits of their places."""
+    bits: dict[str, int] = {}
+    for index, (commit, parents) in enumerate(brought.items()):
+        bits[commit] = 1 << index
+        for parent in parents:
+            bits[commit] |= bits.get(parent, 0)
+    return bits

@@ -1,0 +1,538 @@
+"""`decide`: what each regression of a snapshot is to say, what is measured for it next, and who is told.
+
+Pure: no database, no clock, no repository. What it needs to know beside the snapshot it asks for; see
+`requested_facts`. The changes are grouped anew each time, so that the same facts give the same regressions in
+whatever order they came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from dashboard.models import Regression as Row
+from dashboard.regressions.decision.cause_class import CauseClass, CauseFacts, decide_cause
+from dashboard.regressions.decision.facts import (
+    Change,
+    Commit,
+    LimitViolation,
+    Regression,
+    Snapshot,
+    Verdict,
+)
+from dashboard.regressions.decision.grouping import (
+    Continued,
+    Group,
+    continue_regressions,
+    group_changes,
+    verdicts_by_regression,
+)
+from dashboard.regressions.decision.next_step import plan_next_step
+from dashboard.regressions.decision.outcomes import BranchCause, Decision, Outcome, Standing
+from dashboard.regressions.decision.primary_change import (
+    PrimaryChange,
+    Size,
+    bounding_commits,
+    choose_primary,
+    foremost_change,
+    measured_size,
+)
+from dashboard.regressions.decision.proofs import (
+    Purpose,
+    State,
+    newest_first,
+    verdict_on_size,
+    verdicts_on_step,
+)
+from dashboard.regressions.decision.repair import find_repair
+from dashboard.regressions.decision.requested_facts import (
+    CauseOnOtherBranch,
+    Explained,
+    Explanation,
+    GatheredFacts,
+    MissingFact,
+    RegressionsBetween,
+    Request,
+    SurroundingsOf,
+)
+from dashboard.regressions.decision.series_kinds import BETTER, is_exact_counter, is_same_measurement
+from dashboard.regressions.decision.wanted import NextStep, Proving, ResidualCause, WantedExperiment
+
+# Classes of what moved around the commits and was proved by nothing but where it lies.
+AROUND = (Row.Cause.SYSTEM, Row.Cause.DEPENDENCY)
+NOT_PROVED = (State.REFUTED, State.UNDECIDED)
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+def decide(snapshot: Snapshot, facts: GatheredFacts | None = None) -> Decision:
+    """The decision on a snapshot; where facts are missing it names them alone, all that it can at once."""
+    return _Decider(snapshot, facts or GatheredFacts()).decide()
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A group with its regression, its primary change, and the commits between which its cause lies."""
+
+    continued: Continued
+    primary: PrimaryChange
+    verdicts: Sequence[Verdict]
+    good: Commit
+    bad: Commit
+
+    @property
+    def regression(self) -> Regression | None:
+        return self.continued.regression
+
+    @property
+    def members(self) -> Sequence[Change]:
+        return self.continued.group.members
+
+    @property
+    def opens(self) -> bool:
+        return self.regression is None or self.regression.withdrawn
+
+    @property
+    def is_environment_only(self) -> bool:
+        return bool(self.members) and all(change.environment_only for change in self.members)
+
+
+class _Decider:
+    def __init__(self, snapshot: Snapshot, facts: GatheredFacts) -> None:
+        self.snapshot = snapshot
+        self.facts = facts
+        self.missing: set[Request[object]] = set()
+        self.verdicts = verdicts_by_regression(snapshot.verdicts)
+        self.home = [one for one in snapshot.regressions if one.branch == snapshot.branch]
+        self.foreign = {
+            one.pk: one
+            for one in snapshot.regressions
+            if one.branch != snapshot.branch and not one.withdrawn and one.state != State.REFUTED
+        }
+
+    def decide(self) -> Decision:
+        own: list[Group] = []
+        branch_causes: list[BranchCause] = []
+        for group, cause in self._answered(self._with_branch_cause, group_changes(self.snapshot)):
+            if cause is None:
+                own.append(group)
+            else:
+                branch_causes.append(cause)
+        drafts = self._drafts(continue_regressions(own, self.snapshot))
+        affected = [draft for draft in drafts if self._is_affected(draft)]
+        outcomes = self._answered(self._outcome, affected)
+        outcomes += self._answered(self._outcome_without_changes, self._left_alone(drafts))
+        outcomes = self._with_limits(outcomes, drafts)
+        residuals = self._answered(self._open_residual, outcomes)
+        if self.missing:
+            return Decision(missing=frozenset(self.missing))
+        return Decision(
+            tuple(outcomes),
+            tuple(branch_causes),
+            self._released(drafts, branch_causes),
+            tuple(residual for residual in residuals if residual),
+        )
+
+    def _answered(self, ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """The answers of those that lack no facts; what the others lack is noted."""
+        answers = []
+        for item in items:
+            try:
+                answers.append(ask(item))
+            except MissingFact as missing:
+                self.missing.add(missing.request)
+        return answers
+
+    # Branches
+
+    def _with_branch_cause(self, group: Group) -> tuple[Group, BranchCause | None]:
+        """A group whose cause came with a merge stays with the regression of the branch where it was made."""
+        holders = {change.regression_id for change in group.members}
+        at_home = group.owners or holders & {one.pk for one in self.home if not one.withdrawn}
+        if at_home or not group.members:
+            return group, None
+        keys = tuple(change.pk for change in group.changes if change.pk)
+        for key in sorted(holder for holder in holders if holder in self.foreign):
+            return group, BranchCause(key, keys, self._repair_here(self.foreign[key], group), True)
+        key_found = self.facts.answer_to(CauseOnOtherBranch(foremost_change(group.members)))
+        return group, BranchCause(key_found, keys) if key_found else None
+
+    def _repair_here(self, regression: Regression, group: Group) -> int | None:
+        """What has to be repaired once a branch was merged: the step that it made here."""
+        same = [change for change in group.members if change.series.pk == regression.series.pk]
+        return find_repair(same[0], self.snapshot.changes, self.facts) if same else None
+
+    # Drafts
+
+    def _drafts(self, continued: Sequence[Continued]) -> list[_Draft]:
+        """What the groups say, those that turned out to be of one commit as one."""
+        by_commit: dict[int, _Draft] = {}
+        waiting = list(continued)
+        while waiting:
+            current = waiting.pop(0)
+            draft = self._draft(current)
+            if draft is None:
+                continue
+            other = by_commit.pop(draft.bad.pk, None)
+            if other:
+                waiting.insert(0, united(other.continued, current, draft.bad))
+            else:
+                by_commit[draft.bad.pk] = draft
+        taken = {one.pk for draft in by_commit.values() for one in self._rows_of(draft.continued)}
+        for regression in self.home:
+            beside = by_commit.get(regression.first_bad.pk)
+            if beside and regression.pk not in taken and not regression.withdrawn:
+                alone = Continued(Group(), regression)
+                draft = self._draft(united(alone, beside.continued, beside.bad))
+                if draft:
+                    by_commit[draft.bad.pk] = draft
+        return list(by_commit.values())
+
+    def _rows_of(self, continued: Continued) -> list[Regression]:
+        return [one for one in (continued.regression, *continued.absorbed) if one]
+
+    def _draft(self, continued: Continued) -> _Draft | None:
+        rows = [row for one in self._rows_of(continued) for row in self.verdicts.get(one.pk, ())]
+        verdicts = newest_first(rows)
+        primary = choose_primary(continued.group.members, verdicts, continued.regression)
+        if primary is None:
+            return None
+        return _Draft(continued, primary, verdicts, *bounding_commits(primary))
+
+    def _is_affected(self, draft: _Draft) -> bool:
+        """True where its changes or verdicts are others than before, or somebody asks."""
+        regression, snapshot = draft.regression, self.snapshot
+        if snapshot.anew or draft.opens or regression is None or draft.continued.absorbed:
+            return True
+        if regression.pk in snapshot.focus or regression.pk in snapshot.reconsidered:
+            return True
+        changes = draft.continued.group.changes
+        if any(change.regression_id != regression.pk or change.pk in snapshot.altered for change in changes):
+            return True
+        if self._lost_changes(regression, changes):
+            return True
+        series = draft.primary.change.series.pk
+        return any(
+            change.pk in snapshot.altered and change.direction == BETTER and change.series.pk == series
+            for change in snapshot.changes
+        )
+
+    def _lost_changes(self, regression: Regression, kept: Sequence[Change] = ()) -> bool:
+        keys = {change.pk for change in kept}
+        return any(
+            change.regression_id == regression.pk and change.pk not in keys
+            for change in self.snapshot.changes
+        )
+
+    # Outcomes
+
+    def _outcome(self, draft: _Draft) -> Outcome:
+        regression, primary = draft.regression, draft.primary
+        size = measured_size(primary.change, draft.verdicts, draft.bad)
+        resized = bool(regression and not draft.opens and regression.ratio != size.ratio)
+        proving = self._is_proving(draft, resized)
+        away, active = bool(regression and regression.away), bool(regression and regression.active)
+        step = NextStep(waiting=True)
+        if proving and not away and not active:
+            step = plan_next_step(
+                Proving(
+                    key=regression.pk if regression else None,
+                    good=draft.good,
+                    bad=draft.bad,
+                    primary=primary,
+                    changes=draft.continued.group.changes,
+                    verdicts=draft.verdicts,
+                    facts=self.facts,
+                )
+            )
+        ended = step.ended
+        standing = self._standing(draft, size, step, proving and not ended)
+        grown = resized and self.snapshot.live and not draft.is_environment_only
+        return Outcome(
+            key=regression.pk if regression else None,
+            standing=standing,
+            changes=tuple(change.pk for change in draft.continued.group.changes if change.pk),
+            absorbed=tuple(one.pk for one in draft.continued.absorbed),
+            next_step=step,
+            opened=draft.opens,
+            resized=grown,
+            ratio_before=regression.ratio if regression else None,
+            tell=ended,
+            stop=active and (away or not proving),
+            release_branches=primary.state == State.REFUTED,
+        )
+
+    def _is_proving(self, draft: _Draft, resized: bool) -> bool:
+        """Whether it is to be proved, or goes on being proved; what opens in an old history isn't."""
+        regression, state = draft.regression, draft.primary.state
+        going_on = bool(regression and regression.proving)
+        if not self.snapshot.live:
+            return going_on
+        if draft.opens:
+            return going_on or not draft.is_environment_only
+        if going_on or regression is None or draft.is_environment_only:
+            return going_on
+        if state == State.CONFIRMED:
+            return draft.primary.larger_unproved is not None
+        # What a counter alone had confirmed is suspected again once a time joins it, and proved then; what no
+        # commit was blamed for, once a blamed change joins it.
+        joined = regression.cause in AROUND and not draft.verdicts
+        return state == State.SUSPECTED and (resized or joined or regression.state != State.SUSPECTED)
+
+    def _standing(self, draft: _Draft, size: Size, step: NextStep, proving: bool) -> Standing:
+        regression, primary = draft.regression, draft.primary
+        culprit, bisection = None, None
+        if step.placement:
+            culprit, bisection = step.placement.culprit, step.placement.bisection
+        elif regression and regression.first_bad.pk == draft.bad.pk:
+            # What bisection said was said of the commit that it was.
+            culprit, bisection = regression.culprit, regression.bisection
+        difference = (draft.good.hash, draft.bad.hash)
+        if culprit and culprit.parents:
+            difference = (culprit.parents[0], culprit.hash)
+        explained, explained_for = self._explanation(draft, difference, proving)
+        merged = regression is not None and regression.merged
+        standing = Standing(
+            last_good=draft.good,
+            first_bad=draft.bad,
+            series=primary.change.series,
+            size=size,
+            state=primary.state,
+            proving=proving,
+            recovered_by=regression.recovered_by
+            if merged and regression
+            else find_repair(primary.change, self.snapshot.changes, self.facts),
+            culprit=culprit,
+            bisection=bisection,
+            explained=explained,
+            explained_for=explained_for,
+        )
+        cause, decided_for = self._cause(draft, standing, difference)
+        return replace(standing, cause=cause, decided_for=decided_for)
+
+    def _explanation(
+        self, draft: _Draft, difference: tuple[str, str], proving: bool
+    ) -> tuple[Explained | None, str]:
+        """A new explanation with what it was made for, where the one that is there is of something else.
+
+        While a proved range is narrowed it stays as it is: the runs of the cause's own commits are to come.
+        """
+        regression, change = draft.regression, draft.primary.change
+        known = regression.explained_for if regression else ""
+        sized = verdict_on_size(draft.verdicts, change.series, draft.bad)
+        experiment = sized.experiment if sized else None
+        key = " ".join(
+            str(part)
+            for part in (
+                f"{draft.good.hash[:12]}..{draft.bad.hash[:12]}",
+                f"{difference[0][:12]}..{difference[1][:12]}",
+                change.series.pk,
+                change.first_bad.position,
+                experiment or 0,
+            )
+        )
+        narrowing = proving and draft.primary.state != State.SUSPECTED
+        if not self.snapshot.anew and known:
+            if key == known or narrowing or draft.primary.state == State.REFUTED:
+                return None, known
+        request = Explanation(change, draft.good, draft.bad, difference, experiment)
+        return self.facts.answer_to(request), key
+
+    def _cause(
+        self, draft: _Draft, standing: Standing, difference: tuple[str, str]
+    ) -> tuple[CauseClass, str]:
+        """The cause class with what it was decided for; as it is where nothing has changed."""
+        regression, primary = draft.regression, draft.primary
+        proof = next(
+            iter(verdicts_on_step(draft.verdicts, primary.change.series)),
+            next((row for row in draft.verdicts if row.purpose == Purpose.PROOF), None),
+        )
+        known = (
+            CauseClass(regression.cause, regression.cause_evidence) if regression else CauseClass()
+        )
+        around = draft.is_environment_only and proof is None
+        if not around:
+            if standing.state == State.SUSPECTED:
+                return CauseClass(), ""
+            if standing.state == State.CONFIRMED and standing.proving:
+                kept = regression is not None and regression.state == State.CONFIRMED
+                return (known, regression.decided_for) if kept and regression else (CauseClass(), "")
+        key = f"{standing.state} {proof.experiment if proof else 0} {around} {standing.explained_for}"
+        reconsidered = regression is not None and regression.pk in self.snapshot.reconsidered
+        asked = self.snapshot.anew or reconsidered or standing.explained is not None
+        if regression and regression.decided_for == key and not asked:
+            return known, key
+        request = SurroundingsOf(
+            standing.series,
+            standing.last_good,
+            standing.first_bad,
+            difference,
+            tuple(change.pk for change in draft.members if change.pk),
+        )
+        if standing.explained:
+            suspects = suspect_places(standing.explained)
+        else:
+            suspects = regression.suspects if regression else ()
+        facts = CauseFacts(
+            state=standing.state,
+            worse=times_worse(standing),
+            limit_alone=bool(regression and regression.has_limit) and not draft.members and proof is None,
+            by_counter=bool(draft.members) and is_exact_counter(standing.series),
+            environment_only=draft.is_environment_only,
+            proof=proof,
+            suspects=suspects,
+            around=self.facts.answer_to(request),
+        )
+        return decide_cause(facts), key
+
+    # Regressions without changes
+
+    def _left_alone(self, drafts: Sequence[_Draft]) -> list[Regression]:
+        """Those whose changes are gone and that no pairs have confirmed."""
+        taken = {one.pk for draft in drafts for one in self._rows_of(draft.continued)}
+        return [
+            regression
+            for regression in self.home
+            if regression.pk not in taken
+            and not regression.withdrawn
+            and (regression.pk in self.snapshot.focus or self._lost_changes(regression))
+        ]
+
+    def _outcome_without_changes(self, regression: Regression) -> Outcome:
+        active = bool(regression.active)
+        if regression.has_limit:
+            # The manifest's bound stands, as it did before a change joined it.
+            standing = standing_as_stored(regression, State.CONFIRMED, proving=False)
+            return Outcome(regression.pk, standing, stop=active)
+        pending = regression.residual and regression.proving and not self.verdicts.get(regression.pk)
+        if not pending:
+            return Outcome(regression.pk, None, stop=active, release_branches=True)
+        step = NextStep(waiting=True)
+        if not active and not regression.away:
+            asked = WantedExperiment(
+                Purpose.PROOF,
+                regression.last_good,
+                regression.first_bad,
+                regression.series,
+                regression.before,
+                regression.after,
+            )
+            step = NextStep((asked,))
+        standing = standing_as_stored(regression, regression.state, proving=True)
+        return Outcome(regression.pk, standing, next_step=step, stop=active and regression.away)
+
+    # Limits
+
+    def _with_limits(self, outcomes: list[Outcome], drafts: Sequence[_Draft]) -> list[Outcome]:
+        """The outcomes, with what limits add: those that runs crossed, and those that they keep again."""
+        for violation in self.snapshot.violations:
+            outcomes = self._with_violation(outcomes, violation)
+        held = {change.regression_id for change in self.snapshot.changes}
+        for series, commit in self.snapshot.kept_limits:
+            for regression in self.home:
+                alone = regression.has_limit and regression.pk not in held and not regression.withdrawn
+                open_before = regression.recovered_by is None and regression.first_bad.position < commit.position
+                if alone and open_before and regression.series.pk == series:
+                    standing = standing_as_stored(regression, regression.state, proving=regression.proving)
+                    outcomes.append(Outcome(regression.pk, replace(standing, recovered_by=commit.pk)))
+        return outcomes
+
+    def _with_violation(self, outcomes: list[Outcome], violation: LimitViolation) -> list[Outcome]:
+        """Told by the regression of its commit; by one of its own, at once, where there is none."""
+        for index, outcome in enumerate(outcomes):
+            if outcome.standing and outcome.standing.first_bad.pk == violation.commit.pk:
+                limits = (*outcome.limits, violation.limit)
+                return [*outcomes[:index], replace(outcome, limits=limits), *outcomes[index + 1 :]]
+        here = [
+            one for one in self.home if one.first_bad.pk == violation.commit.pk and not one.withdrawn
+        ]
+        if here:
+            standing = standing_as_stored(here[0], here[0].state, proving=here[0].proving)
+            return [*outcomes, Outcome(here[0].pk, standing, limits=(violation.limit,))]
+        before = violation.bound if violation.value_before is None else violation.value_before
+        ratio = violation.value / violation.value_before if violation.value_before else None
+        standing = Standing(
+            last_good=violation.before or violation.commit,
+            first_bad=violation.commit,
+            series=violation.series,
+            size=Size(before, violation.value, ratio, None, None),
+            state=State.CONFIRMED,
+            proving=False,
+        )
+        limits = (violation.limit,)
+        return [*outcomes, Outcome(None, standing, limits=limits, opened=True, tell=self.snapshot.live)]
+
+    # What is left over
+
+    def _open_residual(self, outcome: Outcome) -> ResidualCause | None:
+        """The rest of its step, unless a regression of the same measurement is known there."""
+        rest = outcome.next_step.residual
+        if rest is None:
+            return None
+        near = self.facts.answer_to(RegressionsBetween(rest.good, rest.bad))
+        for regression in near:
+            if regression.first_bad.pk == rest.bad.pk and (not regression.withdrawn or regression.away):
+                return None
+            inside = rest.range.holds(regression.range) and not regression.withdrawn
+            if inside and regression.pk != outcome.key and is_same_measurement(regression.series, rest.series):
+                return None
+        return rest
+
+    def _released(self, drafts: Sequence[_Draft], branch_causes: Sequence[BranchCause]) -> tuple[int, ...]:
+        """The changes that a regression held and that belong to none any more."""
+        kept = {change.pk for draft in drafts for change in draft.continued.group.changes}
+        kept |= {key for cause in branch_causes for key in cause.changes}
+        return tuple(
+            change.pk
+            for change in self.snapshot.changes
+            if change.regression_id and change.pk and change.pk not in kept
+        )
+
+
+def united(first: Continued, second: Continued, bad: Commit) -> Continued:
+    """Two groups whose first bad commit turned out to be the same one."""
+    rows = [one for one in (first.regression, second.regression) if one]
+    rows.sort(key=lambda one: (one.first_bad.pk != bad.pk, one.pk))
+    group = Group(
+        members=[*first.group.members, *second.group.members],
+        evidence=[*first.group.evidence, *second.group.evidence],
+        anchors=[*first.group.anchors, *second.group.anchors],
+        owners=[*first.group.owners, *second.group.owners],
+    )
+    absorbed = (*first.absorbed, *second.absorbed, *rows[1:])
+    return Continued(group, rows[0] if rows else None, absorbed)
+
+
+def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> Standing:
+    return Standing(
+        last_good=regression.last_good,
+        first_bad=regression.first_bad,
+        series=regression.series,
+        size=Size(regression.before, regression.after, regression.ratio, regression.low, regression.high),
+        state=state,
+        proving=proving,
+        recovered_by=regression.recovered_by,
+        culprit=regression.culprit,
+        bisection=regression.bisection,
+        cause=CauseClass(regression.cause, regression.cause_evidence),
+        decided_for=regression.decided_for,
+        explained_for=regression.explained_for,
+    )
+
+
+def times_worse(standing: Standing) -> float | None:
+    """Of the suspected step, not of what an experiment made of it: that is what needs an explanation."""
+    metric, size = standing.series.metric, standing.size
+    ratio = metric.ratio(size.before, size.after)
+    if ratio is None or ratio <= 0 or metric.on_ratio_scale(size.before) <= 0:
+        return None
+    return ratio if metric.lower_is_better else 1 / ratio
+
+
+def suspect_places(explained: Explained) -> tuple[tuple[str, bool], ...]:
+    return tuple(
+        (f"{suspect['file']}:{suspect['function']}", bool(suspect.get("changed")))
+        for suspect in explained.suspects
+    )

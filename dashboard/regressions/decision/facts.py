@@ -1,0 +1,223 @@
+"""What a decision is made of: frozen facts, with the names that the rows have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.metric_scale import MetricScale
+from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.decision.series_kinds import WORSE
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that is known by a row; `position` counts the first-parent commits before it on its branch."""
+
+    pk: int
+    hash: str
+    branch: str
+    position: int
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Metric(MetricScale):
+    name: str
+    kind: str
+    better: str = "lower"
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.better == "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    pk: int
+    configuration_id: int
+    metric: Metric
+    phase: str = ""
+    exact: bool = False
+    headline: bool = True
+    pool_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A step that detection found in a series between two commits; without `pk` one that only pairs saw.
+
+    `before` and `after` are levels in the metric's unit, `ratio` is after / before with its interval. `reach`
+    holds one more measured commit on both sides: noise may place a step so far off.
+    """
+
+    pk: int | None
+    series: Series
+    last_good: Commit
+    first_bad: Commit
+    before: float
+    after: float
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    direction: str = WORSE
+    reach: Range | None = None
+    # What changed around the code explains it: no commit is blamed.
+    environment_only: bool = False
+    regression_id: int | None = None
+
+    @property
+    def range(self) -> Range:
+        return Range(self.last_good.position, self.first_bad.position)
+
+    @property
+    def widened(self) -> Range:
+        return self.reach or self.range
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an experiment that was asked for a regression has said of its `head` against its `base`.
+
+    `before` and `after` are the levels of the step that was suspected; `order` grows with the time at which
+    it ended.
+    """
+
+    experiment: int
+    regression_id: int
+    purpose: str
+    series: Series
+    base: Commit
+    head: Commit
+    verdict: str
+    before: float
+    after: float
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    error: float = 0.01
+    machine: str = ""
+    order: int = 0
+
+    @property
+    def range(self) -> Range:
+        return Range(self.base.position, self.head.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One fact that decided something, as a code with its values, which can be stored as JSON."""
+
+    code: str
+    values: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, code: str, **values: Any) -> Evidence:
+        return cls(code, tuple(values.items()))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"code": self.code, **dict(self.values)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Evidence:
+        values = {name: as_tuples(value) for name, value in stored.items() if name != "code"}
+        return cls.of(stored["code"], **values)
+
+
+def as_tuples(value: Any) -> Any:
+    """Lists, as JSON has them, as tuples: what is compared has one form."""
+    return tuple(as_tuples(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A regression as its row stands now."""
+
+    pk: int
+    first_bad: Commit
+    last_good: Commit
+    series: Series
+    before: float
+    after: float
+    state: str = "suspected"
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    proving: bool = False
+    withdrawn: bool = False
+    # A person has decided: out of the open ones.
+    away: bool = False
+    triaged_at: float = 0.0
+    # A bound of the manifest was crossed at its commit.
+    has_limit: bool = False
+    # The rest of another one's step: looked for by pairs before any series showed it.
+    residual: bool = False
+    # Was somebody told of it?
+    told: bool = False
+    culprit: Commit | None = None
+    # What bisection says beside the commit.
+    bisection: Evidence | None = None
+    recovered_by: int | None = None
+    # It holds changes of another branch, into which its own was merged: what repairs it is seen there.
+    merged: bool = False
+    cause: str = ""
+    cause_evidence: tuple[Evidence, ...] = ()
+    # The likeliest functions: place, and whether the commits changed them.
+    suspects: tuple[tuple[str, bool], ...] = ()
+    # What its explanation and its cause class were made for; other keys ask for new ones.
+    explained_for: str = ""
+    decided_for: str = ""
+    # Experiments that are asked for or under way.
+    active: tuple[int, ...] = ()
+
+    @property
+    def range(self) -> Range:
+        return Range(self.last_good.position, self.first_bad.position)
+
+    @property
+    def branch(self) -> str:
+        return self.first_bad.branch
+
+
+@dataclass(frozen=True, slots=True)
+class LimitViolation:
+    """The first run that crossed a limit of its manifest: `bound` is the limit, `value` what it measured.
+
+    `before` is the commit before that kept it, with the value there.
+    """
+
+    limit: int
+    series: Series
+    commit: Commit
+    value: float
+    bound: float
+    before: Commit | None = None
+    value_before: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that was touched, read once. `changes` are of one branch, for the worse and for the better.
+
+    `regressions` are those of the branch whose ranges the changes reach, and those of other branches that
+    hold some of them. `focus` are the keys of those that are decided on whatever the changes say: a verdict
+    came in, a run that they waited for has ended. `altered` are the changes that are new, moved or of a new
+    size since the last decision. `live`: what opens now is news, so it is proved and told.
+    """
+
+    branch: str
+    main_branch: str
+    changes: tuple[Change, ...] = ()
+    regressions: tuple[Regression, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    violations: tuple[LimitViolation, ...] = ()
+    # Series whose limit a run keeps, with its commit.
+    kept_limits: tuple[tuple[int, Commit], ...] = ()
+    focus: frozenset[int] = frozenset()
+    altered: frozenset[int] = frozenset()
+    live: bool = True
+    # Explain all of them anew, since the rules may be others now.
+    anew: bool = False
+    # Of these the cause class is decided again: a sentinel was measured.
+    reconsidered: frozenset[int] = frozenset()

@@ -1,0 +1,332 @@
+"""One cause, one regression: changes for the worse whose commit ranges agree, across series.
+
+The groups are made anew from the changes and the proofs at each decision, always in the same order, so that
+they don't depend on the order in which runs came in. Which row a group continues is decided after that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dashboard.regressions.decision.facts import Change, Regression, Snapshot, Verdict
+from dashboard.regressions.decision.primary_change import foremost_change, spanned_range, telling_rank
+from dashboard.regressions.decision.proofs import (
+    Outcome,
+    Purpose,
+    State,
+    find_proof,
+    make_proof,
+    newest_first,
+    verdicts_on_step,
+)
+from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.decision.series_kinds import (
+    BETTER,
+    TIME,
+    WORSE,
+    is_exact_counter,
+    is_time,
+    log_size,
+    may_open_regression,
+)
+
+# A step that is larger than this times the one that people decided on has another cause too.
+LARGER_THAN_DECIDED = 1.5
+
+
+@dataclass(slots=True)
+class Group:
+    """The changes of one cause. `members` may open a regression, `evidence` only stands beside them.
+
+    `anchors` are the ranges in which pairs have proved it, or look for it; `owners` the regressions that were
+    proved there, then those whose changes it holds.
+    """
+
+    members: list[Change] = field(default_factory=list)
+    evidence: list[Change] = field(default_factory=list)
+    anchors: list[Range] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def ranges(self) -> list[Range]:
+        """Where its cause may lie: what is proved, narrowed by its changes as far as they agree."""
+        if not self.members:
+            return self.anchors
+        span = spanned_range(self.members)
+        return [anchor.overlap(span) or anchor for anchor in self.anchors] or [span]
+
+    @property
+    def changes(self) -> list[Change]:
+        return [*self.members, *self.evidence]
+
+
+def group_changes(snapshot: Snapshot) -> list[Group]:
+    """All groups of a snapshot's changes, those that are proved first."""
+    verdicts = verdicts_by_regression(snapshot.verdicts)
+    home = [one for one in snapshot.regressions if one.branch == snapshot.branch and not one.withdrawn]
+    groups = anchored_groups(home, verdicts)
+    openers = opening_changes(snapshot.changes)
+    for change in sorted(openers, key=joining_order):
+        group = best_group(change, groups, snapshot, verdicts)
+        if group is None:
+            group = Group()
+            groups.append(group)
+        group.members.append(change)
+    add_evidence(groups, snapshot.changes, openers)
+    return groups
+
+
+def verdicts_by_regression(verdicts: Iterable[Verdict]) -> dict[int, list[Verdict]]:
+    """Newest first."""
+    by_regression: dict[int, list[Verdict]] = {}
+    for verdict in newest_first(verdicts):
+        by_regression.setdefault(verdict.regression_id, []).append(verdict)
+    return by_regression
+
+
+def anchored_groups(regressions: Sequence[Regression], verdicts: dict[int, list[Verdict]]) -> list[Group]:
+    """A group for each regression that pairs have confirmed, or that only they may see."""
+    groups = []
+    for regression in sorted(regressions, key=lambda regression: regression.pk):
+        own = verdicts.get(regression.pk, [])
+        confirmed = [
+            make_proof(verdict, own).range
+            for verdict in own
+            if verdict.purpose == Purpose.PROOF and verdict.verdict == Outcome.CONFIRMED
+        ]
+        pending = regression.residual and regression.proving and not own
+        if confirmed or pending:
+            anchors = list(dict.fromkeys(confirmed)) or [regression.range]
+            groups.append(Group(anchors=anchors, owners=[regression.pk], verdicts=own))
+    return groups
+
+
+def opening_changes(changes: Sequence[Change]) -> list[Change]:
+    """Those that may open a regression and weren't the price of a faster step."""
+    faster = [
+        change for change in changes if change.direction == BETTER and change.series.metric.name in TIME
+    ]
+    return [
+        change
+        for change in changes
+        if may_open_regression(change) and not is_offset_by_speedup(change, faster)
+    ]
+
+
+def is_offset_by_speedup(change: Change, faster: Iterable[Change]) -> bool:
+    """More calls that bought a faster step at the same commits are no regression."""
+    if not is_exact_counter(change.series):
+        return False
+    return any(
+        speedup.series.configuration_id == change.series.configuration_id
+        and speedup.range.overlap(change.range)
+        for speedup in faster
+    )
+
+
+def joining_order(change: Change) -> tuple[bool, int, tuple[int, int, float], int, int]:
+    """Exact counters first, which know their place; then narrow ranges, into which wide ones fit."""
+    width = 0 if is_exact_counter(change.series) else change.range.width
+    noisy = not is_exact_counter(change.series)
+    return noisy, width, telling_rank(change), change.range.bad, change.series.pk
+
+
+def best_group(
+    change: Change, groups: Sequence[Group], snapshot: Snapshot, verdicts: dict[int, list[Verdict]]
+) -> Group | None:
+    """The group whose cause may be this change's; None where it has one of its own.
+
+    One cause moves a series once: a group that has a change of the same series is another one.
+    """
+    confirmed = {one.pk for one in snapshot.regressions if one.state == State.CONFIRMED}
+    exact, wide = [], []
+    for index, group in enumerate(groups):
+        if any(member.series.pk == change.series.pk for member in group.members):
+            continue
+        for place in group.ranges:
+            distance = abs(change.range.bad - place.bad)
+            if change.range.overlap(place):
+                exact.append((distance, index))
+            elif sees_the_same(change, group.members) and change.widened.overlap(place):
+                wide.append((distance, index))
+    for _, index in [*sorted(exact), *sorted(wide)]:
+        if not is_refuted_there(change, groups[index], confirmed, verdicts):
+            return groups[index]
+    return None
+
+
+def is_refuted_there(
+    change: Change, group: Group, confirmed: set[int], verdicts: dict[int, list[Verdict]]
+) -> bool:
+    """Pairs have refuted it at the commits of a regression that others have proved, and it is seen beside."""
+    owners = {*group.owners, *(member.regression_id for member in group.members)} & confirmed
+    rows = [
+        verdict
+        for owner in sorted(owners)
+        for verdict in verdicts_on_step(verdicts.get(owner, ()), change.series)
+    ]
+    refuted = any(verdict.verdict == Outcome.REFUTED for verdict in rows)
+    return refuted and find_proof(newest_first(rows), change.series, change.range) is None
+
+
+def sees_the_same(change: Change, others: Sequence[Change]) -> bool:
+    """True where one of them is what this one saw another way: the throughput of this step time, or its calls."""
+    return any(
+        change.series.configuration_id == other.series.configuration_id and is_alike(change, other)
+        for other in others
+    )
+
+
+def is_alike(change: Change, other: Change) -> bool:
+    """Both are times, or a time and an exact counter: noise may put a time beside what a counter knows."""
+    counters = (is_exact_counter(change.series), is_exact_counter(other.series))
+    times = (is_time(change.series), is_time(other.series))
+    return all(times) or (any(times) and any(counters))
+
+
+def add_evidence(groups: Sequence[Group], changes: Sequence[Change], openers: Sequence[Change]) -> None:
+    """Give each group the changes for the worse that lie in its range and open nothing by themselves."""
+    opening = {change.pk for change in openers}
+    places = [(group, spanned_range(group.members)) for group in groups if group.members]
+    for change in changes:
+        if change.direction != WORSE or change.pk in opening:
+            continue
+        near = [
+            (abs(change.range.bad - place.bad), index)
+            for index, (_, place) in enumerate(places)
+            if change.range.overlap(place)
+        ]
+        if near:
+            places[min(near)[1]][0].evidence.append(change)
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """A group with the regression that it continues (None: a new one), and those that turned out to be it."""
+
+    group: Group
+    regression: Regression | None
+    absorbed: tuple[Regression, ...] = ()
+
+
+def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Continued]:
+    """Which regression each group continues. No two continue the same one.
+
+    First those that were proved there; then what stands at the group's commit without changes of its own, also
+    if it was withdrawn or crossed a limit; then those that hold its changes.
+    """
+    known = {one.pk: one for one in snapshot.regressions if one.branch == snapshot.branch}
+    claims = sorted(
+        (claim, key, index)
+        for index, group in enumerate(groups)
+        for key, claim in claims_on(group, known, groups).items()
+    )
+    taken: dict[int, int] = {}
+    continued: dict[int, int] = {}
+    for _, key, index in claims:
+        if key not in taken and index not in continued:
+            taken[key], continued[index] = index, key
+    uncross(continued, groups, known)
+    taken = {key: index for index, key in continued.items()}
+    absorbed: dict[int, list[Regression]] = {}
+    for _, key, index in claims:
+        # Its changes are the cause of another one now; what only stood there is left alone.
+        if key not in taken and not known[key].withdrawn and owns_part(groups[index], key):
+            taken[key] = index
+            absorbed.setdefault(index, []).append(known[key])
+    found = [
+        Continued(
+            group,
+            known[continued[index]] if index in continued else decided_before(group, snapshot),
+            tuple(absorbed.get(index, ())),
+        )
+        for index, group in enumerate(groups)
+    ]
+    return found
+
+
+def claims_on(
+    group: Group, known: dict[int, Regression], groups: Sequence[Group]
+) -> dict[int, tuple[int, bool, bool, int]]:
+    """By regression, smaller first: how well each one is continued by a group."""
+    claims: dict[int, tuple[int, bool, bool, int]] = {}
+    if not group.members:
+        return {owner: (0, False, False, 0) for owner in group.owners}
+    bad = foremost_bad(group)
+    owned = Counter(change.regression_id for change in group.members if change.regression_id in known)
+    foremost = foremost_change(group.members).regression_id
+    holding = {change.regression_id for other in groups for change in other.members}
+    for key, regression in known.items():
+        here = regression.first_bad.position == bad
+        if key in group.owners:
+            claims[key] = (0, False, False, 0)
+        elif here and key not in holding and not any(key in other.owners for other in groups):
+            claims[key] = (1, regression.withdrawn, False, 0)
+        elif key in owned and not regression.withdrawn:
+            claims[key] = (2, not here, key != foremost, -owned[key])
+    return claims
+
+
+def foremost_bad(group: Group) -> int:
+    """The position of the commit that the group will be told by."""
+    places = group.ranges
+    return places[0].bad if places else -1
+
+
+def owns_part(group: Group, key: int) -> bool:
+    return key in group.owners or any(change.regression_id == key for change in group.members)
+
+
+def uncross(continued: dict[int, int], groups: Sequence[Group], known: dict[int, Regression]) -> None:
+    """Where two regressions of a series would pass each other, each keeps its side."""
+    by_series: dict[int, list[int]] = {}
+    for index in continued:
+        if groups[index].members and not groups[index].anchors:
+            by_series.setdefault(foremost_change(groups[index].members).series.pk, []).append(index)
+    for indices in by_series.values():
+        keys = sorted(
+            (continued[index] for index in indices), key=lambda key: (known[key].first_bad.position, key)
+        )
+        places = sorted(indices, key=lambda index: (foremost_bad(groups[index]), index))
+        continued.update(zip(places, keys, strict=True))
+
+
+def decided_before(group: Group, snapshot: Snapshot) -> Regression | None:
+    """The withdrawn regression in which people have decided on this very step already, newest first.
+
+    Noise takes a step away and brings it back a commit beside: that is no news.
+    """
+    if not group.members or any(change.regression_id for change in group.members):
+        return None
+    change = foremost_change(group.members)
+    decided = [
+        one
+        for one in snapshot.regressions
+        if one.withdrawn
+        and one.away
+        and one.branch == snapshot.branch
+        and one.range.overlap(change.widened)
+        and is_alike_measured(one, change)
+        and is_no_larger(change, one)
+    ]
+    return max(decided, key=lambda one: one.triaged_at, default=None)
+
+
+def is_alike_measured(regression: Regression, change: Change) -> bool:
+    """The kinds that see the same step, of one configuration: times and rates are one measurement."""
+    clocked = ("time", "rate")
+    kinds = regression.series.metric.kind, change.series.metric.kind
+    alike = kinds[0] == kinds[1] or all(kind in clocked for kind in kinds)
+    return alike and regression.series.configuration_id == change.series.configuration_id
+
+
+def is_no_larger(change: Change, decided: Regression) -> bool:
+    """True for the step that was decided on, and not a second one on top of it."""
+    if not change.ratio or not decided.ratio:
+        return change.ratio == decided.ratio
+    return log_size(change) <= LARGER_THAN_DECIDED * log_size(
+        Change(None, decided.series, decided.last_good, decided.first_bad, 0, 0, ratio=decided.ratio)
+    )

@@ -1,0 +1,174 @@
+"""What is to be measured next to prove a regression: first the whole step, then the commits inside its range.
+
+A suspicion on a noisy metric is proved by an experiment on its last good and first bad commit. If that refutes
+it, noise may have placed the step beside where it is: once more, with one measured commit more on both sides.
+If that doesn't show it either, the commit that seemed bad is measured anew, alone. What is confirmed is
+bisected until one commit is left. Exact counters need no experiment: for them the middle is simply measured,
+and the counter tells. At the end the commits on both sides are measured in full, so that the regression is
+explained by its own commit's profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dashboard.models import Experiment
+from dashboard.regressions.decision import bisection, merge_bisection, residual_cause
+from dashboard.regressions.decision.facts import Change, Commit, Verdict
+from dashboard.regressions.decision.proofs import (
+    Outcome,
+    Proof,
+    State,
+    bisection_steps,
+    verdicts_on_step,
+)
+from dashboard.regressions.decision.requested_facts import (
+    CommitRow,
+    CommitsBetween,
+    RunsAtCommits,
+    SeriesAround,
+)
+from dashboard.regressions.decision.wanted import (
+    NextStep,
+    Proving,
+    ResidualCause,
+    WantedRun,
+    measure_in_full,
+)
+
+Purpose = Experiment.Purpose
+
+NOT_PROVED = (State.REFUTED, State.UNDECIDED)
+
+
+def plan_next_step(proving: Proving) -> NextStep:
+    """What is to be measured now; the regression is one that is being proved, and nothing of it is under way."""
+    state, change = proving.primary.state, proving.primary.change
+    if state == State.SUSPECTED:
+        return NextStep((proving.experiment(Purpose.PROOF, proving.good, proving.bad),))
+    if state == State.REFUTED and (wide := widened_ends(proving)):
+        return NextStep((proving.experiment(Purpose.PROOF, *wide),))
+    if state == State.CONFIRMED:
+        step = narrow_confirmed(proving)
+        return other_series_step(proving, step) if step.ended else step
+    if state in NOT_PROVED:
+        return measured_again(proving, change)
+    return NextStep()
+
+
+def other_series_step(proving: Proving, step: NextStep) -> NextStep:
+    """Another series of a proved cause: a larger one by pairs, or the commit of a refuted one once more."""
+    primary = proving.primary
+    if primary.larger_unproved:
+        asked = proving.experiment(Purpose.PROOF, proving.good, proving.bad, primary.larger_unproved)
+        return joined(step, NextStep((asked,)))
+    for change in primary.refuted:
+        again = measured_again(proving, change)
+        if not again.ended:
+            return joined(step, again)
+    return step
+
+
+def joined(first: NextStep, then: NextStep) -> NextStep:
+    """What the first has found out, and what the second one asks for."""
+    return NextStep(then.experiments, then.runs, then.waiting, first.residual, first.placement)
+
+
+def widened_ends(proving: Proving) -> tuple[Commit, Commit] | None:
+    """The range with one more measured commit on both sides; None where that was refuted too."""
+    series = proving.primary.change.series
+    refuted = verdicts_on_step(proving.verdicts, series)
+    around = [verdict for verdict in refuted if verdict.range.holds(proving.range)]
+    if any((verdict.base, verdict.head) != (proving.good, proving.bad) for verdict in around):
+        return None
+    points = proving.facts.answer_to(SeriesAround(series, proving.good, proving.bad))
+    wide = points.before or proving.good, points.behind or proving.bad
+    return None if any((verdict.base, verdict.head) == wide for verdict in refuted) else wide
+
+
+def measured_again(proving: Proving, change: Change) -> NextStep:
+    """Measure the first bad commit once more where pairs don't show its step.
+
+    Its run was disturbed then, and nobody saw it. Left alone it hides the place of a step that comes soon
+    after it. Where many runs in a row were disturbed, the step moves on to the next: it isn't followed.
+    """
+    rows = verdicts_on_step(proving.verdicts, change.series)
+    refuted = any(row.verdict == Outcome.REFUTED and row.head.pk == proving.bad.pk for row in rows)
+    if not refuted:
+        return NextStep()
+    hashes = (proving.good.hash, proving.bad.hash)
+    runs = proving.facts.answer_to(RunsAtCommits(change.series, hashes, proving.key))
+    good, bad = runs.get(proving.good.hash), runs.get(proving.bad.hash)
+    if bad is None or (good and good.count > 1):
+        return NextStep()
+    if bad.under_way:
+        return NextStep(waiting=True)
+    if bad.count != 1 or not bad.last_done:
+        return NextStep()
+    return NextStep(runs=(WantedRun(change.series, proving.bad),))
+
+
+def narrow_confirmed(proving: Proving) -> NextStep:
+    """Bisect a confirmed range one step further, then measure its ends in full."""
+    proof = proving.primary.proof
+    if proof is None or proving.counters():
+        return narrow_by_counter(proving, proof)
+    confirmed = proof.verdict
+    good, bad = confirmed.base, confirmed.head
+    line = proving.facts.answer_to(CommitsBetween(good, bad))
+    steps = bisection_steps(proving.verdicts, confirmed)
+    verdicts = {step.head.hash: step.verdict for step in steps}
+    left = bisection.narrow_range(good.hash, line, bad.hash, verdicts)
+    if left.middle is not None:
+        middle = proving.facts.answer_to(CommitRow(left.middle))
+        return NextStep((proving.experiment(Purpose.BISECTION, good, middle, whole=confirmed),))
+    residual = rest_of_step(proving, proof, steps, left.with_part)
+    skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
+    step = merge_bisection.look_into_merge(proving, skipped, None)
+    step = measure_ends(proving, step) if step.ended else step
+    return replace(step, residual=residual)
+
+
+def rest_of_step(
+    proving: Proving, proof: Proof, steps: Iterable[Verdict], with_part: str | None
+) -> ResidualCause | None:
+    """What a bisected step leaves of itself: another cause behind the one that was found, or beside it."""
+    series = proving.primary.change.series
+    parts = [step for step in steps if step.head.hash == with_part and step.series.pk == series.pk]
+    if parts:
+        return residual_cause.behind_part(proving, parts[-1], proof.verdict.head)
+    return None if with_part else residual_cause.beside_proof(proving, proof.verdict)
+
+
+def narrow_by_counter(proving: Proving, proof: Proof | None) -> NextStep:
+    """Measure the middle of the range in full: an exact counter tells at once on which side it lies.
+
+    The counter's commit need not be all that slowed the range down: what a noisy metric lost is weighed.
+    """
+    facts, good, bad = proving.facts, proving.good, proving.bad
+    series = proving.primary.change.series
+    line = facts.answer_to(CommitsBetween(good, bad))
+    tried = facts.answer_to(RunsAtCommits(series, line, proving.key)) if line else {}
+    if any(run.under_way for run in tried.values()):
+        return NextStep(waiting=True)
+    # Those that a counter was read at are the range's ends by now.
+    verdicts = dict.fromkeys(tried, str(Outcome.UNTESTABLE))
+    left = bisection.narrow_range(good.hash, line, bad.hash, verdicts)
+    if left.middle is not None:
+        middle = facts.answer_to(CommitRow(left.middle))
+        step = measure_in_full(proving, [middle])
+        if not step.ended:
+            return step
+    weighed, residual = residual_cause.weigh_counters_commit(proving, proof) if proof else (None, None)
+    if weighed is not None:
+        return NextStep((weighed,))
+    counters = proving.counters()
+    step = merge_bisection.look_into_merge(proving, verdicts, counters[0] if counters else None)
+    step = measure_ends(proving, step) if step.ended else step
+    return replace(step, residual=residual)
+
+
+def measure_ends(proving: Proving, step: NextStep) -> NextStep:
+    """Have the commits on both sides measured in full."""
+    return joined(step, measure_in_full(proving, [proving.good, proving.bad]))

@@ -1,0 +1,83 @@
+"""What a decision says: what becomes of each regression, of the changes, and what is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dashboard.regressions.decision.cause_class import CauseClass
+from dashboard.regressions.decision.facts import Commit, Evidence, Series
+from dashboard.regressions.decision.primary_change import Size
+from dashboard.regressions.decision.requested_facts import Explained, Request
+from dashboard.regressions.decision.wanted import NextStep, ResidualCause
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a regression's row is to say. `explained` is None where its explanation stays as it is."""
+
+    last_good: Commit
+    first_bad: Commit
+    series: Series
+    size: Size
+    state: str
+    proving: bool
+    recovered_by: int | None = None
+    culprit: Commit | None = None
+    bisection: Evidence | None = None
+    cause: CauseClass = field(default_factory=CauseClass)
+    decided_for: str = ""
+    explained: Explained | None = None
+    explained_for: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of one regression. `key` None: it opens; `standing` None: it is withdrawn.
+
+    `changes` are those that it holds on the snapshot's branch, `limits` the crossed ones that it tells,
+    `absorbed` the regressions that turned out to be it. `opened`: it is new, or it came back. `tell`: nothing
+    more is measured, its channels are told. `grown_from`: its size was another one, as the percent that it had
+    (None: none was known). `stop`: what is under way for it ends. `release_branches`: what it held on other
+    branches is left to these.
+    """
+
+    key: int | None
+    standing: Standing | None
+    changes: tuple[int, ...] = ()
+    limits: tuple[int, ...] = ()
+    absorbed: tuple[int, ...] = ()
+    next_step: NextStep = field(default_factory=NextStep)
+    opened: bool = False
+    resized: bool = False
+    ratio_before: float | None = None
+    tell: bool = False
+    stop: bool = False
+    release_branches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCause:
+    """Changes whose cause came from another branch: the regression there, and the commit that repaired it here.
+
+    `repair_known` is False where nobody has looked for one.
+    """
+
+    key: int
+    changes: tuple[int, ...]
+    recovered_by: int | None = None
+    repair_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """All that follows from a snapshot; nothing where facts are `missing`.
+
+    `released` are changes that no regression holds any more. `residuals`: by the outcome's index, the rest of
+    its step, which becomes a regression of its own.
+    """
+
+    outcomes: tuple[Outcome, ...] = ()
+    branch_causes: tuple[BranchCause, ...] = ()
+    released: tuple[int, ...] = ()
+    residuals: tuple[ResidualCause, ...] = ()
+    missing: frozenset[Request[object]] = frozenset()

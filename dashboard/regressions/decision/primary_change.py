@@ -1,0 +1,258 @@
+"""Which change a regression is told by: of those that experiments have confirmed the first, if any are.
+
+A verdict is on one series. A step time that joins a cause which peak memory has proved is a suspicion like
+any other: the regression is told by it once pairs of its own confirm it, and if they refute it, the cause
+stays proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dashboard.regressions.decision.facts import Change, Commit, Regression, Verdict
+from dashboard.regressions.decision.proofs import (
+    Outcome,
+    Proof,
+    Purpose,
+    State,
+    find_proof,
+    find_proof_beside,
+    newest_first,
+    verdict_on_size,
+)
+from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.decision.series_kinds import (
+    MEMORY,
+    TIME,
+    SeriesLike,
+    is_exact_counter,
+    is_same_measurement,
+    is_time,
+    log_size,
+    metric_family,
+)
+
+# Of two series that measure alike, the one that isn't proved is measured only if its step is so much larger.
+MUCH_LARGER = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class PrimaryChange:
+    """The change that a regression is told by, its state, and what proved it (None: nothing, or a counter).
+
+    `change` has no key where detection sees no change of the series that pairs confirmed. `members` tell the
+    place: all changes but those that were refuted. `larger_unproved` would be primary, had it been measured.
+    `refuted` ones stand beside a primary change that wasn't.
+    """
+
+    change: Change
+    state: str
+    proof: Proof | None
+    members: tuple[Change, ...]
+    larger_unproved: Change | None = None
+    refuted: tuple[Change, ...] = ()
+
+
+def choose_primary(
+    members: Sequence[Change], verdicts: Sequence[Verdict], regression: Regression | None
+) -> PrimaryChange | None:
+    """The primary change of these; None where there is no change, and no pairs confirmed one.
+
+    `verdicts` are those of experiments that were asked for the regression; None where it is about to open.
+    """
+    newest = newest_first(verdicts)
+    return _primary_of_proved(members, newest, regression) or _primary_of_suspected(members, newest)
+
+
+def _primary_of_proved(
+    members: Sequence[Change], verdicts: Sequence[Verdict], regression: Regression | None
+) -> PrimaryChange | None:
+    """One that pairs confirmed: a change, or a series whose change is gone; None where there is none."""
+    if regression is None:
+        return None
+    whole = spanned_range(members) if members else regression.range
+
+    def proof_of(series: SeriesLike) -> Proof | None:
+        """Where detection sees the series' own step; else where it sees all of them."""
+        own = [change for change in members if is_same_measurement(change.series, series)]
+        found = find_proof(verdicts, series, spanned_range(own)) if own else None
+        return found or find_proof(verdicts, series, whole)
+
+    proofs = [proof_of(verdict.series) for verdict in verdicts if verdict.purpose == Purpose.PROOF]
+    cause = next((proof for proof in proofs if proof and proof.state == State.CONFIRMED), None)
+    if cause is None:
+        return None
+    noisy = [change for change in members if not is_exact_counter(change.series)]
+    judged = [
+        (change, proof_of(change.series) or find_proof_beside(verdicts, change.series, cause.range))
+        for change in noisy
+    ]
+    proved = [(change, proof) for change, proof in judged if proof and proof.state == State.CONFIRMED]
+    if not any(is_same_measurement(change.series, cause.verdict.series) for change, _ in proved):
+        proved.append((change_seen_by_pairs(regression, cause), cause))
+    sized = [sized_by_pairs(change, proof) for change, proof in proved]
+    first = foremost_change(sized)
+    primary, proof = proved[next(index for index, change in enumerate(sized) if change is first)]
+    # What was measured at the primary's commits, whatever it showed, isn't measured there once more.
+    waiting = [
+        change
+        for change in noisy
+        if not change.environment_only and not find_proof_beside(verdicts, change.series, proof.range)
+    ]
+    refuted = [change for change, proof in judged if proof and proof.state == State.REFUTED]
+    kept = [change for change in members if change not in refuted]
+    return PrimaryChange(
+        primary, State.CONFIRMED, proof, tuple(kept), _larger_unproved(first, waiting), tuple(refuted)
+    )
+
+
+def _primary_of_suspected(members: Sequence[Change], verdicts: Sequence[Verdict]) -> PrimaryChange | None:
+    """The foremost that wasn't refuted, where no pairs confirmed any; exact counters are their own proof."""
+    left = list(members)
+    fallen: dict[Change, Proof] = {}
+    while left:
+        primary = foremost_change(left)
+        if is_exact_counter(primary.series):
+            return PrimaryChange(primary, State.CONFIRMED, None, tuple(left), refuted=tuple(fallen))
+        proof = find_proof(verdicts, primary.series, spanned_range(left))
+        if proof is None or proof.state == State.CONFIRMED:
+            return PrimaryChange(primary, proof.state if proof else State.SUSPECTED, proof, tuple(left))
+        same = [change for change in left if is_same_measurement(change.series, primary.series)]
+        fallen |= dict.fromkeys(same, proof)
+        left = [change for change in left if change not in same]
+    if not members:
+        return None
+    undecided = [change for change, proof in fallen.items() if proof.state == State.UNDECIDED]
+    primary = foremost_change(undecided or members)
+    return PrimaryChange(primary, fallen[primary].state, fallen[primary], tuple(members))
+
+
+def _larger_unproved(primary: Change, others: Sequence[Change]) -> Change | None:
+    """The one that would stand in the place of the primary, if its step is worth pairs of its own.
+
+    Of the primary's pool: another one's machines may be gone, and an alert would wait for them.
+    """
+    near = [change for change in others if change.series.pool_id == primary.series.pool_id]
+    first = foremost_change([primary, *near])
+    if first is primary:
+        return None
+    alike = metric_family(first.series) == metric_family(primary.series)
+    return first if not alike or log_size(first) >= MUCH_LARGER * log_size(primary) else None
+
+
+def sized_by_pairs(change: Change, proof: Proof) -> Change:
+    """The change with the size that pairs have measured; its points were measured at other hours."""
+    verdict = proof.verdict
+    if verdict.series.pk != change.series.pk or verdict.ratio is None:
+        return change
+    return replace(change, ratio=verdict.ratio)
+
+
+def change_seen_by_pairs(regression: Regression, proof: Proof) -> Change:
+    """The change that pairs confirmed and no row of detection's shows, as they measured it."""
+    verdict = proof.verdict
+    same = regression.series.pk == verdict.series.pk
+    before = regression.before if same else verdict.before
+    ratio = verdict.ratio
+    return Change(
+        pk=None,
+        series=verdict.series,
+        last_good=proof.good,
+        first_bad=proof.bad,
+        before=before,
+        after=verdict.series.metric.level(before, ratio) if ratio else verdict.after,
+        ratio=ratio,
+        low=verdict.low,
+        high=verdict.high,
+    )
+
+
+def foremost_change(changes: Sequence[Change]) -> Change:
+    """The change that stands for all (at least one): time, unless memory moved more."""
+    first, *others = sorted(changes, key=lambda change: (telling_rank(change), change.series.pk))
+    heavier = next((change for change in others if change.series.metric.name in MEMORY), None)
+    if is_time(first.series) and heavier and log_size(heavier) > log_size(first):
+        return heavier
+    return first
+
+
+def telling_rank(change: Change) -> tuple[int, int, float]:
+    """Smaller is told first: time (step_time, which phases add up to), memory, other headlines, counters."""
+    series = change.series
+    name = series.metric.name
+    for family, names in enumerate((TIME, MEMORY)):
+        if name in names:
+            return (family, names.index(name), -log_size(change))
+    return (3 if is_exact_counter(series) else 2, 0, -log_size(change))
+
+
+def bounding_changes(changes: Sequence[Change]) -> tuple[Change, Change]:
+    """The changes whose last good and first bad commits bound the cause (at least one change).
+
+    An exact counter knows its place, noise may put the others beside theirs. Where there is none, the one
+    that is told first has the range. The others narrow it, as far as they overlap.
+    """
+    first, *others = sorted(
+        changes,
+        key=lambda change: (not is_exact_counter(change.series), telling_rank(change), change.series.pk),
+    )
+    good = bad = first
+    span = first.range
+    for change in others:
+        common = span.overlap(change.range)
+        if common is None:
+            continue
+        good = change if common.good > span.good else good
+        bad = change if common.bad < span.bad else bad
+        span = common
+    return good, bad
+
+
+def spanned_range(changes: Sequence[Change]) -> Range:
+    good, bad = bounding_changes(changes)
+    return Range(good.last_good.position, bad.first_bad.position)
+
+
+def bounding_commits(primary: PrimaryChange) -> tuple[Commit, Commit]:
+    """The last good and the first bad commit: as a proof bounds them, and within that as the changes do.
+
+    Where the two don't overlap the proof is right: it measured the commits against each other.
+    """
+    good, bad = bounding_changes(primary.members or [primary.change])
+    ends, proof = (good.last_good, bad.first_bad), primary.proof
+    if proof is None or proof.state != State.CONFIRMED:
+        return ends
+    if Range(ends[0].position, ends[1].position).overlap(proof.range) is None:
+        return proof.good, proof.bad
+    return (
+        max(ends[0], proof.good, key=lambda commit: commit.position),
+        min(ends[1], proof.bad, key=lambda commit: commit.position),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The levels on both sides and their ratio, with its interval; all in the primary series' unit."""
+
+    before: float
+    after: float
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+
+def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> Size:
+    """The size of the step at a commit: that which pairs measured, where there are any.
+
+    The points' interval may be narrower, but knows nothing of what the machine did between the hours at which
+    they were taken. Of two causes that detection sees as one step the level after is the first one's too; else
+    it stays that of the points, which a second cause may have a part of.
+    """
+    verdict = verdict_on_size(verdicts, primary.series, bad)
+    if verdict is None or verdict.ratio is None or not primary.ratio:
+        return Size(primary.before, primary.after, primary.ratio, primary.low, primary.high)
+    after = primary.after
+    if verdict.verdict == Outcome.PART:
+        after = primary.series.metric.level(primary.before, verdict.ratio)
+    return Size(primary.before, after, verdict.ratio, verdict.low, verdict.high)

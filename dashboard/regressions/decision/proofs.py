@@ -1,0 +1,117 @@
+"""What experiments have proved: the verdict on each series, and where the cause lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dashboard.models import Experiment, Regression
+from dashboard.regressions.decision.facts import Commit, Series, Verdict
+from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.decision.series_kinds import SeriesLike, is_same_measurement
+
+State = Regression.State
+Outcome = Experiment.Verdict
+Purpose = Experiment.Purpose
+
+HAS_STEP = (Outcome.WHOLE, Outcome.PART)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a verdict makes of a series in a range; `good` and `bad` as the bisection has narrowed it."""
+
+    state: str
+    verdict: Verdict
+    good: Commit
+    bad: Commit
+
+    @property
+    def range(self) -> Range:
+        return Range(self.good.position, self.bad.position)
+
+
+def newest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    return sorted(verdicts, key=lambda verdict: (verdict.order, verdict.experiment), reverse=True)
+
+
+def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> Proof | None:
+    """The newest proof of a series that speaks of the range in which detection sees the step; None without.
+
+    What was confirmed in a range is confirmed for every range that overlaps it. What was refuted in one is
+    refuted only for ranges inside it: the step may lie beside it. `verdicts`: newest first.
+    """
+    for verdict in verdicts_on_step(verdicts, series):
+        confirmed = verdict.verdict == Outcome.CONFIRMED
+        if verdict.range.overlap(seen) if confirmed else verdict.range.holds(seen):
+            return make_proof(verdict, verdicts)
+    return None
+
+
+def find_proof_beside(verdicts: Sequence[Verdict], series: SeriesLike, proved: Range) -> Proof | None:
+    """The newest verdict on a series where the cause was proved by another one; None without."""
+    on_series = verdicts_on_step(verdicts, series)
+    verdict = next((verdict for verdict in on_series if verdict.range.overlap(proved)), None)
+    return make_proof(verdict, verdicts) if verdict else None
+
+
+def verdicts_on_step(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Verdict]:
+    """The verdicts on whole steps that weighed a series, or what is the same measurement."""
+    return [
+        verdict
+        for verdict in verdicts
+        if verdict.purpose == Purpose.PROOF and is_same_measurement(verdict.series, series)
+    ]
+
+
+def make_proof(verdict: Verdict, verdicts: Sequence[Verdict]) -> Proof:
+    match verdict.verdict:
+        case Outcome.CONFIRMED:
+            return Proof(State.CONFIRMED, verdict, *narrowed_ends(verdict, verdicts))
+        case Outcome.REFUTED:
+            return Proof(State.REFUTED, verdict, verdict.base, verdict.head)
+    return Proof(State.UNDECIDED, verdict, verdict.base, verdict.head)
+
+
+def narrowed_ends(confirmed: Verdict, verdicts: Iterable[Verdict]) -> tuple[Commit, Commit]:
+    """The confirmed range, narrowed by the bisection's verdicts on commits inside it."""
+    good, bad = confirmed.base, confirmed.head
+    for step in sorted(bisection_steps(verdicts, confirmed), key=lambda step: step.head.position):
+        middle = step.head
+        if not good.position < middle.position < bad.position:
+            continue
+        if step.verdict == Outcome.NONE:
+            good = middle
+        elif step.verdict in HAS_STEP:
+            bad = middle
+    return good, bad
+
+
+def bisection_steps(verdicts: Iterable[Verdict], confirmed: Verdict) -> list[Verdict]:
+    """The steps of the bisection of a confirmed range, oldest first.
+
+    They are those of other series too, which saw the same cause. What doesn't run does so for all.
+    """
+    steps = [verdict for verdict in verdicts if verdict.purpose == Purpose.BISECTION]
+    same = [
+        step for step in steps if step.base.pk == confirmed.base.pk or step.verdict == Outcome.UNTESTABLE
+    ]
+    return [step for step in reversed(newest_first(same)) if tells_of_series(step, confirmed.series)]
+
+
+def tells_of_series(verdict: Verdict, series: SeriesLike) -> bool:
+    """False where a commit stayed undecided for another series: of this one it may be told."""
+    return verdict.verdict != Outcome.UNDECIDED or is_same_measurement(verdict.series, series)
+
+
+def verdict_on_size(verdicts: Iterable[Verdict], series: Series, bad: Commit) -> Verdict | None:
+    """The newest experiment that says how much of a series' step a commit has: all of it or a part."""
+    of_commit = [
+        verdict for verdict in verdicts if (verdict.series.pk, verdict.head.pk) == (series.pk, bad.pk)
+    ]
+    sized = [
+        verdict
+        for verdict in of_commit
+        if verdict.verdict in (Outcome.CONFIRMED, *HAS_STEP) and verdict.ratio is not None
+    ]
+    return next(iter(newest_first(sized)), None)

@@ -1,0 +1,216 @@
+"""Facts that a decision asks for only where it needs them: by a request, which names what is to be found out.
+
+A decision that lacks some is made again once they have been gathered; see `dashboard/regressions/gathering.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from dashboard.regressions.decision.cause_class import Surroundings
+from dashboard.regressions.decision.facts import Change, Commit, Regression, Series
+
+Answer = TypeVar("Answer")
+
+
+class Request(Generic[Answer]):
+    """What is to be found out; `Answer` is what is said of it."""
+
+
+class MissingFact(Exception):  # noqa: N818 - reads as a fact
+    """A decision needs to know something that nobody has gathered yet."""
+
+    def __init__(self, request: Request[Any]) -> None:
+        super().__init__(str(request))
+        self.request = request
+
+
+@dataclass(slots=True)
+class GatheredFacts:
+    """What has been found out so far, by request."""
+
+    answers: dict[Request[Any], Any] = field(default_factory=dict)
+
+    def answer_to(self, request: Request[Answer]) -> Answer:
+        """Raises MissingFact where nobody has asked it yet."""
+        if request not in self.answers:
+            raise MissingFact(request)
+        return cast(Answer, self.answers[request])
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsBetween(Request[tuple[str, ...]]):
+    """The hashes of the first-parent commits strictly between two, oldest first; none where git can't tell."""
+
+    good: Commit
+    bad: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class AsksForEnvironment(Request[bool]):
+    """True where the commits after one up to another touch a file that says what is installed."""
+
+    good: Commit
+    bad: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRow(Request[Commit]):
+    """The commit of a hash, which becomes a row where it was never asked for."""
+
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergedHistory:
+    """The commits that a merge of two parents brought, oldest first, each with its parents.
+
+    `base` is the merge base of both parents; None where their histories are unrelated. `same_files`: the merge
+    holds the files of its branch's newest commit. `trouble`: why git can't tell.
+    """
+
+    brought: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    base: str | None = None
+    same_files: bool = False
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOfMerge(Request[MergedHistory]):
+    merge: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class MergeBase(Request[str | None]):
+    """The newest commit that both hold, as a hash."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRuns:
+    """The runs of one configuration at a commit: how many, are some under way, and the newest exact value."""
+
+    count: int = 0
+    under_way: bool = False
+    last_done: bool = False
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunsAtCommits(Request[Mapping[str, CommitRuns]]):
+    """By hash, for the commits that the series' configuration was tried at; `value` is the series' there.
+
+    `regression`: a run that it waited for and that was cancelled counts as tried.
+    """
+
+    series: Series
+    hashes: tuple[str, ...]
+    regression: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PointsAround:
+    """Of a series, undisturbed: its values at two commits, and the measured commits before and behind these."""
+
+    good_value: float | None = None
+    bad_value: float | None = None
+    before: Commit | None = None
+    behind: Commit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesAround(Request[PointsAround]):
+    series: Series
+    good: Commit
+    bad: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class PairValues(Request[tuple[tuple[float, float], ...]]):
+    """The undisturbed pairs of an experiment, oldest first: values of the base and of the head."""
+
+    experiment: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskedProof:
+    """A proof that was asked for a series between two commits, whatever became of it."""
+
+    regression_id: int
+    base: Commit
+    head: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class ProofsOfSeries(Request[tuple[AskedProof, ...]]):
+    series: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionsBetween(Request[tuple[Regression, ...]]):
+    """The regressions whose first bad commits lie after one commit, up to another of its branch."""
+
+    good: Commit
+    bad: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseLeftOver(Request[float | None]):
+    """The part of a step that an improvement left in the phase that explains it; None where none does."""
+
+    step: Change
+    improvement: Change
+
+
+@dataclass(frozen=True, slots=True)
+class CauseOnOtherBranch(Request[int | None]):
+    """The open regression of another branch whose cause came with a change's commits, or the other way round."""
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What explains a step: phase with its share (0 to 1), host or device, suspects, operations, lines of the diff.
+
+    `only_changed_by`: of commits that can't be told apart the only one that changed the first suspect, a hash.
+    """
+
+    phase: str = ""
+    phase_share: float | None = None
+    place: str = ""
+    place_phase: str = ""
+    suspects: tuple[Mapping[str, Any], ...] = ()
+    operations: tuple[Mapping[str, Any], ...] = ()
+    excerpts: tuple[Mapping[str, Any], ...] = ()
+    only_changed_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation(Request[Explained]):
+    """Of a primary change, whose cause lies between two commits; `difference` is what is read in the repository.
+
+    `experiment` is the one whose pairs say how large the step is; None where none does.
+    """
+
+    change: Change
+    good: Commit
+    bad: Commit
+    difference: tuple[str, str]
+    experiment: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SurroundingsOf(Request[Surroundings]):
+    """What moved beside the code at a step, and what the commits of a difference touched."""
+
+    series: Series
+    good: Commit
+    bad: Commit
+    difference: tuple[str, str]
+    # Of markers that were kept with the changes: of runs that history has replaced since.
+    changes: tuple[int, ...] = ()

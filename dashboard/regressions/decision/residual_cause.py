@@ -1,0 +1,133 @@
+"""The residual cause of a step: what bisection and pairs see of a second one before any series does.
+
+Two steps close to each other are one for detection, whose points between them are few. Pairs of the commits
+around one of them show a part only, and the rest becomes a regression of its own.
+"""
+
+from __future__ import annotations
+
+from dashboard.experiments.scale import StepScale
+from dashboard.experiments.weighing import place_step
+from dashboard.models import Experiment, Regression
+from dashboard.regressions.decision.facts import Commit, Verdict
+from dashboard.regressions.decision.proofs import Proof
+from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.decision.requested_facts import (
+    CommitsBetween,
+    PairValues,
+    ProofsOfSeries,
+    SeriesAround,
+)
+from dashboard.regressions.decision.series_kinds import is_exact_counter
+from dashboard.regressions.decision.wanted import Proving, ResidualCause, WantedExperiment
+
+Purpose = Experiment.Purpose
+Outcome = Experiment.Verdict
+
+
+def weigh_counters_commit(
+    proving: Proving, proof: Proof
+) -> tuple[WantedExperiment | None, ResidualCause | None]:
+    """Weigh whether the commit that a counter names has the whole step: the experiment, or what it has shown.
+
+    Another commit may have a part of it where the proof reached further than the counter's range, or where
+    nobody has measured the next commits. That part gets a regression of its own.
+    """
+    change, good, bad = proving.primary.change, proving.good, proving.bad
+    series, whole = change.series, proof.verdict
+    if is_exact_counter(series) or proof.state != Regression.State.CONFIRMED:
+        return None, None
+    if whole.head.position > bad.position:
+        end: Commit | None = whole.head
+    else:
+        end = proving.facts.answer_to(SeriesAround(series, good, bad)).behind
+    if end is None:
+        return None, None
+    if whole.head.pk != end.pk and not proving.facts.answer_to(CommitsBetween(bad, end)):
+        return None, None
+    steps = [
+        step
+        for step in proving.verdicts
+        if step.purpose == Purpose.BISECTION
+        and step.series.pk == series.pk
+        and (step.base.pk, step.head.pk) == (good.pk, bad.pk)
+    ]
+    if steps:
+        rest = behind_part(proving, steps[0], end) if steps[0].verdict == Outcome.PART else None
+        return None, rest
+    if (whole.head.pk, whole.series.pk) == (bad.pk, series.pk):
+        placed = place_of(proving, whole, change.before, change.after)
+        if placed == Outcome.WHOLE:
+            return None, None
+    weighed_against = whole if whole.head.pk != bad.pk else None
+    return proving.experiment(Purpose.BISECTION, good, bad, whole=weighed_against), None
+
+
+def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
+    """Where pairs surely show a part only of what the points show: the rest, beside the proved range.
+
+    It lies on the side where the range's own point stands between the levels, as the pairs say. Where none
+    does, later points were slow for another reason than commits, and nothing is looked for.
+    """
+    change = proving.primary.change
+    series, before, after = change.series, change.before, change.after
+    metric = series.metric
+    if whole.series.pk != series.pk or not whole.ratio:
+        return None
+    if place_of(proving, whole, before, after) != Outcome.PART:
+        return None
+    points = proving.facts.answer_to(SeriesAround(series, whole.base, whole.head))
+    if points.good_value is None or points.bad_value is None:
+        return None
+    scale = StepScale.of_values(metric, before, after, [points.good_value, points.bad_value])
+    if not scale.logarithmic:
+        return None
+    part = scale.share_of_step(metric.level(before, whole.ratio))
+    if is_nearer(scale.share_of_step(points.bad_value), part, 1.0) and points.behind:
+        return residual_between(
+            proving, (whole.head, points.behind), (metric.level(before, whole.ratio), after)
+        )
+    if is_nearer(scale.share_of_step(points.good_value), 1.0 - part, 0.0) and points.before:
+        rest = metric.level(before, scale.ratio_of(1.0 - part) or 1.0)
+        return residual_between(proving, (points.before, whole.base), (before, rest))
+    return None
+
+
+def place_of(proving: Proving, verdict: Verdict, before: float, after: float) -> str:
+    """What an experiment's pairs say of its head: does it have the whole of this step, none, or a part?
+
+    The step may be another one than was suspected when they were measured.
+    """
+    pairs = proving.facts.answer_to(PairValues(verdict.experiment))
+    return place_step(verdict.series.metric, before, after, pairs, verdict.error)
+
+
+def is_nearer(value: float, target: float, other: float) -> bool:
+    return abs(value - target) < abs(value - other)
+
+
+def behind_part(proving: Proving, part: Verdict, bad: Commit) -> ResidualCause | None:
+    """Part of the step is there before the range's end: what comes after it has a cause of its own."""
+    level = part.series.metric.level(part.before, part.ratio or 1.0)
+    return residual_between(proving, (part.head, bad), (level, part.after))
+
+
+def residual_between(
+    proving: Proving, ends: tuple[Commit, Commit], levels: tuple[float, float]
+) -> ResidualCause | None:
+    """The rest of a step between two commits; it is proved once: refuted or narrowed, it isn't asked again."""
+    rest = ResidualCause(*ends, proving.primary.change.series, *levels)
+    return None if is_asked_already(proving, rest) else rest
+
+
+def is_asked_already(proving: Proving, rest: ResidualCause) -> bool:
+    """True where it was measured already whether the series steps between the two commits."""
+    asked = proving.facts.answer_to(ProofsOfSeries(rest.series.pk))
+    if any((proof.base.pk, proof.head.pk) == (rest.good.pk, rest.bad.pk) for proof in asked):
+        return True
+    return any(
+        proof.regression_id != proving.key
+        and proof.head.branch == rest.bad.branch
+        and Range(proof.base.position, proof.head.position).holds(rest.range)
+        for proof in asked
+    )

@@ -1,0 +1,94 @@
+"""Which series may open a regression, and which of them are one measurement seen several ways."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+# Exact counters that are judged beside the headline series, though only as a whole, never per phase.
+ANY_INCREASE = ("synchronisations", "host_device_copies", "copied_bytes")
+LARGE_INCREASE = ("function_calls", "tensor_operations")
+LARGE = 1.05
+
+# One measurement seen several ways: the first name stands for the others.
+MEAN_TIME = ("step_time", "throughput")
+TIME = (*MEAN_TIME, "step_time_p99")
+MEMORY = ("device_memory", "peak_memory")
+
+COUNTER = "counter"
+WORSE, BETTER = "regression", "improvement"
+
+
+class MetricLike(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+
+
+class SeriesLike(Protocol):
+    """A series as the rows and the facts have it."""
+
+    @property
+    def pk(self) -> int: ...
+    @property
+    def configuration_id(self) -> int: ...
+    @property
+    def metric(self) -> MetricLike: ...
+    @property
+    def phase(self) -> str: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def headline(self) -> bool: ...
+
+
+class ChangeLike(Protocol):
+    @property
+    def series(self) -> SeriesLike: ...
+    @property
+    def direction(self) -> str: ...
+    @property
+    def ratio(self) -> float | None: ...
+
+
+def may_open_regression(change: ChangeLike) -> bool:
+    """True for a change that opens a regression by itself; any other for the worse is evidence for one."""
+    series = change.series
+    if change.direction != WORSE:
+        return False
+    if not is_exact_counter(series):
+        return series.headline
+    if series.metric.name in ANY_INCREASE:
+        return not series.phase or series.headline
+    named = series.metric.name in LARGE_INCREASE and not series.phase
+    return (series.headline or named) and log_size(change) >= math.log(LARGE)
+
+
+def is_exact_counter(series: SeriesLike) -> bool:
+    return series.exact and series.metric.kind == COUNTER
+
+
+def is_time(series: SeriesLike) -> bool:
+    return series.metric.name in TIME
+
+
+def is_same_measurement(first: SeriesLike, second: SeriesLike) -> bool:
+    """True for one series, and for the step time and the throughput of the same configuration."""
+    if first.pk == second.pk:
+        return True
+    times = first.metric.name in MEAN_TIME and second.metric.name in MEAN_TIME
+    return times and first.phase == second.phase and first.configuration_id == second.configuration_id
+
+
+def metric_family(series: SeriesLike) -> str:
+    """What a series measures, however it is seen: step time and throughput are alike, and memory is."""
+    name = series.metric.name
+    return next((names[0] for names in (MEAN_TIME, MEMORY) if name in names), name)
+
+
+def log_size(change: ChangeLike) -> float:
+    """How far a value moved, as the logarithm of its ratio; infinite from zero or to it."""
+    if not change.ratio or change.ratio <= 0:
+        return math.inf
+    return abs(math.log(change.ratio))

@@ -1,0 +1,130 @@
+"""What a proof wants measured, and what it has found out beside that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dashboard.models import Experiment
+from dashboard.regressions.decision.facts import Change, Commit, Evidence, Series, Verdict
+from dashboard.regressions.decision.primary_change import PrimaryChange
+from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.decision.requested_facts import GatheredFacts, RunsAtCommits
+from dashboard.regressions.decision.series_kinds import is_exact_counter
+
+Purpose = Experiment.Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class WantedExperiment:
+    """An experiment that a regression asks for; `before` and `after` are the levels of the suspected step."""
+
+    purpose: str
+    base: Commit
+    head: Commit
+    series: Series
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRun:
+    """A run of a series' configuration at a commit, measured as its newest run was."""
+
+    series: Series
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualCause:
+    """The rest of a step between two commits, from one level to the other, to be proved by itself."""
+
+    good: Commit
+    bad: Commit
+    series: Series
+    before: float
+    after: float
+
+    @property
+    def range(self) -> Range:
+        return Range(self.good.position, self.bad.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a bisection has ended: the commit of a merged branch that did it, and what there is to say beside it."""
+
+    culprit: Commit | None = None
+    bisection: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """What a proof asks for next. Nothing asked and nothing under way: it has ended.
+
+    `placement` is where the bisection has ended, once it has.
+    """
+
+    experiments: tuple[WantedExperiment, ...] = ()
+    runs: tuple[WantedRun, ...] = ()
+    waiting: bool = False
+    residual: ResidualCause | None = None
+    placement: Placement | None = None
+
+    @property
+    def ended(self) -> bool:
+        return not (self.experiments or self.runs or self.waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class Proving:
+    """A regression as it was just decided: where it is, by which change it is told, and what is known."""
+
+    key: int | None
+    good: Commit
+    bad: Commit
+    primary: PrimaryChange
+    changes: Sequence[Change]
+    verdicts: Sequence[Verdict]
+    branch_is_main: bool = True
+    facts: GatheredFacts = field(default_factory=GatheredFacts)
+
+    @property
+    def range(self) -> Range:
+        return Range(self.good.position, self.bad.position)
+
+    def experiment(
+        self, purpose: str, base: Commit, head: Commit, change: Change | None = None, whole: Verdict | None = None
+    ) -> WantedExperiment:
+        """An experiment on two commits. A part of a step is weighed against `whole`, the proof of all of it.
+
+        What detection saw is of other hours: beside that, a commit with the whole step may seem to have a part.
+        """
+        weighed = change or self.primary.change
+        series = weighed.series
+        ratio = whole.ratio if whole and whole.series.pk == series.pk else None
+        after = weighed.after if ratio is None else series.metric.level(weighed.before, ratio)
+        return WantedExperiment(purpose, base, head, series, weighed.before, after)
+
+    def counters(self) -> list[Change]:
+        """The exact counters among its changes, which tell the place of the cause without an experiment."""
+        return [change for change in self.primary.members if is_exact_counter(change.series)]
+
+
+def measure_in_full(proving: Proving, commits: Sequence[Commit]) -> NextStep:
+    """Runs of what no run has measured yet of the regression's cases at these commits."""
+    wanted, waiting = [], False
+    hashes = tuple(commit.hash for commit in commits)
+    for series in series_by_configuration(proving):
+        tried = proving.facts.answer_to(RunsAtCommits(series, hashes, proving.key))
+        waiting |= any(run.under_way for run in tried.values())
+        wanted += [WantedRun(series, commit) for commit in commits if commit.hash not in tried]
+    return NextStep(runs=tuple(wanted), waiting=waiting)
+
+
+def series_by_configuration(proving: Proving) -> list[Series]:
+    """One series of each configuration that the regression's changes are of."""
+    by_configuration: dict[int, Series] = {}
+    for change in sorted([proving.primary.change, *proving.changes], key=lambda change: change.series.pk):
+        by_configuration.setdefault(change.series.configuration_id, change.series)
+    return list(by_configuration.values())

@@ -1,0 +1,44 @@
+"""Changes that lie where driver, system or software changed, and that no commit asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dashboard.models import Change
+from dashboard.regressions.changes import FoundChange
+from dashboard.regressions.decision.requested_facts import (
+    AsksForEnvironment,
+    GatheredFacts,
+    MissingFact,
+)
+from dashboard.regressions.missing_facts import FactsMissing
+from dashboard.regressions.row_facts import commit_fact
+
+
+def mark_environment_only(
+    rows: Sequence[Change], surroundings: Mapping[int, FoundChange], facts: GatheredFacts
+) -> None:
+    """Mark the changes for which no commit is blamed. Raises FactsMissing.
+
+    A driver, a system or a harness never is the commits' doing. Torch, Python and packages are, if the commits
+    touched a file that says what is installed.
+    """
+    missing = []
+    for row in rows:
+        around = surroundings.get(row.pk)
+        try:
+            environment_only = around is not None and not is_commits_doing(row, around, facts)
+        except MissingFact as lacking:
+            missing.append(lacking.request)
+            continue
+        if environment_only != row.environment_only:
+            row.environment_only = environment_only
+            row.save(update_fields=["environment_only"])
+    if missing:
+        raise FactsMissing(missing)
+
+
+def is_commits_doing(row: Change, around: FoundChange, facts: GatheredFacts) -> bool:
+    if around.system:
+        return False
+    return facts.answer_to(AsksForEnvironment(commit_fact(row.last_good), commit_fact(row.first_bad)))

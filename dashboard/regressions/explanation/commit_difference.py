@@ -1,0 +1,74 @@
+"""The difference that a commit range makes: which files, which functions, and whether what is installed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from dashboard import repositories
+from dashboard.models import Project
+from dashboard.regressions.explanation.changed_functions import TouchedFunctions, compare_texts
+from dashboard.repositories import RepositoryError
+
+logger = logging.getLogger(__name__)
+
+MOST_FILES = 200
+
+# A commit that touches one of these may change the environment that it is measured in.
+ENVIRONMENT_FILES = (
+    "requirements",
+    "constraints",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "environment.y",
+    "poetry.lock",
+    "uv.lock",
+    "pdm.lock",
+    "Pipfile",
+    "paceline.toml",
+    ".python-version",
+)
+
+
+def touched_functions(project: Project, old: str, new: str) -> TouchedFunctions:
+    """What the commits after one hash up to another changed; empty where the repository can't say."""
+    if not project.repository:
+        return TouchedFunctions()
+    try:
+        mirror = repositories.mirror_of(project)
+        files = repositories.changed_files(mirror, old, new)
+        python = [file for file in files if file.new.endswith(".py")][:MOST_FILES]
+        before = repositories.file_texts(mirror, (f"{old}:{file.old}" for file in python if file.old))
+        after = repositories.file_texts(mirror, (f"{new}:{file.new}" for file in python))
+    except RepositoryError as error:
+        logger.warning("Suspects of %s in %s are ranked without the diff: %s", new, project, error)
+        return TouchedFunctions()
+    functions = [
+        function
+        for file in python
+        if (text := after.get(f"{new}:{file.new}")) is not None
+        for function in compare_texts(file.new, before.get(f"{old}:{file.old}", ""), text)
+    ]
+    return TouchedFunctions(
+        paths=frozenset(path for file in files for path in (file.old, file.new) if path),
+        functions=tuple(functions),
+        moved={file.new: file.old for file in files if file.old and file.new and file.old != file.new},
+    )
+
+
+def asks_for_other_environment(project: Project, old: str, new: str) -> bool:
+    """True where a commit range touches a file that says what is installed; False where git can't tell."""
+    if not project.repository:
+        return False
+    try:
+        files = repositories.changed_files(repositories.mirror_of(project), old, new)
+    except RepositoryError as error:
+        logger.warning("Whether %s..%s asks for another environment can't be told: %s", old, new, error)
+        return False
+    return changes_environment(path for file in files for path in (file.old, file.new) if path)
+
+
+def changes_environment(paths: Iterable[str]) -> bool:
+    """True where a commit that touches these paths may be measured in another environment because of it."""
+    return any(part.startswith(ENVIRONMENT_FILES) for path in paths for part in path.split("/"))

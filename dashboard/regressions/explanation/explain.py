@@ -1,0 +1,122 @@
+"""What explains a step: phase, host or device, functions, tensor operations, and the lines that changed.
+
+Read from rows, documents and the repository, outside the project's lock.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from dashboard import repositories
+from dashboard.experiments.paired_phases import paired_phases
+from dashboard.models import Experiment, Metric, Project
+from dashboard.models import Series as SeriesRow
+from dashboard.phases import sweeps
+from dashboard.regressions.decision.facts import Change
+from dashboard.regressions.decision.repair import lost_value
+from dashboard.regressions.decision.requested_facts import Explained, Explanation
+from dashboard.regressions.explanation.changed_functions import TouchedFunctions
+from dashboard.regressions.explanation.commit_difference import touched_functions
+from dashboard.regressions.explanation.excerpts import changed_lines
+from dashboard.regressions.explanation.host_or_device import place_of_loss
+from dashboard.regressions.explanation.phase_shares import (
+    CLOCKED,
+    Sides,
+    explain_by_phase,
+    sides_of_step,
+)
+from dashboard.regressions.explanation.profiles import profile_of_level
+from dashboard.regressions.explanation.suspects import rank_suspects
+from dashboard.regressions.explanation.tensor_operations import rank_operations
+from dashboard.regressions.series.branch_line import Line
+from dashboard.regressions.series.history import load_history
+from dashboard.repositories import RepositoryError
+
+logger = logging.getLogger(__name__)
+
+# Of more commits than this nobody is told which one changed a function.
+MOST_COMPARED = 20
+
+
+def explain_step(project: Project, line: Line, request: Explanation) -> Explained:
+    change = request.change
+    series = SeriesRow.objects.select_related("metric").get(pk=change.series.pk)
+    sides = sides_of_step(change_at_proof(request), load_history(series, line))
+    share = explain_by_phase(change, sides, phases_of_experiment(request.experiment))
+    place, place_phase = place_of_loss(change.series, share.phase, sides, share.delta)
+    explained = Explained(share.phase, share.share, place, place_phase)
+    if not sides.good or not sides.bad:
+        return explained
+    touched = touched_functions(project, *request.difference)
+    suspects, operations = rank_causes(change, sides, share.phase, touched)
+    return replace(
+        explained,
+        suspects=tuple(suspects),
+        operations=tuple(operations),
+        excerpts=tuple(changed_lines(project, *request.difference, suspects)),
+        only_changed_by=only_commit_that_changed(project, request, suspects),
+    )
+
+
+def change_at_proof(request: Explanation) -> Change:
+    """The change, moved to its regression's commits where noise has placed it beside what pairs proved."""
+    change, good, bad = request.change, request.good, request.bad
+    between = change.range.bad > good.position and change.range.good < bad.position
+    if between or change.first_bad.branch != bad.branch:
+        return change
+    return replace(change, last_good=good, first_bad=bad)
+
+
+def phases_of_experiment(experiment: int | None) -> Mapping[str, float] | None:
+    if experiment is None:
+        return None
+    row = Experiment.objects.select_related("metric").prefetch_related("pairs").get(pk=experiment)
+    phases = paired_phases(row)
+    return phases.deltas if phases else None
+
+
+def rank_causes(
+    change: Change, sides: Sides, phase: str, touched: TouchedFunctions
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Functions and tensor operations, from the profiles of two undisturbed runs next to the step."""
+    before, after = profile_of_level(sides.good[::-1]), profile_of_level(sides.bad)
+    kind, delta = change.series.metric.kind, lost_per_step(change)
+    suspects = rank_suspects(before, after, touched, kind=kind, phase=phase, delta=delta)
+    return suspects, rank_operations(before, after, kind=kind, phase=phase, delta=delta)
+
+
+def lost_per_step(change: Change) -> float | None:
+    """What was lost in seconds or in counts per step; None where the metric isn't one of a step's."""
+    kind = change.series.metric.kind
+    if kind not in (*CLOCKED, Metric.Kind.COUNTER) or sweeps.may_be_read_off_sweep(change.series):
+        return None
+    return lost_value(change)
+
+
+def only_commit_that_changed(
+    project: Project, request: Explanation, suspects: list[dict[str, Any]]
+) -> str:
+    """Of commits that can't be told apart: the only one that changed the first suspect. No proof."""
+    good, bad = request.good, request.bad
+    suspect = suspects[0] if suspects else {}
+    apart = (good.hash, bad.hash) == request.difference and bad.position - good.position >= 2
+    if not suspect.get("changed") or not apart or not project.repository:
+        return ""
+    try:
+        mirror = repositories.mirror_of(project)
+        line = [good.hash, *repositories.between(mirror, good.hash, bad.hash, MOST_COMPARED)]
+    except RepositoryError as error:
+        logger.warning("Which commit of %s changed a suspect can't be told: %s", request.difference, error)
+        return ""
+    changing = [new for old, new in pairwise(line) if changes_function(project, old, new, suspect)]
+    return changing[0] if len(changing) == 1 else ""
+
+
+def changes_function(project: Project, old: str, new: str, suspect: Mapping[str, Any]) -> bool:
+    """True where the commit `new` changes the function."""
+    function = touched_functions(project, old, new).find(suspect["file"], suspect["function"], 0)
+    return bool(function and function.changed)

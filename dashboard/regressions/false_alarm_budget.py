@@ -1,0 +1,120 @@
+"""The project's budget of false alerts per 100 commits, kept over all its series and all its commits.
+
+An alert about a noisy metric is either proved by an experiment, whose error is then what the alert risks; or it
+is told unproved, to channels that ask for suspicions, and risks what its p-value says. Both spend what the
+commits so far have earned: a hundredth of the budget each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django.db.models import Exists, OuterRef, QuerySet, Sum
+
+from dashboard import alerts
+from dashboard.detection import FalseAlarmBudget, pairs, shift_p_value
+from dashboard.models import Change, Commit, Experiment, Project, Regression, RegressionExperiment, Run, Series
+from dashboard.regressions.decision.series_kinds import is_exact_counter
+from dashboard.regressions.series.history import History
+
+# Of what is left, one proof risks half at most: so the next ones can always be asked too.
+PART = 0.5
+LEAST_ERROR = 1e-9
+# The newest points whose level may be a new one: the level before them ends where they begin.
+NEWEST = 16
+
+
+def error_of_next_proof(project: Project) -> float:
+    """The chance of a false alarm that the next proof may take."""
+    commits = Commit.objects.filter(project=project, runs__state=Run.State.DONE).distinct().count()
+    earned = project.false_alerts_per_100_commits / 100 * commits
+    asked = Experiment.objects.filter(project=project, purpose=Experiment.Purpose.PROOF).exclude(
+        state=Experiment.State.CANCELLED
+    )
+    spent = asked.aggregate(risked=Sum("error"))["risked"] or 0.0
+    return max(LEAST_ERROR, min(pairs.ERROR, PART * (earned - spent)))
+
+
+def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]) -> None:
+    """Tell the channels that ask for suspicions of those that the budget allows at this run.
+
+    The project is locked. `histories` are those of the run's judged series, by key.
+    """
+    told = told_as_suspicions(project)
+    if not told.exists():
+        return
+    headlines = [past for past in histories.values() if past.series.headline]
+    p_values = {
+        str(past.series.pk): newest_p_value(past, run.commit)
+        for past in headlines
+        if not is_exact_counter(past.series)
+    }
+    decision, budget = budget_of_project(project, cases=cases_of_run(run)).decide(p_values)
+    keep_budget(project, budget)
+    raised = Change.objects.filter(series__in=[int(key) for key in decision.raised], regression__in=told)
+    exact = Change.objects.filter(series__exact=True, regression__in=told, series__points__run=run)
+    keys = {*raised.values_list("regression", flat=True), *exact.values_list("regression", flat=True)}
+    for regression in Regression.objects.filter(pk__in=keys).order_by("pk"):
+        alerts.announce_regression(regression)
+
+
+def told_as_suspicions(project: Project) -> QuerySet[Regression]:
+    """The regressions that are being proved.
+
+    What pairs have confirmed is no suspicion, though another series of it may be one still.
+    """
+    confirmed = RegressionExperiment.objects.filter(
+        regression=OuterRef("pk"),
+        experiment__purpose=Experiment.Purpose.PROOF,
+        experiment__verdict=Experiment.Verdict.CONFIRMED,
+    )
+    return Regression.objects.filter(
+        project=project,
+        withdrawn_at=None,
+        proving=True,
+        state__in=alerts.SUSPICIOUS,
+        project__channels__suspicions=True,
+    ).exclude(Exists(confirmed), state=Regression.State.CONFIRMED)
+
+
+def count_refuted_alert(project: Project) -> None:
+    """An alert that was raised has been found false: p-values are trusted less for a while."""
+    keep_budget(project, budget_of_project(project).refuted())
+
+
+def newest_p_value(past: History, newest: Commit) -> float:
+    """How likely the series' newest points are if nothing changed; 1 where too few are known."""
+    known = [
+        commit for commit in past.untainted(0, len(past.measured)) if commit.position <= newest.position
+    ]
+    positions = [commit.position for commit in known]
+    return shift_p_value([commit.value for commit in known], level_start(past, positions))
+
+
+def level_start(past: History, positions: Sequence[int]) -> int:
+    """Where the level before the newest points starts: at the last change that isn't among them."""
+    changes = Change.objects.filter(past.line.lookup("first_bad"), series=past.series)
+    places = {position: index for index, position in enumerate(positions)}
+    starts = [places[at] for at in changes.values_list("position", flat=True) if at in places]
+    return max((start for start in starts if start < len(positions) - NEWEST), default=0)
+
+
+def cases_of_run(run: Run) -> int:
+    """Each case of a commit is a run of its own, and has its part of what the commit may risk."""
+    same = Run.objects.filter(commit=run.commit_id, configuration__quick=run.configuration.quick)
+    same = same.exclude(state=Run.State.CANCELLED)
+    return max(1, same.values("configuration__case", "configuration__pool").distinct().count())
+
+
+def budget_of_project(project: Project, cases: int = 1) -> FalseAlarmBudget:
+    state: Mapping[str, float] = project.risk or {}
+    return FalseAlarmBudget(
+        per_100_commits=project.false_alerts_per_100_commits / cases,
+        earned=state.get("earned", 0.0),
+        trust=state.get("trust", 1.0),
+    )
+
+
+def keep_budget(project: Project, budget: FalseAlarmBudget) -> None:
+    project.risk = {"earned": budget.earned, "trust": budget.trust}
+    project.save(update_fields=["risk"])

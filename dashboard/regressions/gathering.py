@@ -1,0 +1,257 @@
+"""Finds out what a decision asks for: quick facts from rows, and slow ones from the repository and documents.
+
+Quick ones are read within the project's lock, each time anew. Slow ones never are: no git process starts, no
+document is compared and no syntax tree is read while the project is locked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dashboard import repositories, runs
+from dashboard.models import Change, Commit, Experiment, ExperimentPair, Point, Project, Regression, Run
+from dashboard.models import RegressionExperiment as Asked
+from dashboard.models import Series as SeriesRow
+from dashboard.regressions.branch_causes import find_cause_on_other_branch
+from dashboard.regressions.decision import facts, requested_facts
+from dashboard.regressions.decision.requested_facts import (
+    AskedProof,
+    AsksForEnvironment,
+    CauseOnOtherBranch,
+    CommitRow,
+    CommitRuns,
+    CommitsBetween,
+    Explanation,
+    GatheredFacts,
+    HistoryOfMerge,
+    MergeBase,
+    MergedHistory,
+    PairValues,
+    PhaseLeftOver,
+    PointsAround,
+    ProofsOfSeries,
+    RegressionsBetween,
+    Request,
+    RunsAtCommits,
+    SeriesAround,
+    SurroundingsOf,
+)
+from dashboard.regressions.explanation.commit_difference import asks_for_other_environment
+from dashboard.regressions.explanation.explain import explain_step
+from dashboard.regressions.explanation.left_over import phase_left_over
+from dashboard.regressions.explanation.surroundings import read_surroundings
+from dashboard.regressions.row_facts import commit_fact, regression_fact
+from dashboard.regressions.series.branch_line import Line, branch_line
+from dashboard.regressions.series.history import load_history
+from dashboard.repositories import RepositoryError
+
+logger = logging.getLogger(__name__)
+
+# The commits between two, at most: only those that are measured become rows.
+MOST_BETWEEN = 100_000
+
+
+class Lines:
+    """The lines of a project's branches, each read in the repository once."""
+
+    def __init__(self, project: Project, known: Mapping[str, Line]) -> None:
+        self.project = project
+        self.known = dict(known)
+
+    def of_branch(self, branch: str) -> Line:
+        if branch not in self.known:
+            self.known[branch] = branch_line(self.project, branch)
+        return self.known[branch]
+
+
+def gather_facts(lines: Lines, requests: Iterable[Request[Any]], facts_: GatheredFacts) -> None:
+    """Answer all requests."""
+    for request in requests:
+        answer = ANSWERS[type(request)]
+        facts_.answers[request] = answer(lines, request)
+
+
+def is_quick(request: Request[Any]) -> bool:
+    """True for what a few queries answer."""
+    return type(request) in QUICK
+
+
+def forget_quick_facts(facts_: GatheredFacts) -> None:
+    """What rows say may have changed since the lock was given back."""
+    facts_.answers = {
+        request: answer for request, answer in facts_.answers.items() if not is_quick(request)
+    }
+
+
+# From the repository
+
+
+def commits_between(lines: Lines, request: CommitsBetween) -> tuple[str, ...]:
+    good, bad = request.good, request.bad
+    if bad.position - good.position <= 1:
+        return ()
+    try:
+        mirror = repositories.mirror_of(lines.project)
+        return tuple(repositories.between(mirror, good.hash, bad.hash, MOST_BETWEEN)[:-1])
+    except RepositoryError as error:
+        logger.warning("The commits between %s and %s can't be told: %s", good.hash, bad.hash, error)
+        return ()
+
+
+def asks_for_environment(lines: Lines, request: AsksForEnvironment) -> bool:
+    return asks_for_other_environment(lines.project, request.good.hash, request.bad.hash)
+
+
+def commit_row(lines: Lines, request: CommitRow) -> facts.Commit:
+    known = Commit.objects.filter(project=lines.project, hash=request.hash).first()
+    if known is None:
+        mirror = repositories.mirror_of(lines.project)
+        made = runs.get_or_create_commits(lines.project, repositories.facts(mirror, [request.hash]))
+        known = made[request.hash]
+    return commit_fact(known)
+
+
+def history_of_merge(lines: Lines, request: HistoryOfMerge) -> MergedHistory:
+    main, tip = request.merge.parents
+    try:
+        mirror = repositories.mirror_of(lines.project)
+        brought = repositories.brought(mirror, main, tip)
+        return MergedHistory(
+            brought={sha: tuple(parents) for sha, parents in brought.items()},
+            base=repositories.merge_base(mirror, main, tip),
+            same_files=repositories.is_same_tree(mirror, request.merge.hash, tip),
+        )
+    except RepositoryError as error:
+        return MergedHistory(trouble=str(error))
+
+
+def merge_base(lines: Lines, request: MergeBase) -> str | None:
+    try:
+        return repositories.merge_base(repositories.mirror_of(lines.project), request.first, request.second)
+    except RepositoryError as error:
+        logger.warning("The merge base of %s can't be told: %s", request, error)
+        return None
+
+
+def cause_on_other_branch(lines: Lines, request: CauseOnOtherBranch) -> int | None:
+    return find_cause_on_other_branch(lines.project, request.change)
+
+
+def explanation(lines: Lines, request: Explanation) -> requested_facts.Explained:
+    return explain_step(lines.project, lines.of_branch(request.change.first_bad.branch), request)
+
+
+def surroundings(lines: Lines, request: SurroundingsOf) -> Any:
+    return read_surroundings(lines.project, request)
+
+
+# From rows
+
+
+def runs_at_commits(lines: Lines, request: RunsAtCommits) -> Mapping[str, CommitRuns]:
+    """A sentinel's run is none; one that was cancelled counts where the regression waited for it."""
+    rows = Run.objects.filter(
+        commit__project=lines.project,
+        commit__hash__in=request.hashes,
+        configuration=request.series.configuration_id,
+    ).exclude(origin=Run.Origin.SENTINEL)
+    awaited = set(
+        Regression.awaited_runs.through.objects.filter(regression=request.regression).values_list(
+            "run", flat=True
+        )
+    )
+    by_commit: dict[str, list[Run]] = defaultdict(list)
+    for run in rows.select_related("commit").only("state", "commit__hash").order_by("pk"):
+        if run.state != Run.State.CANCELLED or run.pk in awaited:
+            by_commit[run.commit.hash].append(run)
+    points = Point.objects.filter(
+        series=request.series.pk, run__commit__hash__in=request.hashes, tainted=False
+    )
+    values = dict(points.order_by("run_id").values_list("run__commit__hash", "value"))
+    return {
+        sha: CommitRuns(
+            count=len(found),
+            under_way=any(run.state not in Run.TERMINAL for run in found),
+            last_done=found[-1].state == Run.State.DONE,
+            value=values.get(sha),
+        )
+        for sha, found in by_commit.items()
+    }
+
+
+def series_around(lines: Lines, request: SeriesAround) -> PointsAround:
+    series = SeriesRow.objects.select_related("metric").get(pk=request.series.pk)
+    past = load_history(series, lines.of_branch(request.bad.branch))
+    good, bad = past.index_of(request.good.position), past.index_of(request.bad.position)
+    good_at, bad_at = past.untainted_at(request.good.position), past.untainted_at(request.bad.position)
+    earlier = past.untainted_before(good)
+    later = past.untainted_after(bad if bad_at is not None else bad - 1)
+    indices = [index for index in (earlier, later) if 0 <= index < len(past.measured)]
+    commits = Commit.objects.in_bulk([past.measured[index].commit_id for index in indices])
+
+    def commit_at(index: int) -> facts.Commit | None:
+        return commit_fact(commits[past.measured[index].commit_id]) if index in indices else None
+
+    return PointsAround(
+        good_value=None if good_at is None else past.measured[good_at].value,
+        bad_value=None if bad_at is None else past.measured[bad_at].value,
+        before=commit_at(earlier),
+        behind=commit_at(later),
+    )
+
+
+def pair_values(_: Lines, request: PairValues) -> tuple[tuple[float, float], ...]:
+    pairs = ExperimentPair.objects.filter(experiment=request.experiment, disturbed=False)
+    return tuple(pairs.order_by("index").values_list("base", "head"))
+
+
+def proofs_of_series(_: Lines, request: ProofsOfSeries) -> tuple[AskedProof, ...]:
+    links = Asked.objects.filter(series=request.series, experiment__purpose=Experiment.Purpose.PROOF)
+    rows = links.select_related("experiment__base_commit", "experiment__head_commit").order_by("pk")
+    return tuple(
+        AskedProof(
+            link.regression_id,
+            commit_fact(link.experiment.base_commit),
+            commit_fact(link.experiment.head_commit),
+        )
+        for link in rows
+    )
+
+
+def regressions_between(lines: Lines, request: RegressionsBetween) -> tuple[facts.Regression, ...]:
+    near = Regression.objects.filter(
+        project=lines.project,
+        first_bad__branch=request.bad.branch,
+        first_bad__position__gt=request.good.position,
+        first_bad__position__lte=request.bad.position,
+    )
+    related = ("first_bad", "last_good", "culprit", "series__metric", "series__configuration")
+    return tuple(regression_fact(row) for row in near.select_related(*related).order_by("pk"))
+
+
+def left_over(lines: Lines, request: PhaseLeftOver) -> float | None:
+    return phase_left_over(lines.of_branch(request.step.first_bad.branch), request.step, request.improvement)
+
+
+QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
+    RunsAtCommits: runs_at_commits,
+    SeriesAround: series_around,
+    PairValues: pair_values,
+    ProofsOfSeries: proofs_of_series,
+    RegressionsBetween: regressions_between,
+    PhaseLeftOver: left_over,
+}
+ANSWERS: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
+    **QUICK,
+    AsksForEnvironment: asks_for_environment,
+    CommitsBetween: commits_between,
+    CommitRow: commit_row,
+    HistoryOfMerge: history_of_merge,
+    MergeBase: merge_base,
+    CauseOnOtherBranch: cause_on_other_branch,
+    Explanation: explanation,
+    SurroundingsOf: surroundings,
+}

@@ -1,0 +1,100 @@
+"""Rows as the facts that a decision is made of."""
+
+from __future__ import annotations
+
+from dashboard.models import Change, Commit, Regression, RegressionExperiment, Series
+from dashboard.regressions.decision import facts
+from dashboard.regressions.decision.ranges import Range
+
+
+def verdict_fact(link: RegressionExperiment, order: int) -> facts.Verdict:
+    experiment = link.experiment
+    return facts.Verdict(
+        experiment=experiment.pk,
+        regression_id=link.regression_id,
+        purpose=experiment.purpose,
+        series=series_fact(link.series),
+        base=commit_fact(experiment.base_commit),
+        head=commit_fact(experiment.head_commit),
+        verdict=experiment.verdict,
+        before=experiment.before or 0.0,
+        after=experiment.after or 0.0,
+        ratio=experiment.ratio,
+        low=experiment.low,
+        high=experiment.high,
+        error=experiment.error,
+        machine=experiment.machine.name if experiment.machine else "",
+        order=order,
+    )
+
+
+def commit_fact(commit: Commit) -> facts.Commit:
+    return facts.Commit(commit.pk, commit.hash, commit.branch, commit.position, tuple(commit.parents))
+
+
+def series_fact(series: Series) -> facts.Series:
+    """Of a series read with its metric and configuration."""
+    metric = series.metric
+    return facts.Series(
+        pk=series.pk,
+        configuration_id=series.configuration_id,
+        metric=facts.Metric(metric.name, metric.kind, metric.better),
+        phase=series.phase,
+        exact=series.exact,
+        headline=series.headline,
+        pool_id=series.configuration.pool_id,
+    )
+
+
+def change_fact(row: Change) -> facts.Change:
+    return facts.Change(
+        pk=row.pk,
+        series=series_fact(row.series),
+        last_good=commit_fact(row.last_good),
+        first_bad=commit_fact(row.first_bad),
+        before=row.before,
+        after=row.after,
+        ratio=row.ratio,
+        low=row.low,
+        high=row.high,
+        direction=row.direction,
+        reach=Range(row.reach_good, row.reach_bad),
+        environment_only=row.environment_only,
+        regression_id=row.regression_id,
+    )
+
+
+def regression_fact(row: Regression, active: tuple[int, ...] = ()) -> facts.Regression:
+    """Of a row read with what `regression_rows` annotates."""
+    return facts.Regression(
+        pk=row.pk,
+        first_bad=commit_fact(row.first_bad),
+        last_good=commit_fact(row.last_good),
+        series=series_fact(row.series),
+        before=row.before,
+        after=row.after,
+        state=row.state,
+        ratio=row.ratio,
+        low=row.low,
+        high=row.high,
+        proving=row.proving,
+        withdrawn=row.withdrawn_at is not None,
+        away=row.is_away,
+        triaged_at=row.triaged_at.timestamp() if row.triaged_at else 0.0,
+        has_limit=bool(getattr(row, "crossed", False)),
+        residual=row.residual,
+        told=bool(getattr(row, "is_told", False)),
+        culprit=commit_fact(row.culprit) if row.culprit else None,
+        bisection=facts.Evidence.from_json(row.bisection) if row.bisection else None,
+        recovered_by=row.recovered_by_id,
+        merged=bool(getattr(row, "merged", False)),
+        cause=row.cause,
+        cause_evidence=tuple(facts.Evidence.from_json(stored) for stored in row.cause_evidence),
+        suspects=tuple(
+            (f"{suspect['file']}:{suspect['function']}", bool(suspect.get("changed")))
+            for suspect in row.suspects
+        ),
+        explained_for=row.explained_for,
+        decided_for=row.decided_for,
+        active=active,
+    )

@@ -1,0 +1,70 @@
+"""The line that a branch is judged on: the project's branch up to where it was left, then its own commits.
+
+So a branch is compared with the level at its merge base from its first commit on. Positions count
+first-parent commits, so they go on where the project's branch was left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Max, Q
+
+from dashboard import repositories
+from dashboard.models import Commit, Project
+from dashboard.repositories import RepositoryError
+from dashboard.repositories.history import DETACHED
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The commits that a branch is judged on.
+
+    `own` are the hashes of those that the project's branch, `trunk`, doesn't have; None: all that are known
+    of the branch, and nothing before them. What lies up to position `settled` is judged on its own branch.
+    """
+
+    branch: str
+    own: frozenset[str] | None = None
+    trunk: str = ""
+    fork: int = -1
+    settled: int = -1
+
+    def lookup(self, commit: str) -> Q:
+        """Rows whose commit lies on it; `commit` is the lookup that leads there."""
+        if self.own is None:
+            return Q(**{f"{commit}__branch": self.branch})
+        before: Mapping[str, Any] = {f"{commit}__branch": self.trunk, f"{commit}__position__lte": self.fork}
+        return Q(**{f"{commit}__hash__in": self.own}) | Q(**before)
+
+
+def branch_line(project: Project, branch: str) -> Line:
+    """The line of a branch, read in the repository; where that can't tell, its known commits alone."""
+    if branch in (project.branch, DETACHED) or not project.repository:
+        return Line(branch)
+    mirror = repositories.mirror_of(project)
+    try:
+        own, fork = repositories.leaving(mirror, branch_tip(project, branch, mirror.branches()))
+    except RepositoryError as error:
+        logger.warning("Where %s left %s can't be told: %s", branch, project.branch, error)
+        return Line(branch)
+    if not own:
+        return Line(branch)  # It was merged by moving the project's branch there.
+    # Commits that another branch has too are judged there.
+    shared = project.commits.filter(hash__in=own).exclude(branch=branch).aggregate(last=Max("position"))
+    return Line(branch, frozenset(own), project.branch, fork, max(fork, shared["last"] or -1))
+
+
+def branch_tip(project: Project, branch: str, branches: list[str]) -> str:
+    """Its newest commit; of a branch that is gone the newest that was asked for."""
+    if branch in branches:
+        return f"refs/heads/{branch}"
+    newest = Commit.objects.filter(project=project, branch=branch).order_by("-pk").first()
+    if newest is None:
+        raise RepositoryError(f"no commit of {branch} is known.")
+    return newest.hash

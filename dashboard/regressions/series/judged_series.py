@@ -1,0 +1,9 @@
+"""The series that are judged: those that may open a regression, and exact counters of the whole step."""
+
+from __future__ import annotations
+
+from django.db.models import Q
+
+from dashboard.regressions.decision.series_kinds import ANY_INCREASE, LARGE_INCREASE
+
+JUDGED = Q(headline=True) | Q(exact=True, phase="", metric__name__in=ANY_INCREASE + LARGE_INCREASE)

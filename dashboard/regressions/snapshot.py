@@ -1,0 +1,192 @@
+"""Reads everything that a stored run or a verdict touched, once: changes, verdicts, regressions, limits.
+
+What is touched are the changes and regressions whose commit ranges reach those that are new, moved or asked
+about, however many others live beside them; the number of queries doesn't depend on either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
+
+from dashboard.models import Change, Delivery, Experiment, Limit, Project, Regression, Series
+from dashboard.models import RegressionExperiment as Asked
+from dashboard.regressions.decision import facts
+from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.limit_violations import kept_limits, limits_of_run, new_violations
+from dashboard.regressions.row_facts import change_fact, regression_fact, verdict_fact
+from dashboard.regressions.series.branch_line import Line
+
+SERIES = ("series__metric", "series__configuration")
+RELATED = (*SERIES, "last_good", "first_bad")
+# What lies so many commits away from all that is touched shares no cause with it.
+FAR_AWAY = 500
+
+
+@dataclass(slots=True)
+class Touched:
+    """What a decision is about. `changes` are new, moved or of a new size, or belong to no regression yet.
+
+    `regressions` lost a change, or something that they waited for has ended; `run` is one whose limits are
+    looked at; `reconsidered` have their cause class decided again. `live`: what opens is news. `anew`: all of
+    the branch, explained again.
+    """
+
+    changes: set[int] = field(default_factory=set)
+    regressions: set[int] = field(default_factory=set)
+    reconsidered: set[int] = field(default_factory=set)
+    run: int | None = None
+    line: Line | None = None
+    live: bool = True
+    anew: bool = False
+
+
+def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snapshot:
+    changes, keys = reached(project, branch, touched)
+    rows = list(changed_rows(project, branch, changes, keys))
+    regressions = regression_rows(project, rows, keys)
+    active, verdicts = read_experiments([row.pk for row in regressions])
+    limits = limits_of_run(touched.run) if touched.run else []
+    return facts.Snapshot(
+        branch=branch,
+        main_branch=project.branch,
+        changes=tuple(change_fact(row) for row in rows),
+        regressions=tuple(regression_fact(row, active.get(row.pk, ())) for row in regressions),
+        verdicts=tuple(verdicts),
+        violations=tuple(new_violations(limits, touched.line or Line(branch))),
+        kept_limits=tuple(kept_limits(limits)),
+        focus=frozenset(touched.regressions),
+        altered=frozenset(touched.changes),
+        live=touched.live,
+        anew=touched.anew,
+        reconsidered=frozenset(touched.reconsidered),
+    )
+
+
+def reached(project: Project, branch: str, touched: Touched) -> tuple[set[int], set[int]]:
+    """The keys of the changes and regressions that those touched may share a cause with.
+
+    Ranges that overlap, noise's reach included, are taken together, and again what those overlap.
+    """
+    asked = touched.regressions | touched.reconsidered
+    changes = Change.objects.filter(series__configuration__case__project=project, first_bad__branch=branch)
+    regressions = Regression.objects.filter(project=project, first_bad__branch=branch)
+    standing = regressions.filter(Q(withdrawn_at=None) | Q(triaged__in=Regression.AWAY) | Q(pk__in=asked))
+    if not touched.anew:
+        least, most = neighbourhood(changes, regressions, touched)
+        changes = changes.filter(reach_bad__gt=least, reach_good__lt=most)
+        standing = standing.filter(first_bad__position__gt=least, last_good__position__lt=most)
+    spans = list(changes.values_list("pk", "reach_good", "reach_bad", "regression_id"))
+    places = list(standing.values_list("pk", "last_good__position", "first_bad__position"))
+    if touched.anew:
+        return {span[0] for span in spans}, {place[0] for place in places}
+    nodes = [("change", pk, Range(good, bad), owner) for pk, good, bad, owner in spans]
+    nodes += [("regression", pk, Range(good, bad), pk) for pk, good, bad in places]
+    seeds = [
+        index
+        for index, (kind, pk, _, owner) in enumerate(nodes)
+        if (kind == "change" and pk in touched.changes) or owner in asked
+    ]
+    taken = connected(nodes, seeds)
+    return (
+        {nodes[index][1] for index in taken if nodes[index][0] == "change"},
+        {nodes[index][1] for index in taken if nodes[index][0] == "regression"} | asked,
+    )
+
+
+def neighbourhood(
+    changes: QuerySet[Change], regressions: QuerySet[Regression], touched: Touched
+) -> tuple[int, int]:
+    """Positions between which all lies that may be connected with what is touched."""
+    asked = touched.regressions | touched.reconsidered
+    mine = Q(pk__in=touched.changes) | Q(regression__in=asked)
+    ends = changes.filter(mine).aggregate(least=Min("reach_good"), most=Max("reach_bad"))
+    places = regressions.filter(pk__in=asked).aggregate(
+        least=Min("last_good__position"), most=Max("first_bad__position")
+    )
+    least = [found["least"] for found in (ends, places) if found["least"] is not None]
+    most = [found["most"] for found in (ends, places) if found["most"] is not None]
+    return min(least, default=0) - FAR_AWAY, max(most, default=0) + FAR_AWAY
+
+
+def connected(nodes: list[tuple[str, int, Range, int | None]], seeds: list[int]) -> set[int]:
+    """The indices of all nodes that overlap one of the seeds, or one that is taken, or share its owner."""
+    by_start = sorted(range(len(nodes)), key=lambda index: nodes[index][2].good)
+    # In the order of their beginnings overlapping ranges are neighbours: one pass finds the islands.
+    island_of: dict[int, int] = {}
+    island, end = -1, -1
+    for index in by_start:
+        span = nodes[index][2]
+        if span.good >= end:
+            island += 1
+        island_of[index] = island
+        end = max(end, span.bad)
+    islands_of_owner: dict[int, set[int]] = {}
+    for index, (_, _, _, owner) in enumerate(nodes):
+        if owner is not None:
+            islands_of_owner.setdefault(owner, set()).add(island_of[index])
+    joined: dict[int, set[int]] = {}
+    for islands in islands_of_owner.values():
+        for number in islands:
+            joined.setdefault(number, set()).update(islands)
+    waiting, taken = [island_of[index] for index in seeds], set[int]()
+    while waiting:
+        number = waiting.pop()
+        if number not in taken:
+            taken.add(number)
+            waiting.extend(joined.get(number, ()))
+    return {index for index, number in island_of.items() if number in taken}
+
+
+def changed_rows(
+    project: Project, branch: str, changes: Collection[int], regressions: Collection[int]
+) -> QuerySet[Change]:
+    """The changes of these keys, and the improvements of the series by which these regressions are told."""
+    told = Series.objects.filter(regressions__in=regressions)
+    better = Q(direction=Change.Direction.IMPROVEMENT, series__in=told, first_bad__branch=branch)
+    owned = Q(series__in=Series.objects.filter(changes__in=changes), direction=Change.Direction.IMPROVEMENT)
+    here = Q(first_bad__branch=branch)
+    found = Change.objects.filter(Q(pk__in=changes) | better | (owned & here))
+    return found.select_related(*RELATED).order_by("pk")
+
+
+def regression_rows(
+    project: Project, changes: Iterable[Change], keys: Collection[int]
+) -> list[Regression]:
+    """Those of these keys, those that hold the changes, and those that stand at the commits of either."""
+    rows = list(changes)
+    owners = {row.regression_id for row in rows if row.regression_id}
+    commits = {row.first_bad_id for row in rows if row.direction == Change.Direction.REGRESSION}
+    at_ends = Regression.objects.filter(pk__in=keys).values("first_bad")
+    found = Regression.objects.filter(
+        Q(pk__in=owners | set(keys)) | Q(first_bad__in=commits) | Q(first_bad__in=at_ends), project=project
+    )
+    branch = OuterRef("first_bad__branch")
+    abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(first_bad__branch=branch)
+    return list(
+        found.select_related(*RELATED, "culprit")
+        .annotate(
+            is_told=Exists(Delivery.objects.filter(regression=OuterRef("pk"))),
+            crossed=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
+            merged=Exists(abroad),
+        )
+        .order_by("pk")
+    )
+
+
+def read_experiments(keys: Collection[int]) -> tuple[dict[int, tuple[int, ...]], list[facts.Verdict]]:
+    """By regression the experiments that are under way, and the verdicts of all that have ended."""
+    names = ("base_commit", "head_commit", "machine")
+    links = Asked.objects.filter(regression__in=keys).exclude(experiment__state=Experiment.State.CANCELLED)
+    related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
+    active: dict[int, tuple[int, ...]] = {}
+    verdicts = []
+    for link in related.order_by("experiment__finished_at", "experiment"):
+        experiment = link.experiment
+        if experiment.state in Experiment.ACTIVE:
+            active[link.regression_id] = (*active.get(link.regression_id, ()), experiment.pk)
+        else:
+            verdicts.append(verdict_fact(link, len(verdicts)))
+    return active, verdicts
