@@ -1,4 +1,4 @@
-"""System checks: what an operator should know before it bites, each with an id and what to do."""
+"""System checks: what an operator should know before it does harm, each with an id and what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core import checks
 
 
 @checks.register()
-def tools(**_: Any) -> list[checks.CheckMessage]:
+def check_git(**_: Any) -> list[checks.CheckMessage]:
     if shutil.which("git"):
         return []
     hint = "Install git: commits are read with it."
@@ -18,7 +18,7 @@ def tools(**_: Any) -> list[checks.CheckMessage]:
 
 
 @checks.register(deploy=True)
-def mail(**_: Any) -> list[checks.CheckMessage]:
+def check_email(**_: Any) -> list[checks.CheckMessage]:
     if not settings.EMAIL_BACKEND.endswith("console.EmailBackend"):
         return []
     hint = "Set EMAIL_URL, for example smtp://user:password@mail.example.org:587."
@@ -27,7 +27,7 @@ def mail(**_: Any) -> list[checks.CheckMessage]:
 
 
 @checks.register(deploy=True)
-def public_address(**_: Any) -> list[checks.CheckMessage]:
+def check_public_address(**_: Any) -> list[checks.CheckMessage]:
     if not settings.PACELINE_URL.startswith(("http://127.0.0.1", "http://localhost")):
         return []
     hint = "Set PACELINE_URL to the address that people use."

@@ -18,7 +18,7 @@ from dashboard.dispatch import app
 from dashboard.models import Heartbeat, Machine
 
 # Both beat every 10 seconds; a pause shorter than this is no outage.
-SILENCE = timedelta(seconds=60)
+MOST_SILENCE = timedelta(seconds=60)
 
 
 class NotReady(Exception):  # noqa: N818 - no error: what the check found
@@ -27,21 +27,21 @@ class NotReady(Exception):  # noqa: N818 - no error: what the check found
 
 @never_cache
 @require_safe
-def healthz(_request: HttpRequest) -> JsonResponse:
+def report_liveness(_request: HttpRequest) -> JsonResponse:
     """200 as long as this process answers."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
-def readyz(_request: HttpRequest) -> JsonResponse:
+def report_readiness(_request: HttpRequest) -> JsonResponse:
     """200 if every part answers, else 503; `parts` has the state of each one."""
-    parts = {name: _state(check) for name, check in CHECKS.items()}
+    parts = {name: _part_state(check) for name, check in CHECKS.items()}
     ready = all(part["status"] == "ok" for part in parts.values())
     return JsonResponse({"status": "ok" if ready else "down", "parts": parts}, status=200 if ready else 503)
 
 
-def _state(check: Callable[[], str]) -> dict[str, str]:
+def _part_state(check: Callable[[], str]) -> dict[str, str]:
     try:
         return {"status": "ok", "detail": check()}
     except NotReady as reason:
@@ -51,13 +51,13 @@ def _state(check: Callable[[], str]) -> dict[str, str]:
         return {"status": "down", "detail": "The database doesn't answer."}
 
 
-def _database() -> str:
+def _check_database() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return "answers"
 
 
-def _queue() -> str:
+def _check_queue() -> str:
     try:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=1, interval_start=0, timeout=2)
@@ -66,36 +66,36 @@ def _queue() -> str:
     return "answers"
 
 
-def _worker() -> str:
+def _check_worker() -> str:
     seen = Machine.objects.aggregate(newest=Max("seen_at"))["newest"]
-    return _recent(seen, "measuring worker")
+    return _check_recency(seen, "measuring worker")
 
 
-def _service_worker() -> str:
-    return _part("service worker")
+def _check_service_worker() -> str:
+    return _check_heartbeat("service worker")
 
 
-def _scheduler() -> str:
-    return _part("scheduler")
+def _check_scheduler() -> str:
+    return _check_heartbeat("scheduler")
 
 
-def _part(name: str) -> str:
-    return _recent(Heartbeat.objects.filter(name=name).values_list("seen_at", flat=True).first(), name)
+def _check_heartbeat(name: str) -> str:
+    return _check_recency(Heartbeat.objects.filter(name=name).values_list("seen_at", flat=True).first(), name)
 
 
-def _recent(seen: datetime | None, what: str) -> str:
+def _check_recency(seen: datetime | None, part: str) -> str:
     if seen is None:
-        raise NotReady(f"No {what} has reported yet.")
+        raise NotReady(f"No {part} has reported yet.")
     silent = timezone.now() - seen
-    if silent > SILENCE:
-        raise NotReady(f"The last {what} reported {int(silent.total_seconds())} seconds ago.")
+    if silent > MOST_SILENCE:
+        raise NotReady(f"The last {part} reported {int(silent.total_seconds())} seconds ago.")
     return f"reported {max(0, int(silent.total_seconds()))} seconds ago"
 
 
 CHECKS: dict[str, Callable[[], str]] = {
-    "database": _database,
-    "queue": _queue,
-    "worker": _worker,
-    "service_worker": _service_worker,
-    "scheduler": _scheduler,
+    "database": _check_database,
+    "queue": _check_queue,
+    "worker": _check_worker,
+    "service_worker": _check_service_worker,
+    "scheduler": _check_scheduler,
 }

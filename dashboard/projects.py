@@ -18,8 +18,8 @@ from dashboard import repositories
 from dashboard.models import Project
 from dashboard.repositories import RepositoryError
 
-# The numbers of a project that people may set, as options name them.
-SETTINGS = {
+# The numbers of a project that people may set: option -> field.
+NUMBER_FIELDS = {
     "false-alerts": "false_alerts_per_100_commits",
     "hours-per-week": "training_hours_per_week",
     "confirmation-minutes": "confirmation_minutes",
@@ -38,30 +38,32 @@ def add_project(
     repository: str,
     branch: str = "main",
     manifest: Path | None = None,
-    settings: Mapping[str, float | None] | None = None,
+    numbers: Mapping[str, float | None] | None = None,
 ) -> Project:
     """Register a repository (path or URL) that can be fetched and has the branch; raises ProjectError.
 
-    `manifest` is a file that the site keeps for code that can't be changed; `settings` has the names of
-    SETTINGS, None where one stays as it is. Adding the same project again returns it, with these settings.
+    `manifest` is a file that the site keeps for code that can't be changed; `numbers` has the names of
+    NUMBER_FIELDS, None where one stays as it is. Adding the same project again returns it with these numbers.
     """
-    given = {SETTINGS[name]: value for name, value in (settings or {}).items() if value is not None}
-    wanted = Project(slug=slug, repository=address(repository), branch=branch, manifest=_text(manifest))
+    given = {NUMBER_FIELDS[name]: value for name, value in (numbers or {}).items() if value is not None}
+    wanted = Project(
+        slug=slug, repository=absolute_address(repository), branch=branch, manifest=_read_manifest(manifest)
+    )
     existing = Project.objects.filter(slug=slug).first()
     if existing is not None:
-        return _changed(_same(existing, wanted), given)
+        return _change_numbers(_check_same_project(existing, wanted), given)
     wanted.hook_secret = secrets.token_urlsafe(32)
-    _set(wanted, given)
+    _set_numbers(wanted, given)
     _check_repository(wanted)
     try:
         with transaction.atomic():
             wanted.save(force_insert=True)
     except IntegrityError:
-        return _same(Project.objects.get(slug=slug), wanted)
+        return _check_same_project(Project.objects.get(slug=slug), wanted)
     return wanted
 
 
-def address(repository: str) -> str:
+def absolute_address(repository: str) -> str:
     """A URL as it stands, a path made absolute."""
     if URL.fullmatch(repository):
         return repository
@@ -71,14 +73,14 @@ def address(repository: str) -> str:
     return str(path.resolve())
 
 
-def _same(existing: Project, wanted: Project) -> Project:
+def _check_same_project(existing: Project, wanted: Project) -> Project:
     for name in ("repository", "branch", "manifest"):
         if getattr(existing, name) != getattr(wanted, name):
             raise ProjectError(f"There is a project {existing.slug} already, with another {name}.")
     return existing
 
 
-def _set(project: Project, given: Mapping[str, float]) -> None:
+def _set_numbers(project: Project, given: Mapping[str, float]) -> None:
     for field, value in given.items():
         # No validator's bound refuses what is no number.
         if math.isnan(value):
@@ -91,14 +93,14 @@ def _set(project: Project, given: Mapping[str, float]) -> None:
         raise ProjectError(f"{field}: {sentences[0]}") from error
 
 
-def _changed(existing: Project, given: Mapping[str, float]) -> Project:
+def _change_numbers(existing: Project, given: Mapping[str, float]) -> Project:
     if given:
-        _set(existing, given)
+        _set_numbers(existing, given)
         existing.save(update_fields=list(given))
     return existing
 
 
-def _text(manifest: Path | None) -> str:
+def _read_manifest(manifest: Path | None) -> str:
     if manifest is None:
         return ""
     try:

@@ -7,14 +7,22 @@ import secrets
 import socket
 from pathlib import Path
 
-from dashboard import environment
+from dashboard.environment_variables import (
+    database_settings,
+    email_settings,
+    read_boolean,
+    read_folder,
+    read_integer,
+    read_list,
+    read_text,
+)
 from dashboard.services import service_addresses
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PACELINE_HOME = environment.folder("PACELINE_HOME", CHECKOUT / ".paceline")
+PACELINE_HOME = read_folder("PACELINE_HOME", CHECKOUT / ".paceline")
 
 
-def kept_secret(path: Path) -> str:
+def read_or_make_secret(path: Path) -> str:
     """A key made once and kept in a file that only its owner can read."""
     try:
         return path.read_text().strip()
@@ -34,23 +42,23 @@ def kept_secret(path: Path) -> str:
     return path.read_text().strip()
 
 
-SECRET_KEY = environment.text("SECRET_KEY") or kept_secret(PACELINE_HOME / "secret_key")
-DEBUG = environment.boolean("DEBUG")
+SECRET_KEY = read_text("SECRET_KEY") or read_or_make_secret(PACELINE_HOME / "secret_key")
+DEBUG = read_boolean("DEBUG")
 
-PORT = environment.integer("PORT", 8000, least=1)
-PACELINE_HOST = environment.text("PACELINE_HOST", "127.0.0.1")
-PACELINE_URL = environment.text("PACELINE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
-PACELINE_POOL = environment.text("PACELINE_POOL", "default")
-PACELINE_MACHINE = environment.text("PACELINE_MACHINE", socket.gethostname())
-PACELINE_LEASE_SECONDS = environment.integer("PACELINE_LEASE_SECONDS", 60, least=2)
-PACELINE_MEMORY_LIMIT = environment.integer("PACELINE_MEMORY_LIMIT", 0)
-PACELINE_ALLOW_INTERNAL_WEBHOOKS = environment.boolean("PACELINE_ALLOW_INTERNAL_WEBHOOKS")
-ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS", "*" if DEBUG else "127.0.0.1,localhost,[::1]")
+PORT = read_integer("PORT", 8000, least=1)
+PACELINE_HOST = read_text("PACELINE_HOST", "127.0.0.1")
+PACELINE_URL = read_text("PACELINE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
+PACELINE_POOL = read_text("PACELINE_POOL", "default")
+PACELINE_MACHINE = read_text("PACELINE_MACHINE", socket.gethostname())
+PACELINE_LEASE_SECONDS = read_integer("PACELINE_LEASE_SECONDS", 60, least=2)
+PACELINE_MEMORY_LIMIT = read_integer("PACELINE_MEMORY_LIMIT", 0)
+PACELINE_ALLOW_INTERNAL_WEBHOOKS = read_boolean("PACELINE_ALLOW_INTERNAL_WEBHOOKS")
+ALLOWED_HOSTS = read_list("ALLOWED_HOSTS", "*" if DEBUG else "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = [PACELINE_URL]
 
 _embedded = service_addresses(PACELINE_HOME)
-DATABASES = {"default": environment.database(environment.text("DATABASE_URL", _embedded.database_url))}
-BROKER_URL = environment.text("BROKER_URL", _embedded.broker_url)
+DATABASES = {"default": database_settings(read_text("DATABASE_URL", _embedded.database_url))}
+BROKER_URL = read_text("BROKER_URL", _embedded.broker_url)
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -114,8 +122,8 @@ STATIC_URL = "static/"
 # Files are served out of the app's folder: there is no collectstatic step to forget.
 WHITENOISE_USE_FINDERS = True
 
-DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL", "paceline@localhost")
-globals().update(environment.mail(environment.text("EMAIL_URL", "console:")))
+DEFAULT_FROM_EMAIL = read_text("DEFAULT_FROM_EMAIL", "paceline@localhost")
+globals().update(email_settings(read_text("EMAIL_URL", "console:")))
 
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PACELINE_URL.startswith("https://")
@@ -127,5 +135,5 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": environment.text("LOG_LEVEL", "INFO").upper()},
+    "root": {"handlers": ["console"], "level": read_text("LOG_LEVEL", "INFO").upper()},
 }

@@ -4,8 +4,8 @@ from django.urls import include, path
 from dashboard import health
 
 urlpatterns = [
-    path("healthz", health.healthz, name="healthz"),
-    path("readyz", health.readyz, name="readyz"),
+    path("healthz", health.report_liveness, name="healthz"),
+    path("readyz", health.report_readiness, name="readyz"),
     path("admin/", admin.site.urls),
     path("", include("dashboard.triggers.urls")),
     path("", include("dashboard.pages.urls")),

@@ -16,8 +16,8 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard import alerts
 from dashboard.models import Delivery, Document, Regression, Run
 from dashboard.projects import add_project
-from dashboard.triggers.installing import install
-from tests.dashboard.alerts.sinks import HttpSink, MailSink, serving
+from dashboard.triggers.hook_installation import install_hooks
+from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
 from tests.processes import worker
 from tests.workers import repositories
 from tests.workers.waiting import until
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def mail() -> Iterator[MailSink]:
     sink = MailSink()
-    with serving(sink):
+    with serve_in_thread(sink):
         yield sink
 
 
@@ -95,7 +95,7 @@ def test_a_commit_that_slows_training_is_told(
     project = add_project("training", str(repository))
     alerts.add_channel(project, "email", "team@example.org")
     channel, _ = alerts.add_channel(project, "webhook", web.url)
-    install(project, repository)
+    install_hooks(project, repository)
     commits = [
         repositories.commit(
             repository, {"notes.txt": str(number)} | ({"replay.py": BAD} if number == 2 else {})

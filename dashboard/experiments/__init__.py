@@ -22,7 +22,7 @@ from dashboard.experiments.lease import (
     keep_profiles,
     release_experiments,
     requeue_lost_experiments,
-    ring_waiting_experiments,
+    wake_for_waiting_experiments,
 )
 
 __all__ = [
@@ -44,5 +44,5 @@ __all__ = [
     "newest_configuration",
     "release_experiments",
     "requeue_lost_experiments",
-    "ring_waiting_experiments",
+    "wake_for_waiting_experiments",
 ]

@@ -65,7 +65,7 @@ def ask_experiment(
         requested_by=requested_by,
         **risk,
     )
-    dispatch.ring(head.configuration.pool.name)
+    dispatch.wake_workers(head.configuration.pool.name)
     return experiment
 
 

@@ -115,7 +115,7 @@ def conclude_experiment(
         held = leases.held_job(Experiment, assignment.lease)
         if not leases.end_job(held, State.DONE, verdict=Verdict(verdict), reason=said):
             raise _lease_lost(assignment)
-        dispatch.send(dispatch.EXPERIMENT_ENDED, assignment.lease.key)
+        dispatch.send_task(dispatch.EXPERIMENT_ENDED, assignment.lease.key)
 
 
 def cancel_experiments(experiments: QuerySet[Experiment], reason: Mapping[str, Any]) -> int:
@@ -133,7 +133,7 @@ def requeue_lost_experiments() -> int:
     }
     again, given_up = leases.requeue_lost(Experiment, AGAIN, given_up_as)
     for key in given_up:
-        dispatch.send(dispatch.EXPERIMENT_ENDED, key)
+        dispatch.send_task(dispatch.EXPERIMENT_ENDED, key)
     return len(again) + len(given_up)
 
 
@@ -142,13 +142,13 @@ def release_experiments(machine: str) -> int:
     return leases.release_machine(Experiment, machine, AGAIN)
 
 
-def ring_waiting_experiments() -> None:
+def wake_for_waiting_experiments() -> None:
     """Wake the pools for whose machines experiments wait."""
     waiting = Pool.objects.filter(
         pk__in=Experiment.objects.filter(state=State.REQUESTED).values("head_configuration__pool")
     )
     for name in waiting.values_list("name", flat=True):
-        dispatch.ring(name)
+        dispatch.wake_workers(name)
 
 
 def _locked(assignment: ExperimentAssignment) -> Experiment:

@@ -1,18 +1,24 @@
-"""Histories that other tools measured, brought in as runs of a project."""
+"""Histories that other tools measured, imported as runs of a project."""
 
-from dashboard.imports.asv import read as read_asv
-from dashboard.imports.readings import ImportRefused, Measured, Metric, Results, Value
-from dashboard.imports.storing import Stored, bring_in
-from dashboard.imports.table import read as read_csv
+from dashboard.imports.asv import read_asv
+from dashboard.imports.csv_file import read_csv
+from dashboard.imports.results import (
+    ImportedMetric,
+    ImportedResults,
+    ImportedRun,
+    ImportedValue,
+    ImportRefused,
+)
+from dashboard.imports.storing import ImportSummary, import_runs
 
 __all__ = [
     "ImportRefused",
-    "Measured",
-    "Metric",
-    "Results",
-    "Stored",
-    "Value",
-    "bring_in",
+    "ImportSummary",
+    "ImportedMetric",
+    "ImportedResults",
+    "ImportedRun",
+    "ImportedValue",
+    "import_runs",
     "read_asv",
     "read_csv",
 ]

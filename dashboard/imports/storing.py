@@ -1,4 +1,4 @@
-"""Foreign runs as rows: one transaction, safe to repeat, no document."""
+"""Runs that other tools measured, as rows: one transaction, safe to repeat, no document."""
 
 from __future__ import annotations
 
@@ -11,98 +11,105 @@ from paceline.manifest import case_key
 from paceline.metrics import HEADLINE_LIMIT
 
 from dashboard.imports import commits
-from dashboard.imports.readings import Measured, Value, shortened
-from dashboard.imports.readings import Metric as Named
+from dashboard.imports.results import ImportedMetric, ImportedRun, ImportedValue, shorten_text
 from dashboard.ingest import latest
 from dashboard.models import Case, Commit, Metric, Point, Pool, Project, Run, Series
 from dashboard.repositories.history import DETACHED
 
 LONGEST_KEY = Case._meta.get_field("key").max_length or 0
 LONGEST_METRIC = Metric._meta.get_field("name").max_length or 0
-# A foreign benchmark's version is no number: what is imported is all of one version.
+# Another tool's version of a benchmark is no number: what is imported is all of one version.
 VERSION = 1
 BATCH = 2000
 
-Show = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 RunKey = tuple[int, int, int]
 
 
 @dataclass(slots=True)
-class Stored:
-    """What an import did. `apart`: commits that the repository doesn't know, which are shown unordered."""
+class ImportSummary:
+    """What an import did. `unplaced`: commits that the repository doesn't know, which are shown unordered."""
 
     runs: int = 0
     points: int = 0
-    changed: int = 0
-    same: int = 0
+    corrected: int = 0
+    unchanged: int = 0
     commits: int = 0
-    apart: int = 0
+    unplaced: int = 0
     series: set[int] = field(default_factory=set)
 
 
-def bring_in(
-    where: Project | str, measured: Sequence[Measured], show: Show | None = None
-) -> tuple[Project, Stored]:
+def import_runs(
+    target: Project | str, imported_runs: Sequence[ImportedRun], report_progress: ReportProgress | None = None
+) -> tuple[Project, ImportSummary]:
     """Store into a project, or into one of this name that is made where there is none: all or nothing."""
     # Before anything is locked: it may take minutes.
-    existing = Project.objects.filter(slug=where).first() if isinstance(where, str) else where
+    existing = Project.objects.filter(slug=target).first() if isinstance(target, str) else target
     if existing:
-        commits.refresh(existing)
+        commits.fetch_repository(existing)
     with transaction.atomic():
-        project = commits.create_project(where) if isinstance(where, str) else where
-        return project, store(project, measured, show)
+        project = commits.get_or_create_project(target) if isinstance(target, str) else target
+        return project, store_runs(project, imported_runs, report_progress)
 
 
-def store(project: Project, measured: Sequence[Measured], show: Show | None = None) -> Stored:
+def store_runs(
+    project: Project, imported_runs: Sequence[ImportedRun], report_progress: ReportProgress | None = None
+) -> ImportSummary:
     """Store what isn't there yet and correct what differs; raises ImportRefused, nothing is stored then.
 
-    `show` gets (runs stored, runs).
+    `report_progress` gets (runs stored, runs).
     """
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        rows = commits.known(project, measured)
-        runs, new = _runs(project, measured, rows, show or (lambda *_: None))
-        series = _series(project, measured, runs)
-        done = _points(project, measured, runs, series)
-        done.runs, done.commits = new, len(rows)
-        done.apart = sum(row.branch == DETACHED for row in rows.values())
+        rows = commits.get_or_create_commits(project, imported_runs)
+        runs, new = _get_or_create_runs(project, imported_runs, rows, report_progress or (lambda *_: None))
+        series = _get_or_create_series(project, imported_runs, runs)
+        summary = _store_points(project, imported_runs, runs, series)
+        summary.runs, summary.commits = new, len(rows)
+        summary.unplaced = sum(row.branch == DETACHED for row in rows.values())
         if not project.repository:
-            commits.place_by_date(project)
-        _renew_latest(project, runs, done.series)
-    return done
+            commits.number_by_date(project)
+        _renew_latest(project, runs, summary.series)
+    return summary
 
 
-def _runs(
-    project: Project, measured: Sequence[Measured], rows: dict[str, Commit], show: Show
+def _get_or_create_runs(
+    project: Project,
+    imported_runs: Sequence[ImportedRun],
+    rows: dict[str, Commit],
+    report_progress: ReportProgress,
 ) -> tuple[list[Run], int]:
     """The run of each measurement, in their order, and how many of them are new."""
-    cases, pools = _cases(project, measured), _pools(measured)
-    keys = [(rows[one.commit].pk, cases[one.benchmark, _key(one)].pk, pools[one.pool].pk) for one in measured]
-    mine = Run.objects.filter(case__project=project, origin=Run.Origin.IMPORTED).select_related("commit")
-    known = {(run.commit_id, run.case_id, run.pool_id): run for run in mine.defer("fingerprint")}
-    missing = {key: one for key, one in zip(keys, measured, strict=True) if key not in known}
+    cases, pools = _get_or_create_cases(project, imported_runs), _get_or_create_pools(imported_runs)
+    keys = [
+        (rows[imported.commit].pk, cases[imported.benchmark, _case_key(imported)].pk, pools[imported.pool].pk)
+        for imported in imported_runs
+    ]
+    existing = Run.objects.filter(case__project=project, origin=Run.Origin.IMPORTED).select_related("commit")
+    by_key = {(run.commit_id, run.case_id, run.pool_id): run for run in existing.defer("fingerprint")}
+    missing = {key: imported for key, imported in zip(keys, imported_runs, strict=True) if key not in by_key}
     by_pk = {row.pk: row for row in rows.values()}
-    made = [_run(key, one, by_pk[key[0]]) for key, one in missing.items()]
-    for start in range(0, len(made), BATCH):
-        Run.objects.bulk_create(made[start : start + BATCH])
-        show(start, len(made))
-    known |= dict(zip(missing, made, strict=True))
-    return [known[key] for key in keys], len(made)
+    created = [_new_run(key, imported, by_pk[key[0]]) for key, imported in missing.items()]
+    for start in range(0, len(created), BATCH):
+        Run.objects.bulk_create(created[start : start + BATCH])
+        report_progress(start, len(created))
+    by_key |= dict(zip(missing, created, strict=True))
+    return [by_key[key] for key in keys], len(created)
 
 
-def _run(key: RunKey, one: Measured, commit: Commit) -> Run:
-    when = one.measured_at or one.date
+def _new_run(key: RunKey, imported: ImportedRun, commit: Commit) -> Run:
+    when = imported.measured_at or imported.date
     return Run(
         commit=commit,
         case_id=key[1],
         pool_id=key[2],
         origin=Run.Origin.IMPORTED,
         version=VERSION,
-        repetitions=max((len(value.samples) for value in one.values), default=0) or 1,
+        repetitions=max((len(value.samples) for value in imported.values), default=0) or 1,
         time_limit=0,
         state=Run.State.DONE,
         progress=1,
-        fingerprint=dict(one.fingerprint),
+        fingerprint=dict(imported.fingerprint),
         requested_at=when,
         finished_at=when,
         # It is judged with the whole history, not by itself.
@@ -110,60 +117,63 @@ def _run(key: RunKey, one: Measured, commit: Commit) -> Run:
     )
 
 
-def _key(one: Measured) -> str:
-    return shortened(case_key(one.params), LONGEST_KEY)
+def _case_key(imported: ImportedRun) -> str:
+    return shorten_text(case_key(imported.params), LONGEST_KEY)
 
 
-def _cases(project: Project, measured: Iterable[Measured]) -> dict[tuple[str, str], Case]:
-    wanted = {(one.benchmark, _key(one)): one for one in measured}
+def _get_or_create_cases(
+    project: Project, imported_runs: Iterable[ImportedRun]
+) -> dict[tuple[str, str], Case]:
+    wanted = {(imported.benchmark, _case_key(imported)): imported for imported in imported_runs}
     rows = [
-        Case(project=project, benchmark=benchmark, params=dict(one.params), key=key)
-        for (benchmark, key), one in wanted.items()
+        Case(project=project, benchmark=benchmark, params=dict(imported.params), key=key)
+        for (benchmark, key), imported in wanted.items()
     ]
     Case.objects.bulk_create(rows, ignore_conflicts=True)
     return {(row.benchmark, row.key): row for row in project.cases.all()}
 
 
-def _pools(measured: Iterable[Measured]) -> dict[str, Pool]:
-    names = {one.pool for one in measured}
+def _get_or_create_pools(imported_runs: Iterable[ImportedRun]) -> dict[str, Pool]:
+    names = {imported.pool for imported in imported_runs}
     Pool.objects.bulk_create([Pool(name=name) for name in sorted(names)], ignore_conflicts=True)
     return {row.name: row for row in Pool.objects.filter(name__in=names)}
 
 
-def _metrics(values: Iterable[Value]) -> dict[Named, Metric]:
-    """The rows of foreign metrics; one whose name has another unit elsewhere bears its own in its name."""
-    found = {}
-    for named in dict.fromkeys(value.metric for value in values):
-        row = _metric(named, named.name)
-        if (row.unit, row.kind) != (named.unit, named.kind):
-            row = _metric(named, shortened(f"{named.name} ({named.unit}, {named.kind})", LONGEST_METRIC))
-        found[named] = row
-    return found
+def _get_or_create_metrics(values: Iterable[ImportedValue]) -> dict[ImportedMetric, Metric]:
+    """The rows of imported metrics; one whose name has another unit here has its own unit in its name."""
+    rows = {}
+    for metric in dict.fromkeys(value.metric for value in values):
+        row = _get_or_create_metric(metric, metric.name)
+        if (row.unit, row.kind) != (metric.unit, metric.kind):
+            name = f"{metric.name} ({metric.unit}, {metric.kind})"
+            row = _get_or_create_metric(metric, shorten_text(name, LONGEST_METRIC))
+        rows[metric] = row
+    return rows
 
 
-def _metric(named: Named, name: str) -> Metric:
-    facts = {"unit": named.unit, "kind": named.kind}
-    return Metric.objects.get_or_create(name=name, better=named.better, defaults=facts)[0]
+def _get_or_create_metric(metric: ImportedMetric, name: str) -> Metric:
+    facts = {"unit": metric.unit, "kind": metric.kind}
+    return Metric.objects.get_or_create(name=name, better=metric.better, defaults=facts)[0]
 
 
-def _series(
-    project: Project, measured: Sequence[Measured], runs: Sequence[Run]
-) -> dict[tuple[int, int, Named], Series]:
+def _get_or_create_series(
+    project: Project, imported_runs: Sequence[ImportedRun], runs: Sequence[Run]
+) -> dict[tuple[int, int, ImportedMetric], Series]:
     """The series of each (case, pool, metric); the first six of a case may raise a suspicion."""
-    metrics = _metrics(value for one in measured for value in one.values)
-    mine = Series.objects.filter(case__project=project, version=VERSION, phase="", quick=False)
-    known = {(row.case_id, row.pool_id, row.metric_id): row for row in mine}
+    metrics = _get_or_create_metrics(value for imported in imported_runs for value in imported.values)
+    existing = Series.objects.filter(case__project=project, version=VERSION, phase="", quick=False)
+    by_key = {(row.case_id, row.pool_id, row.metric_id): row for row in existing}
     headlines: dict[tuple[int, int], int] = {}
-    for row in known.values():
+    for row in by_key.values():
         headlines[row.case_id, row.pool_id] = headlines.get((row.case_id, row.pool_id), 0) + row.headline
     wanted = {
         (run.case_id, run.pool_id, value.metric): None
-        for run, one in zip(runs, measured, strict=True)
-        for value in one.values
+        for run, imported in zip(runs, imported_runs, strict=True)
+        for value in imported.values
     }
     missing = []
-    for case, pool, named in wanted:
-        if (case, pool, metrics[named].pk) in known:
+    for case, pool, metric in wanted:
+        if (case, pool, metrics[metric].pk) in by_key:
             continue
         count = headlines.get((case, pool), 0)
         headlines[case, pool] = count + 1
@@ -172,60 +182,60 @@ def _series(
                 case_id=case,
                 pool_id=pool,
                 version=VERSION,
-                metric=metrics[named],
+                metric=metrics[metric],
                 headline=count < HEADLINE_LIMIT,
             )
         )
-    made = Series.objects.bulk_create(missing, batch_size=BATCH)
-    known |= {(row.case_id, row.pool_id, row.metric_id): row for row in made}
-    return {(case, pool, named): known[case, pool, metrics[named].pk] for case, pool, named in wanted}
+    created = Series.objects.bulk_create(missing, batch_size=BATCH)
+    by_key |= {(row.case_id, row.pool_id, row.metric_id): row for row in created}
+    return {(case, pool, metric): by_key[case, pool, metrics[metric].pk] for case, pool, metric in wanted}
 
 
-def _points(
+def _store_points(
     project: Project,
-    measured: Sequence[Measured],
+    imported_runs: Sequence[ImportedRun],
     runs: Sequence[Run],
-    series: dict[tuple[int, int, Named], Series],
-) -> Stored:
-    mine = Point.objects.filter(run__case__project=project, run__origin=Run.Origin.IMPORTED)
-    known = {(point.run_id, point.series_id): point for point in mine}
-    done = Stored()
+    series: dict[tuple[int, int, ImportedMetric], Series],
+) -> ImportSummary:
+    existing = Point.objects.filter(run__case__project=project, run__origin=Run.Origin.IMPORTED)
+    by_key = {(point.run_id, point.series_id): point for point in existing}
+    summary = ImportSummary()
     new: list[Point] = []
     changed: list[Point] = []
-    for run, one in zip(runs, measured, strict=True):
-        for value in one.values:
+    for run, imported in zip(runs, imported_runs, strict=True):
+        for value in imported.values:
             row = series[run.case_id, run.pool_id, value.metric]
-            point = known.get((run.pk, row.pk))
+            point = by_key.get((run.pk, row.pk))
             if point is None:
-                new.append(_point(row, run, value))
-            elif _differs(point, value):
-                _correct(point, value)
+                new.append(_new_point(row, run, value))
+            elif _values_differ(point, value):
+                _set_values(point, value)
                 changed.append(point)
             else:
-                done.same += 1
+                summary.unchanged += 1
                 continue
-            done.series.add(row.pk)
+            summary.series.add(row.pk)
     Point.objects.bulk_create(new, batch_size=BATCH)
     Point.objects.bulk_update(changed, ["value", "low", "high", "samples"], batch_size=BATCH)
-    done.points, done.changed = len(new), len(changed)
-    return done
+    summary.points, summary.corrected = len(new), len(changed)
+    return summary
 
 
-def _point(series: Series, run: Run, value: Value) -> Point:
+def _new_point(series: Series, run: Run, value: ImportedValue) -> Point:
     point = Point(series=series, run=run, position=run.commit.position)
-    _correct(point, value)
+    _set_values(point, value)
     return point
 
 
-def _correct(point: Point, value: Value) -> None:
+def _set_values(point: Point, value: ImportedValue) -> None:
     point.value, point.low, point.high = value.value, value.low, value.high
     point.samples = list(value.samples)
 
 
-def _differs(point: Point, value: Value) -> bool:
+def _values_differ(point: Point, value: ImportedValue) -> bool:
     """A double comes back from the database as it went in: no tolerance is needed."""
-    kept = (point.value, point.low, point.high, tuple(point.samples))
-    return kept != (value.value, value.low, value.high, value.samples)
+    stored = (point.value, point.low, point.high, tuple(point.samples))
+    return stored != (value.value, value.low, value.high, value.samples)
 
 
 def _renew_latest(project: Project, runs: Sequence[Run], series: set[int]) -> None:

@@ -1,13 +1,13 @@
-"""Foreign units and names as the site's: seconds and bytes, and a metric that reads right."""
+"""Units and names of other tools as the site's: seconds and bytes, and a metric that reads right."""
 
 from __future__ import annotations
 
 from paceline.metrics import describe_metric
 
-from dashboard.imports.readings import Metric, shortened
-from dashboard.models import Metric as Known
+from dashboard.imports.results import ImportedMetric, shorten_text
+from dashboard.models import Metric
 
-# Unit as it is written elsewhere -> (the site's unit, factor).
+# A unit as other tools write it -> (the site's unit, factor).
 FACTORS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), ("s", 1.0)),
     **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), ("s", 1e-3)),
@@ -22,25 +22,25 @@ FACTORS: dict[str, tuple[str, float]] = {
 }
 PREFIX = "gauge."
 # Names whose unit and direction each project says for itself.
-OPEN = ("count.", "gauge.", "quality.")
-LONGEST_UNIT = Known._meta.get_field("unit").max_length or 0
-LONGEST_NAME = Known._meta.get_field("name").max_length or 0
+OPEN_PREFIXES = ("count.", "gauge.", "quality.")
+LONGEST_UNIT = Metric._meta.get_field("unit").max_length or 0
+LONGEST_NAME = Metric._meta.get_field("name").max_length or 0
 
 
-def normalised(unit: str) -> tuple[str, float]:
-    """The site's unit for a foreign one, and what to multiply values by; `1` where there is none."""
+def normalise_unit(unit: str) -> tuple[str, float]:
+    """The site's unit for another tool's, and what to multiply values by; `1` where there is none."""
     return FACTORS.get(unit, (unit or "1", 1.0))
 
 
-def reported(name: str, unit: str, better: str) -> Metric:
-    """A value that the foreign code reported itself, under its own name; `unit` is the site's."""
+def reported_metric(name: str, unit: str, better: str) -> ImportedMetric:
+    """A value that the measured code reported itself, under its own name; `unit` is the site's."""
     kind = "time" if unit == "s" else "rate" if unit.endswith("/s") else "utilization"
-    return Metric(shortened(PREFIX + name, LONGEST_NAME), unit, better, kind)
+    return ImportedMetric(shorten_text(PREFIX + name, LONGEST_NAME), unit, better, kind)
 
 
-def known(name: str) -> Metric:
+def standard_metric(name: str) -> ImportedMetric:
     """A metric of the harness's own table."""
     row = describe_metric(name)
     if row is None:
         raise KeyError(name)
-    return Metric(row.name, row.unit, row.better, row.kind)
+    return ImportedMetric(row.name, row.unit, row.better, row.kind)

@@ -48,13 +48,13 @@ class SiteCommand(BaseCommand):
 
 def project_named(slug: str) -> Project:
     """The project, or a CommandError that names the nearest one."""
-    found = Project.objects.filter(slug=slug).first()
-    if found is not None:
-        return found
-    known = list(Project.objects.values_list("slug", flat=True))
-    near = difflib.get_close_matches(slug, known, n=1, cutoff=0.4)
+    project = Project.objects.filter(slug=slug).first()
+    if project is not None:
+        return project
+    slugs = list(Project.objects.values_list("slug", flat=True))
+    near = difflib.get_close_matches(slug, slugs, n=1, cutoff=0.4)
     if near:
         raise CommandError(f"There is no project {slug!r}; did you mean {near[0]}?")
-    if known:
-        raise CommandError(f"There is no project {slug!r}; known are {', '.join(known[:8])}.")
+    if slugs:
+        raise CommandError(f"There is no project {slug!r}; known are {', '.join(slugs[:8])}.")
     raise CommandError(f"There is no project {slug!r}, nor any other: begin with manage.py add_project.")

@@ -22,20 +22,20 @@ FIRST_CASE = {"variant": "optimized"}
 FIRST_BENCHMARK = "snake_dqn"
 
 
-def request() -> list[Run]:
-    """Quick runs of the newest commit, the most urgent first; none of benchmarks that it has runs of.
+def request_first_runs() -> list[Run]:
+    """Quick runs of the newest commit, the most urgent first; none of benchmarks that have runs of it.
 
     ProjectError, RepositoryError or TriggerError, one sentence, where it can't be.
     """
-    project = register(settings.CHECKOUT)
+    project = register_checkout(settings.CHECKOUT)
     mirror = repositories.mirror_of(project)
     mirror.fetch()
     (newest,) = repositories.select(mirror, {})
     runs = Run.objects.filter(commit__project=project, commit__hash=newest)
-    good = runs.exclude(state__in=[Run.State.FAILED, Run.State.CANCELLED])
-    known = set(good.values_list("case__benchmark", flat=True))
-    names = benchmarks(project, mirror, newest)
-    missing = [name for name in names if name not in known]
+    not_failed = runs.exclude(state__in=[Run.State.FAILED, Run.State.CANCELLED])
+    requested_names = set(not_failed.values_list("case__benchmark", flat=True))
+    names = benchmark_names(project, mirror, newest)
+    missing = [name for name in names if name not in requested_names]
     if names and not missing:
         return []
     with transaction.atomic():
@@ -48,7 +48,7 @@ def request() -> list[Run]:
     return sorted(requested, key=lambda run: (-run.priority, run.pk))
 
 
-def benchmarks(project: Project, mirror: Mirror, commit: str) -> list[str]:
+def benchmark_names(project: Project, mirror: Mirror, commit: str) -> list[str]:
     """The names of the manifest's benchmarks; none where it is missing or broken: the trigger says how."""
     text = project.manifest or repositories.manifests(mirror, [commit]).get(commit, "")
     try:
@@ -59,19 +59,19 @@ def benchmarks(project: Project, mirror: Mirror, commit: str) -> list[str]:
 
 def set_priorities(requested: list[Run]) -> None:
     """One case of one benchmark before all others, so that there is a chart; then one case of each."""
-    leading: dict[str, Run] = {}
+    first_runs: dict[str, Run] = {}
     for run in requested:
-        if run.case.benchmark not in leading or run.case.params == FIRST_CASE:
-            leading[run.case.benchmark] = run
-    for name, run in leading.items():
+        if run.case.benchmark not in first_runs or run.case.params == FIRST_CASE:
+            first_runs[run.case.benchmark] = run
+    for name, run in first_runs.items():
         run.priority = 2 if name == FIRST_BENCHMARK else 1
 
 
-def register(checkout: Path) -> Project:
+def register_checkout(checkout: Path) -> Project:
     """The project of `checkout`; a new one watches the branch that is checked out now."""
     project = Project.objects.filter(slug=SLUG).first()
     if project is None:
-        return add_project(SLUG, str(checkout), branch_of(checkout))
+        return add_project(SLUG, str(checkout), checked_out_branch(checkout))
     if project.repository.startswith("/") and not Path(project.repository).exists():
         # The checkout has moved, and its home within it.
         project.repository = str(checkout)
@@ -79,7 +79,7 @@ def register(checkout: Path) -> Project:
     return project
 
 
-def branch_of(checkout: Path) -> str:
+def checked_out_branch(checkout: Path) -> str:
     command = ["git", "-C", str(checkout), "symbolic-ref", "--quiet", "--short", "HEAD"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:

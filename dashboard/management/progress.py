@@ -1,4 +1,4 @@
-"""A progress bar on a terminal; elsewhere a line now and then, so that a log stays readable."""
+"""A progress bar on a terminal; otherwise a line now and then, so that a log stays readable."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ WIDTH = 24
 QUIET_SECONDS = 10.0
 
 
-class Bar:
-    """`with Bar() as bar: bar.show(0.4, "2 of 5 runs")`. Writes to stderr: it is no answer."""
+class ProgressBar:
+    """`with ProgressBar() as bar: bar.show(0.4, "2 of 5 runs")`. It writes to stderr."""
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self.stream = stream or sys.stderr
         self.terminal = self.stream.isatty()
         self._shown = ""
-        self._at = -QUIET_SECONDS
+        self._shown_at = -QUIET_SECONDS
 
     def __enter__(self) -> Self:
         return self
@@ -34,7 +34,7 @@ class Bar:
         """`fraction` from 0 to 1."""
         if self.terminal:
             self._draw(fraction, text)
-        elif text != self._shown and time.monotonic() - self._at >= QUIET_SECONDS:
+        elif text != self._shown and time.monotonic() - self._shown_at >= QUIET_SECONDS:
             self._write(f"{fraction:4.0%} {text}\n", text)
 
     def _draw(self, fraction: float, text: str) -> None:
@@ -47,4 +47,4 @@ class Bar:
     def _write(self, printed: str, shown: str) -> None:
         self.stream.write(printed)
         self.stream.flush()
-        self._shown, self._at = shown, time.monotonic()
+        self._shown, self._shown_at = shown, time.monotonic()

@@ -1,11 +1,12 @@
 """The tables. One file per subject; docs/schema.md describes them, docs/glossary.md defines their names."""
 
 from dashboard.models.alerts import Channel, Delivery
-from dashboard.models.confirmations import Confirmation, Pair
+from dashboard.models.configurations import Configuration
+from dashboard.models.experiments import Experiment, ExperimentPair
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, Machine, Pool
 from dashboard.models.projects import Case, Commit, Project, Trigger
-from dashboard.models.regressions import Change, Regression
+from dashboard.models.regressions import Change, Regression, RegressionExperiment
 from dashboard.models.runs import Document, Run, RunLog, Telemetry
 from dashboard.models.sentinels import Sentinel, SentinelPoint
 from dashboard.models.series import Metric, Point, Series, SeriesLatest
@@ -16,18 +17,20 @@ __all__ = [
     "Change",
     "Channel",
     "Commit",
-    "Confirmation",
+    "Configuration",
     "Delivery",
     "Document",
+    "Experiment",
+    "ExperimentPair",
     "Heartbeat",
     "Limit",
     "Machine",
     "Metric",
-    "Pair",
     "Point",
     "Pool",
     "Project",
     "Regression",
+    "RegressionExperiment",
     "Run",
     "RunLog",
     "Sentinel",

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from dashboard.models.leases import Leased
 from dashboard.models.projects import Project
 from dashboard.models.regressions import Regression
 from dashboard.secrets import EncryptedField
@@ -35,7 +36,7 @@ class Channel(models.Model):
         return f"{self.kind} {self.address}"
 
 
-class Delivery(models.Model):
+class Delivery(Leased):
     """One alert on its way to one channel: the delivery log."""
 
     class Event(models.TextChoices):
@@ -52,7 +53,6 @@ class Delivery(models.Model):
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=20, choices=Event.choices)
     state = models.CharField(max_length=20, choices=State.choices, default=State.PENDING)
-    attempts = models.PositiveSmallIntegerField(default=0)
     # One sentence per attempt that did not get through, oldest first.
     errors = ArrayField(models.TextField(), default=list, blank=True)
     next_attempt_at = models.DateTimeField()

@@ -24,3 +24,28 @@ class Configuration(models.Model):
 
     def __str__(self) -> str:
         return f"{self.case} v{self.version} on {self.pool}{' (quick)' if self.quick else ''}"
+
+
+class Configured(models.Model):
+    """What belongs to a configuration; read with it, `configuration__case` and so on, to save queries."""
+
+    configuration: models.ForeignKey[Configuration, Configuration]
+
+    class Meta:
+        abstract = True
+
+    @property
+    def case(self) -> Case:
+        return self.configuration.case
+
+    @property
+    def pool(self) -> Pool:
+        return self.configuration.pool
+
+    @property
+    def version(self) -> int:
+        return self.configuration.version
+
+    @property
+    def quick(self) -> bool:
+        return self.configuration.quick

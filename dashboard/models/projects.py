@@ -21,9 +21,9 @@ class Project(models.Model):
     false_alerts_per_100_commits = models.FloatField(
         default=1.0,
         validators=[MinValueValidator(0.01), MaxValueValidator(100)],
-        help_text="The promise: of its alerts, so many may be false, however many series there are.",
+        help_text="Of its alerts, so many may be false, however many series there are.",
     )
-    # What alerts have spent of the promise, as detection's budget counts it.
+    # What alerts have spent of that budget, as detection counts it.
     risk = models.JSONField(default=dict, blank=True, editable=False)
     training_hours_per_week = models.FloatField(
         null=True,
@@ -31,14 +31,14 @@ class Project(models.Model):
         validators=[MinValueValidator(0.01), MaxValueValidator(1e7)],
         help_text="How many machine hours a week the project trains: what a slowdown costs.",
     )
-    # The budget of one confirmation, and of all of them while runs wait.
-    confirmation_pairs = models.PositiveSmallIntegerField(
+    # The budget of one experiment, and of all of them while runs wait.
+    experiment_pairs = models.PositiveSmallIntegerField(
         default=24, validators=[MinValueValidator(4), MaxValueValidator(1000)]
     )
-    confirmation_minutes = models.FloatField(
+    experiment_minutes = models.FloatField(
         default=20, validators=[MinValueValidator(0.1), MaxValueValidator(10080)]
     )
-    confirmation_share = models.FloatField(
+    experiment_share = models.FloatField(
         default=0.25,
         validators=[MinValueValidator(0.01), MaxValueValidator(1)],
         help_text="Of a machine's time, at most, while runs wait.",

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.urls import reverse
 
+from dashboard.models.experiments import Experiment
 from dashboard.models.projects import Commit, Project
+from dashboard.models.runs import Run
 from dashboard.models.series import Series
 
 
 class Regression(models.Model):
-    """The changes for the worse that one commit range caused, across series: one cause, one regression."""
+    """The changes for the worse that one commit range caused, across series: one cause, one regression.
+
+    Written by `dashboard.regressions.apply` alone.
+    """
 
     class State(models.TextChoices):
         SUSPECTED = "suspected"
@@ -36,14 +40,32 @@ class Regression(models.Model):
     # A person has decided: out of the open ones, told to nobody any more, not reopened by the same step.
     AWAY = (Triaged.INTENDED, Triaged.NOT_REAL, Triaged.WONT_FIX)
 
-    # The usual place: said on the page and in webhooks, not in titles.
-    HOST_ALONE = "on the host, which has no device to wait for"
+    class Place(models.TextChoices):
+        # Where a phase lost its time.
+        UNTOLD = ""
+        HOST = "host"
+        # The host, which has no device to wait for: the usual one, said on the page, not in titles.
+        HOST_ALONE = "host alone"
+        DEVICE = "device"
+        # The host waits in the phase for the device's work of `place_phase`.
+        WAITS_FOR_DEVICE = "waits for device"
+        # Their times grew alike.
+        UNKNOWN = "host or device"
+
+    class Withdrawal(models.TextChoices):
+        # A later judgement no longer finds the step.
+        NOT_FOUND = "not found"
+        # Its commits are no longer on the branch: history was rewritten.
+        REWRITTEN = "rewritten"
+
+    # A function or an operation that is called so many times as often as before is called more often.
+    MORE_CALLS = 1.2
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="regressions")
     first_bad = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     last_good = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     state = models.CharField(max_length=20, choices=State.choices, default=State.SUSPECTED)
-    # That of the change that speaks for all: a time's, unless memory moved more.
+    # That of the change that it is told by: a time's, unless memory moved more.
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="regressions")
     before = models.FloatField()
     after = models.FloatField()
@@ -55,7 +77,14 @@ class Regression(models.Model):
         null=True, blank=True, help_text="How much of it that phase explains, 0 to 1."
     )
     place = models.CharField(
-        max_length=300, blank=True, help_text="Host or device: where that phase lost its time."
+        max_length=20,
+        choices=Place.choices,
+        blank=True,
+        default=Place.UNTOLD,
+        help_text="Host or device: where that phase lost its time.",
+    )
+    place_phase = models.CharField(
+        max_length=200, blank=True, help_text="The phase whose device work the host waits for."
     )
     # Likeliest first; each with function, file, line, phase, calls_before, calls_after (per step),
     # self_before, self_after (seconds per step), changed (was it touched by the commit range?).
@@ -63,14 +92,22 @@ class Regression(models.Model):
     # Tensor operations, those of the phase first; each with operation, phase, count_before, count_after,
     # seconds_before, seconds_after (of the host, per step), share (of all growth, or of the loss).
     operations = models.JSONField(default=list, blank=True)
-    limit = models.CharField(
-        max_length=300, blank=True, help_text="Which limit of the manifest was crossed, in one sentence."
+    # The lines of suspects that the commits changed: file, function, left_out, lines (sign, old, new, text).
+    excerpts = models.JSONField(default=list, blank=True)
+    only_changed_by = models.CharField(
+        max_length=64, blank=True, help_text="Of several commits the only one that changed the first suspect."
+    )
+    explained_for = models.CharField(
+        max_length=200, blank=True, help_text="What its explanation was made for; another key asks for a new one."
     )
     cause = models.CharField(
         max_length=30, choices=Cause.choices, blank=True, help_text="Its class; empty: not decided yet."
     )
-    # What decided the class, a sentence each; the first one says what moved.
-    cause_evidence = ArrayField(models.TextField(), default=list, blank=True)
+    # What decided the class: codes with their values; the first one says what moved.
+    cause_evidence = models.JSONField(default=list, blank=True)
+    decided_for = models.CharField(
+        max_length=300, blank=True, help_text="What its class was decided for; another key asks for a new one."
+    )
     # First bad is then the merge by which it came.
     culprit = models.ForeignKey(
         Commit,
@@ -80,9 +117,16 @@ class Regression(models.Model):
         related_name="+",
         help_text="Of a merge to blame: the commit of its branch.",
     )
-    bisected = models.TextField(
-        blank=True, help_text="What bisection says beside the commit: of merges, of commits that don't run."
+    # What bisection says beside the commit, of merges and of commits that don't run: a code with its values.
+    bisection = models.JSONField(default=dict, blank=True)
+    residual = models.BooleanField(
+        default=False, help_text="The rest of another one's step, which no series shows by itself so far."
     )
+    experiments = models.ManyToManyField(
+        Experiment, through="RegressionExperiment", related_name="regressions", blank=True
+    )
+    # Runs of commits that tell where it is; the proof goes on when they end, however they do.
+    awaited_runs = models.ManyToManyField(Run, related_name="awaiting_regressions", blank=True)
     proving = models.BooleanField(default=False, help_text="Confirmed, bisected and explained as runs end.")
     # What people made of it: as the newest row of its triage says. Judging again leaves it alone.
     triaged = models.CharField(
@@ -102,14 +146,17 @@ class Regression(models.Model):
     recovered_by = models.ForeignKey(
         Commit, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # Set when a later judgement no longer finds the step; kept, so that what was alerted can be looked up.
+    # It is none any more; kept, so that what was alerted can be looked up.
     withdrawn_at = models.DateTimeField(null=True, blank=True)
+    withdrawal = models.CharField(
+        max_length=20, choices=Withdrawal.choices, blank=True, help_text="Why it was withdrawn."
+    )
 
     class Meta:
         ordering = ["-opened_at"]
-        constraints = [
-            models.UniqueConstraint(fields=["project", "first_bad"], name="regression_once_per_commit")
-        ]
+        # One that stands at a commit at most: an exclusion constraint, which the migration makes by hand, since
+        # several move at once and only the end of a transaction counts.
+        indexes = [models.Index(fields=["project", "first_bad"], name="regression_of_commit")]
 
     def __str__(self) -> str:
         return f"regression {self.pk}"
@@ -119,7 +166,7 @@ class Regression(models.Model):
 
     @property
     def is_away(self) -> bool:
-        """Has a person triaged it away?"""
+        """True where a person has triaged it away."""
         return self.triaged in self.AWAY
 
     @property
@@ -142,8 +189,13 @@ class Regression(models.Model):
 
     @property
     def names_commit(self) -> bool:
-        """May a sentence name its commit as the culprit? Only code has one."""
+        """True where a sentence may blame commits: only code has a culprit."""
         return self.cause in ("", self.Cause.CODE)
+
+    @property
+    def commits_left(self) -> int:
+        """How many commits its range holds: the cause is one of them, and no sentence names one before it is."""
+        return 1 if self.culprit_id else max(1, self.first_bad.position - self.last_good.position)
 
 
 class Change(models.Model):
@@ -168,12 +220,16 @@ class Change(models.Model):
     low = models.FloatField(null=True, blank=True)
     high = models.FloatField(null=True, blank=True)
     confidence = models.FloatField()
-    doubts = ArrayField(models.CharField(max_length=200), default=list, blank=True)
-    # What else changed between the two runs at the step, as `driver 550.1 -> 560.2`.
-    markers = ArrayField(models.CharField(max_length=200), default=list, blank=True)
-    innocent = models.BooleanField(
+    # Codes with their values.
+    doubts = models.JSONField(default=list, blank=True)
+    # What else changed between the two runs at the step: [name, before, after] each.
+    markers = models.JSONField(default=list, blank=True)
+    environment_only = models.BooleanField(
         default=False, help_text="What changed around the code explains it: no commit is blamed."
     )
+    # The positions of the measured commits before and behind it: noise may place the step so far off.
+    reach_good = models.PositiveIntegerField()
+    reach_bad = models.PositiveIntegerField()
     regression = models.ForeignKey(
         Regression, null=True, blank=True, on_delete=models.SET_NULL, related_name="changes"
     )
@@ -185,3 +241,15 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.direction} in series {self.series_id} at {self.position}"
+
+
+class RegressionExperiment(models.Model):
+    """An experiment that a regression asked for, with the series that it weighs."""
+
+    regression = models.ForeignKey(Regression, on_delete=models.CASCADE, related_name="experiment_links")
+    experiment = models.OneToOneField(Experiment, on_delete=models.CASCADE, related_name="regression_link")
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="+")
+    applied_at = models.DateTimeField(null=True, blank=True, help_text="When its verdict was acted upon.")
+
+    def __str__(self) -> str:
+        return f"{self.experiment} of {self.regression}"

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-import uuid
-
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.urls import reverse
-from django.utils import timezone
 
-from dashboard.models.machines import Machine, Pool
-from dashboard.models.projects import Case, Commit, Trigger
+from dashboard.models.configurations import Configuration, Configured
+from dashboard.models.leases import LeasedJob
+from dashboard.models.machines import Machine
+from dashboard.models.projects import Commit, Trigger
 
 
-class Run(models.Model):
+class Run(Configured, LeasedJob):
     """One case at one commit on one machine: requested, measured, stored. docs/flow.md draws its states."""
 
     class State(models.TextChoices):
@@ -42,11 +41,11 @@ class Run(models.Model):
 
     TERMINAL = (State.DONE, State.FAILED, State.CANCELLED)
     HELD = (State.CLAIMED, State.PREPARING, State.MEASURING, State.STORING)
-    MOST_ATTEMPTS = 3
+    REQUESTED = State.REQUESTED
 
     commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="runs")
-    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="runs")
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="runs")
+    # The version is what the manifest of the commit said when the run was requested.
+    configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="runs")
     trigger = models.ForeignKey(
         Trigger, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
     )
@@ -64,49 +63,41 @@ class Run(models.Model):
         related_name="+",
         help_text="The one machine that may measure it; empty: any of the pool.",
     )
-    # What the manifest of the commit said when the run was requested.
-    version = models.PositiveIntegerField(help_text="The benchmark's version.")
     repetitions = models.PositiveSmallIntegerField()
     time_limit = models.PositiveIntegerField(help_text="Seconds for the whole run.")
-    quick = models.BooleanField(default=False)
     priority = models.SmallIntegerField(default=0, help_text="Higher is claimed first.")
 
     state = models.CharField(max_length=20, choices=State.choices, default=State.REQUESTED)
-    attempt = models.PositiveSmallIntegerField(default=0, help_text="Counted at each claim.")
-    # The holder's proof: every transition compares it, so a worker given up for lost can't write.
-    lease = models.UUIDField(default=uuid.uuid4)
-    lease_until = models.DateTimeField(null=True, blank=True)
     machine = models.ForeignKey(Machine, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
     fingerprint = models.JSONField(default=dict, blank=True, help_text="The machine as it was for this run.")
 
     progress = models.FloatField(default=0, help_text="0 to 1 of the measurement.")
-    activity = models.CharField(max_length=200, blank=True, help_text="What the run is doing, for people.")
     failure = models.CharField(max_length=20, choices=Failure.choices, blank=True)
     reason = models.TextField(blank=True, help_text="Why it failed or was cancelled, in one sentence.")
     tainted = models.BooleanField(default=False, help_text="Kept out of judgement by one of its warnings.")
 
-    requested_at = models.DateTimeField(default=timezone.now)
+    # Earlier it isn't claimed: what was disturbed is measured again when the machine is calmer.
+    not_before = models.DateTimeField(null=True, blank=True)
     claimed_at = models.DateTimeField(null=True, blank=True)
     measuring_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
     judged_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["commit", "case", "pool", "version", "quick"],
+                fields=["commit", "configuration"],
                 condition=~models.Q(state__in=["done", "failed", "cancelled"]) & ~models.Q(origin="sentinel"),
                 name="run_active_once",
             ),
             models.UniqueConstraint(
-                fields=["case", "only_on", "quick"],
+                fields=["configuration", "only_on"],
                 condition=models.Q(origin="sentinel") & ~models.Q(state__in=["done", "failed", "cancelled"]),
                 name="run_sentinel_active_once",
             ),
         ]
         indexes = [
             models.Index(
-                fields=["pool", "-priority", "requested_at"],
+                fields=["-priority", "requested_at"],
                 condition=models.Q(state="requested"),
                 name="run_waiting",
             ),

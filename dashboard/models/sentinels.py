@@ -3,20 +3,19 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from dashboard.models.configurations import Configuration, Configured
 from dashboard.models.machines import Machine
-from dashboard.models.projects import Case, Commit
+from dashboard.models.projects import Commit
 from dashboard.models.runs import Run
 from dashboard.models.series import Metric
 
 
-class Sentinel(models.Model):
-    """One pinned commit of a case on one machine, measured again and again: what moves it is no commit."""
+class Sentinel(Configured):
+    """One pinned commit of a configuration on one machine, measured again and again: what moves it is no commit."""
 
-    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="sentinels")
-    machine = models.ForeignKey(Machine, on_delete=models.CASCADE, related_name="sentinels")
     # A new version measures something else, and so gets a sentinel of its own.
-    version = models.PositiveIntegerField()
-    quick = models.BooleanField(default=False)
+    configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="sentinels")
+    machine = models.ForeignKey(Machine, on_delete=models.CASCADE, related_name="sentinels")
     commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     by_hand = models.BooleanField(default=False, help_text="Pinned by a person, not chosen.")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -32,7 +31,7 @@ class Sentinel(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["case", "machine", "version", "quick"], name="sentinel_once")
+            models.UniqueConstraint(fields=["configuration", "machine"], name="sentinel_once")
         ]
 
     def __str__(self) -> str:

@@ -1,21 +1,15 @@
 from __future__ import annotations
 
-import math
-
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.urls import reverse
 
-from dashboard.models.machines import Pool
-from dashboard.models.projects import Case
+from dashboard.metric_scale import MetricScale
+from dashboard.models.configurations import Configuration, Configured
 from dashboard.models.runs import Run
 
-SIGNED = ("memory_growth", "quality.", "gauge.")
-# No code grows that fast: what lies beyond is only known to be far away.
-LARGEST_EXPONENT = 50.0
 
-
-class Metric(models.Model):
+class Metric(MetricScale, models.Model):
     """Name, unit, which direction is better, and kind."""
 
     class Better(models.TextChoices):
@@ -45,49 +39,15 @@ class Metric(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    @property
-    def is_exponent(self) -> bool:
-        """Is it a power, read off a sweep? It may be 0 or less, and its differences count, not its ratios.
 
-        Its `ratio`, wherever one is kept, is e ** difference: by how much longer a time takes for each e-fold
-        of the swept parameter.
-        """
-        return self.name.startswith("scaling_exponent")
+class Series(Configured):
+    """Configuration x metric x phase: what a trend line shows."""
 
-    @property
-    def has_sign(self) -> bool:
-        """May it be 0 or less, so that a ratio only says how large a difference is beside what is usual?"""
-        return self.name.startswith(SIGNED)
-
-    def on_ratio_scale(self, value: float) -> float:
-        """The value, or what has ratios in its place."""
-        return math.exp(max(-LARGEST_EXPONENT, min(LARGEST_EXPONENT, value))) if self.is_exponent else value
-
-    def off_ratio_scale(self, value: float) -> float:
-        """The other way round; of an exponent's the value is positive."""
-        return math.log(value) if self.is_exponent else value
-
-    def level(self, before: float, ratio: float) -> float:
-        """The level that is reached from another one by a ratio."""
-        return before + math.log(ratio) if self.is_exponent else before * ratio
-
-    def ratio(self, before: float, after: float) -> float | None:
-        """How two levels stand to each other; None where the first one is 0 and has no ratios."""
-        old, new = self.on_ratio_scale(before), self.on_ratio_scale(after)
-        return new / old if old else None
-
-
-class Series(models.Model):
-    """Case x benchmark version x pool x metric x phase: what a trend line shows."""
-
-    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="series")
-    version = models.PositiveIntegerField()
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="series")
+    configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="series")
     metric = models.ForeignKey(Metric, on_delete=models.PROTECT, related_name="series")
     phase = models.CharField(
         max_length=200, blank=True, help_text="Path of the phase; empty: the whole step."
     )
-    quick = models.BooleanField(default=False)
     exact = models.BooleanField(default=False, help_text="As its newest document says.")
     headline = models.BooleanField(default=False, help_text="May raise a suspicion.")
 
@@ -95,7 +55,7 @@ class Series(models.Model):
         verbose_name_plural = "series"
         constraints = [
             models.UniqueConstraint(
-                fields=["case", "version", "pool", "metric", "phase", "quick"], name="series_identity"
+                fields=["configuration", "metric", "phase"], name="series_identity"
             )
         ]
 

@@ -168,7 +168,7 @@ def sweep_proofs() -> None:
     ).exclude(triaged__in=Regression.AWAY)
     keys |= set(going.values_list("pk", flat=True))
     for key in sorted(keys):
-        dispatch.send(dispatch.PROVE, key)
+        dispatch.send_task(dispatch.PROVE, key)
 
 
 def redetect_project(project: Project, show: Callable[[int, int], None] | None = None) -> Outcome:

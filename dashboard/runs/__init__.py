@@ -1,40 +1,60 @@
 """The states of a run: request, claim, advance, heartbeat, fail, cancel, requeue. See docs/flow.md."""
 
-from dashboard.runs.assignment import Assignment
-from dashboard.runs.commits import known
-from dashboard.runs.errors import Busy, LeaseLost, RunError, WrongState
+from dashboard.runs.assignment import RunAssignment
+from dashboard.runs.commits import get_or_create_commits
+from dashboard.runs.errors import Busy, RunError, WrongState
+from dashboard.runs.lease import (
+    advance_run,
+    cancel_run,
+    claim_run,
+    fail_run,
+    finish_run,
+    heartbeat_run,
+    held_run,
+    release_runs,
+    requeue_lost_runs,
+)
 from dashboard.runs.machines import machine_seen, part_seen
-from dashboard.runs.requests import confirmation_waits, measure_sentinel, repeat, request, request_all
+from dashboard.runs.requests import (
+    get_or_create_configurations,
+    repeat_run,
+    request_run,
+    request_runs,
+    request_sentinel_run,
+)
 from dashboard.runs.resolving import resolve_trigger
-from dashboard.runs.sweeping import release, requeue_lost, ring_waiting, send_unjudged, send_unresolved, sweep
-from dashboard.runs.transitions import advance, cancel, claim, fail, finish, heartbeat, held
+from dashboard.runs.sweeping import (
+    wake_for_waiting_runs,
+    send_unjudged_runs,
+    send_unresolved_triggers,
+    sweep_runs,
+)
 
 __all__ = [
-    "Assignment",
     "Busy",
-    "LeaseLost",
+    "RunAssignment",
     "RunError",
     "WrongState",
-    "advance",
-    "cancel",
-    "claim",
-    "confirmation_waits",
-    "fail",
-    "finish",
-    "heartbeat",
-    "held",
-    "known",
+    "advance_run",
+    "cancel_run",
+    "claim_run",
+    "fail_run",
+    "finish_run",
+    "get_or_create_commits",
+    "get_or_create_configurations",
+    "heartbeat_run",
+    "held_run",
     "machine_seen",
-    "measure_sentinel",
     "part_seen",
-    "release",
-    "repeat",
-    "request",
-    "request_all",
-    "requeue_lost",
+    "release_runs",
+    "repeat_run",
+    "request_run",
+    "request_runs",
+    "request_sentinel_run",
+    "requeue_lost_runs",
     "resolve_trigger",
-    "ring_waiting",
-    "send_unjudged",
-    "send_unresolved",
-    "sweep",
+    "wake_for_waiting_runs",
+    "send_unjudged_runs",
+    "send_unresolved_triggers",
+    "sweep_runs",
 ]

@@ -2,18 +2,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
+from dashboard.leases import Lease, lease_of
 from dashboard.models import Run
 
 
 @dataclass(frozen=True)
-class Assignment:
+class RunAssignment:
     """A claimed run, as its holder needs it. `lease` proves the claim at every later call."""
 
-    run_id: int
-    attempt: int
-    lease: UUID
+    lease: Lease
     project: str
     repository: str
     commit: str  # the full hash
@@ -29,20 +27,29 @@ class Assignment:
     quick: bool
 
     @property
+    def run_id(self) -> int:
+        return self.lease.key
+
+    @property
+    def attempt(self) -> int:
+        return self.lease.attempt
+
+    @property
     def name(self) -> str:
         """How people name it: `snake_dqn[variant=optimized] at 0123456789`."""
         case = f"[{self.case_key}]" if self.case_key else ""
         return f"{self.benchmark}{case} at {self.commit[:10]}"
 
 
-def of_run(run: Run) -> Assignment:
-    """The assignment of a held run; reads its commit, case, project, pool and machine."""
+RELATED = ("commit__project", "configuration__case", "configuration__pool", "machine")
+
+
+def assignment_of(run: Run) -> RunAssignment:
+    """The assignment of a held run, read with all that is RELATED."""
     project = run.commit.project
     assert run.machine is not None, "a held run has a machine"  # noqa: S101 - for the type checker
-    return Assignment(
-        run_id=run.pk,
-        attempt=run.attempt,
-        lease=run.lease,
+    return RunAssignment(
+        lease=lease_of(run),
         project=project.slug,
         repository=project.repository,
         commit=run.commit.hash,

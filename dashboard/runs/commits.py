@@ -8,7 +8,7 @@ from dashboard.models import Commit, Project
 from dashboard.repositories import Facts
 
 
-def known(project: Project, found: Iterable[Facts]) -> dict[str, Commit]:
+def get_or_create_commits(project: Project, found: Iterable[Facts]) -> dict[str, Commit]:
     """The rows of these commits by hash, made where they are new."""
     facts_of = list(found)
     rows = [

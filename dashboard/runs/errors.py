@@ -7,10 +7,6 @@ class RunError(Exception):
     """Base of this room's exceptions."""
 
 
-class LeaseLost(RunError):  # noqa: N818 - reads as a fact
-    """The run is no longer the caller's: it was cancelled, or given up for lost and requested again."""
-
-
 class WrongState(RunError):  # noqa: N818 - reads as a fact
     """The run is the caller's, but the transition doesn't start from the state that it is in."""
 

@@ -10,34 +10,34 @@ TAIL = 192 * 1024
 CUT = "\n[... {} characters are left out here ...]\n"
 
 
-def clean(text: str | bytes) -> str:
+def clean_text(text: str | bytes) -> str:
     """Valid Unicode without NUL, which PostgreSQL can't store."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return data.decode("utf-8", "replace").replace("\x00", "�")
 
 
-def line(text: str | bytes, limit: int) -> str:
+def one_line(text: str | bytes, limit: int) -> str:
     """`text` as one line of at most `limit` characters."""
-    words = " ".join(clean(text).split())
+    words = " ".join(clean_text(text).split())
     return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
-def append(run_id: int, text: str | bytes) -> None:
+def append_log(run_id: int, text: str | bytes) -> None:
     """Add to the run's log. The caller has the run's row locked: two appends can't overwrite each other."""
     if not text:
         return
     kept = RunLog.objects.get_or_create(run_id=run_id)[0]
-    kept.text = bounded(kept.text + clean(text))
+    kept.text = bound_log(kept.text + clean_text(text))
     kept.save(update_fields=["text"])
 
 
 def announce_attempt(run: Run) -> None:
     """Begin a later attempt's part of the log, which keeps what the earlier ones printed."""
     if run.attempt > 1:
-        append(run.pk, f"\n--- attempt {run.attempt} on {run.machine} ---\n")
+        append_log(run.pk, f"\n--- attempt {run.attempt} on {run.machine} ---\n")
 
 
-def bounded(text: str) -> str:
+def bound_log(text: str) -> str:
     """The head and the tail of a text that is too long, with a line that says how much is missing."""
     if len(text) <= HEAD + TAIL:
         return text

@@ -1,21 +1,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch
-from dashboard.models import Case, Commit, Confirmation, Machine, Pool, Run, Trigger
+from dashboard.models import Case, Commit, Configuration, Machine, Pool, Run, Trigger
 from dashboard.runs.machines import pool_named
 
 TRIES = 3
-# Of a run: what it has in common with another one of the same case.
-ALIKE = ("case", "pool", "version", "quick", "repetitions", "time_limit")
+# Of a run: what it has in common with another one of the same configuration.
+ALIKE = ("configuration", "repetitions", "time_limit")
+
+Wanted = tuple[Commit, Case, Benchmark]
 
 
-def request(
+def request_run(
     commit: Commit,
     case: Case,
     benchmark: Benchmark,
@@ -27,46 +31,76 @@ def request(
 ) -> Run:
     """Ask for one case at one commit; an identical run that hasn't ended is returned instead of a second one.
 
-    `benchmark` is what the commit's manifest says; `pool` defaults to the site's own. Rings on commit.
+    `benchmark` is what the commit's manifest says; `pool` defaults to the site's own. Wakes workers on commit.
     """
     wanted = [(commit, case, benchmark)]
-    return request_all(wanted, pool=pool, quick=quick, priority=priority, trigger=trigger)[0]
+    return request_runs(wanted, pool=pool, quick=quick, priority=priority, trigger=trigger)[0]
 
 
-def request_all(
-    wanted: Iterable[tuple[Commit, Case, Benchmark]],
+def request_runs(
+    wanted: Iterable[Wanted],
     *,
     pool: str | None = None,
     quick: bool = False,
     priority: int = 0,
     trigger: Trigger | None = None,
 ) -> list[Run]:
-    """As `request`, for many: all or none, and one bell for each run."""
+    """As `request_run`, for many: all or none, and one message for each run."""
+    listed = list(wanted)
     where = pool_named(pool or settings.PACELINE_POOL)
-    rows = [
-        _row(commit, case, benchmark, where, quick=quick, priority=priority, trigger=trigger)
-        for commit, case, benchmark in wanted
-    ]
     with transaction.atomic():
-        runs = _made(rows, where, quick)
+        configurations = get_or_create_configurations(
+            ((case, benchmark.version) for _, case, benchmark in listed), where, quick
+        )
+        rows = []
+        for commit, case, benchmark in listed:
+            measured = benchmark.quickened() if quick else benchmark
+            row = Run(
+                commit=commit,
+                configuration=configurations[case.pk, benchmark.version],
+                trigger=trigger,
+                priority=priority,
+                repetitions=measured.repetitions,
+                time_limit=measured.time_limit,
+            )
+            rows.append(row)
+        runs = _make_missing(rows)
         if runs:
             dispatch.wake_workers(where.name, len(runs))
     return runs
 
 
-def repeat(pattern: Run, commit: Commit, priority: int = 0) -> Run:
-    """Ask for the case of another run at this commit, as that run was measured. Rings on commit."""
+def get_or_create_configurations(
+    wanted: Iterable[tuple[Case, int]], pool: Pool, quick: bool
+) -> dict[tuple[int, int], Configuration]:
+    """The configurations of these cases and versions on a pool, by the case's key and the version."""
+    keys = sorted({(case.pk, version) for case, version in wanted})
+    rows = [Configuration(case_id=case, version=version, pool=pool, quick=quick) for case, version in keys]
+    Configuration.objects.bulk_create(rows, ignore_conflicts=True)
+    known = Configuration.objects.filter(case__in={case for case, _ in keys}, pool=pool, quick=quick)
+    return {(row.case_id, row.version): row for row in known.select_related("case", "pool")}
+
+
+def repeat_run(
+    pattern: Run, commit: Commit, priority: int = 0, not_before: timedelta | None = None
+) -> Run:
+    """Ask for the configuration of another run at this commit, as that run was measured.
+
+    `not_before`: it isn't claimed until so much time has passed. Wakes workers on commit.
+    """
     row = Run(commit=commit, **{name: getattr(pattern, name) for name in ALIKE}, priority=priority)
+    row.not_before = Now() + not_before if not_before else None  # type: ignore[assignment]  # an expression
     with transaction.atomic():
-        run = _made([row], pattern.pool, pattern.quick)[0]
-        dispatch.wake_workers(pattern.pool.name)
+        run = _make_missing([row])[0]
+        if not_before is None:
+            dispatch.wake_workers(pattern.configuration.pool.name)
     return run
 
 
-def measure_sentinel(pattern: Run, commit: Commit, machine: Machine, priority: int) -> Run | None:
+def request_sentinel_run(pattern: Run, commit: Commit, machine: Machine, priority: int) -> Run | None:
     """Ask for a pinned commit again, on this machine alone; None where one of its case waits or is measured.
 
-    Rings on commit.
+    Wakes workers on commit.
     """
     row = Run(
         commit=commit,
@@ -79,56 +113,27 @@ def measure_sentinel(pattern: Run, commit: Commit, machine: Machine, priority: i
         Run.objects.bulk_create([row], ignore_conflicts=True)
         made = Run.objects.filter(lease=row.lease).first()
         if made:
-            dispatch.wake_workers(pattern.pool.name)
+            dispatch.wake_workers(pattern.configuration.pool.name)
     return made
 
 
-def confirmation_waits(pool: str) -> bool:
-    """Does a confirmation wait for a machine of this pool? Asked before what carries it out is imported."""
-    waiting = Confirmation.objects.filter(state=Confirmation.State.REQUESTED, pool__name=pool)
-    return waiting.exists()
-
-
-def _row(
-    commit: Commit,
-    case: Case,
-    benchmark: Benchmark,
-    pool: Pool,
-    *,
-    quick: bool,
-    priority: int,
-    trigger: Trigger | None,
-) -> Run:
-    measured = benchmark.quickened() if quick else benchmark
-    return Run(
-        commit=commit,
-        case=case,
-        pool=pool,
-        version=benchmark.version,
-        quick=quick,
-        trigger=trigger,
-        priority=priority,
-        repetitions=measured.repetitions,
-        time_limit=measured.time_limit,
-    )
-
-
-def _made(rows: list[Run], pool: Pool, quick: bool) -> list[Run]:
+def _make_missing(rows: list[Run]) -> list[Run]:
     """For each row the run that hasn't ended, in their order; made where there is none."""
-    commits, cases = {row.commit_id for row in rows}, {row.case_id for row in rows}
     # A sentinel's run of the same commit is none of them: its values don't enter the series.
     same = Run.objects.filter(
-        commit__in=commits, case__in=cases, pool=pool, quick=quick, origin=Run.Origin.MEASURED
+        commit__in={row.commit_id for row in rows},
+        configuration__in={row.configuration_id for row in rows},
+        origin=Run.Origin.MEASURED,
     )
     for _ in range(TRIES):
-        active = {_key(run): run for run in same.exclude(state__in=Run.TERMINAL)}
-        missing = {_key(row): row for row in rows if _key(row) not in active}
+        active = {_identity(run): run for run in same.exclude(state__in=Run.TERMINAL)}
+        missing = {_identity(row): row for row in rows if _identity(row) not in active}
         if not missing:
-            return [active[_key(row)] for row in rows]
+            return [active[_identity(row)] for row in rows]
         # What somebody else asks for at this moment is a conflict, and found in the next round.
         Run.objects.bulk_create(missing.values(), ignore_conflicts=True)
-    raise RuntimeError(f"Runs of pool {pool} end as fast as they are requested.")
+    raise RuntimeError("Runs end as fast as they are requested.")
 
 
-def _key(run: Run) -> tuple[int, int, int]:
-    return run.commit_id, run.case_id, run.version
+def _identity(run: Run) -> tuple[int, int]:
+    return run.commit_id, run.configuration_id

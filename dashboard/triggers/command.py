@@ -6,29 +6,30 @@ from typing import Any
 
 from dashboard import runs
 from dashboard.models import Project, Trigger
-from dashboard.triggers.receiving import TriggerError, receive
+from dashboard.triggers.receiving import TriggerError, receive_trigger
 
-PATIENCE = 120.0
+BUSY_TIMEOUT = 120.0
 
 
 def from_command(
-    project: Project, asked: dict[str, Any], benchmarks: Iterable[str] = (), *, quick: bool = False
+    project: Project, revisions: dict[str, Any], benchmarks: Iterable[str] = (), *, quick: bool = False
 ) -> tuple[Trigger, list[int]]:
-    """A trigger of the command line and the ids of its runs: whoever typed it waits for the answer.
+    """A trigger of the command line and the ids of its runs, which whoever typed it waits for.
 
-    `asked` comes from `revisions`. TriggerError says why it was refused. Call it with `quick` inside a
-    transaction: a trigger that the sweep can see becomes standard runs there.
+    `revisions` come from `parse_revisions`. TriggerError says why it was refused. Call it with `quick` inside
+    a transaction: a trigger that the sweep can see becomes standard runs there.
     """
-    trigger = receive(project, Trigger.Source.COMMAND, asked, benchmarks)
-    ids = resolve(trigger, quick)
+    trigger = receive_trigger(project, Trigger.Source.COMMAND, revisions, benchmarks)
+    ids = resolve_or_refuse(trigger, quick)
     trigger.refresh_from_db()
     if trigger.state == Trigger.State.REFUSED:
         raise TriggerError(trigger.detail)
     return trigger, ids
 
 
-def resolve(trigger: Trigger, quick: bool) -> list[int]:
-    deadline = time.monotonic() + PATIENCE
+def resolve_or_refuse(trigger: Trigger, quick: bool) -> list[int]:
+    """The ids of the runs; TriggerError once the project has been busy for BUSY_TIMEOUT seconds."""
+    deadline = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
             return runs.resolve_trigger(trigger.pk, quick=quick)

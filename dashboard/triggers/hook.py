@@ -20,13 +20,13 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.models import Project, Trigger
-from dashboard.triggers.receiving import receive
+from dashboard.triggers.receiving import receive_trigger
 
 SIGNATURE = "Paceline-Signature"
 LARGEST_BODY = 16 * 1024
 WINDOW_SECONDS = 300
-HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-DELIVERY = re.compile(r"[A-Za-z0-9-]{16,36}")
+COMMIT_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+DELIVERY_ID = re.compile(r"[A-Za-z0-9-]{16,36}")
 
 
 class HookError(Exception):
@@ -38,8 +38,8 @@ class HookError(Exception):
 
 
 @dataclass(frozen=True)
-class Pushed:
-    """What a hook tells: `ref` has come to `commit`, from `before` where that is among its ancestors."""
+class PushEvent:
+    """`ref` was moved to `commit`, from `before` where that is among its ancestors."""
 
     delivery: str
     timestamp: int
@@ -53,13 +53,13 @@ class Pushed:
 
 
 @csrf_exempt
-def hook(request: HttpRequest, slug: str) -> JsonResponse:
+def receive_hook(request: HttpRequest, slug: str) -> JsonResponse:
     """POST only. 202 with the trigger's id; else the reason under `error`."""
     try:
-        project, pushed = authenticated(request, slug)
-        if pushed.ref != f"refs/heads/{project.branch}":
+        project, push = authenticate_request(request, slug)
+        if push.ref != f"refs/heads/{project.branch}":
             return JsonResponse({"ignored": f"Only refs/heads/{project.branch} is measured."}, status=202)
-        return JsonResponse({"trigger": from_hook(project, pushed).pk}, status=202)
+        return JsonResponse({"trigger": from_hook(project, push).pk}, status=202)
     except HookError as error:
         response = JsonResponse({"error": str(error)}, status=error.status)
         if error.status == 405:
@@ -67,16 +67,16 @@ def hook(request: HttpRequest, slug: str) -> JsonResponse:
         return response
 
 
-def from_hook(project: Project, pushed: Pushed) -> Trigger:
-    delivery = f"{project.slug}:{pushed.delivery}"
+def from_hook(project: Project, push: PushEvent) -> Trigger:
+    delivery = f"{project.slug}:{push.delivery}"
     try:
-        return receive(project, Trigger.Source.HOOK, pushed.revisions, delivery=delivery)
+        return receive_trigger(project, Trigger.Source.HOOK, push.revisions, delivery=delivery)
     except IntegrityError:
         raise HookError(409, "This delivery was received before.") from None
 
 
-def authenticated(request: HttpRequest, slug: str) -> tuple[Project, Pushed]:
-    """The project and what its hook says, nothing of which is looked at before the signature holds."""
+def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, PushEvent]:
+    """The project and the push that its hook reports. No body is read before its signature holds."""
     if request.method != "POST":
         raise HookError(405, "A hook sends POST.")
     project = Project.objects.filter(slug=slug).first()
@@ -87,36 +87,38 @@ def authenticated(request: HttpRequest, slug: str) -> tuple[Project, Pushed]:
         raise HookError(413, f"A hook's request has {LARGEST_BODY} bytes at most.")
     if not project.hook_secret:
         raise HookError(401, "This project has no hook: install one with install_hook.")
-    expected = f"sha256={sign(project.hook_secret, body)}"
+    expected = f"sha256={sign_body(project.hook_secret, body)}"
     # Bytes: a signature of other characters must be refused, not raise.
     if not hmac.compare_digest(expected.encode(), request.headers.get(SIGNATURE, "").encode()):
         raise HookError(401, f"The signature in {SIGNATURE} isn't that of this body.")
-    pushed = read(body)
-    if abs(time.time() - pushed.timestamp) > WINDOW_SECONDS:
+    push = parse_body(body)
+    if abs(time.time() - push.timestamp) > WINDOW_SECONDS:
         raise HookError(401, f"The timestamp is more than {WINDOW_SECONDS} seconds off: check the clock.")
-    return project, pushed
+    return project, push
 
 
-def sign(secret: str, body: bytes) -> str:
+def sign_body(secret: str, body: bytes) -> str:
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def read(body: bytes) -> Pushed:
+def parse_body(body: bytes) -> PushEvent:
     try:
         raw = json.loads(body)
-        pushed = Pushed(**raw)
+        push = PushEvent(**raw)
     except (ValueError, TypeError, RecursionError):
         raise HookError(
             400, "The body must be a JSON object with delivery, timestamp, ref, commit and before."
         ) from None
-    if not _is_text(pushed.delivery, DELIVERY):
+    if not _is_match(push.delivery, DELIVERY_ID):
         raise HookError(400, "delivery must have 16 to 36 letters, digits or dashes.")
-    if not isinstance(pushed.timestamp, int) or not 0 <= pushed.timestamp < 2**40:
+    if not isinstance(push.timestamp, int) or not 0 <= push.timestamp < 2**40:
         raise HookError(400, "timestamp must be Unix seconds.")
-    if not _is_text(pushed.commit, HASH) or not (pushed.before == "" or _is_text(pushed.before, HASH)):
+    if not _is_match(push.commit, COMMIT_HASH) or not (
+        push.before == "" or _is_match(push.before, COMMIT_HASH)
+    ):
         raise HookError(400, "commit must be a full hash, and before a full hash or empty.")
-    return pushed
+    return push
 
 
-def _is_text(value: object, form: re.Pattern[str]) -> bool:
-    return isinstance(value, str) and form.fullmatch(value) is not None
+def _is_match(value: object, pattern: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None

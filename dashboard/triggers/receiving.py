@@ -20,14 +20,14 @@ class TriggerError(Exception):
     """What was asked for can't be measured; the message is one sentence for people."""
 
 
-def revisions(
+def parse_revisions(
     commit: str | None = None, span: str | None = None, last: int | str | None = None
 ) -> dict[str, Any]:
     """What a trigger's row keeps, of one of: a commit, a range A..B, the last N. {} is the newest commit."""
     given = {"commit": commit, "range": span, "last": last}
-    asked = {name: value for name, value in given.items() if value not in (None, "")}
-    if len(asked) > 1:
-        raise TriggerError(f"Ask for one of {' and '.join(asked)}, not for both.")
+    revisions = {name: value for name, value in given.items() if value not in (None, "")}
+    if len(revisions) > 1:
+        raise TriggerError(f"Ask for one of {' and '.join(revisions)}, not for both.")
     try:
         if commit:
             repositories.check_revision(commit)
@@ -35,22 +35,22 @@ def revisions(
             repositories.parse_range(span)
     except RepositoryError as error:
         raise TriggerError(str(error)) from error
-    if "last" in asked:
-        asked["last"] = _count(asked["last"])
-    return asked
+    if "last" in revisions:
+        revisions["last"] = _parse_last(revisions["last"])
+    return revisions
 
 
-def _count(value: int | str) -> int:
+def _parse_last(value: int | str) -> int:
     count = int(value) if str(value).isascii() and str(value).isdigit() else 0
     if not 1 <= count <= MOST_COMMITS:
         raise TriggerError(f"The last {value} commits can't be measured: ask for 1 to {MOST_COMMITS}.")
     return count
 
 
-def receive(
+def receive_trigger(
     project: Project,
     source: Trigger.Source,
-    asked: dict[str, Any],
+    revisions: dict[str, Any],
     benchmarks: Iterable[str] = (),
     *,
     user: User | AnonymousUser | None = None,
@@ -67,7 +67,7 @@ def receive(
         trigger = Trigger.objects.create(
             project=project,
             source=source,
-            revisions=asked,
+            revisions=revisions,
             benchmarks=names,
             requested_by_id=user.pk if user else None,
             delivery=delivery,

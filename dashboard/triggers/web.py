@@ -13,36 +13,38 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
 from dashboard.models import Project, Trigger
-from dashboard.triggers.receiving import TriggerError, receive, revisions
+from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_trigger
 
 # Whoever may request runs may execute code on the machines that measure.
 PERMISSION = "dashboard.add_trigger"
 
 
 def from_web(
-    project: Project, user: User | AnonymousUser, asked: dict[str, Any], benchmarks: Iterable[str] = ()
+    project: Project, user: User | AnonymousUser, revisions: dict[str, Any], benchmarks: Iterable[str] = ()
 ) -> Trigger:
-    """A trigger of a signed-in person; `asked` comes from `revisions`. Raises TriggerError."""
-    return receive(project, Trigger.Source.WEB, asked, benchmarks, user=user)
+    """A trigger of a signed-in person; `revisions` come from `parse_revisions`. Raises TriggerError."""
+    return receive_trigger(project, Trigger.Source.WEB, revisions, benchmarks, user=user)
 
 
 @require_POST
 @login_required
-def trigger(request: HttpRequest, slug: str) -> HttpResponse:
+def request_runs(request: HttpRequest, slug: str) -> HttpResponse:
     """The form's fields: `which` (newest, commit, range, last) and the field of that name, `benchmarks`."""
     project = get_object_or_404(Project, slug=slug)
     if not request.user.has_perm(PERMISSION):
         messages.error(request, "You may look at runs but not request them: ask an administrator.")
     else:
         try:
-            from_web(project, request.user, chosen(request.POST), request.POST.getlist("benchmarks"))
+            from_web(
+                project, request.user, chosen_revisions(request.POST), request.POST.getlist("benchmarks")
+            )
             messages.success(request, "Requested: the runs appear here once the repository has been read.")
         except TriggerError as error:
             messages.error(request, str(error))
     return redirect("project", slug)
 
 
-def chosen(form: QueryDict) -> dict[str, Any]:
+def chosen_revisions(form: QueryDict) -> dict[str, Any]:
     """The revisions that a form asks for. Fields beside the chosen one keep what somebody once typed."""
     which = form.get("which") or "newest"
     if which == "newest":
@@ -50,4 +52,4 @@ def chosen(form: QueryDict) -> dict[str, Any]:
     value = form.get(which, "").strip()
     if which not in {"commit", "range", "last"} or not value:
         raise TriggerError("Say which commits to measure: the newest, one commit, a range or the last few.")
-    return revisions(**{"span" if which == "range" else which: value})
+    return parse_revisions(**{"span" if which == "range" else which: value})

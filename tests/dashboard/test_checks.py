@@ -7,17 +7,17 @@ from dashboard import checks
 
 
 def test_a_missing_git_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert checks.tools() == []
+    assert checks.check_git() == []
     monkeypatch.setenv("PATH", "")
-    assert [message.id for message in checks.tools()] == ["paceline.E001"]
+    assert [message.id for message in checks.check_git()] == ["paceline.E001"]
 
 
 @override_settings(EMAIL_BACKEND="django.core.mail.backends.console.EmailBackend")
 def test_printed_mail_is_told() -> None:
-    assert [message.id for message in checks.mail()] == ["paceline.W001"]
+    assert [message.id for message in checks.check_email()] == ["paceline.W001"]
 
 
 @pytest.mark.parametrize(("url", "told"), [("http://127.0.0.1:8000", 1), ("https://pace.example.org", 0)])
 def test_an_address_of_this_machine_is_told(url: str, told: int) -> None:
     with override_settings(PACELINE_URL=url):
-        assert len(checks.public_address()) == told
+        assert len(checks.check_public_address()) == told

@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from dashboard import secrets
 from dashboard.models import Project
-from dashboard.settings import kept_secret
+from dashboard.settings import read_or_make_secret
 
 
 @pytest.mark.django_db
@@ -24,13 +24,13 @@ def test_the_column_holds_no_plain_secret() -> None:
 
 
 def test_another_key_opens_nothing() -> None:
-    token = secrets.encrypt("open sesame")
+    token = secrets.encrypt_text("open sesame")
     with override_settings(SECRET_KEY="another"), pytest.raises(InvalidToken):
-        secrets.decrypt(token)
+        secrets.decrypt_token(token)
 
 
 def test_the_sites_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "home" / "secret_key"
-    assert kept_secret(path) == kept_secret(path)
+    assert read_or_make_secret(path) == read_or_make_secret(path)
     assert path.stat().st_mode & 0o077 == 0
-    assert [one.name for one in path.parent.iterdir()] == ["secret_key"]
+    assert [file.name for file in path.parent.iterdir()] == ["secret_key"]

@@ -46,12 +46,12 @@ SPREAD = {"mean": 1.05, "p50": 1.0, "p90": 1.3, "p99": 1.9}
 COMPLETE = Path(__file__).parent.parent / "golden" / "paceline.document-1-complete.json"
 
 
-def complete(**changes: Any) -> dict[str, Any]:
+def complete_document(**changes: Any) -> dict[str, Any]:
     """A document that has every part that a document may have; `changes` replace its members."""
     return {**json.loads(COMPLETE.read_bytes()), **changes}
 
 
-def document_of(case: Case, step_time: float, noise: random.Random) -> dict[str, Any]:
+def create_document(case: Case, step_time: float, noise: random.Random) -> dict[str, Any]:
     samples = [step_time * noise.gauss(1, 0.012) for _ in range(REPETITIONS)]
     return {
         "format": "paceline.document/1",
@@ -67,18 +67,18 @@ def document_of(case: Case, step_time: float, noise: random.Random) -> dict[str,
             "seed": 0,
             "threads": 1,
         },
-        "environment": environment(),
-        "repetitions": [repetition(index, sample, noise) for index, sample in enumerate(samples)],
+        "environment": environment_member(),
+        "repetitions": [repetition_row(index, sample, noise) for index, sample in enumerate(samples)],
         "set_aside": [],
-        "metrics": metrics(step_time, samples, noise),
-        "phases": phases(step_time),
-        "telemetry": [row for index in range(2) for row in telemetry_of(index, noise)],
-        "profile": profile(step_time),
+        "metrics": metric_rows(step_time, samples, noise),
+        "phases": phase_rows(step_time),
+        "telemetry": [row for index in range(2) for row in telemetry_rows(index, noise)],
+        "profile": profile_member(step_time),
         "warnings": [],
     }
 
 
-def environment() -> dict[str, Any]:
+def environment_member() -> dict[str, Any]:
     return {
         "python": "3.11.2", "torch": "2.13.0+cpu", "cuda": None, "driver": None, "os": "Debian GNU/Linux 12",
         "kernel": "6.1.0", "cpu_model": "AMD EPYC 7B13", "cpu_count": 2, "memory_bytes": 8_340_000_000,
@@ -87,10 +87,11 @@ def environment() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def repetition(index: int, step_time: float, noise: random.Random) -> dict[str, Any]:
-    edges = [step_time * (0.8 + 0.05 * place) for place in range(31)]
+def repetition_row(index: int, step_time: float, noise: random.Random) -> dict[str, Any]:
+    edges = [step_time * (0.8 + 0.05 * edge) for edge in range(31)]
     counts = [
-        int(11000 * 0.11 * 2.718 ** (-abs(place - 4) / 2.2) * noise.uniform(0.9, 1.1)) for place in range(30)
+        int(11000 * 0.11 * 2.718 ** (-abs(bucket - 4) / 2.2) * noise.uniform(0.9, 1.1))
+        for bucket in range(30)
     ]
     return {
         "index": index, "steps": 11000, "seconds": 11000 * step_time, "startup_seconds": 2.1,
@@ -105,7 +106,7 @@ def repetition(index: int, step_time: float, noise: random.Random) -> dict[str, 
     }  # fmt: skip
 
 
-def metrics(step_time: float, samples: list[float], noise: random.Random) -> list[dict[str, Any]]:
+def metric_rows(step_time: float, samples: list[float], noise: random.Random) -> list[dict[str, Any]]:
     values = {
         "throughput": [1 / sample for sample in samples],
         "step_time": samples,
@@ -116,32 +117,35 @@ def metrics(step_time: float, samples: list[float], noise: random.Random) -> lis
         "quality.score": [7.1 * noise.gauss(1, 0.05) for _ in samples],
     }
     whole = [
-        metric(name, unit, better, kind, values[name], headline)
+        metric_row(name, unit, better, kind, values[name], headline)
         for name, unit, better, kind, headline in METRICS
     ]
     timed = [
-        metric(
+        metric_row(
             "phase_self_time", "s", "lower", "time",
             [share * sample for sample in samples], phase=path,
         )
         for path, share in PHASES.items()
     ]  # fmt: skip
     counted = [
-        metric(name, f"{name.split('_')[-1]}/step", "lower", "counter", [value] * 2, exact=True)
+        metric_row(name, f"{name.split('_')[-1]}/step", "lower", "counter", [value] * 2, exact=True)
         for name, value in COUNTERS.items()
     ]
     by_phase = [
-        metric("function_calls", "calls/step", "lower", "counter", [412 * share] * 2, exact=True, phase=path)
+        metric_row(
+            "function_calls", "calls/step", "lower", "counter",
+            [412 * share] * 2, exact=True, phase=path,
+        )
         for path, share in PHASES.items()
-    ]
+    ]  # fmt: skip
     grown = [
-        metric("phase_memory", "bytes", "lower", "memory", [size], phase=path)
+        metric_row("phase_memory", "bytes", "lower", "memory", [size], phase=path)
         for path, size in (("(setup)", 310e6), ("learn/push", step_time * 4e9))
     ]
     return whole + timed + counted + by_phase + grown
 
 
-def metric(
+def metric_row(
     name: str, unit: str, better: str, kind: str, samples: list[float], headline: bool = False,
     exact: bool = False, phase: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
@@ -153,11 +157,11 @@ def metric(
     }  # fmt: skip
 
 
-def phases(step_time: float) -> list[dict[str, Any]]:
-    return [phase(path, share, step_time) for path, share in PHASES.items()]
+def phase_rows(step_time: float) -> list[dict[str, Any]]:
+    return [phase_row(path, share, step_time) for path, share in PHASES.items()]
 
 
-def phase(path: str, share: float, step_time: float) -> dict[str, Any]:
+def phase_row(path: str, share: float, step_time: float) -> dict[str, Any]:
     total = share + sum(other for name, other in PHASES.items() if name.startswith(path + "/"))
     time = total * step_time
     return {
@@ -166,13 +170,13 @@ def phase(path: str, share: float, step_time: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def telemetry_of(index: int, noise: random.Random) -> list[dict[str, Any]]:
+def telemetry_rows(index: int, noise: random.Random) -> list[dict[str, Any]]:
     readings = 160
-    grown = [120e6 + 290e6 * min(1, place / 25) + 60e3 * place for place in range(readings)]
-    busy = [min(100.0, 4.0 * place) * noise.gauss(0.97, 0.02) for place in range(readings)]
+    grown = [120e6 + 290e6 * min(1, tick / 25) + 60e3 * tick for tick in range(readings)]
+    busy = [min(100.0, 4.0 * tick) * noise.gauss(0.97, 0.02) for tick in range(readings)]
     channels = (
         ("memory", "bytes", grown),
-        ("cpu_utilization", "%", [None if place == 40 else value for place, value in enumerate(busy)]),
+        ("cpu_utilization", "%", [None if tick == 40 else value for tick, value in enumerate(busy)]),
         ("threads", "1", [3.0] * readings),
     )
     return [
@@ -185,7 +189,7 @@ def telemetry_of(index: int, noise: random.Random) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def profile(step_time: float) -> dict[str, Any]:
+def profile_member(step_time: float) -> dict[str, Any]:
     functions = [
         ("backward", "torch/_tensor.py", 500, 1.0, 0.24, "learn/backward"),
         ("forward", "torch/nn/modules/linear.py", 130, 12.0, 0.16, "learn/forward"),

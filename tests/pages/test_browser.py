@@ -14,9 +14,9 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from dashboard.models import Commit, Run, RunLog
+from dashboard.models import Run, RunLog
 from tests.pages import builders
-from tests.pages.documents import complete
+from tests.pages.documents import complete_document
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,7 +34,7 @@ def _queries_beside_the_browser() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = next((found for name in NAMES if (found := shutil.which(name))), None)
+    program = next((path for name in NAMES if (path := shutil.which(name))), None)
     if program is None:
         pytest.fail("The browser tests need Chromium: apt install chromium.")
     with sync_playwright() as playwright:
@@ -57,7 +57,7 @@ class Site:
     def page(self, where: str, **context: object) -> Page:
         page = self.browser.new_context(**context).new_page()  # type: ignore[arg-type]
         page.on("pageerror", lambda error: self.complain(where, str(error)))
-        page.on("console", lambda said: self.complain(where, said.text, said.type))
+        page.on("console", lambda message: self.complain(where, message.text, message.type))
         self.go(page, where)
         return page
 
@@ -73,15 +73,16 @@ class Site:
 
 @pytest.fixture
 def site(browser: Browser, live_server: LiveServer) -> Iterator[Site]:
-    line = list(Commit.objects.filter(project=builders.history(count=6, step_at=3)).order_by("position"))
+    line = builders.create_measured_commits(6, step_at=3)
     case = line[0].runs.get().case
-    series = builders.headline(case)
-    regression = builders.regression(series, line[2], line[3])
-    builders.delivery(regression, "failed")
-    active = builders.run(line[5], case, Run.State.MEASURING, progress=0.2, quick=True)
+    series = builders.headline_series(case)
+    regression = builders.create_regression(series, line[2], line[3])
+    builders.create_delivery(regression, "failed")
+    active = builders.create_run(line[5], case, Run.State.MEASURING, progress=0.2, quick=True)
     RunLog.objects.create(run=active, text="step 100")
     done = line[5].runs.get(state="done")
-    full = builders.measured(line[4], builders.case(line[4].project, "full"), 0.001, body=complete())
+    full_case = builders.create_case(line[4].project, "full")
+    full = builders.create_measured_run(line[4], full_case, 0.001, body=complete_document())
     ids = {
         "full": full.pk,
         "series": series.pk,

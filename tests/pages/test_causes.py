@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Machine, Point, Regression, Run, Sentinel
+from dashboard.models import Machine, Point, Regression, Run, Sentinel
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -17,21 +17,20 @@ DRIVER = "Changed between the two runs: driver 550.1 -> 560.2."
 
 @pytest.fixture
 def regression(db: None) -> Regression:
-    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
-    return builders.regression(builders.headline(line[0].runs.get().case), line[1], line[2])
+    return builders.create_stepped_regression()
 
 
-def page(client: Client, where: str) -> str:
+def get_page(client: Client, where: str) -> str:
     return client.get(where).content.decode()
 
 
-def caused(regression: Regression, cause: str, *evidence: str) -> None:
+def set_cause(regression: Regression, cause: str, *evidence: str) -> None:
     Regression.objects.filter(pk=regression.pk).update(cause=cause, cause_evidence=list(evidence))
 
 
 def test_another_cause_names_no_commit(client: Client, regression: Regression) -> None:
-    caused(regression, "driver or system", DRIVER)
-    shown = page(client, regression.get_absolute_url())
+    set_cause(regression, "driver or system", DRIVER)
+    shown = get_page(client, regression.get_absolute_url())
     assert DRIVER.replace(">", "&gt;") in shown
     assert "No commit is to blame" in shown
     assert f"by {regression.first_bad.author}" not in shown.split('class="lead"')[1].split("</p>")[0]
@@ -42,32 +41,32 @@ def test_what_no_runs_can_prove_is_not_called_suspected(
     client: Client, regression: Regression, where: str
 ) -> None:
     Regression.objects.filter(pk=regression.pk).update(state="suspected", proving=False)
-    assert "state-suspected" in page(client, where)
-    caused(regression, "driver or system", DRIVER)
-    shown = page(client, where)
+    assert "state-suspected" in get_page(client, where)
+    set_cause(regression, "driver or system", DRIVER)
+    shown = get_page(client, where)
     assert 'chip state-not-blamed">not blamed<' in shown
     assert "state-suspected" not in shown
 
 
 def test_code_names_its_commit_with_the_evidence(client: Client, regression: Regression) -> None:
-    caused(regression, "code", "The commits changed replay.py:push, which costs more.")
-    shown = page(client, regression.get_absolute_url())
+    set_cause(regression, "code", "The commits changed replay.py:push, which costs more.")
+    shown = get_page(client, regression.get_absolute_url())
     assert "The commits changed replay.py:push" in shown
     assert "No commit is to blame" not in shown
     assert f"<code>{regression.first_bad.short}</code>" in shown.split('class="lead"')[1].split("</p>")[0]
 
 
 def test_the_inbox_shows_the_class_and_what_moved(client: Client, regression: Regression) -> None:
-    caused(regression, "machine", "The machine bench-1 moved.")
-    shown = page(client, "/regressions/")
+    set_cause(regression, "machine", "The machine bench-1 moved.")
+    shown = get_page(client, "/regressions/")
     assert '<span class="chip cause">machine</span>' in shown
     assert "The machine bench-1 moved." in shown
     assert regression.first_bad.short not in shown
 
 
 def test_without_a_class_nothing_is_said(client: Client, regression: Regression) -> None:
-    assert "chip cause" not in page(client, "/regressions/")
-    assert 'id="cause"' not in page(client, regression.get_absolute_url())
+    assert "chip cause" not in get_page(client, "/regressions/")
+    assert 'id="cause"' not in get_page(client, regression.get_absolute_url())
 
 
 @pytest.mark.parametrize(("days", "told"), [(1, True), (30, False)])
@@ -86,7 +85,7 @@ def test_a_project_says_which_machine_moved_lately(
         low=1.1,
         high=1.14,
     )
-    shown = page(client, "/projects/snake/")
+    shown = get_page(client, "/projects/snake/")
     assert ("Machines whose speed changed" in shown) == told
     assert ("+12 % [10, 14]" in shown) == told
 
@@ -95,4 +94,4 @@ def test_a_sentinels_run_is_shown_as_one(client: Client, regression: Regression)
     run = Run.objects.filter(document__isnull=False).latest("pk")
     Run.objects.filter(pk=run.pk).update(origin="sentinel")
     Point.objects.filter(run=run).delete()
-    assert ">sentinel</span>" in page(client, run.get_absolute_url())
+    assert ">sentinel</span>" in get_page(client, run.get_absolute_url())

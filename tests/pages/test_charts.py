@@ -14,59 +14,59 @@ from dashboard.charts.sparkline import HEIGHT, layout_sparkline
 from dashboard.charts.trend import TrendChange, TrendPoint, draw_trend
 
 
-def points(*values: float, tainted: frozenset[int] = frozenset()) -> list[TrendPoint]:
+def trend_points(*values: float, tainted: frozenset[int] = frozenset()) -> list[TrendPoint]:
     return [
         TrendPoint(
-            place,
+            index,
             value,
             0.98 * value,
             1.02 * value,
             [value] * 3,
-            place in tainted,
-            f"c{place}",
+            index in tainted,
+            f"c{index}",
             "<b>&",
-            f"/runs/{place}/",
+            f"/runs/{index}/",
         )
-        for place, value in enumerate(values)
+        for index, value in enumerate(values)
     ]
 
 
 STEP = TrendChange(2, 0.001, 0.0014, "+40 %", worse=True, url="/regressions/1/")
 
 
-def named(drawn: Any, name: str) -> Any:
+def trace_named(drawn: Any, name: str) -> Any:
     return next(trace for trace in drawn.data if trace.name == name)
 
 
 def test_a_trend_is_drawn_in_the_unit_that_its_values_reach() -> None:
-    drawn = draw_trend(points(0.001, 0.001, 0.0014), [], "s")
-    assert list(named(drawn, "value").y) == pytest.approx([1, 1, 1.4])
+    drawn = draw_trend(trend_points(0.001, 0.001, 0.0014), [], "s")
+    assert list(trace_named(drawn, "value").y) == pytest.approx([1, 1, 1.4])
     assert drawn.layout.yaxis.title.text == "ms"
 
 
 def test_every_repetition_is_a_dot() -> None:
-    drawn = draw_trend(points(1.0, 2.0), [], "1")
-    assert list(named(drawn, "repetitions").x) == [0, 0, 0, 1, 1, 1]
+    drawn = draw_trend(trend_points(1.0, 2.0), [], "1")
+    assert list(trace_named(drawn, "repetitions").x) == [0, 0, 0, 1, 1, 1]
 
 
 def test_levels_end_where_a_change_begins() -> None:
-    level = named(draw_trend(points(0.001, 0.001, 0.0014, 0.0014), [STEP], "s"), "level")
+    level = trace_named(draw_trend(trend_points(0.001, 0.001, 0.0014, 0.0014), [STEP], "s"), "level")
     assert list(level.y[[0, 1, 3, 4]]) == pytest.approx([1, 1, 1.4, 1.4])
     assert list(level.x[[1, 3]]) == [1.5, 1.5]
 
 
 def test_a_change_says_its_direction_in_words_and_links_to_its_regression() -> None:
-    (arrow,) = draw_trend(points(0.001, 0.001, 0.0014), [STEP], "s").layout.annotations
+    (arrow,) = draw_trend(trend_points(0.001, 0.001, 0.0014), [STEP], "s").layout.annotations
     assert arrow.text == '<a href="/regressions/1/" target="_self">worse +40 %</a>'
 
 
 def test_an_arrow_stands_clear_of_the_line() -> None:
-    (arrow,) = draw_trend(points(0.001, 0.001, 0.003, 0.0014), [STEP], "s").layout.annotations
+    (arrow,) = draw_trend(trend_points(0.001, 0.001, 0.003, 0.0014), [STEP], "s").layout.annotations
     assert arrow.y == pytest.approx(3)
 
 
 def test_a_tainted_point_has_a_shape_of_its_own() -> None:
-    value = named(draw_trend(points(1.0, 1.0, tainted=frozenset({1})), [], "1"), "value")
+    value = trace_named(draw_trend(trend_points(1.0, 1.0, tainted=frozenset({1})), [], "1"), "value")
     assert list(value.marker.symbol) == ["circle", "x-thin-open"]
 
 
@@ -76,12 +76,12 @@ def test_a_series_without_intervals_has_no_band() -> None:
 
 
 def test_a_flat_series_is_not_drawn_as_mountains() -> None:
-    low, high = draw_trend(points(100.0, 100.1), [], "1").layout.yaxis.range
+    low, high = draw_trend(trend_points(100.0, 100.1), [], "1").layout.yaxis.range
     assert high - low > 10
 
 
 def test_text_of_a_repository_is_text_in_a_figure() -> None:
-    hover = named(draw_trend(points(1.0), [], "1"), "value").text[0]
+    hover = trace_named(draw_trend(trend_points(1.0), [], "1"), "value").text[0]
     assert "&lt;b&gt;&amp;" in hover
 
 
@@ -91,12 +91,13 @@ def test_json_of_a_figure_may_stand_in_a_script_tag() -> None:
     assert json.loads(drawn)["layout"]["title"]["text"] == "</script><script>alert(1)"
 
 
-def phase(path: str, total: float, own: float = 0.0) -> phases.Phase:
+def timed_phase(path: str, total: float, own: float = 0.0) -> phases.Phase:
     return phases.Phase(path, total, own, total)
 
 
 def test_phases_nest_by_their_paths_the_widest_first() -> None:
-    laid = phases.layout_blocks([phase("a", 0.3), phase("b", 0.7), phase("b/x", 0.1), phase("b/y", 0.5)])
+    totals = {"a": 0.3, "b": 0.7, "b/x": 0.1, "b/y": 0.5}
+    laid = phases.layout_blocks([timed_phase(path, total) for path, total in totals.items()])
     assert [(block.phase.path, block.start, block.depth) for block in laid] == [
         ("b", 0.0, 0),
         ("b/y", 0.0, 1),
@@ -106,12 +107,12 @@ def test_phases_nest_by_their_paths_the_widest_first() -> None:
 
 
 def test_a_phase_whose_parent_has_no_row_stands_outside_by_its_whole_path() -> None:
-    (block,) = phases.layout_blocks([phase("replay/push", 0.5)])
+    (block,) = phases.layout_blocks([timed_phase("replay/push", 0.5)])
     assert (block.depth, block.name) == (0, "replay/push")
 
 
 def test_what_no_phase_covers_comes_last_and_is_grey() -> None:
-    laid = phases.layout_blocks([phase(phases.UNATTRIBUTED, 0.9), phase("learn", 0.1)])
+    laid = phases.layout_blocks([timed_phase(phases.UNATTRIBUTED, 0.9), timed_phase("learn", 0.1)])
     assert [block.hue for block in laid] == [0, -1]
 
 
@@ -159,17 +160,17 @@ def test_channels_of_one_drawing_share_its_size() -> None:
     ]
     drawn = telemetry.draw_telemetry(channels, None)
     assert drawn is not None
-    assert named(drawn, "memory PSS").y == pytest.approx([0.1])
+    assert trace_named(drawn, "memory PSS").y == pytest.approx([0.1])
     assert (drawn.layout.yaxis.title.text, drawn.layout.yaxis2.title.text) == ("GB", "kB/s")
 
 
 def test_a_fit_is_a_straight_line_through_the_points() -> None:
     points = [(value, 1e-3 * value**2) for value in (100.0, 200.0, 400.0)]
     drawn = scaling.draw_growth(points, 2.0, "episodes", reference=1.0, title="", phases={"learn": points})
-    assert list(named(drawn, "fit: 2.00").y) == pytest.approx([10, 160])
-    assert list(named(drawn, "in proportion").y) == pytest.approx([10, 40])
+    assert list(trace_named(drawn, "fit: 2.00").y) == pytest.approx([10, 160])
+    assert list(trace_named(drawn, "in proportion").y) == pytest.approx([10, 40])
     assert drawn.layout.xaxis.tickvals == (100, 200, 400)
-    assert list(named(drawn, "learn").x) == [100, 200, 400]
+    assert list(trace_named(drawn, "learn").x) == [100, 200, 400]
 
 
 def test_one_value_has_no_line() -> None:
@@ -178,8 +179,8 @@ def test_one_value_has_no_line() -> None:
 
 
 def test_a_bound_is_drawn_over_the_runs_that_it_held_for() -> None:
-    limits = [TrendLimit(place, None, 0.0012 if place < 2 else 0.0013) for place in range(3)]
-    drawn = draw_trend(points(0.001, 0.001, 0.0014), [], "s", limits=limits)
+    limits = [TrendLimit(index, None, 0.0012 if index < 2 else 0.0013) for index in range(3)]
+    drawn = draw_trend(trend_points(0.001, 0.001, 0.0014), [], "s", limits=limits)
     lines = [(line.x0, line.x1, line.y0) for line in drawn.layout.shapes]
     assert lines == [(-0.5, 1.5, pytest.approx(1.2)), (1.5, pytest.approx(2.6), pytest.approx(1.3))]
     assert [text.text for text in drawn.layout.annotations] == ["limit: at most 1.30 ms"]
@@ -187,8 +188,8 @@ def test_a_bound_is_drawn_over_the_runs_that_it_held_for() -> None:
 
 def test_a_near_bound_widens_the_axis_and_a_far_one_does_not() -> None:
     near, far = (TrendLimit(0, None, bound) for bound in (110.0, 10_000.0))
-    assert draw_trend(points(100.0, 101.0), [], "1", limits=[near]).layout.yaxis.range[1] > 110
-    assert draw_trend(points(100.0, 101.0), [], "1", limits=[far]).layout.yaxis.range[1] < 120
+    assert draw_trend(trend_points(100.0, 101.0), [], "1", limits=[near]).layout.yaxis.range[1] > 110
+    assert draw_trend(trend_points(100.0, 101.0), [], "1", limits=[far]).layout.yaxis.range[1] < 120
 
 
 def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:

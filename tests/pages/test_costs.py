@@ -19,28 +19,32 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def line(db: None) -> list[Commit]:
-    project = builders.history(count=6, step_at=2)
+    project = builders.create_history(count=6, step_at=2)
     Project.objects.update(training_hours_per_week=200)
     return list(Commit.objects.filter(project=project).order_by("position"))
 
 
 @pytest.fixture
 def regression(line: list[Commit]) -> Regression:
-    return opened(line, 2)
+    return create_confirmed_regression(line, 2)
 
 
-def opened(line: list[Commit], at: int, metric: str = "step_time", ratio: float = 1.38) -> Regression:
-    series = builders.headline(line[0].runs.get().case, metric)
-    found = builders.regression(series, line[at - 1], line[at], ratio, state="confirmed")
-    return read.regressions_with_related().get(pk=found.pk)
+def create_confirmed_regression(
+    line: list[Commit], at: int, metric: str = "step_time", ratio: float = 1.38
+) -> Regression:
+    series = builders.headline_series(line[0].runs.get().case, metric)
+    regression = builders.create_regression(series, line[at - 1], line[at], ratio, state="confirmed")
+    return read.regressions_with_related().get(pk=regression.pk)
 
 
-def weighed(of: Regression, verdict: str, pairs: int = 2, **fields: Any) -> Confirmation:
-    said = {"ratio": 1.315, "low": 1.28, "high": 1.35, "finished_at": timezone.now()} | fields
+def create_confirmation(regression: Regression, verdict: str, pairs: int = 2, **fields: Any) -> Confirmation:
+    values = {"ratio": 1.315, "low": 1.28, "high": 1.35, "finished_at": timezone.now()} | fields
     row = Confirmation.objects.create(
-        regression=of, purpose=said.pop("purpose", "confirm"), good=of.last_good, bad=of.first_bad,
-        series=of.series, pool=of.series.pool, before=of.before, after=of.after, state="done",
-        verdict=verdict, machine=builders.machine(), **said,
+        regression=regression, purpose=values.pop("purpose", "confirm"),
+        good=regression.last_good, bad=regression.first_bad,
+        series=regression.series, pool=regression.series.pool,
+        before=regression.before, after=regression.after, state="done",
+        verdict=verdict, machine=builders.create_machine(), **values,
     )  # fmt: skip
     for index in range(pairs):
         Pair.objects.create(confirmation=row, index=index, good_first=True, good=1, bad=1.3, seconds=30)
@@ -48,15 +52,15 @@ def weighed(of: Regression, verdict: str, pairs: int = 2, **fields: Any) -> Conf
 
 
 def test_what_the_pairs_confirmed_is_what_it_costs(client: Client, regression: Regression) -> None:
-    weighed(regression, "confirmed")
+    create_confirmation(regression, "confirmed")
     sentence = "At 200 machine-hours a week of training this costs 63 machine-hours a week [56,\xa070]."
     assert cost_sentence(regression) == sentence
     assert sentence in client.get(f"/regressions/{regression.pk}/").content.decode()
 
 
 def test_a_lower_rate_costs_as_much_as_a_longer_step(line: list[Commit]) -> None:
-    found = opened(line, 2, "throughput", 0.8)
-    assert "this costs 50 machine-hours a week" in cost_sentence(found)
+    regression = create_confirmed_regression(line, 2, "throughput", 0.8)
+    assert "this costs 50 machine-hours a week" in cost_sentence(regression)
 
 
 def test_hours_of_a_machine_with_a_gpu_are_gpu_hours(regression: Regression) -> None:
@@ -76,54 +80,54 @@ def test_hours_of_a_machine_with_a_gpu_are_gpu_hours(regression: Regression) -> 
 def test_what_costs_no_time_has_no_cost(
     line: list[Commit], metric: str, ratio: float, fields: dict[str, str], hours: float | None
 ) -> None:
-    found = opened(line, 2, metric, ratio)
+    regression = create_confirmed_regression(line, 2, metric, ratio)
     Regression.objects.update(**fields)
     Project.objects.update(training_hours_per_week=hours)
-    assert cost_sentence(read.regressions_with_related().get(pk=found.pk)) == ""
+    assert cost_sentence(read.regressions_with_related().get(pk=regression.pk)) == ""
 
 
 def test_suspicions_are_counted_by_their_newest_verdict(client: Client, line: list[Commit]) -> None:
-    twice = opened(line, 2)
-    weighed(twice, "refuted")
-    weighed(twice, "confirmed")
-    weighed(twice, "good", purpose="bisect")
-    weighed(opened(line, 3), "refuted")
-    weighed(opened(line, 4), "untestable", pairs=0)
-    said = (
+    twice = create_confirmed_regression(line, 2)
+    create_confirmation(twice, "refuted")
+    create_confirmation(twice, "confirmed")
+    create_confirmation(twice, "good", purpose="bisect")
+    create_confirmation(create_confirmed_regression(line, 3), "refuted")
+    create_confirmation(create_confirmed_regression(line, 4), "untestable", pairs=0)
+    sentence = (
         "In the last 30 days 3 suspicions were measured again: 1 confirmed, 1 refuted, 1 undecided. "
         "That took 8 pairs of runs and 4 min of machine time, bisections included."
     )
-    assert said in client.get("/regressions/").content.decode()
-    assert said in client.get("/projects/snake/").content.decode()
+    assert sentence in client.get("/regressions/").content.decode()
+    assert sentence in client.get("/projects/snake/").content.decode()
 
 
 def test_what_is_older_or_another_projects_is_not_counted(regression: Regression) -> None:
-    weighed(regression, "refuted", finished_at=timezone.now() - timedelta(days=31))
+    create_confirmation(regression, "refuted", finished_at=timezone.now() - timedelta(days=31))
     Pair.objects.update(measured_at=timezone.now() - timedelta(days=31))
     assert read.tally_confirmations() == read.ConfirmationTally(30, 0, 0, 0, 0, 0.0)
-    weighed(regression, "refuted")
+    create_confirmation(regression, "refuted")
     assert (read.tally_confirmations("snake").refuted, read.tally_confirmations("other").refuted) == (1, 0)
 
 
 def test_the_series_says_how_often_its_alarms_were_right(client: Client, line: list[Commit]) -> None:
     for at, triaged in ((2, "not real"), (3, "won't fix"), (4, ""), (5, "intended")):
-        found = opened(line, at)
-        Regression.objects.filter(pk=found.pk).update(triaged=triaged)
-    where = f"/series/{found.series_id}/"
-    said = "Precision: of 4 alarms here 3 are triaged; people called 1 not real, so 67 % were right."
-    assert said in client.get(where).content.decode()
+        regression = create_confirmed_regression(line, at)
+        Regression.objects.filter(pk=regression.pk).update(triaged=triaged)
+    where = f"/series/{regression.series_id}/"
+    sentence = "Precision: of 4 alarms here 3 are triaged; people called 1 not real, so 67 % were right."
+    assert sentence in client.get(where).content.decode()
 
 
 def test_what_was_neither_told_nor_confirmed_is_no_alarm(regression: Regression) -> None:
     Regression.objects.update(state="refuted", triaged="not real")
     assert read.alarm_precision(regression.series) == read.AlarmPrecision(0, 0, 0)
-    builders.delivery(regression)
+    builders.create_delivery(regression)
     assert read.alarm_precision(regression.series) == read.AlarmPrecision(1, 1, 0)
 
 
 def test_the_inbox_counts_what_each_filter_lists(client: Client, line: list[Commit]) -> None:
-    opened(line, 2)
-    Regression.objects.filter(pk=opened(line, 3).pk).update(triaged="won't fix")
+    create_confirmed_regression(line, 2)
+    Regression.objects.filter(pk=create_confirmed_regression(line, 3).pk).update(triaged="won't fix")
     shown = client.get("/regressions/?state=open").content.decode()
     assert 'Open <span class="count">1</span>' in shown
     assert "Won&#x27;t fix" in shown

@@ -9,7 +9,7 @@ from django.test import Client
 
 from dashboard.models import Commit, Regression, Run, RunLog, Trigger
 from tests.pages import builders
-from tests.pages.documents import complete, document_of
+from tests.pages.documents import complete_document, create_document
 
 pytestmark = pytest.mark.django_db
 
@@ -31,31 +31,31 @@ PAGES = (
 )
 
 
-def poisoned() -> dict[str, int]:
+def poison_site() -> dict[str, int]:
     import random
 
-    found = builders.project(branch="main")
-    line = builders.commits(found, 3, subject=BAD)
+    project = builders.create_project(branch="main")
+    line = builders.create_commits(project, 3, subject=BAD)
     Commit.objects.update(author=BAD)
-    case = builders.case(found, name=BAD)
-    body = document_of(case, 0.001, random.Random(0))  # noqa: S311
+    case = builders.create_case(project, name=BAD)
+    body = create_document(case, 0.001, random.Random(0))  # noqa: S311
     body["phases"][0]["path"] = body["profile"]["functions"][0]["function"] = BAD
     body["profile"]["functions"][0]["file"] = body["environment"]["os"] = body["harness"]["version"] = BAD
     body["environment"]["packages"] = body["environment"]["variables"] = {BAD: BAD}
     body["warnings"] = [{"code": "x", "message": BAD, "advice": BAD, "taints": False}]
     body["metrics"][-1]["phase"] = BAD
-    body |= additions()
+    body |= poisoned_members()
     body["profile"]["stacks"] = [{"stack": [BAD], "phase": BAD, "calls": 1.0, "self": 1e-3}]
-    runs = [builders.measured(commit, case, 0.001, body=body) for commit in line]
-    series = builders.headline(case)
+    runs = [builders.create_measured_run(commit, case, 0.001, body=body) for commit in line]
+    series = builders.headline_series(case)
     suspect = {**builders.SUSPECT, "function": BAD, "file": BAD, "phase": BAD}
-    regression = builders.regression(series, line[0], line[1], phase=BAD[:200], suspects=[suspect])
-    builders.delivery(regression, "failed", address=f"{BAD}@example.org")
-    failed = builders.run(line[2], case, Run.State.FAILED, reason=BAD, quick=True)
-    active = builders.run(line[1], case, Run.State.MEASURING, activity=BAD, quick=True)
+    regression = builders.create_regression(series, line[0], line[1], phase=BAD[:200], suspects=[suspect])
+    builders.create_delivery(regression, "failed", address=f"{BAD}@example.org")
+    failed = builders.create_run(line[2], case, Run.State.FAILED, reason=BAD, quick=True)
+    active = builders.create_run(line[1], case, Run.State.MEASURING, activity=BAD, quick=True)
     RunLog.objects.bulk_create(RunLog(run=run, text=BAD) for run in (failed, active))
     Trigger.objects.create(
-        project=found, source="hook", revisions={"commit": BAD}, benchmarks=[BAD], detail=BAD
+        project=project, source="hook", revisions={"commit": BAD}, benchmarks=[BAD], detail=BAD
     )
     assert Regression.objects.get() == regression
     return {
@@ -64,20 +64,20 @@ def poisoned() -> dict[str, int]:
     }  # fmt: skip
 
 
-def additions() -> dict[str, Any]:
+def poisoned_members() -> dict[str, Any]:
     """What a document may hold beside the rest, with as much text of ours as fits."""
-    found = complete()
-    for row in found["scaling"]["points"]:
+    document = complete_document()
+    for row in document["scaling"]["points"]:
         row["phases"] = {BAD: row["seconds"]}
-    found["scaling"] |= {"parameter": BAD, "params": {BAD: BAD}}
-    found["scaling"]["exponents"][1]["phase"] = found["limits"][0]["phase"] = BAD
-    found["processes"][0]["name"] = found["job"]["unit"] = BAD
-    found["protocol"]["variables"] = {BAD: BAD}
-    return {name: found[name] for name in ("scaling", "limits", "processes", "job", "protocol")}
+    document["scaling"] |= {"parameter": BAD, "params": {BAD: BAD}}
+    document["scaling"]["exponents"][1]["phase"] = document["limits"][0]["phase"] = BAD
+    document["processes"][0]["name"] = document["job"]["unit"] = BAD
+    document["protocol"]["variables"] = {BAD: BAD}
+    return {name: document[name] for name in ("scaling", "limits", "processes", "job", "protocol")}
 
 
 def test_no_text_becomes_a_tag(signed_in: Client) -> None:
-    ids = poisoned()
+    ids = poison_site()
     for where in PAGES:
         shown = signed_in.get(where.format(**ids)).content.decode()
         assert "<script>alert" not in shown, where
@@ -85,8 +85,8 @@ def test_no_text_becomes_a_tag(signed_in: Client) -> None:
 
 
 def test_a_log_is_never_read_as_a_page(client: Client) -> None:
-    found = builders.project()
-    run = builders.run(builders.commits(found, 1)[0], builders.case(found))
+    project = builders.create_project()
+    run = builders.create_run(builders.create_commits(project, 1)[0], builders.create_case(project))
     RunLog.objects.create(run=run, text=BAD)
     answer = client.get(f"/runs/{run.pk}/log/")
     assert answer["Content-Type"] == "text/plain; charset=utf-8"

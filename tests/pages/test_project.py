@@ -12,79 +12,76 @@ from tests.pages import builders
 pytestmark = pytest.mark.django_db
 
 
-def page(client: Client, where: str) -> str:
+def get_page(client: Client, where: str) -> str:
     return client.get(where).content.decode()
 
 
 def test_an_empty_project_says_what_to_type(client: Client) -> None:
-    builders.project("empty")
-    shown = page(client, "/projects/empty/")
+    builders.create_project("empty")
+    shown = get_page(client, "/projects/empty/")
     assert "manage.py trigger empty --last 5" in shown
     assert "manage.py install_hook empty" in shown
 
 
 def test_the_first_runs_are_on_their_way(client: Client) -> None:
-    found = builders.project()
-    run = builders.run(builders.commits(found, 1)[0], builders.case(found), Run.State.REQUESTED)
-    shown = page(client, "/projects/snake/")
+    run = builders.create_only_run(Run.State.REQUESTED)
+    shown = get_page(client, "/projects/snake/")
     assert "The first runs are on their way." in shown
     assert "Nothing is measured yet" not in shown
     Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED)
-    assert "Nothing is measured yet" in page(client, "/projects/snake/")
+    assert "Nothing is measured yet" in get_page(client, "/projects/snake/")
 
 
 @pytest.mark.parametrize("tab", ["runs", "commits", "triggers"])
 def test_an_empty_list_says_what_to_type(client: Client, tab: str) -> None:
-    builders.project("empty")
-    assert "manage.py trigger empty" in page(client, f"/projects/empty/{tab}/")
+    builders.create_project("empty")
+    assert "manage.py trigger empty" in get_page(client, f"/projects/empty/{tab}/")
 
 
 def test_cases_stand_beside_their_headline_metrics(client: Client) -> None:
-    builders.history(cases=2)
-    shown = page(client, "/projects/snake/")
+    builders.create_history(cases=2)
+    shown = get_page(client, "/projects/snake/")
     assert shown.count('scope="row"') == 2
     assert shown.index("Throughput") < shown.index("Step time") < shown.index("Peak memory")
 
 
 def test_only_the_newest_version_of_a_case_is_shown(client: Client) -> None:
-    builders.history(count=1)
+    builders.create_history(count=1)
     Series.objects.update(version=3)
-    builders.measured(Commit.objects.get(), Series.objects.all()[0].case, 0.002)
-    shown = page(client, "/projects/snake/")
+    builders.create_measured_run(Commit.objects.get(), Series.objects.all()[0].case, 0.002)
+    shown = get_page(client, "/projects/snake/")
     assert "version 3" in shown
     assert "version 1" not in shown
 
 
 def test_a_cell_names_the_change_of_an_open_regression(client: Client) -> None:
-    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
-    series = builders.headline(line[0].runs.get().case)
-    regression = builders.regression(series, line[1], line[2])
-    assert f'href="/regressions/{regression.pk}/">worse +38 %' in page(client, "/projects/snake/")
+    regression = builders.create_stepped_regression()
+    assert f'href="/regressions/{regression.pk}/">worse +38 %' in get_page(client, "/projects/snake/")
 
 
 def test_who_is_not_signed_in_sees_no_button(client: Client) -> None:
-    builders.history()
-    assert "<button>Measure</button>" not in page(client, "/projects/snake/")
+    builders.create_history()
+    assert "<button>Measure</button>" not in get_page(client, "/projects/snake/")
 
 
 def test_who_may_only_look_is_told_how_to_measure(client: Client) -> None:
-    builders.project("empty")
-    assert "to measure commits from here" in page(client, "/projects/empty/")
+    builders.create_project("empty")
+    assert "to measure commits from here" in get_page(client, "/projects/empty/")
     client.force_login(User.objects.create_user("viewer"))
-    shown = page(client, "/projects/empty/")
+    shown = get_page(client, "/projects/empty/")
     assert "Can add trigger" in shown
     assert "Press <em>Measure" not in shown
 
 
 def test_who_is_signed_in_can_ask_for_commits_and_benchmarks(signed_in: Client) -> None:
-    builders.history()
-    shown = page(signed_in, "/projects/snake/")
+    builders.create_history()
+    shown = get_page(signed_in, "/projects/snake/")
     assert 'action="/projects/snake/trigger/"' in shown
     assert 'name="benchmarks" value="snake_dqn"' in shown
 
 
 def test_the_form_is_understood_by_the_trigger(signed_in: Client) -> None:
-    builders.history()
+    builders.create_history()
     asked = {"which": "last", "last": "3", "commit": "", "benchmarks": ["snake_dqn"]}
     signed_in.post("/projects/snake/trigger/", asked)
     trigger = Trigger.objects.get()
@@ -93,65 +90,64 @@ def test_the_form_is_understood_by_the_trigger(signed_in: Client) -> None:
 
 def test_a_refused_trigger_shows_its_reason(client: Client) -> None:
     Trigger.objects.create(
-        project=builders.project(),
+        project=builders.create_project(),
         source="web",
         state="refused",
         revisions={"commit": "abc"},
         detail="No such commit.",
     )
-    shown = page(client, "/projects/snake/triggers/")
+    shown = get_page(client, "/projects/snake/triggers/")
     assert "commit abc" in shown
     assert "No such commit." in shown
 
 
 def test_runs_refresh_themselves_while_one_is_active(client: Client) -> None:
-    found = builders.project()
-    run = builders.run(builders.commits(found, 1)[0], builders.case(found), Run.State.MEASURING)
-    assert 'hx-get="/projects/snake/live-runs/"' in page(client, "/projects/snake/")
+    run = builders.create_only_run(Run.State.MEASURING)
+    assert 'hx-get="/projects/snake/live-runs/"' in get_page(client, "/projects/snake/")
     Run.objects.filter(pk=run.pk).update(state=Run.State.DONE)
     assert client.get("/projects/snake/live-runs/")["HX-Refresh"] == "true"
 
 
 def test_what_is_measured_stands_before_what_waits_and_what_has_ended(client: Client) -> None:
-    found = builders.history(count=12)
-    case = found.cases.get()
+    project = builders.create_history(count=12)
+    case = project.cases.get()
     line = list(Commit.objects.order_by("position"))
-    waiting = [builders.run(commit, case, Run.State.REQUESTED, quick=True) for commit in line[:6]]
-    measuring = builders.run(line[7], case, Run.State.MEASURING, quick=True)
+    waiting = [builders.create_run(commit, case, Run.State.REQUESTED, quick=True) for commit in line[:6]]
+    measuring = builders.create_run(line[7], case, Run.State.MEASURING, quick=True)
     shown = client.get("/projects/snake/").context
     assert [run.pk for run in shown["runs"][:3]] == [measuring.pk, waiting[0].pk, waiting[1].pk]
     assert (len(shown["runs"]), shown["more_active"]) == (9, 4)
 
 
 def test_a_project_waits_for_the_runs_of_a_trigger(client: Client) -> None:
-    found = builders.project()
-    trigger = Trigger.objects.create(project=found, source="web")
-    assert "the repository is being read" in page(client, "/projects/snake/")
+    project = builders.create_project()
+    trigger = Trigger.objects.create(project=project, source="web")
+    assert "the repository is being read" in get_page(client, "/projects/snake/")
     assert client.get("/projects/snake/live-runs/").status_code == 200
     Trigger.objects.filter(pk=trigger.pk).update(state="refused")
     assert client.get("/projects/snake/live-runs/")["HX-Refresh"] == "true"
 
 
 def test_long_lists_have_pages_and_keep_the_newest_first(client: Client) -> None:
-    builders.commits(builders.project(), 50)
+    builders.create_commits(builders.create_project(), 50)
     newest = Commit.objects.get(position=49).short
-    assert newest in page(client, "/projects/snake/commits/")
-    older = page(client, "/projects/snake/commits/?page=2")
+    assert newest in get_page(client, "/projects/snake/commits/")
+    older = get_page(client, "/projects/snake/commits/?page=2")
     assert newest not in older
     assert "Page 2 of 2" in older
 
 
 def test_a_commit_that_began_a_regression_is_marked(client: Client) -> None:
-    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
-    regression = builders.regression(builders.headline(line[0].runs.get().case), line[1], line[2])
-    assert f'href="/regressions/{regression.pk}/">regression</a>' in page(client, "/projects/snake/commits/")
+    regression = builders.create_stepped_regression()
+    shown = get_page(client, "/projects/snake/commits/")
+    assert f'href="/regressions/{regression.pk}/">regression</a>' in shown
 
 
 def test_a_password_in_the_repository_address_is_not_shown(client: Client) -> None:
-    found = builders.project()
-    found.repository = "https://bot:hunter2@git.example.org/snake.git"
-    found.save()
-    shown = page(client, "/projects/snake/")
+    project = builders.create_project()
+    project.repository = "https://bot:hunter2@git.example.org/snake.git"
+    project.save()
+    shown = get_page(client, "/projects/snake/")
     assert "https://git.example.org/snake.git" in shown
     assert "hunter2" not in shown
 

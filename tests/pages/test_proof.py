@@ -16,12 +16,11 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def regression(db: None) -> Regression:
-    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
-    return builders.regression(builders.headline(line[0].runs.get().case), line[1], line[2])
+    return builders.create_stepped_regression()
 
 
-def measured_again(regression: Regression, verdict: str, **fields: object) -> Confirmation:
-    said = {
+def create_confirmation(regression: Regression, verdict: str, **fields: object) -> Confirmation:
+    values = {
         "purpose": "confirm",
         "good": regression.last_good,
         "bad": regression.first_bad,
@@ -41,7 +40,7 @@ def measured_again(regression: Regression, verdict: str, **fields: object) -> Co
         seconds=41,
         finished_at=timezone.now(),
         commands=["git checkout abc && python -m paceline run snake_dqn"],
-        **(said | fields),
+        **(values | fields),
     )
     for index in range(4):
         Pair.objects.create(
@@ -56,13 +55,13 @@ def measured_again(regression: Regression, verdict: str, **fields: object) -> Co
     return row
 
 
-def page(client: Client, regression: Regression) -> str:
+def get_page(client: Client, regression: Regression) -> str:
     return client.get(f"/regressions/{regression.pk}/").content.decode()
 
 
 def test_the_page_says_how_it_was_proved(client: Client, regression: Regression) -> None:
-    row = measured_again(regression, "confirmed")
-    shown = page(client, regression)
+    row = create_confirmation(regression, "confirmed")
+    shown = get_page(client, regression)
     assert f"Confirmed by 3 pairs of interleaved runs on {row.machine} in 41 s: +38 % [31, 45]." in shown
     assert 'id="figure-pairs"' in shown
     assert "no, disturbed" in shown
@@ -72,10 +71,10 @@ def test_the_page_says_how_it_was_proved(client: Client, regression: Regression)
 def test_what_was_measured_is_named_where_the_title_is_of_another_series(
     client: Client, regression: Regression
 ) -> None:
-    row = measured_again(regression, "confirmed")
-    memory = builders.headline(regression.series.case, "peak_memory")
+    row = create_confirmation(regression, "confirmed")
+    memory = builders.headline_series(regression.series.case, "peak_memory")
     Confirmation.objects.filter(pk=row.pk).update(series=memory)
-    assert f"in 41 s: peak memory of {memory.case} +38 % [31, 45]." in page(client, regression)
+    assert f"in 41 s: peak memory of {memory.case} +38 % [31, 45]." in get_page(client, regression)
 
 
 @pytest.mark.parametrize(
@@ -90,41 +89,41 @@ def test_what_was_measured_is_named_where_the_title_is_of_another_series(
 def test_what_pairs_say_of_another_series_is_told_beside_the_proof(
     client: Client, regression: Regression, verdict: str, told: str
 ) -> None:
-    memory, case = builders.headline(regression.series.case, "peak_memory"), regression.series.case
+    memory, case = builders.headline_series(regression.series.case, "peak_memory"), regression.series.case
     own = {"series": memory, "ratio": 1.2, "low": 1.15, "high": 1.25}
-    proof = Confirmation.objects.filter(pk=measured_again(regression, "confirmed").pk)
+    proof = Confirmation.objects.filter(pk=create_confirmation(regression, "confirmed").pk)
     proof.update(**own)
-    measured_again(regression, verdict, state="done" if verdict else "measuring")
+    create_confirmation(regression, verdict, state="done" if verdict else "measuring")
     Regression.objects.update(state="confirmed", **own)
-    shown = page(client, regression)
+    shown = get_page(client, regression)
     assert "in 41 s: +20 % [15, 25]. " + told.format(case) in shown
     assert f"{verdict or 'measuring'}: step time of {case}" in shown
 
 
 def test_a_refuted_time_beside_a_counter_is_told_as_such(client: Client, regression: Regression) -> None:
-    measured_again(regression, "refuted", ratio=1.0, low=0.98, high=1.02)
-    calls = builders.headline(regression.series.case, "function_calls")
+    create_confirmation(regression, "refuted", ratio=1.0, low=0.98, high=1.02)
+    calls = builders.headline_series(regression.series.case, "function_calls")
     calls.exact = True
     calls.save()
     Regression.objects.update(state="confirmed", series=calls)
-    shown = page(client, regression)
+    shown = get_page(client, regression)
     assert "Exact counters need no second measurement: two runs of the same code give the same" in shown
     assert f"Step time of {regression.series.case} was refuted by 3 pairs: " in shown
     assert "Refuted by" not in shown
 
 
 def test_the_caption_says_how_pairs_were_measured(client: Client, regression: Regression) -> None:
-    row = measured_again(regression, "confirmed")
-    assert "one after the other: circles measured the good one first" in page(client, regression)
+    row = create_confirmation(regression, "confirmed")
+    assert "one after the other: circles measured the good one first" in get_page(client, regression)
     Confirmation.objects.filter(pk=row.pk).update(in_turns=True)
-    assert "whose steps took turns, thirty times a second: circles began" in page(client, regression)
+    assert "whose steps took turns, thirty times a second: circles began" in get_page(client, regression)
 
 
 def test_the_phases_are_those_of_the_pairs(client: Client, regression: Regression) -> None:
-    row = measured_again(regression, "confirmed")
-    assert "In the run of each of the two commits" in page(client, regression)
+    row = create_confirmation(regression, "confirmed")
+    assert "In the run of each of the two commits" in get_page(client, regression)
     row.pairs.update(phases={"learn": [0.010, 0.0138], "act": [0.001, 0.0009]})
-    shown = page(client, regression)
+    shown = get_page(client, regression)
     good, bad = row.good.short, row.bad.short
     assert f"In 3 pairs of interleaved runs of <code>{good}</code> and <code>{bad}</code>, medians" in shown
     assert re.search(r"<code>learn</code>.*\b10 ms.*13\.8 ms.*\+3\.80 ms.*102\.7 %", shown)
@@ -132,7 +131,7 @@ def test_the_phases_are_those_of_the_pairs(client: Client, regression: Regressio
 
 
 def test_points_that_contradict_the_pairs_are_told(client: Client, regression: Regression) -> None:
-    measured_again(regression, "confirmed")
+    create_confirmation(regression, "confirmed")
     change = regression.changes.get(series=regression.series)
     Regression.objects.update(state="confirmed", ratio=1.38, low=1.31, high=1.45)
     for ratio, low, high, told in (
@@ -142,12 +141,12 @@ def test_points_that_contradict_the_pairs_are_told(client: Client, regression: R
     ):
         regression.changes.filter(pk=change.pk).update(ratio=ratio, low=low, high=high)
         sentence = f"The series&#x27; points, measured at other hours, moved by +{100 * ratio - 100:.0f} %."
-        assert (sentence in page(client, regression)) is told
+        assert (sentence in get_page(client, regression)) is told
 
 
 def test_a_refuted_one_says_what_the_pairs_show(client: Client, regression: Regression) -> None:
-    measured_again(regression, "refuted", ratio=1.01, low=0.98, high=1.04)
-    assert "they show +1.0 % [" in page(client, regression)
+    create_confirmation(regression, "refuted", ratio=1.01, low=0.98, high=1.04)
+    assert "they show +1.0 % [" in get_page(client, regression)
 
 
 @pytest.mark.parametrize(
@@ -162,38 +161,38 @@ def test_a_refuted_one_says_what_the_pairs_show(client: Client, regression: Regr
 def test_what_is_under_way_is_said(
     client: Client, regression: Regression, fields: dict[str, str], words: str
 ) -> None:
-    measured_again(regression, fields.pop("verdict", ""), **fields)
-    assert words in page(client, regression)
+    create_confirmation(regression, fields.pop("verdict", ""), **fields)
+    assert words in get_page(client, regression)
 
 
 def test_every_step_of_a_bisection_is_a_row(client: Client, regression: Regression) -> None:
-    measured_again(regression, "confirmed")
+    create_confirmation(regression, "confirmed")
     for verdict in ("good", "bad", "between", "untestable"):
-        measured_again(regression, verdict, purpose="bisect")
-    shown = page(client, regression)
+        create_confirmation(regression, verdict, purpose="bisect")
+    shown = get_page(client, regression)
     for words in ("has it", "doesn&#x27;t have it", "has a part of it", "doesn&#x27;t run"):
         assert words in shown
 
 
-def test_what_lies_in_the_past_is_not_measured_again(client: Client, regression: Regression) -> None:
-    assert "found when history was judged again" in page(client, regression)
+def test_what_lies_in_the_past_is_not_create_confirmation(client: Client, regression: Regression) -> None:
+    assert "found when history was judged again" in get_page(client, regression)
 
 
 def test_exact_counters_need_none(client: Client, regression: Regression) -> None:
     Regression.objects.update(state=Regression.State.CONFIRMED)
-    assert "Exact counters need no second measurement" in page(client, regression)
+    assert "Exact counters need no second measurement" in get_page(client, regression)
 
 
 def test_it_says_which_way_a_bisection_took(client: Client, regression: Regression) -> None:
-    measured_again(regression, "confirmed")
-    measured_again(regression, "good", purpose="bisect")
-    measured_again(regression, "bad", purpose="branch")
+    create_confirmation(regression, "confirmed")
+    create_confirmation(regression, "good", purpose="bisect")
+    create_confirmation(regression, "bad", purpose="branch")
     Regression.objects.update(bisected="It came by the merge abc, which brought 2 commits.")
-    shown = page(client, regression)
+    shown = get_page(client, regression)
     assert "has it, on the merged branch" in shown
     assert "+38 % [31, 45]. It came by the merge abc, which brought 2 commits." in shown
 
 
 def test_it_names_another_branch(client: Client, regression: Regression) -> None:
     Commit.objects.filter(pk=regression.first_bad_id).update(branch="faster")
-    assert "It is on the branch faster, which is judged against main" in page(client, regression)
+    assert "It is on the branch faster, which is judged against main" in get_page(client, regression)

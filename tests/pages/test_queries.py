@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.models import Commit, Regression, Run, Series, Trigger
+from dashboard.models import Regression, Run, Series, Trigger
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -38,19 +38,20 @@ PAGES = {
 }
 
 
-def fill(count: int) -> dict[str, int]:
+def fill_site(count: int) -> dict[str, int]:
     """`count` of everything that a page lists; as many as its first page can hold."""
-    line = list(Commit.objects.filter(project=builders.history(count=count)).order_by("position"))
+    line = builders.create_measured_commits(count)
     case = line[0].runs.get().case
-    series = builders.headline(case)
+    series = builders.headline_series(case)
     for number, (good, bad) in enumerate(pairwise(line)):
-        regression = builders.regression(series, good, bad)
-        builders.delivery(regression, address=f"{number}@example.org")
-        builders.project(f"other-{number}")
-        builders.machine(f"bench-{number + 2}")
+        regression = builders.create_regression(series, good, bad)
+        builders.create_delivery(regression, address=f"{number}@example.org")
+        builders.create_project(f"other-{number}")
+        builders.create_machine(f"bench-{number + 2}")
         Trigger.objects.create(project=bad.project, source="web", revisions={"last": 1})
-        builders.run(bad, case, Run.State.FAILED, failure="crash", quick=True)
-        active = builders.run(bad, builders.case(bad.project, "walker", n=number), Run.State.MEASURING)
+        builders.create_run(bad, case, Run.State.FAILED, failure="crash", quick=True)
+        walker = builders.create_case(bad.project, "walker", n=number)
+        active = builders.create_run(bad, walker, Run.State.MEASURING)
     done = Run.objects.filter(state="done").latest("pk")
     return {
         "series": series.pk,
@@ -65,7 +66,7 @@ def fill(count: int) -> dict[str, int]:
 def test_every_page_asks_the_same_number_of_questions(
     client: Client, django_assert_num_queries: Assert, count: int
 ) -> None:
-    ids = fill(count)
+    ids = fill_site(count)
     assert Regression.objects.count() == count - 1
     assert Series.objects.count() > 30
     for where, queries in PAGES.items():

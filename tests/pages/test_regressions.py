@@ -10,21 +10,20 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Document, Regression, Run
+from dashboard.models import Case, Commit, Document, Regression, Run
 from dashboard.repositories import mirror_of
 from dashboard.templatetags.paceline import format_share
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
-from tests.pages.documents import metric
-from tests.pages.test_series import figure
+from tests.pages.documents import metric_row
+from tests.pages.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def regression(db: None) -> Regression:
-    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
-    return builders.regression(builders.headline(line[0].runs.get().case), line[1], line[2])
+    return builders.create_stepped_regression()
 
 
 @pytest.fixture
@@ -33,16 +32,16 @@ def repository(tmp_path: Path, settings: Any) -> Repository:
     return Repository(tmp_path / "repository")
 
 
-def page(client: Client, where: str) -> str:
+def get_page(client: Client, where: str) -> str:
     return client.get(where).content.decode()
 
 
 def test_an_empty_inbox_says_when_something_appears_there(client: Client) -> None:
-    assert "A regression appears here when" in page(client, "/regressions/")
+    assert "A regression appears here when" in get_page(client, "/regressions/")
 
 
 def test_the_inbox_says_what_how_much_since_when_and_where(client: Client, regression: Regression) -> None:
-    shown = page(client, "/regressions/")
+    shown = get_page(client, "/regressions/")
     for part in ("Step time", "+38 % [35, 41]", regression.first_bad.short, "learn/push", "suspected"):
         assert part in shown
 
@@ -60,9 +59,9 @@ def test_the_inbox_filters_by_state(
 ) -> None:
     Regression.objects.filter(pk=regression.pk).update(**fields)
     link = f'href="/regressions/{regression.pk}/"'
-    assert link in page(client, f"/regressions/?state={state}")
-    assert (link in page(client, "/regressions/")) == (state == "confirmed")
-    assert link not in page(client, "/regressions/?state=undecided")
+    assert link in get_page(client, f"/regressions/?state={state}")
+    assert (link in get_page(client, "/regressions/")) == (state == "confirmed")
+    assert link not in get_page(client, "/regressions/?state=undecided")
 
 
 def test_a_recovered_regression_names_the_commit_that_repaired_it(
@@ -70,14 +69,14 @@ def test_a_recovered_regression_names_the_commit_that_repaired_it(
 ) -> None:
     regression.recovered_by = Commit.objects.get(position=3)
     regression.save()
-    assert f'href="/regressions/{regression.pk}/"' in page(client, "/regressions/?state=recovered")
-    assert "Repaired by" in page(client, f"/regressions/{regression.pk}/")
+    assert f'href="/regressions/{regression.pk}/"' in get_page(client, "/regressions/?state=recovered")
+    assert "Repaired by" in get_page(client, f"/regressions/{regression.pk}/")
 
 
 def test_the_inbox_filters_by_project(client: Client, regression: Regression) -> None:
-    builders.project("other")
-    assert "No open regression in other" in page(client, "/regressions/?project=other")
-    assert "Step time" in page(client, "/regressions/?project=snake")
+    builders.create_project("other")
+    assert "No open regression in other" in get_page(client, "/regressions/?project=other")
+    assert "Step time" in get_page(client, "/regressions/?project=snake")
 
 
 def test_an_unknown_state_is_refused_with_the_known_ones(client: Client) -> None:
@@ -93,16 +92,16 @@ def test_an_unknown_project_is_refused(client: Client, name: str) -> None:
 
 def test_an_interval_without_width_is_left_out(client: Client, regression: Regression) -> None:
     Regression.objects.update(ratio=31.88, low=31.88, high=31.88)
-    shown = page(client, "/regressions/")
+    shown = get_page(client, "/regressions/")
     assert "+3,088 %" in shown
     assert "[3,088" not in shown
 
 
 def test_a_suspect_shows_its_time_with_and_without_callees(client: Client, regression: Regression) -> None:
-    assert "With callees" in page(client, f"/regressions/{regression.pk}/")
+    assert "With callees" in get_page(client, f"/regressions/{regression.pk}/")
     suspect = builders.SUSPECT | {"cumulative_before": 0.0123, "cumulative_after": 0.0457}
     Regression.objects.update(suspects=[suspect])
-    shown = page(client, f"/regressions/{regression.pk}/")
+    shown = get_page(client, f"/regressions/{regression.pk}/")
     for part in ("21.0 µs", "390 µs", "12.3 ms", "45.7 ms"):
         assert f">{part}</td>" in shown
 
@@ -110,7 +109,7 @@ def test_a_suspect_shows_its_time_with_and_without_callees(client: Client, regre
 def test_a_suspect_that_no_step_calls_has_no_times(client: Client, regression: Regression) -> None:
     unseen = builders.SUSPECT | {"calls_before": 0, "calls_after": 0, "self_before": 0, "self_after": 0}
     Regression.objects.update(suspects=[unseen])
-    shown = page(client, f"/regressions/{regression.pk}/")
+    shown = get_page(client, f"/regressions/{regression.pk}/")
     assert "not called in a step" in shown
     assert ">0 s</td>" not in shown
 
@@ -121,7 +120,7 @@ def test_there_is_no_page_of_an_unknown_regression(client: Client) -> None:
 
 
 def test_a_regression_is_told_in_words(client: Client, regression: Regression) -> None:
-    shown = page(client, f"/regressions/{regression.pk}/")
+    shown = get_page(client, f"/regressions/{regression.pk}/")
     for part in (
         "explains 92 % of it, on the host, which has no device to wait for.",
         "is called 256 times per step instead of 1 and was changed in that commit",
@@ -132,7 +131,7 @@ def test_a_regression_is_told_in_words(client: Client, regression: Regression) -
 
 def test_the_inbox_tells_the_level_of_the_size_that_it_tells(client: Client, regression: Regression) -> None:
     Regression.objects.update(before=0.010, after=0.0138, ratio=1.2, low=1.1, high=1.3)
-    assert "10 ms → 12 ms" in page(client, "/regressions/")
+    assert "10 ms → 12 ms" in get_page(client, "/regressions/")
 
 
 @pytest.mark.parametrize(("part", "told"), [(1e-5, "0 %"), (-1e-5, "0 %"), (0.004, "0.4 %"), (0.25, "25 %")])
@@ -142,7 +141,7 @@ def test_a_share_that_is_none_is_told_as_none(part: float, told: str) -> None:
 
 def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regression) -> None:
     where = f"/regressions/{regression.pk}/"
-    shown = page(client, where)
+    shown = get_page(client, where)
     row = re.search(r"<tr><td class=\"path\"><code>aten::stack</code>.*?</tr>", shown, re.DOTALL)
     assert row
     cells = ["learn/push", ">1<", ">256<", "11 µs", "230 µs", "61 %"]
@@ -150,19 +149,19 @@ def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regre
     told = "Of the tensor operations <code>aten::stack</code> is done 256 times per step instead of once."
     assert told in shown
     Regression.objects.update(operations=[builders.OPERATION | {"share": 0.1}])
-    assert "Of the tensor operations" not in page(client, where)
+    assert "Of the tensor operations" not in get_page(client, where)
     Regression.objects.update(operations=[])
-    assert "Tensor operations" not in page(client, where)
+    assert "Tensor operations" not in get_page(client, where)
 
 
-def exponent(regression: Regression, name: str) -> Regression:
+def create_exponent_regression(case: Case, name: str) -> Regression:
     """One that went from 1.1 to 1.5, between runs whose sweeps show `learn` growing faster."""
     line = list(Commit.objects.order_by("position"))
-    for run in Run.objects.filter(commit__in=line[2:4], case=regression.series.case):
-        builders.points(run, [metric(name, "1", "lower", "time", [1.1])])
-    series = builders.headline(regression.series.case, name)
-    found = builders.regression(series, line[2], line[3], phase="learn", phase_share=1.0)
-    for commit, power in ((found.last_good, 1), (found.first_bad, 2)):
+    for run in Run.objects.filter(commit__in=line[2:4], case=case):
+        builders.create_points(run, [metric_row(name, "1", "lower", "time", [1.1])])
+    series = builders.headline_series(case, name)
+    regression = builders.create_regression(series, line[2], line[3], phase="learn", phase_share=1.0)
+    for commit, power in ((regression.last_good, 1), (regression.first_bad, 2)):
         points = [
             {
                 "value": value,
@@ -176,16 +175,16 @@ def exponent(regression: Regression, name: str) -> Regression:
         for document in Document.objects.filter(run__points__series=series, run__commit=commit):
             document.body["scaling"] = {"parameter": "episodes", "params": {}, "points": points}
             document.save()
-    return found
+    return regression
 
 
 def test_a_regression_of_an_exponent_shows_the_largest_loop(client: Client, regression: Regression) -> None:
-    found = exponent(regression, "scaling_exponent")
-    where = f"/regressions/{found.pk}/"
-    drawn = figure(client, where, "phases")
+    regression = create_exponent_regression(regression.series.case, "scaling_exponent")
+    where = f"/regressions/{regression.pk}/"
+    drawn = embedded_figure(client, where, "phases")
     assert drawn["layout"]["xaxis"]["title"]["text"] == "s of the whole loop with episodes 400, own time"
     assert set(drawn["data"][0]["y"]) == {"learn", "act"}
-    shown = page(client, where)
+    shown = get_page(client, where)
     row = re.search(r"<tr><td class=\"path\"><code>learn</code>.*?</tr>", shown, re.DOTALL)
     assert row
     assert [text for text in (">40 ms<", ">16 s<", ">+16.0 s<", ">100 %<") if text not in row[0]] == []
@@ -195,65 +194,67 @@ def test_a_regression_of_an_exponent_shows_the_largest_loop(client: Client, regr
 
 
 def test_the_time_per_step_shows_a_step_of_the_largest_loop(client: Client, regression: Regression) -> None:
-    found = exponent(regression, "scaling_exponent_step_time")
-    where = f"/regressions/{found.pk}/"
-    title = figure(client, where, "phases")["layout"]["xaxis"]["title"]["text"]
+    regression = create_exponent_regression(regression.series.case, "scaling_exponent_step_time")
+    where = f"/regressions/{regression.pk}/"
+    title = embedded_figure(client, where, "phases")["layout"]["xaxis"]["title"]["text"]
     assert title == "ms of a step with episodes 400, own time"
-    row = re.search(r"<tr><td class=\"path\"><code>learn</code>.*?</tr>", page(client, where), re.DOTALL)
+    row = re.search(r"<tr><td class=\"path\"><code>learn</code>.*?</tr>", get_page(client, where), re.DOTALL)
     assert row
     assert [text for text in (">100 µs<", ">40 ms<") if text not in row[0]] == []
 
 
 def test_sweeps_without_common_values_show_no_phases(client: Client, regression: Regression) -> None:
-    found = exponent(regression, "scaling_exponent")
-    document = Document.objects.get(run__points__series=found.series, run__commit=found.last_good)
-    for one in document.body["scaling"]["points"]:
-        one["value"] += 1
+    regression = create_exponent_regression(regression.series.case, "scaling_exponent")
+    document = Document.objects.get(run__points__series=regression.series, run__commit=regression.last_good)
+    for point in document.body["scaling"]["points"]:
+        point["value"] += 1
     document.save()
-    assert "have no sweeps with two values in common" in page(client, f"/regressions/{found.pk}/")
+    assert "have no sweeps with two values in common" in get_page(client, f"/regressions/{regression.pk}/")
 
 
 def test_the_number_of_steps_has_no_phases(client: Client, regression: Regression) -> None:
-    found = exponent(regression, "scaling_exponent_steps")
-    assert "No phase explains how many steps a loop takes" in page(client, f"/regressions/{found.pk}/")
+    regression = create_exponent_regression(regression.series.case, "scaling_exponent_steps")
+    shown = get_page(client, f"/regressions/{regression.pk}/")
+    assert "No phase explains how many steps a loop takes" in shown
 
 
 def test_a_merge_to_blame_names_the_commit_that_it_brought(client: Client, regression: Regression) -> None:
     brought = regression.last_good
     Regression.objects.update(culprit=brought, cause="code")
-    text = page(client, regression.get_absolute_url())
+    text = get_page(client, regression.get_absolute_url())
     assert f"<code>{brought.short}</code>" in text
     assert f"merged by <code>{regression.first_bad.short}</code>" in text
 
 
 def test_it_shows_the_step_and_the_phases_before_and_after(client: Client, regression: Regression) -> None:
     where = f"/regressions/{regression.pk}/"
-    assert "worse +38 %" in figure(client, where, "step")["layout"]["annotations"][0]["text"]
-    assert {trace["name"] for trace in figure(client, where, "phases")["data"]} == {"before", "after"}
+    assert "worse +38 %" in embedded_figure(client, where, "step")["layout"]["annotations"][0]["text"]
+    traces = embedded_figure(client, where, "phases")["data"]
+    assert {trace["name"] for trace in traces} == {"before", "after"}
 
 
 def test_a_regression_of_a_phase_shows_that_phase(client: Client, regression: Regression) -> None:
     where = f"/regressions/{regression.pk}/"
-    whole = figure(client, where, "phases")["data"][0]["y"]
+    whole = embedded_figure(client, where, "phases")["data"][0]["y"]
     inside = [path for path in whole if path.startswith("learn")]
     regression.series.phase = "learn"
     regression.series.save()
-    assert figure(client, where, "phases")["data"][0]["y"] == inside
+    assert embedded_figure(client, where, "phases")["data"][0]["y"] == inside
     assert 0 < len(inside) < len(whole)
 
 
 def test_a_regression_of_memory_shows_what_each_phase_grew_by(client: Client, regression: Regression) -> None:
     line = list(Commit.objects.order_by("position"))
-    memory = builders.headline(regression.series.case, "peak_memory")
-    found = builders.regression(memory, line[2], line[3], ratio=1.2)
-    drawn = figure(client, f"/regressions/{found.pk}/", "phases")
+    memory = builders.headline_series(regression.series.case, "peak_memory")
+    regression = builders.create_regression(memory, line[2], line[3], ratio=1.2)
+    drawn = embedded_figure(client, f"/regressions/{regression.pk}/", "phases")
     assert drawn["data"][0]["y"] == ["(setup)", "learn/push"]
     assert drawn["layout"]["xaxis"]["title"]["text"] == "MB that the phase grew by"
 
 
 def test_without_documents_it_says_how_to_get_them(client: Client, regression: Regression) -> None:
     Document.objects.all().delete()
-    assert "manage.py trigger snake --range" in page(client, f"/regressions/{regression.pk}/")
+    assert "manage.py trigger snake --range" in get_page(client, f"/regressions/{regression.pk}/")
 
 
 @pytest.mark.parametrize(
@@ -263,25 +264,25 @@ def test_without_documents_it_says_how_to_get_them(client: Client, regression: R
 def test_the_log_says_what_became_of_a_message(
     client: Client, regression: Regression, state: str, part: str
 ) -> None:
-    builders.delivery(regression, state)
-    assert part in page(client, "/deliveries/")
-    assert part in page(client, f"/regressions/{regression.pk}/")
+    builders.create_delivery(regression, state)
+    assert part in get_page(client, "/deliveries/")
+    assert part in get_page(client, f"/regressions/{regression.pk}/")
 
 
 def test_addresses_are_whole_only_for_who_is_signed_in(
     client: Client, signed_in: Client, regression: Regression
 ) -> None:
-    builders.delivery(regression)
-    builders.delivery(regression, kind="webhook", address="https://hooks.example.org/T0/token")
-    assert "/T0/token" in page(signed_in, "/deliveries/")
-    shown = page(Client(), "/deliveries/")
+    builders.create_delivery(regression)
+    builders.create_delivery(regression, kind="webhook", address="https://hooks.example.org/T0/token")
+    assert "/T0/token" in get_page(signed_in, "/deliveries/")
+    shown = get_page(Client(), "/deliveries/")
     assert "hooks.example.org" in shown
     assert "token" not in shown
     assert "team@" not in shown
 
 
 def test_an_empty_log_says_what_sends_messages(client: Client) -> None:
-    assert "Nothing was sent yet" in page(client, "/deliveries/")
+    assert "Nothing was sent yet" in get_page(client, "/deliveries/")
 
 
 def test_the_changed_lines_stand_beside_the_sentence(
@@ -296,12 +297,12 @@ def test_the_changed_lines_stand_beside_the_sentence(
     for commit, name in ((regression.last_good, good), (regression.first_bad, bad)):
         Commit.objects.filter(pk=commit.pk).update(hash=name)
     Regression.objects.update(suspects=[builders.SUSPECT | {"file": "replay.py", "line": 1}])
-    shown = page(client, f"/regressions/{regression.pk}/")
+    shown = get_page(client, f"/regressions/{regression.pk}/")
     assert 'class="line removed" data-line="2">-     keep(batch)</span>' in shown
     assert "+     for one in batch: keep(&#x27;&lt;b&gt;&#x27;, one)</span>" in shown
 
 
 def test_without_a_mirror_the_command_is_left(client: Client, regression: Regression) -> None:
-    shown = page(client, f"/regressions/{regression.pk}/")
+    shown = get_page(client, f"/regressions/{regression.pk}/")
     assert "No suspect's lines can be shown" in shown
     assert "git log -p" in shown

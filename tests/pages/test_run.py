@@ -11,23 +11,19 @@ from django.utils import timezone
 
 from dashboard.models import Document, Run, RunLog
 from tests.pages import builders
-from tests.pages.test_series import figure
+from tests.pages.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def measured(db: None) -> Run:
-    found = builders.project()
-    return builders.measured(builders.commits(found, 1)[0], builders.case(found, variant="optimized"), 0.001)
+    project = builders.create_project()
+    case = builders.create_case(project, variant="optimized")
+    return builders.create_measured_run(builders.create_commits(project, 1)[0], case, 0.001)
 
 
-def of(state: str, **fields: object) -> Run:
-    found = builders.project()
-    return builders.run(builders.commits(found, 1)[0], builders.case(found), state, **fields)
-
-
-def page(client: Client, run: Run, query: str = "") -> str:
+def get_page(client: Client, run: Run, query: str = "") -> str:
     return client.get(f"/runs/{run.pk}/{query}").content.decode()
 
 
@@ -46,39 +42,39 @@ def page(client: Client, run: Run, query: str = "") -> str:
     ],
 )
 def test_a_run_that_is_done_shows_all_that_was_measured(client: Client, measured: Run, part: str) -> None:
-    assert part in page(client, measured)
+    assert part in get_page(client, measured)
 
 
 def test_its_phases_are_a_flame_chart(client: Client, measured: Run) -> None:
-    (bars,) = figure(client, f"/runs/{measured.pk}/", "flame")["data"]
+    (bars,) = embedded_figure(client, f"/runs/{measured.pk}/", "flame")["data"]
     assert "backward  24 %" in bars["text"]
 
 
 def test_the_measured_window_is_shaded(client: Client, measured: Run) -> None:
-    (shape,) = figure(client, f"/runs/{measured.pk}/", "telemetry")["layout"]["shapes"]
+    (shape,) = embedded_figure(client, f"/runs/{measured.pk}/", "telemetry")["layout"]["shapes"]
     assert (shape["x0"], shape["x1"]) == (3.2, 14.8)
 
 
 def test_which_repetition_is_shown_is_in_the_address(client: Client, measured: Run) -> None:
-    assert 'repetition=1#time" aria-current' in page(client, measured, "?repetition=1")
-    assert "has no such repetition" in page(client, measured, "?repetition=77")
+    assert 'repetition=1#time" aria-current' in get_page(client, measured, "?repetition=1")
+    assert "has no such repetition" in get_page(client, measured, "?repetition=77")
 
 
 def test_metrics_link_to_their_series(client: Client, measured: Run) -> None:
-    assert f'href="/series/{builders.headline(measured.case).pk}/"' in page(client, measured)
+    assert f'href="/series/{builders.headline_series(measured.case).pk}/"' in get_page(client, measured)
 
 
 def test_it_gives_the_command_that_measures_the_same(client: Client, measured: Run) -> None:
-    shown = page(client, measured)
+    shown = get_page(client, measured)
     assert f"git checkout {measured.commit.hash}" in shown
     assert "python -m paceline run snake_dqn --set variant=optimized --repetitions 5" in shown
 
 
 def test_a_parameter_with_a_quote_is_quoted_for_the_shell(client: Client) -> None:
-    run = of(Run.State.DONE)
+    run = builders.create_only_run(Run.State.DONE)
     run.case.params = {"name": "it's $HOME", "flag": True}
     run.case.save()
-    shown = page(client, run).replace("&#x27;", "'").replace("&quot;", '"')
+    shown = get_page(client, run).replace("&#x27;", "'").replace("&quot;", '"')
     assert """--set flag=true --set 'name=it'"'"'s $HOME'""" in shown
 
 
@@ -88,7 +84,7 @@ def test_warnings_come_with_advice(client: Client, measured: Run) -> None:
         {"code": "throttled", "message": "the clock fell", "advice": "cool the machine", "taints": True}
     ]
     document.save()
-    shown = page(client, measured)
+    shown = get_page(client, measured)
     assert "The clock fell" in shown
     assert "Cool the machine" in shown
     assert "keeps the run out of judgement" in shown
@@ -108,36 +104,36 @@ def test_a_document_without_a_part_still_makes_a_page(client: Client, measured: 
     ("failure", "advice"), [("timeout", "10 min"), ("crash", "end of the log"), ("lost", "vanished")]
 )
 def test_a_failed_run_says_why_and_what_to_do(client: Client, failure: str, advice: str) -> None:
-    run = of(Run.State.FAILED, failure=failure, reason="It stopped at step 7.")
+    run = builders.create_only_run(Run.State.FAILED, failure=failure, reason="It stopped at step 7.")
     RunLog.objects.create(run=run, text="ValueError: no steps")
-    shown = page(client, run)
+    shown = get_page(client, run)
     assert "It stopped at step 7." in shown
     assert advice in shown
     assert "ValueError: no steps" in shown
 
 
 def test_an_active_run_asks_for_its_state_again_and_reloads_without_scripts(client: Client) -> None:
-    run = of(Run.State.MEASURING, progress=0.43, activity="repetition 3 of 5")
-    shown = page(client, run)
+    run = builders.create_only_run(Run.State.MEASURING, progress=0.43, activity="repetition 3 of 5")
+    shown = get_page(client, run)
     assert f'hx-get="/runs/{run.pk}/status/"' in shown
     assert '<noscript><meta http-equiv="refresh"' in shown
     assert "Repetition 3 of 5" in shown
 
 
 def test_a_waiting_run_misses_a_worker_only_where_none_lives(client: Client) -> None:
-    run = of(Run.State.REQUESTED, requested_at=timezone.now() - timedelta(minutes=9))
-    builders.machine(seen=timedelta(minutes=2))
-    shown = page(client, run)
+    run = builders.create_only_run(Run.State.REQUESTED, requested_at=timezone.now() - timedelta(minutes=9))
+    builders.create_machine(seen=timedelta(minutes=2))
+    shown = get_page(client, run)
     assert "</code> for 9 min" in shown
     assert "A worker of it must be running" in shown
-    builders.machine()
-    shown = page(client, run)
+    builders.create_machine()
+    shown = get_page(client, run)
     assert "its turn comes after the runs before it" in shown
     assert "must be running" not in shown
 
 
 def test_the_state_is_a_part_of_a_page_while_the_run_is_active(client: Client) -> None:
-    run = of(Run.State.MEASURING, progress=0.43)
+    run = builders.create_only_run(Run.State.MEASURING, progress=0.43)
     RunLog.objects.create(run=run, text="step 100")
     shown = client.get(f"/runs/{run.pk}/status/").content.decode()
     assert "<html" not in shown
@@ -146,34 +142,34 @@ def test_the_state_is_a_part_of_a_page_while_the_run_is_active(client: Client) -
 
 
 def test_the_page_is_loaded_again_once_the_run_has_ended(client: Client) -> None:
-    assert client.get(f"/runs/{of(Run.State.DONE).pk}/status/")["HX-Refresh"] == "true"
+    assert client.get(f"/runs/{builders.create_only_run(Run.State.DONE).pk}/status/")["HX-Refresh"] == "true"
 
 
 def test_a_long_log_is_shown_from_its_end_and_served_whole_as_text(client: Client) -> None:
-    run = of(Run.State.FAILED)
+    run = builders.create_only_run(Run.State.FAILED)
     RunLog.objects.create(run=run, text="the beginning\n" + "x" * 40_000 + "\nthe end")
-    assert "the beginning" not in page(client, run)
+    assert "the beginning" not in get_page(client, run)
     log = client.get(f"/runs/{run.pk}/log/")
     assert log["Content-Type"].startswith("text/plain")
     assert log.content.startswith(b"the beginning")
 
 
 def test_a_signed_in_person_cancels_an_active_run(signed_in: Client) -> None:
-    run = of(Run.State.REQUESTED)
-    assert "Cancel this run" in page(signed_in, run)
+    run = builders.create_only_run(Run.State.REQUESTED)
+    assert "Cancel this run" in get_page(signed_in, run)
     signed_in.post(f"/runs/{run.pk}/cancel/")
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
 
 
 def test_cancelling_what_has_ended_changes_nothing(signed_in: Client) -> None:
-    run = of(Run.State.DONE)
+    run = builders.create_only_run(Run.State.DONE)
     shown = signed_in.post(f"/runs/{run.pk}/cancel/", follow=True).content.decode()
     assert "had already ended: it is done" in shown
 
 
 def test_nobody_else_cancels_a_run(client: Client) -> None:
-    run = of(Run.State.REQUESTED)
+    run = builders.create_only_run(Run.State.REQUESTED)
     assert client.post(f"/runs/{run.pk}/cancel/")["Location"].startswith("/sign-in/")
     client.force_login(User.objects.create_user("viewer"))
     assert (

@@ -10,8 +10,8 @@ from django.test import Client
 
 from dashboard.models import Run
 from tests.pages import builders
-from tests.pages.documents import complete
-from tests.pages.test_series import figure
+from tests.pages.documents import complete_document
+from tests.pages.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 
@@ -21,25 +21,24 @@ STACKS = [
 ]
 
 
-def measured(**changes: Any) -> Run:
-    found = builders.project()
-    return builders.measured(
-        builders.commits(found, 1)[0], builders.case(found), 0.001, body=complete(**changes)
-    )
+def create_measured_run(**changes: Any) -> Run:
+    project = builders.create_project()
+    commit, case = builders.create_commits(project, 1)[0], builders.create_case(project)
+    return builders.create_measured_run(commit, case, 0.001, body=complete_document(**changes))
 
 
-def page(client: Client, run: Run, query: str = "") -> str:
+def get_page(client: Client, run: Run, query: str = "") -> str:
     answer = client.get(f"/runs/{run.pk}/{query}")
     assert answer.status_code == 200
     return " ".join(answer.content.decode().split())
 
 
 def with_stacks() -> dict[str, Any]:
-    return {**complete()["profile"], "stacks": STACKS}
+    return {**complete_document()["profile"], "stacks": STACKS}
 
 
 def test_a_crossed_limit_is_told_in_words_once(client: Client) -> None:
-    shown = page(client, measured())
+    shown = get_page(client, create_measured_run())
     assert "1 limit crossed" in shown
     assert "Step time was 1.33 ms</strong>, and must be at most 666 µs" in shown
     for state in ("crossed", "kept", "not measured"):
@@ -48,7 +47,7 @@ def test_a_crossed_limit_is_told_in_words_once(client: Client) -> None:
 
 
 def test_the_full_job_is_projected_with_its_interval(client: Client) -> None:
-    shown = page(client, measured())
+    shown = get_page(client, create_measured_run())
     assert "50,000 episodes" in shown
     assert "7.40 h" in shown
     assert "[7, 7.83] h" in shown
@@ -56,17 +55,18 @@ def test_the_full_job_is_projected_with_its_interval(client: Client) -> None:
 
 
 def test_scaling_is_a_straight_line_beside_proportion(client: Client) -> None:
-    run = measured()
-    drawn = figure(client, f"/runs/{run.pk}/", "scaling")
+    run = create_measured_run()
+    drawn = embedded_figure(client, f"/runs/{run.pk}/", "scaling")
     assert drawn["layout"]["xaxis"]["type"] == drawn["layout"]["yaxis"]["type"] == "log"
     assert {"in proportion", "fit: 1.90", "measured", "learn"} <= {trace["name"] for trace in drawn["data"]}
-    assert "level" in {trace["name"] for trace in figure(client, f"/runs/{run.pk}/", "scaling-step")["data"]}
+    of_a_step = embedded_figure(client, f"/runs/{run.pk}/", "scaling-step")
+    assert "level" in {trace["name"] for trace in of_a_step["data"]}
 
 
 def test_exponents_say_what_they_mean_and_link_to_their_series(client: Client) -> None:
-    run = measured()
-    series = builders.headline(run.case, "scaling_exponent")
-    shown = page(client, run)
+    run = create_measured_run()
+    series = builders.headline_series(run.case, "scaling_exponent")
+    shown = get_page(client, run)
     assert f'<a href="/series/{series.pk}/">Whole loop</a>' in shown
     assert "[1.88, 1.92]" in shown
     assert "3.73 \N{MULTIPLICATION SIGN}" in shown
@@ -74,78 +74,80 @@ def test_exponents_say_what_they_mean_and_link_to_their_series(client: Client) -
 
 
 def test_a_service_beside_the_trainer_is_seen_apart(client: Client) -> None:
-    shown = page(client, measured())
+    shown = get_page(client, create_measured_run())
     assert "<code>service.py</code>" in shown
     assert "60 MB" in shown
     assert "98 % of a core" in shown
 
 
 def test_counters_stand_beside_those_of_the_run_before(client: Client) -> None:
-    found = builders.project()
-    line, case = builders.commits(found, 2), builders.case(found)
-    first = builders.measured(line[0], case, 0.001, body=complete())
-    body = complete()
+    project = builders.create_project()
+    line, case = builders.create_commits(project, 2), builders.create_case(project)
+    first = builders.create_measured_run(line[0], case, 0.001, body=complete_document())
+    body = complete_document()
     for row in body["metrics"]:
         row["value"] *= 1.25 if row["name"] == "function_calls" else 1
-    shown = page(client, builders.measured(line[1], case, 0.001, body=body))
+    shown = get_page(client, builders.create_measured_run(line[1], case, 0.001, body=body))
     assert f'beside <a href="/runs/{first.pk}/">run {first.pk}</a>' in shown
     assert "more: +25 %" in shown
-    assert "no earlier run" in page(client, first)
+    assert "no earlier run" in get_page(client, first)
 
 
 def test_another_branch_is_no_run_before(client: Client) -> None:
-    found = builders.project()
-    line, case = builders.commits(found, 2), builders.case(found)
+    project = builders.create_project()
+    line, case = builders.create_commits(project, 2), builders.create_case(project)
     line[0].branch = "try"
     line[0].save()
-    builders.measured(line[0], case, 0.001, body=complete())
-    assert "no earlier run" in page(client, builders.measured(line[1], case, 0.001, body=complete()))
+    builders.create_measured_run(line[0], case, 0.001, body=complete_document())
+    run = builders.create_measured_run(line[1], case, 0.001, body=complete_document())
+    assert "no earlier run" in get_page(client, run)
 
 
 def test_tensor_operations_have_times_where_they_were_measured(client: Client) -> None:
     operations = [{"name": "aten::mm", "count": 4.0, "seconds": 2e-5}, {"name": "aten::add", "count": 9.0}]
-    shown = page(client, measured(profile={**complete()["profile"], "operations": operations}))
+    profile = {**complete_document()["profile"], "operations": operations}
+    shown = get_page(client, create_measured_run(profile=profile))
     assert '<code>aten::mm</code></td><td class="num" data-label="Per step">4 ' in shown
     assert 'data-label="Each">5.00 µs' in shown
 
 
 def test_tensor_operations_without_times_have_no_such_column(client: Client) -> None:
-    profile = {**complete()["profile"], "operations": [{"name": "aten::mm", "count": 4.0}]}
-    operations = page(client, measured(profile=profile)).partition("Tensor operations</h3>")[2]
+    profile = {**complete_document()["profile"], "operations": [{"name": "aten::mm", "count": 4.0}]}
+    operations = get_page(client, create_measured_run(profile=profile)).partition("Tensor operations</h3>")[2]
     assert "<code>aten::mm</code>" in operations
     assert "Time per step" not in operations
 
 
 def test_threads_beside_the_main_one_are_told_apart(client: Client) -> None:
-    phases = complete()["phases"]
+    phases = complete_document()["phases"]
     aside = {**copy.deepcopy(phases[0]), "path": "prefetch", "thread": "loader-1"}
-    run = measured(phases=[*phases, aside])
-    main, _, other = page(client, run).partition("Other threads</h3>")
+    run = create_measured_run(phases=[*phases, aside])
+    main, _, other = get_page(client, run).partition("Other threads</h3>")
     assert "prefetch" in other
     assert "<code>prefetch</code>" not in main
-    (bars,) = figure(client, f"/runs/{run.pk}/", "flame")["data"]
+    (bars,) = embedded_figure(client, f"/runs/{run.pk}/", "flame")["data"]
     assert not any("prefetch" in text for text in bars["text"])
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(7.7e-5, True), (None, False)])
 def test_device_times_stand_beside_the_hosts(client: Client, seconds: float | None, shown: bool) -> None:
-    phases = complete()["phases"]
+    phases = complete_document()["phases"]
     phases[0]["device_total"] = seconds
-    assert ('data-label="Device">77 µs' in page(client, measured(phases=phases))) == shown
+    assert ('data-label="Device">77 µs' in get_page(client, create_measured_run(phases=phases))) == shown
 
 
 def test_stacks_are_an_icicle_whose_frames_lead_into_themselves(client: Client) -> None:
-    run = measured(profile=with_stacks())
-    shown = page(client, run)
+    run = create_measured_run(profile=with_stacks())
+    shown = get_page(client, run)
     assert 'width="75.0%"' in shown
     assert 'href="?frame=2#frames"' in shown
-    inside = page(client, run, "?frame=2")
+    inside = get_page(client, run, "?frame=2")
     assert "Functions in this part" in inside
     assert "act agent.py:41" not in inside.partition('class="icicle"')[2].partition("</svg> <p")[0]
 
 
 def test_frames_alone_are_a_part_of_the_page(client: Client) -> None:
-    run = measured(profile=with_stacks())
+    run = create_measured_run(profile=with_stacks())
     answer = client.get(f"/runs/{run.pk}/frames/?width=calls&frame=2")
     assert "<html" not in answer.content.decode()
     assert answer["HX-Push-Url"] == f"/runs/{run.pk}/?width=calls&frame=2"
@@ -161,19 +163,20 @@ def test_frames_alone_are_a_part_of_the_page(client: Client) -> None:
     ],
 )
 def test_an_older_document_lacks_the_additions(client: Client, missing: str, words: str) -> None:
-    body = complete()
-    found = builders.project()
-    older, newer = builders.commits(found, 2)
-    case = builders.case(found)
-    whole = page(client, builders.measured(newer, case, 0.001, body=body))
+    body = complete_document()
+    project = builders.create_project()
+    older, newer = builders.create_commits(project, 2)
+    case = builders.create_case(project)
+    whole = get_page(client, builders.create_measured_run(newer, case, 0.001, body=body))
     del body[missing]
-    shown = page(client, builders.measured(older, case, 0.001, body=body))
+    shown = get_page(client, builders.create_measured_run(older, case, 0.001, body=body))
     assert shown.count(words) < whole.count(words)
 
 
 def test_what_the_protocol_set_is_shown(client: Client) -> None:
-    protocol = {**complete()["protocol"], "gc": "frozen", "affinity": [0, 1], "variables": {"MODE": "fast"}}
-    shown = page(client, measured(protocol=protocol))
+    protocol = complete_document()["protocol"]
+    protocol |= {"gc": "frozen", "affinity": [0, 1], "variables": {"MODE": "fast"}}
+    shown = get_page(client, create_measured_run(protocol=protocol))
     assert "<dt>Garbage collection</dt><dd>frozen</dd>" in shown
     assert "<dt>Processors it may use</dt><dd>0, 1</dd>" in shown
     assert "<code>MODE</code></dt><dd><code>fast</code>" in shown

@@ -15,37 +15,37 @@ from tests.pages import builders
 pytestmark = pytest.mark.django_db
 
 
-def figure(client: Client, where: str, name: str) -> dict[str, Any]:
+def embedded_figure(client: Client, where: str, name: str) -> dict[str, Any]:
     shown = client.get(where).content.decode()
-    found = re.search(rf'<script type="application/json" id="figure-{name}">(.*?)</script>', shown)
-    assert found, f"no figure {name} in {where}"
-    drawn: dict[str, Any] = json.loads(found[1])
-    return drawn
+    script = re.search(rf'<script type="application/json" id="figure-{name}">(.*?)</script>', shown)
+    assert script, f"no figure {name} in {where}"
+    figure: dict[str, Any] = json.loads(script[1])
+    return figure
 
 
 @pytest.fixture
 def step_time(db: None) -> Series:
-    builders.history(count=6, step_at=3)
-    return builders.headline(Series.objects.all()[0].case)
+    builders.create_history(count=6, step_at=3)
+    return builders.headline_series(Series.objects.all()[0].case)
 
 
 def test_the_trend_links_each_point_to_its_run(client: Client, step_time: Series) -> None:
-    drawn = figure(client, f"/series/{step_time.pk}/", "trend")
+    drawn = embedded_figure(client, f"/series/{step_time.pk}/", "trend")
     value = next(trace for trace in drawn["data"] if trace["name"] == "value")
     runs = step_time.points.order_by("position").values_list("run", flat=True)
     assert value["customdata"] == [f"/runs/{run}/" for run in runs]
 
 
 def test_arrays_travel_as_typed_arrays(client: Client, step_time: Series) -> None:
-    drawn = figure(client, f"/series/{step_time.pk}/", "trend")
+    drawn = embedded_figure(client, f"/series/{step_time.pk}/", "trend")
     assert {"dtype", "bdata"} <= drawn["data"][-1]["y"].keys()
 
 
 def test_a_change_is_marked_and_listed(client: Client, step_time: Series) -> None:
     line = list(Commit.objects.order_by("position"))
-    regression = builders.regression(step_time, line[2], line[3])
+    regression = builders.create_regression(step_time, line[2], line[3])
     where = f"/series/{step_time.pk}/"
-    assert "worse +38 %" in figure(client, where, "trend")["layout"]["annotations"][0]["text"]
+    assert "worse +38 %" in embedded_figure(client, where, "trend")["layout"]["annotations"][0]["text"]
     assert f">regression {regression.pk}</a>" in client.get(where).content.decode()
 
 
@@ -86,6 +86,6 @@ def test_another_machine_draws_a_marker_that_no_commit_is_blamed_for(
     Run.objects.update(fingerprint={"kernel": "6.1", "cpu_model": "EPYC"})
     Run.objects.filter(commit__position__gte=4).update(fingerprint={"kernel": "6.9", "cpu_model": "EPYC"})
     where = f"/series/{step_time.pk}/"
-    layout = figure(client, where, "trend")["layout"]
+    layout = embedded_figure(client, where, "trend")["layout"]
     assert [shape["x0"] for shape in layout["shapes"]] == [3.5]
     assert "kernel 6.1 → 6.9" in client.get(where).content.decode()

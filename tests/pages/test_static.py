@@ -27,7 +27,7 @@ def test_every_vendored_file_has_its_licence() -> None:
 
 @pytest.mark.django_db
 def test_only_pages_with_charts_load_it(client: Client) -> None:
-    builders.history()
+    builders.create_history()
     with_charts = client.get(f"/series/{Series.objects.all()[0].pk}/").content.decode()
     assert f'src="/static/{PLOTLY}" defer' in with_charts
     assert "plotly" not in client.get("/projects/snake/").content.decode()
@@ -35,7 +35,7 @@ def test_only_pages_with_charts_load_it(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_no_page_holds_a_script_or_a_style_of_its_own(client: Client) -> None:
-    builders.history()
+    builders.create_history()
     shown = client.get(f"/series/{Series.objects.all()[0].pk}/").content.decode()
     scripts = [part.split(">")[0] for part in shown.split("<script")[1:]]
     assert all("src=" in tag or 'type="application/json"' in tag for tag in scripts)

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from dashboard.models import Commit, Regression, Triage
+from dashboard.models import Regression, Triage
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -16,9 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def regression(db: None) -> Regression:
-    line = list(Commit.objects.filter(project=builders.history(count=4, step_at=2)).order_by("position"))
-    series = builders.headline(line[0].runs.get().case)
-    return builders.regression(series, line[1], line[2], state="confirmed")
+    return builders.create_stepped_regression(state="confirmed")
 
 
 @pytest.fixture
@@ -30,23 +28,23 @@ def grace(client: Client) -> User:
     return user
 
 
-def said(client: Client, regression: Regression, **form: Any) -> str:
+def submit_form(client: Client, regression: Regression, **form: Any) -> str:
     """The page after the form was sent."""
     answer = client.post(f"/regressions/{regression.pk}/triage/", form, follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
 
 
-def listed(client: Client, regression: Regression, state: str) -> bool:
+def is_listed(client: Client, regression: Regression, state: str) -> bool:
     page = client.get("/regressions/", {"state": state}).content.decode()
     return f'href="/regressions/{regression.pk}/"' in page
 
 
 def test_acknowledged_stays_open_with_a_name(client: Client, grace: User, regression: Regression) -> None:
-    shown = said(client, regression, action="acknowledge", comment="On it <today>.")
+    shown = submit_form(client, regression, action="acknowledge", comment="On it <today>.")
     assert "Acknowledged by <strong>grace</strong>" in shown
     assert "On it &lt;today&gt;." in shown
-    assert listed(client, regression, "open")
+    assert is_listed(client, regression, "open")
     assert "acknowledged by grace" in client.get("/regressions/?state=acknowledged").content.decode()
 
 
@@ -54,12 +52,12 @@ def test_acknowledged_stays_open_with_a_name(client: Client, grace: User, regres
 def test_decided_ones_leave_the_open_ones(
     client: Client, grace: User, regression: Regression, action: str
 ) -> None:
-    said(client, regression, action=action)
-    assert listed(client, regression, action)
-    assert not listed(client, regression, "open")
+    submit_form(client, regression, action=action)
+    assert is_listed(client, regression, action)
+    assert not is_listed(client, regression, "open")
     assert "no open regression" in client.get("/").content.decode()
-    said(client, regression, action="reopen")
-    assert listed(client, regression, "open")
+    submit_form(client, regression, action="reopen")
+    assert is_listed(client, regression, "open")
 
 
 def test_a_refused_form_keeps_what_was_typed(client: Client, grace: User, regression: Regression) -> None:
@@ -79,7 +77,7 @@ def test_who_is_not_signed_in_is_sent_to_sign_in_and_back(client: Client, regres
 
 def test_who_may_only_look_may_not_triage(client: Client, regression: Regression) -> None:
     client.force_login(User.objects.create_user("eve"))
-    assert "not triage them: ask an administrator" in said(client, regression, action="intended")
+    assert "not triage them: ask an administrator" in submit_form(client, regression, action="intended")
     assert not Triage.objects.exists()
 
 
@@ -94,13 +92,13 @@ def test_the_form_is_protected_against_other_sites(regression: Regression, grace
 def test_only_what_can_be_done_is_offered(client: Client, grace: User, regression: Regression) -> None:
     where = f"/regressions/{regression.pk}/"
     assert 'value="reopen"' not in client.get(where).content.decode()
-    shown = said(client, regression, action="intended")
+    shown = submit_form(client, regression, action="intended")
     assert 'value="reopen"' in shown
     assert 'value="intended"' not in shown
 
 
 def test_the_log_outlives_the_account(client: Client, grace: User, regression: Regression) -> None:
-    said(client, regression, action="won't fix", comment="Too rare.")
+    submit_form(client, regression, action="won't fix", comment="Too rare.")
     grace.delete()
     shown = client.get(f"/regressions/{regression.pk}/").content.decode()
     assert "a former account" in shown

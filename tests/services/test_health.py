@@ -31,11 +31,11 @@ def everybody_lives(db: None) -> None:
 
 
 def test_a_process_that_answers_lives(get):
-    assert get(health.healthz) == (200, {"status": "ok"})
+    assert get(health.report_liveness) == (200, {"status": "ok"})
 
 
 def test_ready_when_every_part_reports(get, everybody_lives):
-    status, body = get(health.readyz)
+    status, body = get(health.report_readiness)
     assert (status, body["status"]) == (200, "ok")
     assert {name: part["status"] for name, part in body["parts"].items()} == dict.fromkeys(
         health.CHECKS, "ok"
@@ -43,7 +43,7 @@ def test_ready_when_every_part_reports(get, everybody_lives):
 
 
 def test_a_site_that_nobody_has_reported_to_is_not_ready(get, db):
-    status, body = get(health.readyz)
+    status, body = get(health.report_readiness)
     assert status == 503
     assert body["parts"]["worker"] == {"status": "down", "detail": "No measuring worker has reported yet."}
     assert body["parts"]["database"]["status"] == "ok"
@@ -51,14 +51,14 @@ def test_a_site_that_nobody_has_reported_to_is_not_ready(get, db):
 
 def test_a_worker_that_fell_silent_is_told(get, everybody_lives):
     Machine.objects.update(seen_at=timezone.now() - timedelta(seconds=75))
-    status, body = get(health.readyz)
+    status, body = get(health.report_readiness)
     assert status == 503
     assert body["parts"]["worker"]["detail"].startswith("The last measuring worker reported 75 seconds ago")
 
 
 def test_a_queue_that_is_gone_is_told(get, everybody_lives, monkeypatch):
     monkeypatch.setattr(app, "connection_for_write", lambda: Connection("redis+socket:///nowhere/redis.sock"))
-    status, body = get(health.readyz)
+    status, body = get(health.report_readiness)
     assert status == 503
     assert body["parts"]["queue"] == {"status": "down", "detail": "The queue doesn't answer."}
 
@@ -66,7 +66,7 @@ def test_a_queue_that_is_gone_is_told(get, everybody_lives, monkeypatch):
 def test_a_database_that_is_gone_is_told_without_its_address(get, everybody_lives, monkeypatch):
     monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
     connection.close()
-    status, body = get(health.readyz)
+    status, body = get(health.report_readiness)
     assert status == 503
     assert body["parts"]["database"] == {"status": "down", "detail": "The database doesn't answer."}
     assert body["parts"]["queue"]["status"] == "ok"

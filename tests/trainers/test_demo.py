@@ -81,7 +81,7 @@ def test_an_interrupted_demonstration_stays(built: Any, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(demo, "wait_for", interrupted)
-    monkeypatch.setattr(demo.services, "running", lambda _settings: nullcontext())
+    monkeypatch.setattr(demo.services, "running_services", lambda _settings: nullcontext())
     with pytest.raises(CommandError, match="project demo-7 stays"):
         called("--wait", "--seed", "7")
     assert Run.objects.filter(state=Run.State.REQUESTED).count() == 2
@@ -96,7 +96,7 @@ def test_it_waits_until_every_run_is_judged(built: Any, monkeypatch: pytest.Monk
         Run.objects.update(state=Run.State.DONE, judged_at=timezone.now() if len(looks) > 1 else None)
 
     monkeypatch.setattr(demo, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
-    monkeypatch.setattr(demo.services, "running", lambda _settings: nullcontext())
+    monkeypatch.setattr(demo.services, "running_services", lambda _settings: nullcontext())
     assert "Paceline" in called("--wait", "--seed", "7")
     assert looks == [2, 2]
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard.management.base import SiteCommand
-from dashboard.management.progress import Bar
+from dashboard.management.progress import ProgressBar
 from dashboard.projects import ProjectError, add_project
 
 # Each changes that of a project that exists, too.
@@ -49,11 +49,11 @@ class Command(SiteCommand):
         parser.add_argument(
             "--manifest", type=Path, metavar="FILE", help="keep this manifest instead of the commits' own"
         )
-        for name, kind, what in NUMBERS:
-            parser.add_argument(f"--{name}", type=kind, metavar="N", help=what)
+        for name, kind, explanation in NUMBERS:
+            parser.add_argument(f"--{name}", type=kind, metavar="N", help=explanation)
 
     def perform(self, **options: Any) -> None:
-        with Bar() as bar:
+        with ProgressBar() as bar:
             bar.show(0, f"Fetching {options['repository']}")
             try:
                 project = add_project(

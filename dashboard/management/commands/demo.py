@@ -15,9 +15,9 @@ from dashboard import services, triggers
 from dashboard.management import demonstration, disturbance
 from dashboard.management.base import SiteCommand
 from dashboard.management.burning import Burner
-from dashboard.management.commands.trigger import progress
+from dashboard.management.commands.trigger import summarize_progress
 from dashboard.management.demonstration import Built, DemonstrationError
-from dashboard.management.progress import Bar
+from dashboard.management.progress import ProgressBar
 from dashboard.models import Confirmation, Project, Regression, Run
 from dashboard.projects import ProjectError, add_project
 from dashboard.triggers import TriggerError
@@ -101,7 +101,7 @@ class Command(SiteCommand):
     def set_up(self, seed: int, arguments: Sequence[str]) -> tuple[Project, Built, list[int]]:
         """Build the repository, register it and request what is to be measured, the oldest first."""
         slug = demonstration.free_slug(seed)
-        with Bar() as bar:
+        with ProgressBar() as bar:
             bar.show(0, "Building a repository of training code")
             try:
                 built = demonstration.build(demonstration.folder(slug), seed, bar.show, arguments)
@@ -138,7 +138,7 @@ class Command(SiteCommand):
 
 def requested(project: Project, commit: str) -> list[int]:
     """The ids of one commit's new runs."""
-    return triggers.from_command(project, triggers.revisions(commit=commit))[1]
+    return triggers.from_command(project, triggers.parse_revisions(commit=commit))[1]
 
 
 def parse_seed(text: str | None) -> int:
@@ -173,11 +173,11 @@ def parse_history(options: dict[str, Any]) -> list[str]:
 def wait_for(ids: list[int], follow: Callable[[Sequence[Run]], None]) -> None:
     """Until every run has ended and every stored one is judged; `follow` gets the runs at every look."""
     start = time.monotonic()
-    with Bar() as bar:
+    with ProgressBar() as bar:
         while True:
             runs = list(Run.objects.filter(pk__in=ids).select_related("case", "commit").order_by("pk"))
             follow(runs)
-            fraction, text = progress(runs)
+            fraction, text = summarize_progress(runs)
             bar.show(fraction, f"{text}; {clock(fraction, time.monotonic() - start)}")
             if all(run.state in Run.TERMINAL for run in runs):
                 break
@@ -186,7 +186,7 @@ def wait_for(ids: list[int], follow: Callable[[Sequence[Run]], None]) -> None:
         wait_for_proofs(ids, bar)
 
 
-def wait_for_judgement(ids: list[int], bar: Bar) -> None:
+def wait_for_judgement(ids: list[int], bar: ProgressBar) -> None:
     deadline = time.monotonic() + JUDGEMENT_SECONDS
     while True:
         left = Run.objects.filter(pk__in=ids, state=Run.State.DONE, judged_at=None).count()
@@ -200,7 +200,7 @@ def wait_for_judgement(ids: list[int], bar: Bar) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def wait_for_proofs(ids: list[int], bar: Bar) -> None:
+def wait_for_proofs(ids: list[int], bar: ProgressBar) -> None:
     """Until no regression of the runs' project waits for interleaved runs any more."""
     project = Project.objects.filter(commits__runs__in=ids[:1]).first()
     deadline = time.monotonic() + PROOF_SECONDS

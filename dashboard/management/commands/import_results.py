@@ -7,17 +7,17 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard import imports, regressions
-from dashboard.imports import ImportRefused, Results, Stored
+from dashboard.imports import ImportedResults, ImportRefused, ImportSummary
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.management.progress import Bar
+from dashboard.management.progress import ProgressBar
 from dashboard.models import Change, Project, Regression
 
-READERS: dict[str, Callable[[Path, Callable[[int, int], None]], Results]] = {
+READERS: dict[str, Callable[[Path, Callable[[int, int], None]], ImportedResults]] = {
     "asv": imports.read_asv,
     "csv": imports.read_csv,
 }
 # How much of the bar each part gets.
-READ, KEPT = 0.2, 0.6
+READ, STORED = 0.2, 0.6
 
 
 class Command(SiteCommand):
@@ -44,39 +44,40 @@ class Command(SiteCommand):
     def perform(self, **options: Any) -> None:
         slug, path = options["slug"], options["path"].expanduser()
         # Asked first: a large folder isn't read for a project that isn't there.
-        known = None if options["create"] else project_named(slug)
+        existing = None if options["create"] else project_named(slug)
         try:
-            with Bar() as bar:
-                results = READERS[options["format"]](path, shower(bar, 0, READ, f"of {path} read"))
-                project, stored = imports.bring_in(
-                    known or slug, results.runs, shower(bar, READ, KEPT, "runs stored")
+            with ProgressBar() as bar:
+                results = READERS[options["format"]](path, progress_reporter(bar, 0, READ, f"of {path} read"))
+                project, summary = imports.import_runs(
+                    existing or slug, results.runs, progress_reporter(bar, READ, STORED, "runs stored")
                 )
-                if stored.points or stored.changed:
-                    regressions.redetect(project, shower(bar, KEPT, 1, "histories judged"))
+                if summary.points or summary.corrected:
+                    regressions.redetect(project, progress_reporter(bar, STORED, 1, "histories judged"))
         except ImportRefused as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(report(project, results, stored))
+        self.stdout.write(summarize_import(project, results, summary))
 
 
-def shower(bar: Bar, start: float, end: float, what: str) -> Callable[[int, int], None]:
-    def show(done: int, of: int) -> None:
-        share = done / max(of, 1)
+def progress_reporter(bar: ProgressBar, start: float, end: float, what: str) -> Callable[[int, int], None]:
+    def report_progress(done: int, total: int) -> None:
+        share = done / max(total, 1)
         bar.show(start + (end - start) * share, f"{share:.0%} {what}")
 
-    return show
+    return report_progress
 
 
-def report(project: Project, results: Results, stored: Stored) -> str:
+def summarize_import(project: Project, results: ImportedResults, summary: ImportSummary) -> str:
     lines = [
-        f"{project}: {stored.points} values of {stored.commits} commits are new, {stored.changed} corrected, "
-        f"{stored.same} were there already."
+        f"{project}: {summary.points} values of {summary.commits} commits are new, "
+        f"{summary.corrected} corrected, {summary.unchanged} were there already."
     ]
     if results.skipped:
         left_out = ", ".join(f"{count} {why}" for why, count in results.skipped.most_common())
         lines.append(f"Results left out: {left_out}.")
-    if stored.apart:
+    if summary.unplaced:
         lines.append(
-            f"{stored.apart} commits aren't in the repository: they are kept, in no order, and not judged."
+            f"{summary.unplaced} commits aren't in the repository: "
+            "they are kept, in no order, and not judged."
         )
     changes = Change.objects.filter(series__case__project=project).count()
     live = Regression.objects.filter(project=project, withdrawn_at=None).count()

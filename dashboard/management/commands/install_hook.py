@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.triggers.installing import HookRefusedError, install
+from dashboard.triggers.hook_installation import HookRefusedError, install_hooks
 
 
 class Command(SiteCommand):
@@ -35,7 +35,7 @@ class Command(SiteCommand):
         project = project_named(options["slug"])
         folder = options["repository"] or Path(project.repository)
         try:
-            hooks = install(project, folder.expanduser())
+            hooks = install_hooks(project, folder.expanduser())
         except HookRefusedError as error:
             raise CommandError(str(error)) from error
         names = " and ".join(hook.name for hook in hooks)

@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from dashboard import regressions
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.management.progress import Bar
+from dashboard.management.progress import ProgressBar
 from dashboard.models import Regression
 
 VERDICTS = {
@@ -30,12 +30,12 @@ class Command(SiteCommand):
 
     def perform(self, **options: Any) -> None:
         project = project_named(options["slug"])
-        with Bar() as bar:
+        with ProgressBar() as bar:
             bar.show(0, f"Judging {project}")
             outcome = regressions.redetect(
-                project, lambda done, of: bar.show(done / of, f"{done} of {of} histories")
+                project, lambda done, total: bar.show(done / total, f"{done} of {total} histories")
             )
-        counts = ", ".join(f"{outcome.counts[kind]} {words}" for kind, words in VERDICTS.items())
+        counts = ", ".join(f"{outcome.counts[kind]} {text}" for kind, text in VERDICTS.items())
         live = Regression.objects.filter(project=project, withdrawn_at=None).count()
         self.stdout.write(
             f"Changes: {counts}.\nRegressions: {live} stand, {len(outcome.opened)} of them new."

@@ -40,7 +40,7 @@ class Command(SiteCommand):
             self.show(project)
 
     def pin(self, project: Project, revision: str) -> None:
-        commit = found(project, revision)
+        commit = resolve_commit(project, revision)
         pinned = regressions.pin(project, commit)
         if not pinned:
             raise CommandError(
@@ -59,7 +59,7 @@ class Command(SiteCommand):
             self.stdout.write(f"{row.case} on {row.machine}: {row.commit}, {by}, measured {times} times")
 
 
-def found(project: Project, revision: str) -> Commit:
+def resolve_commit(project: Project, revision: str) -> Commit:
     """The commit that a revision names, in the newest state of the repository."""
     if not project.repository:
         raise CommandError(f"{project} has no repository, only an imported history: nothing can be pinned.")

@@ -9,11 +9,11 @@ from django.core.management.base import CommandError, CommandParser
 
 from dashboard import services, triggers
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.management.progress import Bar
+from dashboard.management.progress import ProgressBar
 from dashboard.models import Confirmation, Run
 from dashboard.triggers import TriggerError
 
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
 class Command(SiteCommand):
@@ -51,11 +51,11 @@ class Command(SiteCommand):
 
     def request(self, options: dict[str, Any]) -> list[int]:
         project = project_named(options["slug"])
-        with Bar() as bar:
+        with ProgressBar() as bar:
             bar.show(0, f"Reading {project.repository}")
             try:
-                asked = triggers.revisions(options["commit"], options["range"], options["last"])
-                trigger, ids = triggers.from_command(project, asked, options["benchmark"])
+                revisions = triggers.parse_revisions(options["commit"], options["range"], options["last"])
+                trigger, ids = triggers.from_command(project, revisions, options["benchmark"])
             except TriggerError as error:
                 raise CommandError(str(error)) from error
             bar.show(1, f"{project.repository} is read")
@@ -69,21 +69,21 @@ class Command(SiteCommand):
             raise CommandError("Interrupted: the runs stay, and go on while the services run.") from None
 
     def wait_for(self, ids: list[int]) -> None:
-        with Bar() as bar:
+        with ProgressBar() as bar:
             while True:
                 runs = list(Run.objects.filter(pk__in=ids).select_related("case", "commit").order_by("pk"))
-                bar.show(*progress(runs))
+                bar.show(*summarize_progress(runs))
                 if all(run.state in Run.TERMINAL for run in runs):
                     break
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
         for run in runs:
-            self.stdout.write(line(run))
+            self.stdout.write(describe_run(run))
         bad = sum(run.state != Run.State.DONE for run in runs)
         if bad:
             raise CommandError(f"{bad} of {len(runs)} runs failed or were cancelled.")
 
 
-def progress(runs: list[Run]) -> tuple[float, str]:
+def summarize_progress(runs: list[Run]) -> tuple[float, str]:
     """How much of all the measuring is over, from 0 to 1, and what is being done."""
     over = [run for run in runs if run.state in Run.TERMINAL]
     share = (len(over) + sum(run.progress for run in runs if run not in over)) / max(len(runs), 1)
@@ -91,10 +91,10 @@ def progress(runs: list[Run]) -> tuple[float, str]:
     now = next((run for run in runs if run.state in Run.HELD), None)
     if now is not None:
         return share, f"{text}; {now.case} at {now.commit}: {now.activity or now.state}"
-    return share, text if len(over) == len(runs) else f"{text}; {awaited()}"
+    return share, text if len(over) == len(runs) else f"{text}; {describe_wait()}"
 
 
-def awaited() -> str:
+def describe_wait() -> str:
     """What runs that nobody has claimed wait for."""
     ahead = Run.objects.filter(state__in=Run.HELD).order_by("claimed_at").first()
     if ahead:
@@ -103,6 +103,6 @@ def awaited() -> str:
     return f"{proof}: {proof.activity or proof.state}" if proof else "waiting for a worker"
 
 
-def line(run: Run) -> str:
+def describe_run(run: Run) -> str:
     what = f"{run.case} at {run.commit}: {run.state}"
     return f"{what} ({run.failure}): {run.reason}" if run.failure else what

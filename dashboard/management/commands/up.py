@@ -29,10 +29,10 @@ from dashboard.services.processes import Site, process_commands, process_program
 from dashboard.services.supervisor import Supervisor
 from dashboard.triggers import TriggerError
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Ended(BaseException):
+class StopRequested(BaseException):
     """A signal asks for the end. No Exception: nothing on the way may take it for a failure."""
 
 
@@ -69,12 +69,12 @@ class Command(SiteCommand):
     def serve(self, site: Site, lock: HomeLock, with_project: bool) -> None:
         """Run until a signal ends it; whatever happens, nothing that was started here is left."""
         supervisor = Supervisor(log_folder(site.home), self.print_line)
-        with ended_by_signals():
+        with stop_on_signals():
             try:
                 self.start(supervisor, site, with_project)
                 lock.write_state("ready")
                 supervisor.watch()
-            except Ended:
+            except StopRequested:
                 self.stdout.write("\nStopping.")
             finally:
                 ignore_signals()
@@ -107,18 +107,18 @@ class Command(SiteCommand):
     def measure_this_checkout(self) -> None:
         """So that a newcomer sees a real run appear, progress, and turn into charts."""
         try:
-            requested = first_project.request()
+            requested = first_project.request_first_runs()
         except (ProjectError, RepositoryError, TriggerError) as error:
             self.stdout.write(f"This checkout isn't measured: {error}")
             return
-        for line in announcement(requested):
+        for line in announce_runs(requested):
             self.stdout.write(line)
 
     def print_line(self, name: str, line: str) -> None:
         self.stdout.write(f"{name:8} | {line}")
 
 
-def announcement(requested: list[Run]) -> list[str]:
+def announce_runs(requested: list[Run]) -> list[str]:
     """What is measured first and where to watch it, and what comes after it."""
     if not requested:
         return []
@@ -150,16 +150,16 @@ def check_git() -> None:
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
+def stop_on_signals() -> Iterator[None]:
     """Inside, Ctrl-C, a polite kill and a closed terminal raise Ended."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         # A second Ctrl-C while this is under way must not leave half of the processes behind.
         ignore_signals()
-        raise Ended
+        raise StopRequested
 
-    before = {number: signal.getsignal(number) for number in ENDING}
-    for number in ENDING:
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    for number in STOP_SIGNALS:
         # `nohup` has the closing of the terminal ignored, and that is to stay so.
         if number != signal.SIGHUP or before[number] != signal.SIG_IGN:
             signal.signal(number, end)
@@ -171,5 +171,5 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def ignore_signals() -> None:
-    for number in ENDING:
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -9,7 +9,7 @@ from pytest_django import Settings
 from dashboard import dispatch
 from dashboard.models import Channel, Delivery, Project, Regression
 from tests.dashboard import factories
-from tests.dashboard.alerts.sinks import HttpSink, MailSink, serving
+from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
 
 OPERATION = {
     "operation": "aten::stack",
@@ -90,5 +90,5 @@ def mailbox(settings: Settings) -> Iterator[MailSink]:
     sink = MailSink()
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", sink.port, 5
-    with serving(sink):
+    with serve_in_thread(sink):
         yield sink

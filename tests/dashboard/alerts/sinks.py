@@ -15,7 +15,7 @@ from typing import cast
 
 
 @contextmanager
-def serving(server: socketserver.BaseServer) -> Iterator[None]:
+def serve_in_thread(server: socketserver.BaseServer) -> Iterator[None]:
     # The poll interval is what the end of a test waits for.
     thread = threading.Thread(target=server.serve_forever, args=[0.01])
     thread.start()
@@ -68,7 +68,7 @@ class HttpSink:
                 server.socket, server_side=True, do_handshake_on_connect=False
             )
             self.url = f"https://localhost:{server.server_port}/hooks/paceline"
-        with serving(server):
+        with serve_in_thread(server):
             yield self
 
 

@@ -8,22 +8,22 @@ from django.core.management import CommandError, call_command
 from dashboard.models import Channel, Project
 
 
-def add(*arguments: str) -> str:
+def add_channel(*arguments: str) -> str:
     out = StringIO()
     call_command("add_channel", "snakes", *arguments, stdout=out)
     return out.getvalue()
 
 
 def test_a_mail_address_is_added(project: Project) -> None:
-    said = add("--email", "team@example.org", "--minimum-percent", "5")
+    output = add_channel("--email", "team@example.org", "--minimum-percent", "5")
     channel = Channel.objects.get()
     assert (channel.kind, channel.address, channel.minimum_percent) == ("email", "team@example.org", 5)
-    assert said == "Confirmed regressions of snakes of 5 % and more are told to team@example.org.\n"
+    assert output == "Confirmed regressions of snakes of 5 % and more are told to team@example.org.\n"
 
 
 def test_the_secret_of_a_webhook_is_shown_once(project: Project) -> None:
-    first = add("--webhook", "https://203.0.113.9.invalid/hook")
-    second = add("--webhook", "https://203.0.113.9.invalid/hook")
+    first = add_channel("--webhook", "https://203.0.113.9.invalid/hook")
+    second = add_channel("--webhook", "https://203.0.113.9.invalid/hook")
     secret = Channel.objects.get().secret
     assert len(secret) >= 32
     assert secret in first
@@ -31,9 +31,9 @@ def test_the_secret_of_a_webhook_is_shown_once(project: Project) -> None:
 
 
 def test_adding_again_changes_the_minimum(project: Project) -> None:
-    add("--email", "team@example.org")
+    add_channel("--email", "team@example.org")
     Channel.objects.update(enabled=False)
-    add("--email", "team@example.org", "--minimum-percent", "7")
+    add_channel("--email", "team@example.org", "--minimum-percent", "7")
     channel = Channel.objects.get()
     assert (channel.minimum_percent, channel.enabled) == (7, True)
 
@@ -53,7 +53,7 @@ def test_adding_again_changes_the_minimum(project: Project) -> None:
 )
 def test_what_can_not_work_is_refused(project: Project, arguments: list[str], sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence.replace("[", r"\[")):
-        add(*arguments)
+        add_channel(*arguments)
     assert not Channel.objects.exists()
 
 

@@ -24,9 +24,9 @@ def test_another_cause_says_what_moved(make_delivery: Make) -> None:
     regression = make_delivery("email", "a@example.org").regression
     regression.cause = "dependency"
     regression.cause_evidence = ["Installed otherwise: numpy 1.26 -> 2.0.", "Asked for in: uv.lock."]
-    said = alerts.regression_title(regression)
-    assert "; dependency: installed otherwise: numpy 1.26 -> 2.0; " in said
-    assert regression.first_bad.short not in said
+    title = alerts.regression_title(regression)
+    assert "; dependency: installed otherwise: numpy 1.26 -> 2.0; " in title
+    assert regression.first_bad.short not in title
 
 
 def test_a_commit_that_a_merge_brought_is_named_with_its_merge(make_delivery: Make) -> None:

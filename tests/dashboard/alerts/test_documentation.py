@@ -21,10 +21,10 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "alerts.md"
 Make = Callable[..., Delivery]
 
 
-def block(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert found, language
-    return found[1]
+def code_block(language: str) -> str:
+    block = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert block, language
+    return block[1]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def told(make_delivery: Make, settings: Settings) -> dict[str, Any]:
 
 
 def test_the_example_is_what_is_sent(told: dict[str, Any]) -> None:
-    assert json.loads(block("json")) == told, json.dumps(told, indent=2, ensure_ascii=False)
+    assert json.loads(code_block("json")) == told, json.dumps(told, indent=2, ensure_ascii=False)
 
 
 def test_every_member_is_described(told: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ def test_every_member_is_described(told: dict[str, Any]) -> None:
 
 def test_the_receivers_code_accepts_what_is_sent(make_delivery: Make, receiver: HttpSink) -> None:
     names: dict[str, Callable[..., bool]] = {}
-    exec(block("python"), names)  # noqa: S102 - the code under test stands in the page
+    exec(code_block("python"), names)  # noqa: S102 - the code under test stands in the page
     alerts.attempt_delivery(make_delivery("webhook", receiver.url, secret="shared").pk)
     request = receiver.requests[0]
     assert names["is_genuine"]("shared", request.headers, request.body)

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_project_is_added(repository: Repository) -> None:
-    said = StringIO()
-    call_command("add_project", "mine", repository=str(repository.folder), stdout=said)
+    output = StringIO()
+    call_command("add_project", "mine", repository=str(repository.folder), stdout=output)
     project = Project.objects.get()
     assert (project.slug, project.repository, project.branch) == ("mine", str(repository.folder), "main")
     assert len(project.hook_secret) > 40
-    assert "manage.py trigger mine --wait" in said.getvalue()
+    assert "manage.py trigger mine --wait" in output.getvalue()
 
 
 def test_adding_it_again_is_safe(repository: Repository) -> None:
@@ -85,15 +85,15 @@ def test_a_branch_can_not_be_an_option(repository: Repository) -> None:
     assert not Project.objects.exists()
 
 
-def test_the_promise_can_be_given_and_changed(repository: Repository, db: None) -> None:
-    for promised in ("0.5", "2"):
+def test_the_share_of_false_alerts_can_be_given_and_changed(repository: Repository, db: None) -> None:
+    for false_alerts in ("0.5", "2"):
         call_command(
-            "add_project", "snakes", "--repository", str(repository.folder), "--false-alerts", promised
+            "add_project", "snakes", "--repository", str(repository.folder), "--false-alerts", false_alerts
         )
-        assert Project.objects.get().false_alerts_per_100_commits == float(promised)
+        assert Project.objects.get().false_alerts_per_100_commits == float(false_alerts)
 
 
-def test_a_promise_of_nothing_is_refused(repository: Repository, db: None) -> None:
+def test_no_false_alerts_at_all_are_refused(repository: Repository, db: None) -> None:
     with pytest.raises(CommandError, match="false_alerts_per_100_commits"):
         call_command("add_project", "snakes", "--repository", str(repository.folder), "--false-alerts", "0")
 

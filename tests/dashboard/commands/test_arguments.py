@@ -28,7 +28,7 @@ def test_a_missing_argument_is_named(manage: Manage, command: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_two_wishes_at_once_are_refused(manage: Manage) -> None:
+def test_two_options_that_exclude_each_other_are_refused(manage: Manage) -> None:
     done = manage("trigger", "snakes", "--last", "2", "--commit", "main")
     assert done.returncode == 1
     assert "not allowed with argument" in done.stderr

@@ -20,31 +20,31 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 HEADER = "commit,date,benchmark,value,unit"
 
 
-def imported(path: Path, slug: str = "old", **options: Any) -> str:
-    said = StringIO()
+def run_import(path: Path, slug: str = "old", **options: Any) -> str:
+    output = StringIO()
     form = "csv" if path.suffix == ".csv" else "asv"
-    call_command("import_results", slug, str(path), format=form, create=True, stdout=said, **options)
-    return said.getvalue()
+    call_command("import_results", slug, str(path), format=form, create=True, stdout=output, **options)
+    return output.getvalue()
 
 
-def written(folder: Path, *rows: str, header: str = HEADER) -> Path:
+def write_csv(folder: Path, *rows: str, header: str = HEADER) -> Path:
     path = folder / "values.csv"
     path.write_text("\n".join([header, *rows]))
     return path
 
 
-def history(folder: Path, values: list[float]) -> Path:
-    days = [(START + timedelta(days=at)).date() for at in range(len(values))]
-    rows = [f"c{at},{days[at]},train,{value},ms" for at, value in enumerate(values)]
-    return written(folder, *rows)
+def write_history(folder: Path, values: list[float]) -> Path:
+    days = [(START + timedelta(days=position)).date() for position in range(len(values))]
+    rows = [f"c{position},{days[position]},train,{value},ms" for position, value in enumerate(values)]
+    return write_csv(folder, *rows)
 
 
 STEP = factories.steps((30, 10.0), (20, 14.0))
 
 
 def test_a_table_becomes_series_that_are_judged(tmp_path: Path) -> None:
-    said = imported(history(tmp_path, STEP))
-    assert "50 values of 50 commits are new" in said
+    printed = run_import(write_history(tmp_path, STEP))
+    assert "50 values of 50 commits are new" in printed
     series = Series.objects.get()
     assert (str(series.case), series.metric.name, series.metric.unit) == ("train", "step_time", "s")
     assert series.headline
@@ -55,26 +55,28 @@ def test_a_table_becomes_series_that_are_judged(tmp_path: Path) -> None:
 
 
 def test_a_second_import_changes_nothing(tmp_path: Path) -> None:
-    path = history(tmp_path, STEP)
-    imported(path)
+    path = write_history(tmp_path, STEP)
+    run_import(path)
     before = list(Point.objects.order_by("pk").values()), list(Change.objects.values())
-    assert "0 values of 50 commits are new, 0 corrected, 50 were there already" in imported(path)
+    assert "0 values of 50 commits are new, 0 corrected, 50 were there already" in run_import(path)
     assert (list(Point.objects.order_by("pk").values()), list(Change.objects.values())) == before
 
 
 def test_judging_an_imported_history_again_finds_the_same(tmp_path: Path) -> None:
-    imported(history(tmp_path, STEP))
+    run_import(write_history(tmp_path, STEP))
     before = list(Change.objects.values()), list(Regression.objects.values_list("pk", "first_bad", "ratio"))
-    said = StringIO()
-    call_command("redetect", "old", stdout=said)
-    assert said.getvalue().startswith("Changes: 0 found, 0 moved to another commit, 0 of a new size, 1 kept")
+    output = StringIO()
+    call_command("redetect", "old", stdout=output)
+    assert output.getvalue().startswith(
+        "Changes: 0 found, 0 moved to another commit, 0 of a new size, 1 kept"
+    )
     after = list(Change.objects.values()), list(Regression.objects.values_list("pk", "first_bad", "ratio"))
     assert after == before
 
 
 def test_older_commits_are_put_before_those_that_are_there(tmp_path: Path) -> None:
-    imported(written(tmp_path, "b,2026-02-02,train,2,s"))
-    imported(written(tmp_path, "a,2026-02-01,train,1,s", "b,2026-02-02,train,3,s"))
+    run_import(write_csv(tmp_path, "b,2026-02-02,train,2,s"))
+    run_import(write_csv(tmp_path, "a,2026-02-01,train,1,s", "b,2026-02-02,train,3,s"))
     points = Point.objects.order_by("position").values_list("run__commit__hash", "position", "value")
     assert list(points) == [("a", 0, 1.0), ("b", 1, 3.0)]
     assert SeriesLatest.objects.get().recent == [1.0, 3.0]
@@ -83,10 +85,10 @@ def test_older_commits_are_put_before_those_that_are_there(tmp_path: Path) -> No
 def test_parameters_make_cases_and_repetitions_make_samples(tmp_path: Path) -> None:
     header = "commit,date,benchmark,value,metric,better,param.batch,repetition,pool,branch"
     rows = [
-        f"a,2026-02-01T10:00:00+01:00,train,{value},score,higher,64,{at},gpu,"
-        for at, value in enumerate("123")
+        f"a,2026-02-01T10:00:00+01:00,train,{value},score,higher,64,{repetition},gpu,"
+        for repetition, value in enumerate("123")
     ]
-    imported(written(tmp_path, *rows, header=header))
+    run_import(write_csv(tmp_path, *rows, header=header))
     point = Point.objects.select_related("series__case", "series__metric", "series__pool").get()
     assert (point.value, point.samples) == (2.0, [1.0, 2.0, 3.0])
     assert point.series.case.params == {"batch": 64}
@@ -122,9 +124,9 @@ def test_parameters_make_cases_and_repetitions_make_samples(tmp_path: Path) -> N
 def test_a_wrong_line_is_named_and_nothing_is_stored(
     tmp_path: Path, header: str, row: str, sentence: str
 ) -> None:
-    path = written(tmp_path, *row.splitlines(), header=header)
+    path = write_csv(tmp_path, *row.splitlines(), header=header)
     with pytest.raises(CommandError) as refused:
-        imported(path)
+        run_import(path)
     assert str(refused.value).startswith(f"{path}:{sentence}")
     assert not Project.objects.exists()
 
@@ -134,20 +136,20 @@ def test_git_places_the_commits_that_it_knows(
 ) -> None:
     second = repository.git("rev-parse", "HEAD")
     rows = [f"{second[:12]},2020-01-01,train,1,s", "abcdef1234,2020-01-02,train,2,s"]
-    said = imported(written(tmp_path, *rows), tracked.slug)
-    assert "1 commits aren't in the repository" in said
+    printed = run_import(write_csv(tmp_path, *rows), tracked.slug)
+    assert "1 commits aren't in the repository" in printed
     places = Run.objects.order_by("pk").values_list("commit__hash", "commit__branch", "commit__position")
     assert list(places) == [(second, "main", 1), ("abcdef1234", "(detached)", 0)]
 
 
 def test_another_projects_history_is_refused(tracked: Project, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="knows none of the 1 commits"):
-        imported(written(tmp_path, "abcdef1234,2020-01-01,train,1,s"), tracked.slug)
+        run_import(write_csv(tmp_path, "abcdef1234,2020-01-01,train,1,s"), tracked.slug)
     assert not Run.objects.exists()
 
 
 def test_an_imported_runs_pages_can_be_looked_at(tmp_path: Path, client: Client) -> None:
-    imported(history(tmp_path, STEP))
+    run_import(write_history(tmp_path, STEP))
     run, series, regression = Run.objects.first(), Series.objects.get(), Regression.objects.get()
     for row in (run, series, regression, Project.objects.get()):
         assert row is not None
@@ -155,7 +157,7 @@ def test_an_imported_runs_pages_can_be_looked_at(tmp_path: Path, client: Client)
 
 
 def test_an_imported_runs_page_shows_its_values(tmp_path: Path, client: Client) -> None:
-    imported(written(tmp_path, "a,2026-02-01,train,12,ms"))
+    run_import(write_csv(tmp_path, "a,2026-02-01,train,12,ms"))
     text = client.get(Run.objects.get().get_absolute_url()).content.decode()
     assert "Another tool measured this" in text
     assert "12.0 ms" in text or "12 ms" in text
@@ -169,7 +171,7 @@ def test_wrong_arguments_end_with_one_sentence(manage: Manage, tmp_path: Path) -
         assert done.stderr.strip().count("\n") == 0
 
 
-def results(folder: Path, version: int = 2) -> Path:
+def write_asv_results(folder: Path, version: int = 2) -> Path:
     """A results folder of asv: a plain and a parametrized benchmark at two commits."""
     machine = folder / "results/box"
     machine.mkdir(parents=True)
@@ -184,15 +186,15 @@ def results(folder: Path, version: int = 2) -> Path:
         "version": 2,
     }  # fmt: skip
     (folder / "results/benchmarks.json").write_text(json.dumps(index))
-    for at, name in enumerate(("aaaaaaaa11", "bbbbbbbb22")):
+    for position, name in enumerate(("aaaaaaaa11", "bbbbbbbb22")):
         body: dict[str, Any] = {
             "commit_hash": name,
-            "date": int((START + timedelta(days=at)).timestamp() * 1000),
+            "date": int((START + timedelta(days=position)).timestamp() * 1000),
             "params": {"machine": "box", "cpu": "Fast", "ram": "65GB", "num_cpu": "8"},
             "python": "3.11",
             "version": version,
         }
-        plain, peak, many = 0.5 + at, 2e6, [1.0, None, float("nan"), 4.0]
+        plain, peak, many = 0.5 + position, 2e6, [1.0, None, float("nan"), 4.0]
         if version == 1:
             body["results"] = {
                 "suite.time_loop": plain,
@@ -223,10 +225,10 @@ def results(folder: Path, version: int = 2) -> Path:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_both_formats_of_asv_are_read(tmp_path: Path, version: int) -> None:
-    said = imported(results(tmp_path, version))
-    assert "8 values of 2 commits are new" in said
-    assert "4 failed or skipped" in said
-    assert "2 of benchmarks that are no longer there" in said
+    printed = run_import(write_asv_results(tmp_path, version))
+    assert "8 values of 2 commits are new" in printed
+    assert "4 failed or skipped" in printed
+    assert "2 of benchmarks that are no longer there" in printed
     found = {
         (str(row.case), row.metric.name, row.metric.unit, row.pool.name)
         for row in Series.objects.select_related("case", "metric", "pool")
@@ -245,11 +247,11 @@ def test_both_formats_of_asv_are_read(tmp_path: Path, version: int) -> None:
 
 
 def test_results_of_an_earlier_version_of_a_benchmark_are_left_out(tmp_path: Path) -> None:
-    folder = results(tmp_path)
+    folder = write_asv_results(tmp_path)
     index = json.loads((folder / "benchmarks.json").read_text())
     index["suite.time_loop"]["version"] = "v3"
     (folder / "benchmarks.json").write_text(json.dumps(index))
-    assert "2 of earlier versions of their benchmark" in imported(folder)
+    assert "2 of earlier versions of their benchmark" in run_import(folder)
 
 
 @pytest.mark.parametrize(
@@ -266,18 +268,18 @@ def test_results_of_an_earlier_version_of_a_benchmark_are_left_out(tmp_path: Pat
 def test_a_broken_result_is_named_and_nothing_is_stored(
     tmp_path: Path, change: dict[str, Any], sentence: str
 ) -> None:
-    folder = results(tmp_path)
+    folder = write_asv_results(tmp_path)
     path = folder / "box/bbbbbbbb-py3.11-torch.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(CommandError) as refused:
-        imported(folder)
+        run_import(folder)
     assert str(refused.value).startswith(str(path))
     assert sentence in str(refused.value)
     assert not Project.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("spelt", "value"),
+    ("text", "value"),
     [
         ("'a'", "a"),
         ("64", 64),
@@ -288,25 +290,25 @@ def test_a_broken_result_is_named_and_nothing_is_stored(
         ("'\\x00'", "'\\x00'"),
     ],
 )
-def test_a_parameter_is_read_as_asv_spells_it(tmp_path: Path, spelt: str, value: Any) -> None:
-    folder = results(tmp_path)
+def test_a_parameter_is_read_as_asv_writes_it(tmp_path: Path, text: str, value: Any) -> None:
+    folder = write_asv_results(tmp_path)
     for path in folder.glob("box/*-*.json"):
         body = json.loads(path.read_text())
-        body["results"] = {"suite.track_rows": [[2.0], [[spelt], ["1"]], "1"]}
+        body["results"] = {"suite.track_rows": [[2.0], [[text], ["1"]], "1"]}
         path.write_text(json.dumps(body))
-    imported(folder)
+    run_import(folder)
     assert Series.objects.get().case.params == {"how": value, "n": 1}
 
 
 def test_a_unit_that_is_too_long_is_cut(tmp_path: Path) -> None:
-    folder = results(tmp_path)
+    folder = write_asv_results(tmp_path)
     index = json.loads((folder / "benchmarks.json").read_text())
     index["suite.track_rows"] |= {
         "unit": "a rather long unit, with\x00 spaces",
         "param_names": ["h\x00w", "n"],
     }
     (folder / "benchmarks.json").write_text(json.dumps(index))
-    imported(folder)
+    run_import(folder)
     series = Series.objects.filter(metric__name="gauge.rows").select_related("metric", "case").first()
     assert series is not None
     assert (len(series.metric.unit), set(series.case.params)) == (30, {"'h\\x00w'", "n"})
@@ -314,4 +316,4 @@ def test_a_unit_that_is_too_long_is_cut(tmp_path: Path) -> None:
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"holds no benchmarks\.json"):
-        imported(tmp_path)
+        run_import(tmp_path)

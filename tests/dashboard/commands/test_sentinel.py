@@ -22,25 +22,25 @@ def commit(tracked: Project, repository: Repository) -> Commit:
     return made
 
 
-def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def run_sentinel(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     call_command("sentinel", "snakes", *arguments)
     return capsys.readouterr().out
 
 
 def test_a_commit_is_pinned_and_listed(commit: Commit, capsys: pytest.CaptureFixture[str]) -> None:
-    assert called(capsys, "--commit", "main") == f"{commit} is the sentinel of 1 cases and machines.\n"
+    assert run_sentinel(capsys, "--commit", "main") == f"{commit} is the sentinel of 1 cases and machines.\n"
     pinned = Sentinel.objects.get()
     assert (pinned.commit, pinned.by_hand) == (commit, True)
-    assert called(capsys).splitlines() == [
+    assert run_sentinel(capsys).splitlines() == [
         "Sentinels of snakes are on; 1 are pinned.",
         f"snake_dqn on bench-1: {commit}, by hand, measured 1 times",
     ]
 
 
 def test_they_are_turned_off_and_on(commit: Commit, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "aren't measured any more" in called(capsys, "--off")
+    assert "aren't measured any more" in run_sentinel(capsys, "--off")
     assert not Project.objects.get().sentinels
-    called(capsys, "--on")
+    run_sentinel(capsys, "--on")
     assert Project.objects.get().sentinels
 
 

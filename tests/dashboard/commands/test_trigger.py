@@ -13,8 +13,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from dashboard import runs, services
-from dashboard.management.commands.trigger import progress
-from dashboard.management.progress import Bar
+from dashboard.management.commands.trigger import summarize_progress
+from dashboard.management.progress import ProgressBar
 from dashboard.models import Project, Run, Trigger
 from tests.dashboard.commands.conftest import Manage
 from tests.dashboard.conftest import Repository
@@ -22,9 +22,9 @@ from tests.dashboard.conftest import Repository
 
 @pytest.mark.django_db
 def test_runs_are_requested_at_once(tracked: Project) -> None:
-    said = StringIO()
-    call_command("trigger", "snakes", benchmark=["other"], stdout=said)
-    assert said.getvalue() == "snakes: 1 run at 1 commit.\n"
+    output = StringIO()
+    call_command("trigger", "snakes", benchmark=["other"], stdout=output)
+    assert output.getvalue() == "snakes: 1 run at 1 commit.\n"
     assert Run.objects.get().trigger == Trigger.objects.get(source="command", state="resolved")
 
 
@@ -41,7 +41,7 @@ def test_runs_are_requested_at_once(tracked: Project) -> None:
         ({"benchmark": ["tini"]}, "did you mean tiny?"),
     ],
 )
-def test_a_wrong_wish_is_refused(tracked: Project, options: dict[str, Any], sentence: str) -> None:
+def test_wrong_revisions_are_refused(tracked: Project, options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(CommandError) as refused:
         call_command("trigger", "snakes", **options)
     assert sentence in str(refused.value)
@@ -61,7 +61,7 @@ def test_a_person_gets_the_answer_on_standard_output(manage: Manage, tracked: Pr
 
 
 @contextmanager
-def measured_elsewhere(end: str, **why: str) -> Iterator[None]:
+def running_worker(end: str, **why: str) -> Iterator[None]:
     """A worker of the pool in a thread of its own, as long as the block lasts."""
     over = threading.Event()
 
@@ -85,20 +85,20 @@ def measured_elsewhere(end: str, **why: str) -> Iterator[None]:
 
 @pytest.mark.django_db(transaction=True)
 def test_waiting_ends_with_the_runs(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "running", lambda _settings: measured_elsewhere(Run.State.DONE))
-    said = StringIO()
-    call_command("trigger", "snakes", wait=True, benchmark=["tiny"], stdout=said)
-    assert said.getvalue().count(": done\n") == 2
+    monkeypatch.setattr(services, "running_services", lambda _settings: running_worker(Run.State.DONE))
+    output = StringIO()
+    call_command("trigger", "snakes", wait=True, benchmark=["tiny"], stdout=output)
+    assert output.getvalue().count(": done\n") == 2
 
 
 @pytest.mark.django_db(transaction=True)
 def test_waiting_fails_with_a_run(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = measured_elsewhere(Run.State.FAILED, failure="crash", reason="Broke.")
-    monkeypatch.setattr(services, "running", lambda _settings: broken)
-    said = StringIO()
+    broken = running_worker(Run.State.FAILED, failure="crash", reason="Broke.")
+    monkeypatch.setattr(services, "running_services", lambda _settings: broken)
+    output = StringIO()
     with pytest.raises(CommandError, match="1 of 1 runs failed"):
-        call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=said)
-    assert "failed (crash): Broke." in said.getvalue()
+        call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=output)
+    assert "failed (crash): Broke." in output.getvalue()
 
 
 @pytest.mark.django_db
@@ -106,8 +106,8 @@ def test_an_interrupted_wait_leaves_the_runs(tracked: Project, monkeypatch: pyte
     def interrupted(_runs: list[Run]) -> tuple[float, str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(services, "running", lambda _settings: nullcontext())
-    monkeypatch.setattr("dashboard.management.commands.trigger.progress", interrupted)
+    monkeypatch.setattr(services, "running_services", lambda _settings: nullcontext())
+    monkeypatch.setattr("dashboard.management.commands.trigger.summarize_progress", interrupted)
     with pytest.raises(CommandError, match="Interrupted: the runs stay"):
         call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=StringIO())
     assert Run.objects.filter(state=Run.State.REQUESTED).count() == 1
@@ -116,22 +116,22 @@ def test_an_interrupted_wait_leaves_the_runs(tracked: Project, monkeypatch: pyte
 @pytest.mark.django_db
 def test_progress_says_what_is_measured(tracked: Project) -> None:
     call_command("trigger", "snakes", benchmark=["tiny"], stdout=StringIO())
-    assert progress(list(Run.objects.all())) == (0, "0 of 2 runs; waiting for a worker")
+    assert summarize_progress(list(Run.objects.all())) == (0, "0 of 2 runs; waiting for a worker")
     assignment = runs.claim("default", "gpu-1")
     assert assignment is not None
     runs.heartbeat(assignment, 0.5, "repetition 2 of 3")
-    share, text = progress(list(Run.objects.order_by("pk")))
+    share, text = summarize_progress(list(Run.objects.order_by("pk")))
     assert share == 0.25
     assert text.endswith("repetition 2 of 3")
     waiting = list(Run.objects.filter(state=Run.State.REQUESTED))
-    assert progress(waiting) == (0, f"0 of 1 runs; waiting behind run {assignment.run_id}")
+    assert summarize_progress(waiting) == (0, f"0 of 1 runs; waiting behind run {assignment.run_id}")
 
 
 def test_a_bar_is_drawn_on_a_terminal_only() -> None:
     log, terminal = StringIO(), StringIO()
     terminal.isatty = lambda: True  # type: ignore[method-assign]
     for stream in (log, terminal):
-        with Bar(stream) as bar:
+        with ProgressBar(stream) as bar:
             for step in range(5):
                 bar.show(step / 4, f"{step} of 4")
     assert log.getvalue() == "  0% 0 of 4\n"
@@ -143,11 +143,11 @@ def test_a_bar_is_drawn_on_a_terminal_only() -> None:
 def test_the_hook_is_installed_in_the_projects_own_repository(
     tracked: Project, repository: Repository
 ) -> None:
-    said = StringIO()
-    call_command("install_hook", "snakes", stdout=said)
+    output = StringIO()
+    call_command("install_hook", "snakes", stdout=output)
     folder = repository.folder / ".git/hooks"
     names = ("post-commit", "post-merge", "post-rewrite")
-    assert said.getvalue().startswith(f"{' and '.join(names)} in {folder} tell http://")
+    assert output.getvalue().startswith(f"{' and '.join(names)} in {folder} tell http://")
     for name in names:
         assert subprocess.run(["sh", "-n", str(folder / name)], check=False).returncode == 0
 

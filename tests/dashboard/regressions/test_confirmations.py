@@ -8,7 +8,7 @@ import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from dashboard.management.commands.trigger import awaited
+from dashboard.management.commands.trigger import describe_wait
 from dashboard.models import Case, Confirmation, Machine, Project, Run
 from dashboard.regressions import confirmations
 from dashboard.regressions.confirmations import ConfirmationAssignment, PairMeasured
@@ -58,7 +58,7 @@ def measured(held: ConfirmationAssignment, ratio: float, disturbed: bool = False
 
 def test_runs_that_wait_say_which_proof_they_wait_for(held: ConfirmationAssignment) -> None:
     confirmations.heartbeat(held, "pair 2, good commit 0123456789")
-    assert awaited().endswith(": pair 2, good commit 0123456789")
+    assert describe_wait().endswith(": pair 2, good commit 0123456789")
 
 
 def test_one_of_two_claims_wins(row: Confirmation) -> None:

@@ -20,7 +20,7 @@ def operator(db: None) -> User:
     return user
 
 
-def said(client: Client, **form: Any) -> str:
+def post_form(client: Client, **form: Any) -> str:
     response = client.post(URL, form)
     assert (response.status_code, response["Location"]) == (302, "/projects/snakes/")
     return " ".join(str(message) for message in get_messages(response.wsgi_request))
@@ -40,7 +40,7 @@ def test_the_button_requests(
     client: Client, project: Project, operator: User, form: dict[str, str], revisions: dict[str, Any]
 ) -> None:
     client.force_login(operator)
-    assert said(client, **form, benchmarks=["tiny", "other"]).startswith("Requested")
+    assert post_form(client, **form, benchmarks=["tiny", "other"]).startswith("Requested")
     trigger = Trigger.objects.get()
     assert (trigger.source, trigger.revisions, trigger.requested_by) == ("web", revisions, operator)
     assert trigger.benchmarks == ["tiny", "other"]
@@ -58,11 +58,11 @@ def test_the_button_requests(
         ({"which": "newest", "benchmarks": ["x" * 101]}, "can't be right"),
     ],
 )
-def test_a_wrong_wish_is_one_sentence(
+def test_wrong_revisions_are_one_sentence(
     client: Client, project: Project, operator: User, form: dict[str, Any], sentence: str
 ) -> None:
     client.force_login(operator)
-    assert sentence in said(client, **form)
+    assert sentence in post_form(client, **form)
     assert not Trigger.objects.exists()
 
 
@@ -73,7 +73,7 @@ def test_who_is_not_signed_in_signs_in_first(client: Client, project: Project) -
 
 def test_a_viewer_may_not(client: Client, project: Project) -> None:
     client.force_login(User.objects.create_user("eve"))
-    assert "ask an administrator" in said(client)
+    assert "ask an administrator" in post_form(client)
     assert not Trigger.objects.exists()
 
 

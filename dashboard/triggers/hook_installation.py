@@ -16,11 +16,11 @@ from django.urls import reverse
 
 from dashboard.models import Project
 from dashboard.repositories import RepositoryError, git
-from dashboard.triggers import scripts
+from dashboard.triggers import hook_scripts
 
 IN_WORK_TREE = ("post-commit", "post-merge", "post-rewrite")
 IN_BARE = ("post-receive",)
-BLOCK = 64  # bytes, of SHA-256
+BLOCK_BYTES = 64  # of SHA-256
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -29,19 +29,19 @@ class HookRefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
-    """A repository's folders, as git names them."""
+class HookFolders:
+    """A repository's folders, as git reports them."""
 
     git_folder: Path
     hooks: Path
     bare: bool
 
     @property
-    def paths(self) -> list[Path]:
+    def hook_paths(self) -> list[Path]:
         return [self.hooks / name for name in (IN_BARE if self.bare else IN_WORK_TREE)]
 
 
-def install(project: Project, folder: Path) -> list[Path]:
+def install_hooks(project: Project, folder: Path) -> list[Path]:
     """Write (or renew) the hooks of the repository in `folder`; their paths. Raises HookRefusedError.
 
     A project without a hook secret gets one.
@@ -49,38 +49,40 @@ def install(project: Project, folder: Path) -> list[Path]:
     for tool in ("openssl", "curl"):
         if shutil.which(tool) is None:
             raise HookRefusedError(f"The hook needs {tool}, which is not on the PATH: install it first.")
-    place = find(folder)
+    folders = find_repository(folder)
     if not project.hook_secret:
         project.hook_secret = secrets.token_urlsafe(32)
         project.save(update_fields=["hook_secret"])
     try:
-        keep_existing(place.paths)
-        write(project, place)
+        set_existing_aside(folders.hook_paths)
+        write_hooks(project, folders)
     except OSError as error:
         raise HookRefusedError(f"{error.filename} can't be written: {error.strerror}.") from error
-    return place.paths
+    return folders.hook_paths
 
 
-def find(folder: Path) -> Place:
+def find_repository(folder: Path) -> HookFolders:
     if not folder.is_dir():
         raise HookRefusedError(f"{folder} is not a folder on this machine: name the repository's own folder.")
-    asked = ["--git-common-dir", "--git-path", "hooks", "--is-bare-repository"]
+    arguments = ["--git-common-dir", "--git-path", "hooks", "--is-bare-repository"]
     try:
-        out = git.run(folder, ["-c", "safe.directory=*", "rev-parse", *asked])
+        out = git.run(folder, ["-c", "safe.directory=*", "rev-parse", *arguments])
     except RepositoryError as error:
         raise HookRefusedError(f"{folder} is not a git repository: {error}") from error
     common, hooks, bare = out.decode().splitlines()
-    place = Place((folder / common).resolve(), (folder / hooks).resolve(), bare == "true")
-    if place.git_folder not in place.hooks.parents and folder.resolve() not in place.hooks.parents:
+    folders = HookFolders((folder / common).resolve(), (folder / hooks).resolve(), bare == "true")
+    if folders.git_folder not in folders.hooks.parents and folder.resolve() not in folders.hooks.parents:
         raise HookRefusedError(
-            f"core.hooksPath is {place.hooks}, which other repositories may share: unset it here first."
+            f"core.hooksPath is {folders.hooks}, which other repositories may share: unset it here first."
         )
-    return place
+    return folders
 
 
-def keep_existing(hooks: list[Path]) -> None:
-    """Move hooks that aren't ours aside, all or none; ours run them first."""
-    moves = {hook: hook.with_name(hook.name + scripts.KEPT) for hook in hooks if is_foreign(hook)}
+def set_existing_aside(hooks: list[Path]) -> None:
+    """Rename hooks that aren't ours, all or none; ours run them first."""
+    moves = {
+        hook: hook.with_name(hook.name + hook_scripts.EXISTING_SUFFIX) for hook in hooks if is_foreign(hook)
+    }
     for hook, aside in moves.items():
         if aside.exists():
             raise HookRefusedError(f"{hook} and {aside} are both there already: remove one of them.")
@@ -89,50 +91,50 @@ def keep_existing(hooks: list[Path]) -> None:
 
 
 def is_foreign(hook: Path) -> bool:
-    return hook.exists() and scripts.MARKER not in hook.read_text(errors="replace")
+    return hook.exists() and hook_scripts.MARKER not in hook.read_text(errors="replace")
 
 
-def write(project: Project, place: Place) -> None:
-    ours = place.git_folder / "paceline"
+def write_hooks(project: Project, folders: HookFolders) -> None:
+    ours = folders.git_folder / "paceline"
     ours.mkdir(mode=0o755, exist_ok=True)
-    place.hooks.mkdir(exist_ok=True)
-    inner, outer = key_blocks(project.hook_secret.encode())
+    folders.hooks.mkdir(exist_ok=True)
+    inner, outer = hmac_key_blocks(project.hook_secret.encode())
     url = settings.PACELINE_URL + reverse("hook", args=[project.slug])
     # A proxy that the committer's environment names can't know what this machine calls itself.
     options = "--noproxy '*'" if urlsplit(url).hostname in LOOPBACK else ""
-    notify = scripts.NOTIFY.replace("{{url}}", shlex.quote(url)).replace(
+    notify = hook_scripts.NOTIFY.replace("{{url}}", shlex.quote(url)).replace(
         "{{options}} ", options and f"{options} "
     )
-    shared = place.git_folder.stat().st_mode & 0o020
-    put(ours / "inner", inner, 0o640 if shared else 0o600, place)
-    put(ours / "outer", outer, 0o640 if shared else 0o600, place)
-    put(ours / "notify", notify.encode(), 0o755, place)
-    put(ours / "last", b"", 0o664 if shared else 0o644, place)
-    text = scripts.POST_RECEIVE if place.bare else scripts.IN_WORK_TREE
-    for hook in place.paths:
-        put(hook, text.encode(), 0o755, place)
-    own(ours, place)
+    shared = folders.git_folder.stat().st_mode & 0o020
+    replace_file(ours / "inner", inner, 0o640 if shared else 0o600, folders)
+    replace_file(ours / "outer", outer, 0o640 if shared else 0o600, folders)
+    replace_file(ours / "notify", notify.encode(), 0o755, folders)
+    replace_file(ours / "last", b"", 0o664 if shared else 0o644, folders)
+    text = hook_scripts.POST_RECEIVE if folders.bare else hook_scripts.IN_WORK_TREE
+    for hook in folders.hook_paths:
+        replace_file(hook, text.encode(), 0o755, folders)
+    give_to_owner(ours, folders)
 
 
-def key_blocks(key: bytes) -> tuple[bytes, bytes]:
+def hmac_key_blocks(key: bytes) -> tuple[bytes, bytes]:
     """The two blocks that HMAC (RFC 2104) hashes before the message and before the inner digest."""
-    padded = (hashlib.sha256(key).digest() if len(key) > BLOCK else key).ljust(BLOCK, b"\x00")
+    padded = (hashlib.sha256(key).digest() if len(key) > BLOCK_BYTES else key).ljust(BLOCK_BYTES, b"\x00")
     return bytes(byte ^ 0x36 for byte in padded), bytes(byte ^ 0x5C for byte in padded)
 
 
-def put(path: Path, data: bytes, mode: int, place: Place) -> None:
-    """Rename a whole file into place: a commit that runs just now sees the old one or the new one."""
+def replace_file(path: Path, data: bytes, mode: int, folders: HookFolders) -> None:
+    """Rename a complete file to `path`: a commit that runs just now sees the old one or the new one."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
     draft.chmod(mode)
-    own(draft, place)
+    give_to_owner(draft, folders)
     draft.rename(path)
 
 
-def own(path: Path, place: Place) -> None:
+def give_to_owner(path: Path, folders: HookFolders) -> None:
     """What root installs belongs to the repository's owner, or whoever commits here couldn't read it."""
     if os.getuid() == 0:
-        owner = place.git_folder.stat()
+        owner = folders.git_folder.stat()
         os.chown(path, owner.st_uid, owner.st_gid)

@@ -1,4 +1,4 @@
-"""What a reader of a foreign format hands on: measured cases at commits, in the site's words and units."""
+"""What a reader of another tool's format returns: cases measured at commits, in our words and units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ImportRefused(Exception):  # noqa: N818 - reads as a fact
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class ImportedMetric:
     name: str
     unit: str
     better: str
@@ -25,10 +25,10 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ImportedValue:
     """One metric's value in its unit; `samples` are fresh processes, empty where only one was run."""
 
-    metric: Metric
+    metric: ImportedMetric
     value: float
     low: float | None = None
     high: float | None = None
@@ -36,7 +36,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ImportedRun:
     """One case at one commit, as another tool measured it. `date` is the commit's.
 
     An empty `branch` is the project's own.
@@ -47,27 +47,27 @@ class Measured:
     benchmark: str
     params: Mapping[str, Scalar]
     pool: str
-    values: tuple[Value, ...]
+    values: tuple[ImportedValue, ...]
     branch: str = ""
     measured_at: datetime | None = None
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Results:
+class ImportedResults:
     """All that was read, and how many results were left out, by reason."""
 
-    runs: list[Measured] = field(default_factory=list)
+    runs: list[ImportedRun] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
 
 
-def printable(text: str, most: int) -> str:
-    """As `shortened`; a database holds no NUL, and a page shows no control character."""
-    return shortened(text if text.isprintable() else ascii(text), most)
+def printable_text(text: str, most: int) -> str:
+    """As `shorten_text`; a database holds no NUL, and a page shows no control character."""
+    return shorten_text(text if text.isprintable() else ascii(text), most)
 
 
-def shortened(text: str, most: int) -> str:
-    """At most so many characters; what is cut off stays distinct by a digest."""
+def shorten_text(text: str, most: int) -> str:
+    """At most so many characters; a digest keeps apart what differs in the rest only."""
     if len(text) <= most:
         return text
     return f"{text[: most - 9]}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -8,16 +8,16 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-TRUE = {"1", "true", "yes", "on"}
-FALSE = {"0", "false", "no", "off", ""}
+TRUE_WORDS = {"1", "true", "yes", "on"}
+FALSE_WORDS = {"0", "false", "no", "off", ""}
 
 
-def text(name: str, default: str = "") -> str:
+def read_text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def integer(name: str, default: int, *, least: int = 0) -> int:
-    raw = text(name, str(default))
+def read_integer(name: str, default: int, *, least: int = 0) -> int:
+    raw = read_text(name, str(default))
     try:
         value = int(raw)
     except ValueError:
@@ -27,26 +27,29 @@ def integer(name: str, default: int, *, least: int = 0) -> int:
     return value
 
 
-def boolean(name: str, default: bool = False) -> bool:
-    raw = text(name, str(default)).lower()
-    if raw in TRUE:
+def read_boolean(name: str, default: bool = False) -> bool:
+    raw = read_text(name, str(default)).lower()
+    if raw in TRUE_WORDS:
         return True
-    if raw in FALSE:
+    if raw in FALSE_WORDS:
         return False
     raise ImproperlyConfigured(f"{name} must be true or false, not {raw!r}.")
 
 
-def folder(name: str, default: Path) -> Path:
-    path = Path(text(name, str(default))).expanduser()
+def read_folder(name: str, default: Path) -> Path:
+    path = Path(read_text(name, str(default))).expanduser()
     return path if path.is_absolute() else Path.cwd() / path
 
 
-def words(name: str, default: str = "") -> list[str]:
-    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+def read_list(name: str, default: str = "") -> list[str]:
+    return [word.strip() for word in read_text(name, default).split(",") if word.strip()]
 
 
-def database(url: str) -> dict[str, object]:
-    """The Django DATABASES entry of a `postgresql://user:password@host:port/name?host=/socket` URL."""
+def database_settings(url: str) -> dict[str, object]:
+    """The Django DATABASES entry of a URL such as `postgresql://user:password@host:port/name`.
+
+    Its query may hold user, password, host (a socket's folder) and port; all else in it is for the driver.
+    """
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
         raise ImproperlyConfigured(
@@ -69,7 +72,7 @@ def database(url: str) -> dict[str, object]:
     }
 
 
-def mail(url: str) -> dict[str, object]:
+def email_settings(url: str) -> dict[str, object]:
     """Django's EMAIL_* settings from `smtp://user:password@host:port`, `smtps://...`, or `console:`."""
     parts = urlsplit(url)
     if parts.scheme == "console":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MARKER = "paceline-hook"
-KEPT = ".before-paceline"
+EXISTING_SUFFIX = ".before-paceline"
 
 HEADER = f"""\
 #!/bin/sh
@@ -16,7 +16,7 @@ HEADER = f"""\
 IN_WORK_TREE = (
     HEADER
     + f"""\
-if [ -x "$0{KEPT}" ]; then "$0{KEPT}" "$@"; fi
+if [ -x "$0{EXISTING_SUFFIX}" ]; then "$0{EXISTING_SUFFIX}" "$@"; fi
 folder=$(git rev-parse --git-common-dir)/paceline
 case ${{0##*/}}:$1 in
     post-merge:1) exit 0 ;;  # A squash: nothing is committed yet.
@@ -34,7 +34,7 @@ POST_RECEIVE = (
     HEADER
     + f"""\
 updates=$(cat)
-if [ -x "$0{KEPT}" ]; then printf '%s\\n' "$updates" | "$0{KEPT}" "$@"; fi
+if [ -x "$0{EXISTING_SUFFIX}" ]; then printf '%s\\n' "$updates" | "$0{EXISTING_SUFFIX}" "$@"; fi
 folder=$(git rev-parse --git-common-dir)/paceline
 printf '%s\\n' "$updates" | while read -r before commit ref; do
     case $ref in refs/heads/*) ;; *) continue ;; esac

@@ -1,0 +1,148 @@
+"""The transitions of a run. Its lease is that of all work; docs/flow.md draws its states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from dashboard import dispatch, leases
+from dashboard.leases import LeaseLost
+from dashboard.models import Machine, Pool, Run
+from dashboard.runs import logs
+from dashboard.runs.assignment import RELATED, RunAssignment, assignment_of
+from dashboard.runs.errors import WrongState
+from dashboard.runs.machines import machine_seen
+
+State = Run.State
+Failure = Run.Failure
+
+# To each state that a holder moves to, the one state that it moves from.
+BEFORE = {
+    State.PREPARING: State.CLAIMED,
+    State.MEASURING: State.PREPARING,
+    State.STORING: State.MEASURING,
+}
+AGAIN = {"machine": None, "progress": 0}
+LOST = f"Its worker was lost {Run.MOST_ATTEMPTS} times: no heartbeat came within the lease."
+
+
+def claim_run(pool: str, machine: str) -> RunAssignment | None:
+    """Take the pool's most urgent requested run, the oldest of these; None where nothing waits."""
+    with transaction.atomic():
+        # By the pool's id, so that the waiting runs are asked for nothing else.
+        where = Pool.objects.filter(name=pool).first()
+        # A sentinel waits for its own machine, what was disturbed for a calmer hour.
+        mine = Q(only_on=None) | Q(only_on__in=Machine.objects.filter(name=machine))
+        due = Q(not_before=None) | Q(not_before__lte=Now())
+        waiting = Run.objects.filter(mine, due, state=State.REQUESTED, configuration__pool=where)
+        ordered = waiting.order_by("-priority", "requested_at", "id")
+        if not ordered.exists():
+            return None
+        holder = _machine(machine, pool)
+        claimed = leases.claim_first(
+            ordered,
+            state=State.CLAIMED,
+            machine=holder,
+            fingerprint=holder.fingerprint,
+            claimed_at=Now(),
+            measuring_at=None,
+            progress=0,
+            activity="",
+        )
+        if claimed is None:
+            return None
+        run = Run.objects.select_related(*RELATED).get(pk=claimed.pk)
+        logs.announce_attempt(run)
+        return assignment_of(run)
+
+
+def advance_run(assignment: RunAssignment, state: str) -> None:
+    """Move on to `preparing`, `measuring` or `storing`. Raises LeaseLost, WrongState."""
+    target = State(state)
+    if target not in BEFORE:
+        raise WrongState(f"A holder doesn't move a run to {target}.")
+    started: dict[str, Any] = {"measuring_at": Now()} if target is State.MEASURING else {}
+    moved = leases.held_job(Run, assignment.lease).filter(state=BEFORE[target])
+    if not moved.update(state=target, lease_until=leases.lease_end(), activity="", **started):
+        raise _refusal(assignment, f"be {target}")
+
+
+def heartbeat_run(
+    assignment: RunAssignment, progress: float | None = None, text: str = "", log: str | bytes = ""
+) -> bool:
+    """Renew the lease, show progress (0 to 1) and activity, add to the log. False: no longer ours, stop."""
+    shown: dict[str, Any] = {} if progress is None else {"progress": min(max(progress, 0.0), 1.0)}
+    if text:
+        shown["activity"] = logs.one_line(text, 200)
+    with transaction.atomic():
+        if not leases.renew_lease(Run, assignment.lease, **shown):
+            return False
+        logs.append_log(assignment.run_id, log)
+    return True
+
+
+def fail_run(assignment: RunAssignment, kind: str, reason: str, log: str | bytes = "") -> None:
+    """End the run as failed, with one sentence. Raises LeaseLost."""
+    with transaction.atomic():
+        held = leases.held_job(Run, assignment.lease)
+        said = logs.one_line(reason, 2000)
+        if not leases.end_job(held, State.FAILED, failure=Failure(kind), reason=said):
+            raise _refusal(assignment, "fail")
+        logs.append_log(assignment.run_id, log)
+        dispatch.send_task(dispatch.RUN_ENDED, assignment.run_id)
+
+
+def finish_run(assignment: RunAssignment, *, tainted: bool) -> None:
+    """From storing to done, inside the transaction that stores the document. Raises LeaseLost, WrongState."""
+    storing = leases.held_job(Run, assignment.lease).filter(state=State.STORING)
+    if not leases.end_job(storing, State.DONE, tainted=tainted, progress=1):
+        raise _refusal(assignment, "be done")
+
+
+def cancel_run(run_id: int, by: str) -> bool:
+    """End a run that hasn't ended; its holder learns of it at the next heartbeat. False: it had ended."""
+    with transaction.atomic():
+        going = Run.objects.filter(pk=run_id).exclude(state__in=Run.TERMINAL)
+        ended = leases.end_job(going, State.CANCELLED, reason=logs.one_line(f"Cancelled by {by}.", 2000))
+        if ended:
+            dispatch.send_task(dispatch.RUN_ENDED, run_id)
+    return bool(ended)
+
+
+def held_run(assignment: RunAssignment) -> Run | None:
+    """The run, locked until the transaction ends, where it is still the holder's."""
+    return leases.held_job(Run, assignment.lease).select_for_update(of=("self",)).first()
+
+
+def requeue_lost_runs() -> int:
+    """Request again the runs whose lease has ended, or fail those that have been lost too often. How many."""
+    given_up_as = {"state": State.FAILED, "failure": Failure.LOST, "reason": LOST}
+    again, given_up = leases.requeue_lost(Run, AGAIN, given_up_as)
+    for key in given_up:
+        dispatch.send_task(dispatch.RUN_ENDED, key)
+    return len(again) + len(given_up)
+
+
+def release_runs(machine: str) -> int:
+    """Request again, at once, what a machine held when its site was stopped; that costs no attempt. How many."""
+    return leases.release_machine(Run, machine, AGAIN)
+
+
+def _refusal(assignment: RunAssignment, wish: str) -> LeaseLost | WrongState:
+    run = Run.objects.filter(pk=assignment.run_id).first()
+    if run is None:
+        return LeaseLost(f"Run {assignment.run_id} is gone.")
+    if run.lease == assignment.lease.token and run.state in Run.HELD:
+        return WrongState(f"Run {run.pk} is {run.state} and so can't {wish}.")
+    return LeaseLost(f"Run {run.pk} is no longer attempt {assignment.attempt}'s: it is {run.state}.")
+
+
+def _machine(name: str, pool: str) -> Machine:
+    machine = Machine.objects.filter(name=name, pool__name=pool).first()
+    if machine is None:
+        machine_seen(name, pool)
+        machine = Machine.objects.get(name=name)
+    return machine
