@@ -22,9 +22,9 @@ from typing import TextIO
 from paceline.measured.plan import ProcessPlan
 from paceline.statistics import median, median_interval
 from paceline.watching import nvml
-from paceline.watching.process import Measured
+from paceline.watching.process import MeasuredProcess
+from paceline.watching.process_tree import ProcessTree
 from paceline.watching.sampler import Sampler
-from paceline.watching.tree import Tree
 
 from .lines import Line, format_part, is_below
 
@@ -76,7 +76,7 @@ def _bare_training(batch: int) -> Iterator[Training]:
 def _measured_training(batch: int) -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
         pipes = _make_pipes(Path(name))
-        with Measured(_timing_plan([str(batch), *pipes]), Path(name), dict(os.environ)) as process:
+        with MeasuredProcess(_timing_plan([str(batch), *pipes]), Path(name), dict(os.environ)) as process:
             ended = threading.Event()
             sampling = threading.Thread(target=_sample_process, args=(process, ended))
             sampling.start()
@@ -87,8 +87,8 @@ def _measured_training(batch: int) -> Iterator[Training]:
                 sampling.join()
 
 
-def _sample_process(process: Measured, ended: threading.Event) -> None:
-    sampler = Sampler(Tree(process.pid), nvml.probe(os.environ), process.started)
+def _sample_process(process: MeasuredProcess, ended: threading.Event) -> None:
+    sampler = Sampler(ProcessTree(process.pid), nvml.probe_devices(os.environ), process.started)
     while not ended.wait(sampler.until_next()):
         sampler.sample()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from time import perf_counter, sleep
 
 from paceline.watching import nvml
+from paceline.watching.process_tree import ProcessTree
 from paceline.watching.sampler import Sampler
-from paceline.watching.tree import Tree
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     pid, path = int(sys.argv[1]), Path(sys.argv[2])
     with path.open("rb") as file:
         flag = mmap(file.fileno(), 4096, access=ACCESS_READ)
-    sampler = Sampler(Tree(pid), nvml.probe(os.environ), perf_counter())
+    sampler = Sampler(ProcessTree(pid), nvml.probe_devices(os.environ), perf_counter())
     while os.getppid() == parent:
         sleep(sampler.until_next())
         while not flag[0] and os.getppid() == parent:

@@ -1,7 +1,7 @@
 """One lease for all work that one process at a time does: runs, experiments, deliveries.
 
-Each transition is one UPDATE that compares the row's key, its state and the lease, and looks at how many rows it
-changed. Time is the database's: the clocks of machines may differ.
+Each transition is one UPDATE that compares the row's key, its state and the lease, and looks at how many rows
+it changed. Time is the database's: the clocks of machines may differ.
 """
 
 from __future__ import annotations

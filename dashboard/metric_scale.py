@@ -25,7 +25,9 @@ class MetricScale:
 
     @property
     def has_sign(self) -> bool:
-        """True where it may be 0 or less, so that a ratio only says how large a difference is beside what is usual."""
+        """True where it may be 0 or less, so that a ratio only says how large a difference is beside what is
+        usual.
+        """
         return self.name.startswith(SIGNED)
 
     def on_ratio_scale(self, value: float) -> float:

@@ -120,8 +120,8 @@ def _check_repository(project: Project) -> None:
         mirror.fetch()
         branches = mirror.branches()
         if project.branch not in branches:
-            known = f"its branches are: {', '.join(branches[:8])}" if branches else "it has no commit yet"
-            raise ProjectError(f"The repository has no branch {project.branch!r}; {known}.")
+            reason = f"its branches are: {', '.join(branches[:8])}" if branches else "it has no commit yet"
+            raise ProjectError(f"The repository has no branch {project.branch!r}; {reason}.")
     except (RepositoryError, ProjectError) as error:
         if fresh:
             shutil.rmtree(mirror.folder, ignore_errors=True)

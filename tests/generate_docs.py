@@ -11,12 +11,12 @@ from paceline.metrics import METRICS
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
-def between(name: str, text: str, body: str) -> str:
+def replace_generated_part(name: str, text: str, body: str) -> str:
     """`text` with what stands between the comments <!-- name ... --> and <!-- end name --> replaced."""
     pattern = rf"(<!-- {name}:[^>]*-->\n).*?(<!-- end {name} -->)"
     if not re.search(pattern, text, re.DOTALL):
         raise ValueError(f"no generated part {name!r}")
-    return re.sub(pattern, lambda found: f"{found[1]}\n{body}\n{found[2]}", text, flags=re.DOTALL)
+    return re.sub(pattern, lambda match: f"{match[1]}\n{body}\n{match[2]}", text, flags=re.DOTALL)
 
 
 def metrics_table() -> str:
@@ -28,7 +28,7 @@ def metrics_table() -> str:
     return "\n".join(head + rows) + "\n"
 
 
-def column(field: Any) -> str:
+def column_row(field: Any) -> str:
     kind = field.get_internal_type().removesuffix("Field")
     if field.is_relation:
         kind = f"-> `{field.related_model._meta.db_table}`"
@@ -47,19 +47,19 @@ def schema_tables() -> str:
         summary = " ".join((model.__doc__ or "").split())
         head = [f"### `{model._meta.db_table}`", "", summary, "", "| column | type | null | |"]
         head.append("|---|---|---|---|")
-        fields = [column(field) for field in model._meta.concrete_fields]
+        fields = [column_row(field) for field in model._meta.concrete_fields]
         rules = [f"- unique `{rule.name}`: {', '.join(rule.fields)}" for rule in model._meta.constraints]
         rules += [f"- index `{index.name}`: {', '.join(index.fields)}" for index in model._meta.indexes]
         parts.append("\n".join([*head, *fields, "", *rules]).rstrip() + "\n")
     return "\n".join(parts)
 
 
-def generated() -> dict[Path, str]:
+def generated_files() -> dict[Path, str]:
     """Each file that has generated parts, with the text that it should hold."""
     glossary, schema = DOCS / "glossary.md", DOCS / "schema.md"
     return {
-        glossary: between("metrics", glossary.read_text(), metrics_table()),
-        schema: between("tables", schema.read_text(), schema_tables()),
+        glossary: replace_generated_part("metrics", glossary.read_text(), metrics_table()),
+        schema: replace_generated_part("tables", schema.read_text(), schema_tables()),
     }
 
 
@@ -70,5 +70,5 @@ if __name__ == "__main__":
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     django.setup()
-    for path, text in generated().items():
+    for path, text in generated_files().items():
         path.write_text(text)

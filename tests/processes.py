@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.workers.waiting import until
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PATIENCE = 60
+START_TIMEOUT = 60
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,18 @@ class Worker:
     log: Path
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(errors="replace")
 
     def kill(self) -> None:
-        """As the kernel kills when memory is short: no process of it gets to do anything more."""
+        """Kill it as the kernel does when memory is short: it gets to do nothing more."""
         self.process.kill()
         self.process.wait()
 
 
 @contextmanager
-def worker(environment: Mapping[str, str], *queues: str, log: Path) -> Iterator[Worker]:
-    """`celery -A workers.app worker` on these queues, ready to hear them; ended with all that it started.
+def running_worker(environment: Mapping[str, str], *queues: str, log: Path) -> Iterator[Worker]:
+    """`celery -A workers.app worker` on these queues, ready; ended with all that it started.
 
     `environment`: that of the fixture `site_environment`, and whatever else the worker shall be told.
     """
@@ -45,29 +45,34 @@ def worker(environment: Mapping[str, str], *queues: str, log: Path) -> Iterator[
         *("--hostname", f"{log.stem}@%h", "--concurrency", "1", "--loglevel", "INFO"),
         *("--without-gossip", "--without-mingle"),
     ]
-    with log.open("wb") as output:
+    with log.open("wb") as log_file:
         process = subprocess.Popen(
-            command, cwd=CHECKOUT, env=dict(environment), stdout=output, stderr=output, start_new_session=True
+            command,
+            cwd=CHECKOUT,
+            env=dict(environment),
+            stdout=log_file,
+            stderr=log_file,
+            start_new_session=True,
         )
-    started = Worker(process, log)
+    worker = Worker(process, log)
     try:
-        until(lambda: " ready." in started.said or ended(started), PATIENCE)
-        yield started
+        until(lambda: is_ready(worker), START_TIMEOUT)
+        yield worker
     finally:
-        end(started)
+        stop_worker(worker)
 
 
-def ended(started: Worker) -> bool:
-    if started.process.poll() is not None:
-        raise AssertionError(f"the worker ended by itself:\n{started.said}")
-    return False
+def is_ready(worker: Worker) -> bool:
+    if worker.process.poll() is not None:
+        raise AssertionError(f"the worker ended by itself:\n{worker.output}")
+    return " ready." in worker.output
 
 
-def end(started: Worker) -> None:
+def stop_worker(worker: Worker) -> None:
     """A cold end: what it measures is given up."""
-    if started.process.poll() is None:
-        os.kill(started.process.pid, signal.SIGQUIT)
+    if worker.process.poll() is None:
+        os.kill(worker.process.pid, signal.SIGQUIT)
         try:
-            started.process.wait(10)
+            worker.process.wait(10)
         except subprocess.TimeoutExpired:
-            started.kill()
+            worker.kill()

@@ -23,12 +23,12 @@ class Room:
     never: frozenset[str] = frozenset()
 
     def allows(self, name: str) -> bool:
-        if within(name, self.never):
+        if has_prefix(name, self.never):
             return False
-        return within(name, {self.package}) or within(name, self.may)
+        return has_prefix(name, {self.package}) or has_prefix(name, self.may)
 
 
-def within(name: str, prefixes: frozenset[str] | set[str]) -> bool:
+def has_prefix(name: str, prefixes: frozenset[str] | set[str]) -> bool:
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
 
 
@@ -62,7 +62,7 @@ def room_of(path: str) -> Room | None:
     return next((room for room in ROOMS if path.startswith(room.folder + "/")), None)
 
 
-def imports(source: str, package: str) -> Iterator[tuple[int, str]]:
+def imported_names(source: str, package: str) -> Iterator[tuple[int, str]]:
     """(line, dotted name) of every import; `from a import b` yields `a.b`, so that a submodule is seen."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -73,9 +73,9 @@ def imports(source: str, package: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
 
 
-def forbidden(root: Path) -> list[str]:
+def forbidden_imports(root: Path) -> list[str]:
     """One sentence for each import below `root` that no arrow allows."""
-    found = []
+    sentences = []
     # An installed package leaves its copy in build/.
     files = [file for file in root.rglob("*.py") if "build" not in file.relative_to(root).parts]
     for file in sorted(files):
@@ -84,14 +84,14 @@ def forbidden(root: Path) -> list[str]:
         if room is None or any(part.startswith(".") for part in file.relative_to(root).parts):
             continue
         package = room.package + path.removeprefix(room.folder).rpartition("/")[0].replace("/", ".")
-        for line, name in imports(file.read_text(), package):
+        for line, name in imported_names(file.read_text(), package):
             if not room.allows(name) and not is_sibling(root, file, name):
-                found.append(f"{path}:{line} imports {name}, which {room.folder}/ may not")
-    return found
+                sentences.append(f"{path}:{line} imports {name}, which {room.folder}/ may not")
+    return sentences
 
 
 def is_sibling(root: Path, file: Path, name: str) -> bool:
-    """Is `name` a file beside a benchmark's? A benchmark is a script: its own folder comes first on its path.
+    """Whether `name` is a file beside a benchmark's: a script's own folder comes first on its path.
 
     The planted history's folder is completed by files of the benchmark that it derives from.
     """

@@ -29,14 +29,14 @@ PREFIX = "paceline-tests-"
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
     remove_leftovers()
-    if only_hands_out(early_config):
+    if runs_no_tests(early_config):
         return (yield)
     home = Path(tempfile.mkdtemp(prefix=PREFIX))
     # Held until this process ends, however it ends: what isn't held is a leftover.
     lock = (home / "held").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     supervisor = Supervisor(home / "logs")
-    early_config.add_cleanup(lambda: end(supervisor, home))
+    early_config.add_cleanup(lambda: stop_services(supervisor, home))
     os.environ["PACELINE_HOME"] = str(home)
     given = {name for name in ("DATABASE_URL", "BROKER_URL") if os.environ.get(name)}
     needed = {"database": "DATABASE_URL" not in given, "queue": "BROKER_URL" not in given}
@@ -48,14 +48,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     os.environ.setdefault("BROKER_URL", service_addresses(home).broker_url)
     if "BROKER_URL" in given:
         os.environ["BROKER_URL"] = own_queue(os.environ["BROKER_URL"])
-    early_config.stash[HELD] = lock
+    early_config.stash[HOME_LOCK] = lock
     return (yield)
 
 
-HELD = pytest.StashKey[object]()
+HOME_LOCK = pytest.StashKey[object]()
 
 
-def only_hands_out(config: pytest.Config) -> bool:
+def runs_no_tests(config: pytest.Config) -> bool:
     """Whether this process runs no test itself: it hands them out to others."""
     return bool(config.known_args_namespace.numprocesses) and "PYTEST_XDIST_WORKER" not in os.environ
 
@@ -68,12 +68,12 @@ def own_queue(address: str) -> str:
     return urlsplit(address)._replace(path=f"/{process.removeprefix('gw')}").geturl()
 
 
-def end(supervisor: Supervisor, home: Path) -> None:
+def stop_services(supervisor: Supervisor, home: Path) -> None:
     supervisor.stop()
-    remove(home)
+    remove_home(home)
 
 
-def remove(home: Path) -> None:
+def remove_home(home: Path) -> None:
     shutil.rmtree(os.path.realpath(home / "services"), ignore_errors=True)
     shutil.rmtree(service_addresses(home).socket_folder, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
@@ -91,4 +91,4 @@ def remove_leftovers() -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            remove(home)
+            remove_home(home)

@@ -7,14 +7,14 @@ import pytest
 from django.apps import apps
 from paceline.metrics import METRICS
 
-from tests.generate_docs import generated
+from tests.generate_docs import generated_files
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "trainers").rglob("*.md")])
 
 
 def test_generated_parts_are_current() -> None:
-    stale = [path.name for path, text in generated().items() if path.read_text() != text]
+    stale = [path.name for path, text in generated_files().items() if path.read_text() != text]
     assert stale == [], "run `python -m tests.generate_docs`"
 
 

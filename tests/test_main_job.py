@@ -18,7 +18,7 @@ from dashboard.models import Delivery, Document, Regression, Run
 from dashboard.projects import add_project
 from dashboard.triggers.hook_installation import install_hooks
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
-from tests.processes import worker
+from tests.processes import running_worker
 from tests.workers import repositories
 from tests.workers.waiting import until
 
@@ -82,7 +82,7 @@ def site(
     }
     with ExitStack() as stack:
         for name, queue in (("measure", "pool.default"), ("service", "service")):
-            stack.enter_context(worker(environment, queue, log=tmp_path / f"{name}.log"))
+            stack.enter_context(running_worker(environment, queue, log=tmp_path / f"{name}.log"))
         yield
 
 
@@ -116,10 +116,10 @@ def test_a_commit_that_slows_training_is_told(
     assert commits[2][:7] in message.get_body(("plain",)).get_content()  # type: ignore[union-attr]
     (request,) = web.requests
     assert json.loads(request.body)["regression"]["commit"]["hash"] == commits[2]
-    assert signed(request.headers, request.body, channel.secret)
+    assert is_signed(request.headers, request.body, channel.secret)
 
 
-def signed(headers: dict[str, str], body: bytes, secret: str) -> bool:
+def is_signed(headers: dict[str, str], body: bytes, secret: str) -> bool:
     """As a receiver checks it; docs/alerts.md says how."""
     timestamp, signature = headers["Paceline-Timestamp"], headers["Paceline-Signature"]
     wanted = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()

@@ -42,10 +42,11 @@ HELD: tuple[str, ...] = (
     "dashboard/settings.py",
     "dashboard/templatetags",
     "dashboard/triggers",
-    "tests/dashboard/alerts",
-    "tests/dashboard/commands/test_import_results.py",
     "dashboard/urls.py",
+    "tests/conftest.py",
+    "tests/dashboard/alerts",
     "tests/dashboard/commands",
+    "tests/dashboard/commands/test_import_results.py",
     "tests/dashboard/conftest.py",
     "tests/dashboard/dispatch",
     "tests/dashboard/documents.py",
@@ -55,8 +56,17 @@ HELD: tuple[str, ...] = (
     "tests/dashboard/test_secrets.py",
     "tests/dashboard/triggers",
     "tests/detection",
+    "tests/generate_docs.py",
     "tests/pages",
+    "tests/processes.py",
+    "tests/rooms.py",
     "tests/services",
+    "tests/services_plugin.py",
+    "tests/test_docs.py",
+    "tests/test_main_job.py",
+    "tests/test_manage.py",
+    "tests/test_names.py",
+    "tests/test_rooms.py",
 )
 # Contracts that scripts outside call, and terms that an engineer of the field searches for as they are.
 TERMS = frozenset({"main", "detect", "suspect", "phase", "steps", "count", "gauge", "quality"})
@@ -77,7 +87,7 @@ def is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(ast.unparse(decorator) == "pytest.fixture" for decorator in decorators)
 
 
-def complaints(source: str) -> Iterator[str]:
+def find_complaints(source: str) -> Iterator[str]:
     tree = ast.parse(source)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_fixture(node):
@@ -98,16 +108,16 @@ def test_names_say_what_they_name() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{sentence}"
         for file in held_files()
-        for sentence in complaints(file.read_text())
+        for sentence in find_complaints(file.read_text())
     ]
     assert found == []
 
 
 def test_a_planted_name_is_found() -> None:
     source = 'def settle(one):\n    "Is it settled?"\n    return [one for one in ()]\n'
-    assert len(list(complaints(source))) == 4
+    assert len(list(find_complaints(source))) == 4
 
 
 def test_a_fixture_may_have_one_word() -> None:
     source = "@pytest.fixture(scope='module')\ndef project(): ...\n\ndef case(): ...\n"
-    assert len(list(complaints(source))) == 1
+    assert len(list(find_complaints(source))) == 1

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.rooms import ROOMS, forbidden
+from tests.rooms import ROOMS, forbidden_imports
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_every_import_follows_an_arrow() -> None:
-    assert forbidden(ROOT) == []
+    assert forbidden_imports(ROOT) == []
 
 
 def test_every_room_has_files() -> None:
@@ -38,7 +38,7 @@ def test_a_planted_import_is_found(tmp_path: Path, path: str, line: str) -> None
     planted = tmp_path / path
     planted.parent.mkdir(parents=True)
     planted.write_text(f"def later():\n    {line}\n")
-    (sentence,) = forbidden(tmp_path)
+    (sentence,) = forbidden_imports(tmp_path)
     assert sentence.startswith(f"{path}:2 imports ")
 
 

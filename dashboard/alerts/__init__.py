@@ -9,7 +9,6 @@ from dashboard.alerts.delivering import (
     due_deliveries,
     transfer_deliveries,
 )
-from dashboard.alerts.sentences import describe_metric_change, regression_title
 
 __all__ = [
     "ALERTED_STATES",
@@ -18,8 +17,6 @@ __all__ = [
     "announce_growth",
     "announce_regression",
     "attempt_delivery",
-    "describe_metric_change",
     "due_deliveries",
-    "regression_title",
     "transfer_deliveries",
 ]

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterable
 from datetime import timedelta
 
-from django.db.models import F, Func, QuerySet, Value
-from django.utils import timezone
+from django.db.models import F, Func, Q, QuerySet, Value
+from django.db.models.functions import Now
 
-from dashboard import dispatch
+from dashboard import dispatch, leases
 from dashboard.alerts import email, webhook
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.models import Channel, Delivery, Regression
@@ -80,7 +80,7 @@ def create_deliveries(regression: Regression, event: str, channels: Iterable[Cha
     created = []
     for channel in channels:
         delivery, new = Delivery.objects.get_or_create(
-            regression=regression, channel=channel, event=event, defaults={"next_attempt_at": timezone.now()}
+            regression=regression, channel=channel, event=event, defaults={"next_attempt_at": Now()}
         )
         if new:
             created.append(delivery)
@@ -95,8 +95,14 @@ def reaches_channel_minimum(change: float | None, channel: Channel) -> bool:
 
 def due_deliveries() -> list[int]:
     """The deliveries whose time has come, longest waiting first."""
-    waiting = Delivery.objects.filter(state=Delivery.State.PENDING, next_attempt_at__lte=timezone.now())
-    return list(waiting.order_by("next_attempt_at").values_list("pk", flat=True)[:MOST_DUE])
+    return list(waiting_deliveries().values_list("pk", flat=True)[:MOST_DUE])
+
+
+def waiting_deliveries() -> QuerySet[Delivery]:
+    """Those whose time has come by the database's clock, and that nobody is sending."""
+    free = Q(lease_until=None) | Q(lease_until__lte=Now())
+    due = Delivery.objects.filter(free, state=Delivery.State.PENDING, next_attempt_at__lte=Now())
+    return due.order_by("next_attempt_at", "pk")
 
 
 def attempt_delivery(delivery_id: int) -> None:
@@ -116,35 +122,31 @@ def attempt_delivery(delivery_id: int) -> None:
         refuse_undeliverable(delivery)
         SENDERS[Channel.Kind(delivery.channel.kind)](delivery)
     except DeliveryError as error:
-        last = delivery.attempts >= Delivery.MOST_ATTEMPTS
+        last = delivery.attempt >= Delivery.MOST_ATTEMPTS
         record_failure(delivery, str(error), final=last or isinstance(error, PermanentDeliveryError))
     else:
-        claimed_delivery(delivery).update(state=Delivery.State.DELIVERED, delivered_at=timezone.now())
+        done = {"state": Delivery.State.DELIVERED, "delivered_at": Now(), "lease_until": None}
+        claimed_delivery(delivery).update(**done)
 
 
 def postpone_delivery(delivery: Delivery) -> None:
     """Wait for a proof, which is no attempt: a counter's regression that a time has joined says that time."""
-    later = timezone.now() + PROOF_WAIT
-    claimed_delivery(delivery).update(next_attempt_at=later, attempts=F("attempts") - 1)
+    later = Now() + PROOF_WAIT
+    claimed_delivery(delivery).update(next_attempt_at=later, lease_until=None, attempt=F("attempt") - 1)
 
 
 def refuse_undeliverable(delivery: Delivery) -> None:
-    if delivery.attempts > Delivery.MOST_ATTEMPTS:
+    if delivery.attempt > Delivery.MOST_ATTEMPTS:
         raise PermanentDeliveryError("The last attempt was cut off before its end.")
     if not delivery.channel.enabled:
         raise PermanentDeliveryError("The channel was turned off.")
 
 
 def claim_delivery(delivery_id: int) -> Delivery | None:
-    """Take a pending delivery by compare-and-swap on its time; None where there is nothing to take.
-
-    The time moves ahead by CLAIM at once, so that nobody else finds it due while this worker sends.
-    """
-    now = timezone.now()
-    taken = Delivery.objects.filter(
-        pk=delivery_id, state=Delivery.State.PENDING, next_attempt_at__lte=now
-    ).update(attempts=F("attempts") + 1, next_attempt_at=now + CLAIM_LEASE)
-    if not taken:
+    """Take a delivery whose time has come; None where there is nothing to take."""
+    waiting = waiting_deliveries().filter(pk=delivery_id)
+    claimed = leases.claim_first(waiting, seconds=CLAIM_LEASE.total_seconds())
+    if claimed is None:
         return None
     return Delivery.objects.select_related(
         "channel",
@@ -153,24 +155,24 @@ def claim_delivery(delivery_id: int) -> Delivery | None:
         "regression__culprit",
         "regression__last_good",
         "regression__series__metric",
-        "regression__series__case",
-        "regression__series__pool",
+        "regression__series__configuration__case",
+        "regression__series__configuration__pool",
     ).get(pk=delivery_id)
 
 
 def claimed_delivery(delivery: Delivery) -> QuerySet[Delivery]:
-    """The delivery as long as this attempt is its newest."""
-    return Delivery.objects.filter(pk=delivery.pk, state=Delivery.State.PENDING, attempts=delivery.attempts)
+    """The delivery as long as this attempt holds it."""
+    return leases.held_row(Delivery, leases.lease_of(delivery), state=Delivery.State.PENDING)
 
 
 def record_failure(delivery: Delivery, sentence: str, *, final: bool) -> None:
     """Keep why the attempt failed, and when the next one comes."""
     appended = Func(F("errors"), Value(sentence[:1000]), function="array_append")
     if final:
-        claimed_delivery(delivery).update(errors=appended, state=Delivery.State.FAILED)
+        claimed_delivery(delivery).update(errors=appended, state=Delivery.State.FAILED, lease_until=None)
     else:
-        later = timezone.now() + retry_delay(delivery.attempts)
-        claimed_delivery(delivery).update(errors=appended, next_attempt_at=later)
+        later = Now() + retry_delay(delivery.attempt)
+        claimed_delivery(delivery).update(errors=appended, next_attempt_at=later, lease_until=None)
 
 
 def retry_delay(attempts: int) -> timedelta:

@@ -10,10 +10,11 @@ from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 
-from dashboard.alerts import sentences
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.alerts.payload import regression_url
 from dashboard.models import Delivery, Regression
+from dashboard.sentences import labels
+from dashboard.sentences import regressions as sentences
 
 
 def send_email(delivery: Delivery) -> None:
@@ -35,7 +36,9 @@ def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
     context = {
         "regression": regression,
         "title": sentences.regression_title(regression),
-        "change": sentences.describe_metric_change(regression),
+        "change": sentences.describe_change(regression),
+        "levels": labels.format_levels(regression),
+        "place": sentences.describe_place(regression),
         "suspects": regression.suspects[:5],
         "operations": [sentences.describe_operation(operation) for operation in regression.operations[:3]],
         "link": regression_url(regression),
@@ -57,7 +60,7 @@ def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
 
 def email_subject(regression: Regression) -> str:
     """One line: a commit's subject may hold what must not reach a header."""
-    change = sentences.describe_metric_change(regression)
+    change = sentences.describe_change(regression)
     return re.sub(r"\s+", " ", f"[{regression.project.slug}] {change} since {regression.first_bad}")
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from django.conf import settings
 
-from dashboard.alerts import sentences
 from dashboard.models import Commit, Delivery, Regression, Series
+from dashboard.sentences import regressions as sentences
+from dashboard.sentences.causes import cause_sentence
 
 FORMAT = "paceline.alert/1"
 
@@ -35,6 +36,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         "url": regression_url(regression),
         "state": regression.state,
         "commit": commit_fields(regression.blamed),
+        "commits_left": regression.commits_left,
         "merged_by": commit_fields(regression.first_bad) if regression.culprit else None,
         "last_good": commit_fields(regression.last_good),
         **series_fields(regression.series),
@@ -45,8 +47,11 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         "change_percent_high": round_percent_change(regression.high),
         "phase": regression.phase or None,
         "phase_share": regression.phase_share,
-        "place": regression.place or None,
-        "cause": {"class": regression.cause or None, "evidence": regression.cause_evidence},
+        "place": sentences.describe_host_or_device(regression) or None,
+        "cause": {
+            "class": regression.cause or None,
+            "evidence": [cause_sentence(evidence) for evidence in regression.cause_evidence],
+        },
         "suspects": regression.suspects,
         "operations": regression.operations,
     }
@@ -72,4 +77,4 @@ def series_fields(series: Series) -> dict[str, Any]:
 
 def round_percent_change(ratio: float | None) -> float | None:
     """Percent of the old value, negative where it fell; None where there is no ratio."""
-    return None if ratio is None else round(sentences.percent_change(ratio), 2)
+    return None if ratio is None else round(100 * (ratio - 1), 2)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dashboard.charts import units
+from dashboard.sentences import numbers
 
 MOST_VALUES = 8
 
@@ -27,5 +27,5 @@ def value_axis(values: Sequence[float]) -> dict[str, object]:
 
 
 def log_axis(ticks: Sequence[float]) -> dict[str, object]:
-    labels = [units.format_number(tick, 2 if tick < 100 else 3) for tick in ticks]
+    labels = [numbers.format_number(tick, 2 if tick < 100 else 3) for tick in ticks]
     return {"type": "log", "tickvals": list(ticks), "ticktext": labels, "showgrid": False}

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts import axes, theme, units
+from dashboard.charts import axes, theme
+from dashboard.sentences import numbers
 
 HEIGHT = 240
 # p50 stands to the left of its line and the others to the right: near marks don't write over each other.
@@ -22,7 +23,7 @@ def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[s
     as long as the rest, and are the ones one looks for.
     """
     counted, bounds = _trim_empty_bins(np.array(counts, dtype=np.int64), np.array(edges, dtype=np.float64))
-    scaled = units.choose_scale("s", marks.get("p50") or float(bounds.mean()))
+    scaled = numbers.choose_scale("s", marks.get("p50") or float(bounds.mean()))
     bounds = bounds / scaled.size
     bars = go.Scatter(
         x=bounds,
@@ -32,7 +33,7 @@ def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[s
         fill="tozeroy",
         fillcolor=theme.HUES[0],
         text=[
-            f"{units.format_number(low)} to {units.format_number(high)} {scaled.unit}"
+            f"{numbers.format_number(low)} to {numbers.format_number(high)} {scaled.unit}"
             for low, high in pairwise(bounds)
         ],
         hovertemplate="%{text}<br>%{y} steps<extra></extra>",

@@ -8,7 +8,8 @@ from itertools import groupby
 
 import plotly.graph_objects as go
 
-from dashboard.charts import theme, units
+from dashboard.charts import theme
+from dashboard.sentences import numbers
 
 # A bound that would make the drawing higher than so many times the values' own height isn't drawn in it.
 FARTHEST = 2.5
@@ -54,7 +55,7 @@ def draw_limits(
                 continue
             same = list(group)
             start, stop, last = same[0][0], same[-1][1], same[-1] is spans[-1]
-            text = f"limit: at {word} {units.format_quantity(bound, unit)}"
+            text = f"limit: at {word} {numbers.format_quantity(bound, unit)}"
             _draw_bound(figure, start, stop, bound / size, text, shown, last=last)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from dashboard.charts import theme, units
+from dashboard.charts import theme
+from dashboard.sentences import numbers
 
 HEIGHT = 240
 
@@ -77,7 +78,7 @@ def _pair_trace(drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str)
 
 
 def _pair_hover(pair: DrawnPair, unit: str) -> str:
-    good, bad = units.format_quantity(pair.good, unit), units.format_quantity(pair.bad, unit)
+    good, bad = numbers.format_quantity(pair.good, unit), numbers.format_quantity(pair.bad, unit)
     first = "good" if pair.good_first else "bad"
     disturbed = "<br>disturbed by other work: not weighed" if pair.disturbed else ""
     return f"pair {pair.number}: {good} good, {bad} bad<br>{first} measured first{disturbed}"

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts import theme, units
+from dashboard.charts import theme
+from dashboard.sentences import numbers
 
 UNATTRIBUTED = "(unattributed)"
 ROW_HEIGHT = 34
@@ -96,7 +97,7 @@ def draw_flame_chart(phases: Sequence[Phase]) -> go.Figure:
     laid = [block for block in layout_blocks(phases) if block.phase.share >= LEAST_SHARE]
     deepest = max((block.depth for block in laid), default=0)
     end = max((block.start + block.width for block in laid), default=0.0)
-    scaled = units.choose_scale("s", end)
+    scaled = numbers.choose_scale("s", end)
     bars = go.Bar(
         orientation="h",
         x=np.array([block.width for block in laid]) / scaled.size,
@@ -145,8 +146,8 @@ def _block_label(block: Block) -> str:
 def _block_hover(block: Block) -> str:
     phase = block.phase
     return (
-        f"<b>{theme.escape_markup(phase.path)}</b><br>{units.format_quantity(phase.total, 's')} per step, "
-        f"{100 * phase.share:.1f} % of it<br>{units.format_quantity(phase.own, 's')} in itself"
+        f"<b>{theme.escape_markup(phase.path)}</b><br>{numbers.format_quantity(phase.total, 's')} per step, "
+        f"{100 * phase.share:.1f} % of it<br>{numbers.format_quantity(phase.own, 's')} in itself"
     )
 
 
@@ -156,7 +157,7 @@ def draw_phase_comparison(
     """A value by phase in two runs, the largest difference on top; `title` names the value on the axis."""
     paths = sorted(old.keys() | new.keys(), key=lambda path: -abs(new.get(path, 0) - old.get(path, 0)))[:most]
     paths.reverse()
-    scaled = units.choose_scale(unit, max([*old.values(), *new.values(), 0.0]))
+    scaled = numbers.choose_scale(unit, max([*old.values(), *new.values(), 0.0]))
     traces = [
         _comparison_trace(paths, new, scaled.size, unit, "after", theme.HUES[0]),
         _comparison_trace(paths, old, scaled.size, unit, "before", theme.FAINT),
@@ -181,7 +182,7 @@ def _comparison_trace(
         y=[theme.escape_markup(path) for path in paths],
         x=np.array([values.get(path, 0.0) for path in paths]) / size,
         marker={"color": colour},
-        text=[units.format_quantity(values.get(path), unit) for path in paths],
+        text=[numbers.format_quantity(values.get(path), unit) for path in paths],
         hovertemplate="%{y}: %{text}<extra>" + name + "</extra>",
         textposition="none",
     )

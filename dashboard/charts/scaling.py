@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts import axes, theme, units
+from dashboard.charts import axes, theme
+from dashboard.sentences import numbers
 
 HEIGHT = 320
 MOST_PHASES = 5
@@ -32,7 +33,7 @@ def draw_growth(
     """
     usable = [(value, seconds) for value, seconds in points if value > 0 and seconds > 0]
     # By the middle of the axis: an end of it would make the other one a small fraction.
-    scaled = units.choose_scale("s", math.exp(float(np.mean([math.log(seconds) for _, seconds in usable]))))
+    scaled = numbers.choose_scale("s", math.exp(float(np.mean([math.log(seconds) for _, seconds in usable]))))
     longest = _longest_phases(phases or {})
     # A line between two values of a log-log chart is straight: its ends are enough.
     traces = [
@@ -71,7 +72,9 @@ def _median_seconds(points: Points) -> tuple[np.ndarray, np.ndarray]:
     return np.array(list(by_value)), np.array([np.median(seconds) for seconds in by_value.values()])
 
 
-def _power_line(points: Points, exponent: float, scaled: units.Scale, fit: float | None) -> list[go.Scatter]:
+def _power_line(
+    points: Points, exponent: float, scaled: numbers.Scale, fit: float | None
+) -> list[go.Scatter]:
     """A power through the middle of the points; through the first ones where it is no fit but a reference."""
     values = sorted({value for value, _ in points})
     if len(values) < 2:
@@ -83,7 +86,7 @@ def _power_line(points: Points, exponent: float, scaled: units.Scale, fit: float
         go.Scatter(
             x=ends,
             y=np.exp(height) * ends**exponent / scaled.size,
-            name=f"fit: {units.format_fixed(fit, 2)}"
+            name=f"fit: {numbers.format_fixed(fit, 2)}"
             if fit is not None
             else "level"
             if not exponent
@@ -99,10 +102,10 @@ def _power_line(points: Points, exponent: float, scaled: units.Scale, fit: float
     ]
 
 
-def _measured_trace(points: Points, parameter: str, scaled: units.Scale) -> go.Scatter:
+def _measured_trace(points: Points, parameter: str, scaled: numbers.Scale) -> go.Scatter:
     name = theme.escape_markup(parameter)
     hover = [
-        f"<b>{units.format_quantity(seconds, 's')}</b><br>{name} {units.format_number(value)}"
+        f"<b>{numbers.format_quantity(seconds, 's')}</b><br>{name} {numbers.format_number(value)}"
         for value, seconds in points
     ]
     return go.Scatter(
@@ -116,7 +119,7 @@ def _measured_trace(points: Points, parameter: str, scaled: units.Scale) -> go.S
     )
 
 
-def _phase_trace(path: str, points: Points, scaled: units.Scale, order: int) -> go.Scatter:
+def _phase_trace(path: str, points: Points, scaled: numbers.Scale, order: int) -> go.Scatter:
     values, seconds = _median_seconds(points)
     return go.Scatter(
         x=values,
@@ -129,7 +132,7 @@ def _phase_trace(path: str, points: Points, scaled: units.Scale, order: int) -> 
             "dash": ("dash", "dashdot", "longdash")[order % 3],
         },
         marker={"size": 4},
-        text=[units.format_quantity(float(median), "s") for median in seconds],
+        text=[numbers.format_quantity(float(median), "s") for median in seconds],
         hovertemplate="%{fullData.name}: %{text}<extra></extra>",
     )
 

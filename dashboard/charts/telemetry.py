@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts import theme, units
+from dashboard.charts import theme
+from dashboard.sentences import numbers
 
 ROW_HEIGHT = 180
 # Which channels share a drawing, by their unit, in the order of the drawings.
@@ -41,7 +42,7 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
     if not rows:
         return None
     scales = [
-        units.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row)) for row in rows
+        numbers.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row)) for row in rows
     ]
     traces = [
         _channel_trace(channel, number, order, scales[number])
@@ -56,7 +57,7 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
     return drawn
 
 
-def _channel_trace(channel: Channel, row: int, order: int, scaled: units.Scale) -> go.Scatter:
+def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale) -> go.Scatter:
     readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
     times = channel.start + channel.interval * np.arange(len(readings))
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]

@@ -9,8 +9,9 @@ from itertools import pairwise
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts import limit_lines, theme, units
+from dashboard.charts import limit_lines, theme
 from dashboard.charts.limit_lines import TrendLimit
+from dashboard.sentences import numbers
 
 HEIGHT = 400
 MOST_LABELS = 8
@@ -64,7 +65,7 @@ def draw_trend(
     height: int = HEIGHT,
 ) -> go.Figure:
     """Draw at least one point, oldest first; `level` is the level where no change was found."""
-    scaled = units.choose_scale(unit, max(abs(point.value) for point in points))
+    scaled = numbers.choose_scale(unit, max(abs(point.value) for point in points))
     x = np.array([point.position for point in points], dtype=np.int32)
     y = np.array([point.value for point in points]) / scaled.size
     traces = [
@@ -116,8 +117,8 @@ def _value_trace(points: Sequence[TrendPoint], x: np.ndarray, y: np.ndarray, uni
 
 
 def _point_hover(point: TrendPoint, unit: str) -> str:
-    value = units.format_quantity(point.value, unit)
-    interval = units.format_interval(point.low, point.high, unit)
+    value = numbers.format_quantity(point.value, unit)
+    interval = numbers.format_interval(point.low, point.high, unit)
     commit = f"{theme.escape_markup(point.commit)}  {theme.escape_markup(_shorten_text(point.subject))}"
     tainted = "<br>tainted: kept out of judgement" if point.tainted else ""
     return f"<b>{value}</b> {interval}<br>{commit}{tainted}"

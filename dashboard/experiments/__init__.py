@@ -1,6 +1,7 @@
 """Interleaved, paired measurements of two sides on one machine: asked for, claimed, measured, weighed, ended.
 
-Whoever asks reads the verdict: a regression's proof, a bisection, a person, a script. See docs/experiments.md.
+Whoever asks reads the verdict: a regression's proof, a bisection, a person, a script. See
+docs/experiments.md.
 """
 
 from dashboard.experiments.asking import (

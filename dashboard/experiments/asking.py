@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.metrics import describe
+from paceline.metrics import describe_metric
 
 from dashboard import dispatch
 from dashboard.models import Case, Commit, Configuration, Experiment, Metric, Project, Series
@@ -121,7 +121,7 @@ def known_metric(name: str, configuration: Configuration) -> Metric:
     series = measured.select_related("metric").first()
     if series:
         return series.metric
-    known = describe(name)
+    known = describe_metric(name)
     if known is None:
         names = measured_names(configuration)
         raise ExperimentError(f"metric: {name!r} isn't measured for {configuration.case}; it has {names}.")

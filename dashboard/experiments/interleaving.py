@@ -1,7 +1,7 @@
 """Whether the steps of both sides can be measured in turn, in two processes side by side.
 
-That is far more exact than one process after the other, but both are in memory at once, and nothing of the one
-may go on while it is the other's turn. What is known of the code tells: the documents of its runs.
+That is far more exact than one process after the other, but both are in memory at once, and nothing of the
+one may go on while it is the other's turn. What is known of the code tells: the documents of its runs.
 """
 
 from __future__ import annotations

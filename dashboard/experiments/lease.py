@@ -125,7 +125,10 @@ def cancel_experiments(experiments: QuerySet[Experiment], reason: Mapping[str, A
 
 
 def requeue_lost_experiments() -> int:
-    """Request again what lost its holder, with the pairs that it has; or give it up as undecided. How many."""
+    """Request again what lost its holder, with the pairs that it has; or give it up as undecided.
+
+    How many.
+    """
     given_up_as = {
         "state": State.DONE,
         "verdict": Verdict.UNDECIDED,
@@ -138,7 +141,10 @@ def requeue_lost_experiments() -> int:
 
 
 def release_experiments(machine: str) -> int:
-    """Request again, at once, what a machine held when its site was stopped; that costs no attempt. How many."""
+    """Request again, at once, what a machine held when its site was stopped; that costs no attempt.
+
+    How many.
+    """
     return leases.release_machine(Experiment, machine, AGAIN)
 
 

@@ -14,7 +14,9 @@ LEAST_NOISE = 0.003
 
 @dataclass(frozen=True, slots=True)
 class StepScale:
-    """By logarithms, or plainly where a value isn't positive; `before` and `after` on the metric's ratio scale."""
+    """By logarithms, or plainly where a value isn't positive; `before` and `after` on the metric's ratio
+    scale.
+    """
 
     metric: MetricScale
     before: float

@@ -56,7 +56,9 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
 
 
 def scale_of(experiment: Experiment, calm: Sequence[Values]) -> StepScale:
-    """The suspected step as one unit; of an estimate a ratio of e, or where values have none the metric's unit."""
+    """The suspected step as one unit; of an estimate a ratio of e, or where values have none the metric's
+    unit.
+    """
     values = [value for pair in calm for value in pair]
     if experiment.question != Question.ESTIMATE:
         before, after = cast(float, experiment.before), cast(float, experiment.after)
@@ -90,15 +92,15 @@ def _verdict(
 
 
 def is_precise(experiment: Experiment, share: pairs.ShareEstimate, scale: StepScale) -> bool:
-    """True once the interval of the ratio is as narrow as was asked for; a difference without ratios never is."""
+    """True once the interval of the ratio is as narrow as was asked for; a difference without ratios never
+    is.
+    """
     if share.low is None or share.high is None or experiment.precision is None or not scale.logarithmic:
         return False
     return (share.high - share.low) / 2 <= math.log1p(experiment.precision)
 
 
-def place_step(
-    metric: MetricScale, before: float, after: float, calm: Sequence[Values], error: float
-) -> str:
+def place_step(metric: MetricScale, before: float, after: float, calm: Sequence[Values], error: float) -> str:
     """What pairs say of a head: has it the whole of this step, none, or a part; empty where they don't tell.
 
     The step may be another one than was suspected when they were measured.

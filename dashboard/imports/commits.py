@@ -70,7 +70,7 @@ def get_or_create_commits(project: Project, imported_runs: Iterable[ImportedRun]
                 f"The repository of {project} knows none of the {len(first_runs)} commits: a history without "
                 "its repository goes into a project of its own (--create)."
             )
-        rows = runs.known(project, repositories.facts(mirror, sorted(set(hashes.values()))))
+        rows = runs.get_or_create_commits(project, repositories.facts(mirror, sorted(set(hashes.values()))))
     except RepositoryError as error:
         raise ImportRefused(str(error)) from error
     unknown = [run for name, run in first_runs.items() if name not in hashes]

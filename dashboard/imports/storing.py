@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,10 +11,11 @@ from django.utils import timezone
 from paceline.manifest import case_key
 from paceline.metrics import HEADLINE_LIMIT
 
+from dashboard import runs
 from dashboard.imports import commits
 from dashboard.imports.results import ImportedMetric, ImportedRun, ImportedValue, shorten_text
 from dashboard.ingest import latest
-from dashboard.models import Case, Commit, Metric, Point, Pool, Project, Run, Series
+from dashboard.models import Case, Commit, Configuration, Metric, Point, Pool, Project, Run, Series
 from dashboard.repositories.history import DETACHED
 
 LONGEST_KEY = Case._meta.get_field("key").max_length or 0
@@ -23,7 +25,7 @@ VERSION = 1
 BATCH = 2000
 
 ReportProgress = Callable[[int, int], None]
-RunKey = tuple[int, int, int]
+RunKey = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -62,14 +64,14 @@ def store_runs(
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         rows = commits.get_or_create_commits(project, imported_runs)
-        runs, new = _get_or_create_runs(project, imported_runs, rows, report_progress or (lambda *_: None))
-        series = _get_or_create_series(project, imported_runs, runs)
-        summary = _store_points(project, imported_runs, runs, series)
+        stored, new = _get_or_create_runs(project, imported_runs, rows, report_progress or (lambda *_: None))
+        series = _get_or_create_series(imported_runs, stored)
+        summary = _store_points(project, imported_runs, stored, series)
         summary.runs, summary.commits = new, len(rows)
         summary.unplaced = sum(row.branch == DETACHED for row in rows.values())
         if not project.repository:
             commits.number_by_date(project)
-        _renew_latest(project, runs, summary.series)
+        _renew_latest(project, stored, summary.series)
     return summary
 
 
@@ -80,13 +82,14 @@ def _get_or_create_runs(
     report_progress: ReportProgress,
 ) -> tuple[list[Run], int]:
     """The run of each measurement, in their order, and how many of them are new."""
-    cases, pools = _get_or_create_cases(project, imported_runs), _get_or_create_pools(imported_runs)
+    configurations = _get_or_create_configurations(project, imported_runs)
     keys = [
-        (rows[imported.commit].pk, cases[imported.benchmark, _case_key(imported)].pk, pools[imported.pool].pk)
-        for imported in imported_runs
+        (rows[imported.commit].pk, configuration.pk)
+        for imported, configuration in zip(imported_runs, configurations, strict=True)
     ]
-    existing = Run.objects.filter(case__project=project, origin=Run.Origin.IMPORTED).select_related("commit")
-    by_key = {(run.commit_id, run.case_id, run.pool_id): run for run in existing.defer("fingerprint")}
+    existing = Run.objects.filter(configuration__case__project=project, origin=Run.Origin.IMPORTED)
+    existing = existing.select_related("commit").defer("fingerprint")
+    by_key = {(run.commit_id, run.configuration_id): run for run in existing}
     missing = {key: imported for key, imported in zip(keys, imported_runs, strict=True) if key not in by_key}
     by_pk = {row.pk: row for row in rows.values()}
     created = [_new_run(key, imported, by_pk[key[0]]) for key, imported in missing.items()]
@@ -101,10 +104,8 @@ def _new_run(key: RunKey, imported: ImportedRun, commit: Commit) -> Run:
     when = imported.measured_at or imported.date
     return Run(
         commit=commit,
-        case_id=key[1],
-        pool_id=key[2],
+        configuration_id=key[1],
         origin=Run.Origin.IMPORTED,
-        version=VERSION,
         repetitions=max((len(value.samples) for value in imported.values), default=0) or 1,
         time_limit=0,
         state=Run.State.DONE,
@@ -119,6 +120,23 @@ def _new_run(key: RunKey, imported: ImportedRun, commit: Commit) -> Run:
 
 def _case_key(imported: ImportedRun) -> str:
     return shorten_text(case_key(imported.params), LONGEST_KEY)
+
+
+def _get_or_create_configurations(
+    project: Project, imported_runs: Sequence[ImportedRun]
+) -> list[Configuration]:
+    """That of each measurement, in their order."""
+    cases, pools = _get_or_create_cases(project, imported_runs), _get_or_create_pools(imported_runs)
+    by_key = {}
+    for pool in pools.values():
+        here = [imported for imported in imported_runs if imported.pool == pool.name]
+        wanted = [(cases[imported.benchmark, _case_key(imported)], VERSION) for imported in here]
+        for (case, _), row in runs.get_or_create_configurations(wanted, pool, quick=False).items():
+            by_key[case, pool.pk] = row
+    return [
+        by_key[cases[imported.benchmark, _case_key(imported)].pk, pools[imported.pool].pk]
+        for imported in imported_runs
+    ]
 
 
 def _get_or_create_cases(
@@ -157,54 +175,44 @@ def _get_or_create_metric(metric: ImportedMetric, name: str) -> Metric:
 
 
 def _get_or_create_series(
-    project: Project, imported_runs: Sequence[ImportedRun], runs: Sequence[Run]
-) -> dict[tuple[int, int, ImportedMetric], Series]:
-    """The series of each (case, pool, metric); the first six of a case may raise a suspicion."""
+    imported_runs: Sequence[ImportedRun], stored: Sequence[Run]
+) -> dict[tuple[int, ImportedMetric], Series]:
+    """The series of each (configuration, metric); the first six may raise a suspicion."""
     metrics = _get_or_create_metrics(value for imported in imported_runs for value in imported.values)
-    existing = Series.objects.filter(case__project=project, version=VERSION, phase="", quick=False)
-    by_key = {(row.case_id, row.pool_id, row.metric_id): row for row in existing}
-    headlines: dict[tuple[int, int], int] = {}
-    for row in by_key.values():
-        headlines[row.case_id, row.pool_id] = headlines.get((row.case_id, row.pool_id), 0) + row.headline
     wanted = {
-        (run.case_id, run.pool_id, value.metric): None
-        for run, imported in zip(runs, imported_runs, strict=True)
+        (run.configuration_id, value.metric): None
+        for run, imported in zip(stored, imported_runs, strict=True)
         for value in imported.values
     }
+    existing = Series.objects.filter(configuration__in={key for key, _ in wanted}, phase="")
+    by_key = {(row.configuration_id, row.metric_id): row for row in existing}
+    headlines = Counter(row.configuration_id for row in by_key.values() if row.headline)
     missing = []
-    for case, pool, metric in wanted:
-        if (case, pool, metrics[metric].pk) in by_key:
+    for configuration, metric in wanted:
+        if (configuration, metrics[metric].pk) in by_key:
             continue
-        count = headlines.get((case, pool), 0)
-        headlines[case, pool] = count + 1
-        missing.append(
-            Series(
-                case_id=case,
-                pool_id=pool,
-                version=VERSION,
-                metric=metrics[metric],
-                headline=count < HEADLINE_LIMIT,
-            )
-        )
+        headline = headlines[configuration] < HEADLINE_LIMIT
+        headlines[configuration] += 1
+        missing.append(Series(configuration_id=configuration, metric=metrics[metric], headline=headline))
     created = Series.objects.bulk_create(missing, batch_size=BATCH)
-    by_key |= {(row.case_id, row.pool_id, row.metric_id): row for row in created}
-    return {(case, pool, metric): by_key[case, pool, metrics[metric].pk] for case, pool, metric in wanted}
+    by_key |= {(row.configuration_id, row.metric_id): row for row in created}
+    return {(key, metric): by_key[key, metrics[metric].pk] for key, metric in wanted}
 
 
 def _store_points(
     project: Project,
     imported_runs: Sequence[ImportedRun],
-    runs: Sequence[Run],
-    series: dict[tuple[int, int, ImportedMetric], Series],
+    stored: Sequence[Run],
+    series: dict[tuple[int, ImportedMetric], Series],
 ) -> ImportSummary:
-    existing = Point.objects.filter(run__case__project=project, run__origin=Run.Origin.IMPORTED)
+    existing = Point.objects.filter(run__commit__project=project, run__origin=Run.Origin.IMPORTED)
     by_key = {(point.run_id, point.series_id): point for point in existing}
     summary = ImportSummary()
     new: list[Point] = []
     changed: list[Point] = []
-    for run, imported in zip(runs, imported_runs, strict=True):
+    for run, imported in zip(stored, imported_runs, strict=True):
         for value in imported.values:
-            row = series[run.case_id, run.pool_id, value.metric]
+            row = series[run.configuration_id, value.metric]
             point = by_key.get((run.pk, row.pk))
             if point is None:
                 new.append(_new_point(row, run, value))
@@ -238,7 +246,7 @@ def _values_differ(point: Point, value: ImportedValue) -> bool:
     return stored != (value.value, value.low, value.high, value.samples)
 
 
-def _renew_latest(project: Project, runs: Sequence[Run], series: set[int]) -> None:
-    on_branch = next((run for run in runs if run.commit.branch == project.branch), None)
+def _renew_latest(project: Project, stored: Sequence[Run], series: set[int]) -> None:
+    on_branch = next((run for run in stored if run.commit.branch == project.branch), None)
     if on_branch:
         latest.renew_latest(on_branch, sorted(series))

@@ -10,7 +10,7 @@ from paceline import document
 from paceline.document import Document, DocumentError
 
 from dashboard.models import Metric, Series, Telemetry
-from dashboard.runs import Assignment
+from dashboard.runs import RunAssignment
 
 LARGEST_DEVICE = 32767
 
@@ -19,7 +19,7 @@ class BadDocument(Exception):  # noqa: N818 - reads as a fact
     """The document is refused; the message is one sentence that names the field."""
 
 
-def read_document(data: bytes, assignment: Assignment) -> Document:
+def read_document(data: bytes, assignment: RunAssignment) -> Document:
     """The checked document of this run; raises BadDocument."""
     try:
         checked = document.read_document(data)
@@ -35,7 +35,7 @@ def read_document(data: bytes, assignment: Assignment) -> Document:
     return checked
 
 
-def _benchmark_mismatches(checked: Document, assignment: Assignment) -> Iterator[tuple[str, str]]:
+def _benchmark_mismatches(checked: Document, assignment: RunAssignment) -> Iterator[tuple[str, str]]:
     """Where the document is about another benchmark, version, case or protocol than the run."""
     pairs = (
         ("benchmark.name", checked.benchmark.name, assignment.benchmark),

@@ -17,10 +17,10 @@ def store_limits(run: Run, document: Document, series: list[int]) -> None:
     }
     rows = []
     for limit in document.limits:
-        found = measured.get((limit.metric, limit.phase))
-        if found is None or limit.value is None or limit.crossed is None:
+        measured_value = measured.get((limit.metric, limit.phase))
+        if measured_value is None or limit.value is None or limit.crossed is None:
             continue
-        value, pk = found
+        value, pk = measured_value
         rows.append(
             Limit(
                 series_id=pk,

@@ -12,7 +12,7 @@ from dashboard.models import Run, Sentinel, SentinelPoint
 def store_sentinel_points(run: Run, document: Document) -> None:
     """Store a point for each noisy headline metric; none where another commit has been pinned since."""
     sentinel = Sentinel.objects.filter(
-        case=run.case_id, machine=run.machine_id, version=run.version, quick=run.quick, commit=run.commit_id
+        configuration=run.configuration_id, machine=run.machine_id, commit=run.commit_id
     ).first()
     if sentinel is None:
         return

@@ -53,15 +53,12 @@ def _get_or_create_series(
     run: Run, values: tuple[MetricValue, ...], metrics: dict[tuple[str, str], Metric]
 ) -> list[Series]:
     """The series of each value, in their order."""
-    ours = Series.objects.filter(case=run.case_id, version=run.version, pool=run.pool_id, quick=run.quick)
+    ours = Series.objects.filter(configuration=run.configuration_id)
     by_key = {(row.metric_id, row.phase): row for row in ours}
     wanted = [(metrics[value.name, value.better], value) for value in values]
     missing = [
         Series(
-            case_id=run.case_id,
-            version=run.version,
-            pool_id=run.pool_id,
-            quick=run.quick,
+            configuration_id=run.configuration_id,
             metric=metric,
             phase=value.phase or "",
             exact=value.exact,
@@ -83,10 +80,7 @@ def _is_newest(run: Run) -> bool:
     if commit.branch != commit.project.branch:
         return False
     ours = SeriesLatest.objects.filter(
-        series__case=run.case_id,
-        series__version=run.version,
-        series__pool=run.pool_id,
-        series__quick=run.quick,
+        series__configuration=run.configuration_id,
     )
     newest: int | None = ours.aggregate(newest=Max("position"))["newest"]
     return newest is None or commit.position >= newest

@@ -7,14 +7,15 @@ from paceline.document import Document as CheckedDocument
 
 from dashboard import dispatch, runs
 from dashboard.ingest import checks, latest, limits, sentinels, series
+from dashboard.leases import LeaseLost
 from dashboard.models import Document, Run, Telemetry
-from dashboard.runs import Assignment, LeaseLost
+from dashboard.runs import RunAssignment
 
-# The first key of our advisory locks; the second is the case.
+# The first key of our advisory locks; the second is the configuration.
 LOCK = 0x50ACE
 
 
-def store_document(assignment: Assignment, data: bytes) -> None:
+def store_document(assignment: RunAssignment, data: bytes) -> None:
     """Store the document of a run that is storing, which is done then; on commit, ask for judgement.
 
     Storing the same document again under the same lease does nothing. Raises BadDocument, LeaseLost,
@@ -23,11 +24,11 @@ def store_document(assignment: Assignment, data: bytes) -> None:
     digest = hashlib.sha256(data).hexdigest()
     document = checks.read_document(data, assignment)
     with transaction.atomic():
-        run = runs.held(assignment)
+        run = runs.held_run(assignment)
         if run is None:
             _check_stored_before(assignment, digest)
             return
-        _lock_case(run.case_id)
+        _lock_configuration(run.configuration_id)
         Document.objects.create(run=run, format=document.raw["format"], body=document.raw, sha256=digest)
         if run.origin == Run.Origin.SENTINEL:
             sentinels.store_sentinel_points(run, document)
@@ -37,22 +38,22 @@ def store_document(assignment: Assignment, data: bytes) -> None:
             latest.renew_latest(run, touched)
         _store_telemetry(run, document)
         # Last: it compares state and lease, and takes everything back where they aren't ours.
-        runs.finish(assignment, tainted=document.tainted)
+        runs.finish_run(assignment, tainted=document.tainted)
         dispatch.send_task(dispatch.JUDGE, run.pk)
 
 
-def _check_stored_before(assignment: Assignment, digest: str) -> None:
+def _check_stored_before(assignment: RunAssignment, digest: str) -> None:
     same = Document.objects.filter(
-        run=assignment.run_id, run__lease=assignment.lease, run__state=Run.State.DONE, sha256=digest
+        run=assignment.run_id, run__lease=assignment.lease.token, run__state=Run.State.DONE, sha256=digest
     )
     if not same.exists():
         raise LeaseLost(f"Run {assignment.run_id} is no longer attempt {assignment.attempt}'s to store.")
 
 
-def _lock_case(case: int) -> None:
-    """Let documents of one case wait for each other: they write the same series and their latest states."""
+def _lock_configuration(configuration: int) -> None:
+    """Let documents of one configuration wait for each other: they write the same series and their latest states."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, case % 2**31])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, configuration % 2**31])
 
 
 def _store_telemetry(run: Run, document: CheckedDocument) -> None:

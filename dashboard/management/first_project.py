@@ -33,7 +33,7 @@ def request_first_runs() -> list[Run]:
     (newest,) = repositories.select(mirror, {})
     runs = Run.objects.filter(commit__project=project, commit__hash=newest)
     not_failed = runs.exclude(state__in=[Run.State.FAILED, Run.State.CANCELLED])
-    requested_names = set(not_failed.values_list("case__benchmark", flat=True))
+    requested_names = set(not_failed.values_list("configuration__case__benchmark", flat=True))
     names = benchmark_names(project, mirror, newest)
     missing = [name for name in names if name not in requested_names]
     if names and not missing:
@@ -41,7 +41,7 @@ def request_first_runs() -> list[Run]:
     with transaction.atomic():
         _, ids = from_command(project, {}, missing, quick=True)
         requested = list(
-            Run.objects.filter(pk__in=ids).select_related("case__project", "commit").order_by("pk")
+            Run.objects.filter(pk__in=ids).select_related("configuration__case__project", "commit").order_by("pk")
         )
         set_priorities(requested)
         Run.objects.bulk_update(requested, ["priority"])

@@ -14,10 +14,11 @@ from dashboard.models.series import Metric
 
 
 class Experiment(LeasedJob):
-    """An interleaved, paired measurement of two sides on one machine, decided by a test that is valid at every look.
+    """An interleaved, paired measurement of two sides on one machine, decided by a test that is valid at
+    every look.
 
-    A side is a commit with a configuration; the sides differ in the commit (a comparison) or in the parameters
-    (a toggle). docs/experiments.md draws its states.
+    A side is a commit with a configuration; the sides differ in the commit (a comparison) or in the
+    parameters (a toggle). docs/experiments.md draws its states.
     """
 
     class Purpose(models.TextChoices):
@@ -152,9 +153,7 @@ class ExperimentPair(models.Model):
 
     class Meta:
         ordering = ["index"]
-        constraints = [
-            models.UniqueConstraint(fields=["experiment", "index"], name="experiment_pair_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["experiment", "index"], name="experiment_pair_once")]
 
     def __str__(self) -> str:
         return f"pair {self.index} of {self.experiment_id}"

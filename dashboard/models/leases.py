@@ -3,6 +3,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import models
+from django.db.models.functions import Now
 
 
 class Leased(models.Model):
@@ -27,7 +28,7 @@ class LeasedJob(Leased):
     MOST_ATTEMPTS = 3
 
     activity = models.CharField(max_length=200, blank=True, help_text="What it is doing, for people.")
-    requested_at = models.DateTimeField(db_default=models.functions.Now())
+    requested_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -98,7 +98,9 @@ class Regression(models.Model):
         max_length=64, blank=True, help_text="Of several commits the only one that changed the first suspect."
     )
     explained_for = models.CharField(
-        max_length=200, blank=True, help_text="What its explanation was made for; another key asks for a new one."
+        max_length=200,
+        blank=True,
+        help_text="What its explanation was made for; another key asks for a new one.",
     )
     cause = models.CharField(
         max_length=30, choices=Cause.choices, blank=True, help_text="Its class; empty: not decided yet."
@@ -106,7 +108,9 @@ class Regression(models.Model):
     # What decided the class: codes with their values; the first one says what moved.
     cause_evidence = models.JSONField(default=list, blank=True)
     decided_for = models.CharField(
-        max_length=300, blank=True, help_text="What its class was decided for; another key asks for a new one."
+        max_length=300,
+        blank=True,
+        help_text="What its class was decided for; another key asks for a new one.",
     )
     # First bad is then the merge by which it came.
     culprit = models.ForeignKey(
@@ -154,8 +158,8 @@ class Regression(models.Model):
 
     class Meta:
         ordering = ["-opened_at"]
-        # One that stands at a commit at most: an exclusion constraint, which the migration makes by hand, since
-        # several move at once and only the end of a transaction counts.
+        # One that stands at a commit at most: an exclusion constraint, which the migration makes by hand,
+        # since several move at once and only the end of a transaction counts.
         indexes = [models.Index(fields=["project", "first_bad"], name="regression_of_commit")]
 
     def __str__(self) -> str:

@@ -11,7 +11,9 @@ from dashboard.models.series import Metric
 
 
 class Sentinel(Configured):
-    """One pinned commit of a configuration on one machine, measured again and again: what moves it is no commit."""
+    """One pinned commit of a configuration on one machine, measured again and again: what moves it is no
+    commit.
+    """
 
     # A new version measures something else, and so gets a sentinel of its own.
     configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="sentinels")
@@ -30,9 +32,7 @@ class Sentinel(Configured):
     high = models.FloatField(null=True, blank=True, help_text="Of the ratio's interval.")
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["configuration", "machine"], name="sentinel_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["configuration", "machine"], name="sentinel_once")]
 
     def __str__(self) -> str:
         return f"sentinel of {self.case} on {self.machine}"

@@ -54,9 +54,7 @@ class Series(Configured):
     class Meta:
         verbose_name_plural = "series"
         constraints = [
-            models.UniqueConstraint(
-                fields=["configuration", "metric", "phase"], name="series_identity"
-            )
+            models.UniqueConstraint(fields=["configuration", "metric", "phase"], name="series_identity")
         ]
 
     def __str__(self) -> str:

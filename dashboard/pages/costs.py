@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dashboard.charts import units
-from dashboard.models import Confirmation, Metric, Point, Regression
-from dashboard.querysets.regressions import AlarmPrecision, ConfirmationTally
+from dashboard.models import Experiment, Metric, Point, Regression
+from dashboard.querysets.regressions import AlarmPrecision, ProofTally
+from dashboard.sentences import numbers
 
 # An interval stays on one line.
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
@@ -40,7 +40,7 @@ def cost_sentence(regression: Regression) -> str:
 
 def format_hours(hours: float) -> str:
     """Tenths below ten hours, whole hours above."""
-    return units.format_number(round(hours) if abs(hours) >= 10 else hours, 2 if abs(hours) < 10 else 3)
+    return numbers.format_number(round(hours) if abs(hours) >= 10 else hours, 2 if abs(hours) < 10 else 3)
 
 
 def slowdown_ratio(ratio: float, metric: Metric) -> float:
@@ -51,10 +51,11 @@ def slowdown_ratio(ratio: float, metric: Metric) -> float:
 def ratio_with_interval(regression: Regression) -> list[float | None]:
     """The ratio and the ends of its interval: those of the pairs that confirmed it, else the step's own."""
     proof = (
-        regression.confirmations.filter(
-            purpose=Confirmation.Purpose.CONFIRM,
-            verdict=Confirmation.Verdict.CONFIRMED,
-            series=regression.series_id,
+        Experiment.objects.filter(
+            regression_link__regression=regression,
+            regression_link__series=regression.series_id,
+            purpose=Experiment.Purpose.PROOF,
+            verdict=Experiment.Verdict.CONFIRMED,
             ratio__gt=0,
         )
         .order_by("-finished_at", "-pk")
@@ -71,7 +72,7 @@ def has_gpu(regression: Regression) -> bool:
     return bool((fingerprint or {}).get("gpus"))
 
 
-def tally_sentence(tally: ConfirmationTally) -> str:
+def tally_sentence(tally: ProofTally) -> str:
     """What became of the suspicions of the last month, and what it cost; empty where there were none."""
     if not tally.suspicions:
         return ""
@@ -87,7 +88,7 @@ def tally_sentence(tally: ConfirmationTally) -> str:
     pairs = f"{tally.pairs} pair{'' if tally.pairs == 1 else 's'} of runs"
     return (
         f"In the last {tally.days} days {tally.suspicions} {subject} measured again: {verdicts}. "
-        f"That took {pairs} and {units.format_duration(tally.seconds)} of machine time, bisections included."
+        f"That took {pairs} and {numbers.format_duration(tally.seconds)} of machine time, bisections included."
     )
 
 

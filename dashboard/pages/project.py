@@ -12,12 +12,11 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard.charts import units
 from dashboard.models import Case, Change, Commit, Pool, Project, Run, Sentinel, SeriesLatest
-from dashboard.pages import labels
 from dashboard.pages.costs import tally_sentence
 from dashboard.pages.paging import requested_page
 from dashboard.querysets import limits, projects, regressions, runs, sentinels, series
+from dashboard.sentences import labels, numbers
 
 CASES_PER_PAGE = 25
 SUMMARY_ROWS = 8
@@ -55,7 +54,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "columns": columns,
         "rows": rows,
         "regressions": list(regressions.open_regressions().filter(project=project)[:SUMMARY_ROWS]),
-        "tally": tally_sentence(regressions.tally_confirmations(project.slug)),
+        "tally": tally_sentence(regressions.tally_proofs(project.slug)),
         "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in moved],
         "crossed": list(limits.currently_crossed().filter(series__case__project=project)[:ROWS_PER_PAGE]),
         **_runs_context(project),
@@ -68,8 +67,8 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _format_sentinel_change(sentinel: Sentinel) -> str:
     """`+12 % [10, 14]`."""
-    interval = units.format_percent_interval(sentinel.low, sentinel.high)
-    return f"{units.format_percent_change(sentinel.ratio or 1.0)} {interval}".strip()
+    interval = numbers.format_percent_interval(sentinel.low, sentinel.high)
+    return f"{numbers.format_percent_change(sentinel.ratio or 1.0)} {interval}".strip()
 
 
 @require_safe
@@ -131,7 +130,7 @@ def build_case_grid(project: Project, cases: list[Case]) -> tuple[list[str], lis
     changes = regressions.open_changes_by_series(project, [state.pk for state in latest])
     by_row: dict[tuple[int, str, bool], dict[tuple[str, str], SeriesLatest]] = {}
     for state in latest:
-        identity = (state.series.case_id, state.series.pool.name, state.series.quick)
+        identity = (state.series.case.pk, state.series.pool.name, state.series.quick)
         by_row.setdefault(identity, {})[_column_key(state)] = state
     columns = _metric_columns(list(by_row.values()))
     by_id = {case.pk: case for case in cases}
@@ -157,12 +156,12 @@ def _metric_columns(rows: Sequence[Mapping[tuple[str, str], SeriesLatest]]) -> l
 def _newest_versions(latest: list[SeriesLatest]) -> list[SeriesLatest]:
     newest: dict[tuple[int, int, bool], int] = {}
     for state in latest:
-        identity = (state.series.case_id, state.series.pool_id, state.series.quick)
+        identity = (state.series.case.pk, state.series.pool.pk, state.series.quick)
         newest[identity] = max(newest.get(identity, 0), state.series.version)
     return [
         state
         for state in latest
-        if newest[(state.series.case_id, state.series.pool_id, state.series.quick)] == state.series.version
+        if newest[(state.series.case.pk, state.series.pool.pk, state.series.quick)] == state.series.version
     ]
 
 

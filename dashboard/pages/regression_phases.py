@@ -8,11 +8,11 @@ from typing import Any
 
 from dashboard.charts import phases as phase_charts
 from dashboard.charts import theme
-from dashboard.models import Confirmation, Metric, Regression
+from dashboard.experiments.paired_phases import PairedPhases, paired_phases
+from dashboard.models import Experiment, Metric, Regression
+from dashboard.phases import sweeps
+from dashboard.phases.paths import is_in_phase
 from dashboard.querysets import regressions as regression_queries
-from dashboard.regressions import sweeps
-from dashboard.regressions.paired import Phases, phases_of
-from dashboard.regressions.phases import holds
 
 # Phases beside the chart; the others are one click away.
 FIRST_ROWS = 6
@@ -30,16 +30,16 @@ class PhaseComparison:
     at: str = ""
 
 
-def phase_comparison_context(regression: Regression, confirmations: list[Confirmation]) -> dict[str, Any]:
+def phase_comparison_context(regression: Regression, sizing: Experiment | None) -> dict[str, Any]:
     """Both commits' phases side by side: a figure and the rows of a table, largest part first.
 
-    By the interleaved runs that proved it, else by the runs of the two commits. In a phase's own series it
-    shows that phase and those nested in it.
+    By `sizing`, the experiment that says how large it is, else by the runs of the two commits. In a phase's
+    own series it shows that phase and those nested in it.
     """
-    paired = phases_of(regression, confirmations)
+    paired = paired_phases(sizing) if sizing else None
     comparison = _compare_by_pairs(paired) if paired else _compare_by_runs(regression)
     old, new = (
-        {path: value for path, value in values.items() if holds(regression.series.phase, path)}
+        {path: value for path, value in values.items() if is_in_phase(path, regression.series.phase)}
         for values in (comparison.before, comparison.after)
     )
     rows = _comparison_rows(old, new, comparison.deltas)
@@ -52,11 +52,12 @@ def phase_comparison_context(regression: Regression, confirmations: list[Confirm
         "phase_unit": unit,
         "phase_title": title,
         "phase_pairs": paired,
+        "phase_machine": sizing.machine if sizing else None,
         "phase_at": comparison.at,
     }
 
 
-def _compare_by_pairs(paired: Phases) -> PhaseComparison:
+def _compare_by_pairs(paired: PairedPhases) -> PhaseComparison:
     if paired.at:
         return _sweep_comparison(paired.before, paired.after, paired.deltas, paired.at)
     return PhaseComparison(paired.before, paired.after, "s", "per step, own time")
@@ -64,9 +65,9 @@ def _compare_by_pairs(paired: Phases) -> PhaseComparison:
 
 def _compare_by_runs(regression: Regression) -> PhaseComparison:
     metric = regression.series.metric
-    if sweeps.may_be_read(regression.series):
+    if sweeps.may_be_read_off_sweep(regression.series):
         runs = regression_queries.runs_around_step(regression)
-        if len(runs) == 2 and (compared := sweeps.between(regression.series, runs[:1], runs[1:])):
+        if len(runs) == 2 and (compared := sweeps.compare_runs(regression.series, runs[:1], runs[1:])):
             old, new = ({path: both[side] for path, both in compared.at_largest.items()} for side in (0, 1))
             return _sweep_comparison(old, new, compared.parts, compared.at)
         if metric.is_exponent:

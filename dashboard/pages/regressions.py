@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.sentences import describe_operation_change
-from dashboard.models import Project, Regression, Triage
-from dashboard.pages import labels
+from dashboard.models import Channel, Project, Regression, Triage
 from dashboard.pages.costs import cost_sentence, tally_sentence
 from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series import regression_trend_json
 from dashboard.querysets import regressions as regression_queries
-from dashboard.regressions.blame import difference_of
-from dashboard.regressions.lines import changed_lines
 from dashboard.regressions.triage import BECOMES
+from dashboard.sentences import labels
+from dashboard.sentences.regressions import (
+    crossed_limits,
+    describe_operation_change,
+    nobody_told,
+    suspect_sentence,
+)
 
 ROWS_PER_PAGE = 40
 # The share of what was lost from which on a tensor operation is told in the first sentences.
@@ -50,7 +54,7 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         "states": filter_tabs(state, project),
         "project_slug": project,
         "project_slugs": slugs,
-        "tally": tally_sentence(regression_queries.tally_confirmations(project)),
+        "tally": tally_sentence(regression_queries.tally_proofs(project)),
         "example": project or next(iter(slugs), "my-training"),
     }
     return render(request, "regressions.html", context)
@@ -81,11 +85,13 @@ def render_regression(
         "figure": regression_trend_json(regression),
         "changes": changes,
         "deliveries": list(regression_queries.delivery_log(regression)),
-        "suspects": [_suspect_row(suspect, regression.series.metric.kind) for suspect in regression.suspects],
+        "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),
         "excerpts": _changed_excerpts(regression),
         "cost": cost_sentence(regression),
-        **phase_comparison_context(regression, [row.confirmation for row in proved["proofs"]]),
+        "limits": crossed_limits(regression),
+        "nobody_told": nobody_told(regression, list(enabled_channels(regression.project))),
+        **phase_comparison_context(regression, proved["sizing"]),
         "triages": list(regression_queries.regression_triages(regression)),
         "actions": available_actions(regression),
         "refused": refused,
@@ -110,11 +116,15 @@ def deliveries_page(request: HttpRequest) -> HttpResponse:
     return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed)})
 
 
-def _suspect_row(suspect: dict[str, Any], kind: str) -> dict[str, Any]:
+def enabled_channels(project: Project) -> QuerySet[Channel]:
+    return Channel.objects.filter(project=project, enabled=True)
+
+
+def _suspect_row(regression: Regression, suspect: dict[str, Any]) -> dict[str, Any]:
     return {
         **suspect,
         "place": labels.function_location(suspect),
-        "sentence": labels.suspect_sentence(suspect, kind),
+        "sentence": suspect_sentence(regression, suspect),
         "called": labels.is_called_in_step(suspect),
     }
 
@@ -131,15 +141,18 @@ def _changed_excerpts(regression: Regression) -> list[dict[str, Any]]:
     """The changed lines of the first suspects, each with how the function's cost differs."""
     if not regression.names_commit:
         return []
-    kind = regression.series.metric.kind
     suspects = {
         (suspect.get("file"), suspect.get("function")): suspect for suspect in reversed(regression.suspects)
     }
+    shown = [
+        (excerpt, suspects.get((excerpt["file"], excerpt["function"]))) for excerpt in regression.excerpts
+    ]
     return [
         {
-            **_suspect_row(suspects[excerpt.file, excerpt.function], kind),
-            "lines": excerpt.lines,
-            "left_out": excerpt.left_out,
+            **_suspect_row(regression, suspect),
+            "lines": excerpt["lines"],
+            "left_out": excerpt["left_out"],
         }
-        for excerpt in changed_lines(regression.project, *difference_of(regression), regression.suspects)
+        for excerpt, suspect in shown
+        if suspect
     ]

@@ -104,7 +104,7 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     elif run.state in Run.TERMINAL:
         messages.info(request, f"Run {pk} had already ended: it is {run.state}.")
     else:
-        runs.cancel(pk, request.user.get_username())
+        runs.cancel_run(pk, request.user.get_username())
         messages.success(request, f"Run {pk} is cancelled.")
     return redirect("run", pk)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.models import Point
-from dashboard.pages import labels
 from dashboard.querysets.series import PreviousRun
+from dashboard.sentences import labels
 
 # The phase of a metric of the whole step. The metrics table has those alone: other tables have the phases.
 WHOLE_STEP = None

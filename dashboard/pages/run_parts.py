@@ -9,8 +9,8 @@ from typing import Any
 
 from dashboard.charts import histogram, phases, telemetry, theme
 from dashboard.models import Run, Telemetry
-from dashboard.pages import labels
 from dashboard.querysets import runs as run_queries
+from dashboard.sentences import labels
 
 MAIN_THREAD = "main"
 

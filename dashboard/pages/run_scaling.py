@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any
 
 from dashboard.charts import scaling, theme
-from dashboard.pages import labels
+from dashboard.sentences import labels
+from dashboard.sentences.limits import format_bounds
 
 # What an exponent is compared with: the loop should grow as the parameter does, a step not at all.
 LOOP, STEP_TIME, STEPS = "scaling_exponent", "scaling_exponent_step_time", "scaling_exponent_steps"
@@ -149,7 +150,7 @@ class LimitRow:
 
     @property
     def bound(self) -> str:
-        return labels.format_bounds(self.minimum, self.maximum, self.unit)
+        return format_bounds(self.minimum, self.maximum, self.unit)
 
     @property
     def state(self) -> str:

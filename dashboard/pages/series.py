@@ -13,12 +13,13 @@ from dashboard.charts import theme
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, draw_trend
 from dashboard.models import Change, Limit, Point, Regression, Series
-from dashboard.pages import labels
 from dashboard.pages.costs import precision_sentence
 from dashboard.pages.paging import parse_whole_number
 from dashboard.querysets import limits
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import alarm_precision
+from dashboard.sentences import labels
+from dashboard.sentences.limits import format_limit
 
 SHOWN, MOST_SHOWN = 200, 1000
 CHOICES = (50, 200, 1000)
@@ -57,7 +58,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         "changes": changes[::-1],
         "precision": precision_sentence(alarm_precision(series)),
         "limit": newest_limit,
-        "bound": labels.format_limit(newest_limit, series.metric.unit) if newest_limit else "",
+        "bound": format_limit(newest_limit, series.metric.unit) if newest_limit else "",
         "crossed": {bound.run_id for bound in bounds if bound.crossed},
         "markers": machine_changes(points)[::-1],
         "headlines": [sibling for sibling in siblings if sibling.headline],

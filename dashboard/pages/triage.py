@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from dashboard.models import Regression, Triage
 from dashboard.pages import regressions
 from dashboard.querysets import regressions as regression_queries
-from dashboard.regressions.triage import TriageError, triage
+from dashboard.regressions.triage import TriageError, triage_regression
 
 TRIAGE_PERMISSION = "dashboard.add_triage"
 
@@ -38,7 +38,7 @@ def submit_triage(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect(address)
     action, comment = request.POST.get("action", ""), request.POST.get("comment", "")
     try:
-        triage(regression.pk, request.user, action, comment)
+        triage_regression(regression.pk, request.user, action, comment)
     except TriageError as error:
         # Shown again with what was typed: a redirect would lose it.
         refused = str(error)

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Protocol
 
-from dashboard.models import Document
 from dashboard.metric_scale import MetricScale
+from dashboard.models import Document
 from dashboard.phases.paths import is_in_phase
 
 EXPONENT = "scaling_exponent"
 STEP_TIME = "scaling_exponent_step_time"
 PROJECTED = "projected_time"
+
 
 class SeriesLike(Protocol):
     @property

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
-from dashboard.models import Limit, Regression, Run, Series, SeriesLatest
+from dashboard.models import Limit, Regression, Series, SeriesLatest
 from dashboard.querysets.regressions import STANDING
 
 
@@ -14,18 +14,24 @@ def currently_crossed() -> QuerySet[SeriesLatest]:
     Read from the few latest states that have a limit at all; superseded benchmark versions are left out.
     """
     newer_version = Series.objects.filter(
-        case=OuterRef("series__case"),
-        pool=OuterRef("series__pool"),
-        quick=OuterRef("series__quick"),
+        configuration__case=OuterRef("series__configuration__case"),
+        configuration__pool=OuterRef("series__configuration__pool"),
+        configuration__quick=OuterRef("series__configuration__quick"),
         metric=OuterRef("series__metric"),
         phase=OuterRef("series__phase"),
-        version__gt=OuterRef("series__version"),
+        configuration__version__gt=OuterRef("series__configuration__version"),
     )
     return (
         SeriesLatest.objects.filter(~Exists(newer_version), limit__isnull=False)
         .filter(limit__crossed=True, limit__tainted=False)
-        .select_related("limit", "series__metric", "series__case__project", "series__pool", "run__commit")
-        .defer("recent", "series__case__project__manifest", "run__fingerprint")
+        .select_related(
+            "limit",
+            "series__metric",
+            "series__configuration__case__project",
+            "series__configuration__pool",
+            "run__commit",
+        )
+        .defer("recent", "series__configuration__case__project__manifest", "run__fingerprint")
         .order_by("-updated_at", "pk")
     )
 
@@ -33,17 +39,8 @@ def currently_crossed() -> QuerySet[SeriesLatest]:
 def crossed_without_regression() -> QuerySet[SeriesLatest]:
     """Those of them that no open regression tells already."""
     own = Regression.objects.filter(STANDING, series=OuterRef("series"))
-    crossed = {
-        "limits__series": OuterRef(OuterRef("series")),
-        "limits__crossed": True,
-        "limits__tainted": False,
-    }
-    crossing = Run.objects.filter(**crossed).values("commit")
-    # A commit has one regression: it tells a limit that was crossed there, whatever else it is about.
-    of_commit = Regression.objects.filter(
-        STANDING, Q(first_bad__in=crossing) | Q(changes__first_bad__in=crossing)
-    )
-    return currently_crossed().filter(~Exists(own), ~Exists(of_commit.exclude(limit="")))
+    telling = Regression.objects.filter(STANDING, limits__series=OuterRef("series"))
+    return currently_crossed().filter(~Exists(own), ~Exists(telling))
 
 
 def limits_between(series: Series, least: int, most: int) -> list[Limit]:

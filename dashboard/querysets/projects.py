@@ -20,14 +20,16 @@ REMOVED_AFTER = timedelta(days=30)
 def projects_with_summary() -> QuerySet[Project]:
     """Each with its numbers of open regressions and active runs, and its newest commit and done run."""
     regressions = Regression.objects.filter(OPEN, project=OuterRef("pk"))
-    active = Run.objects.filter(case__project=OuterRef("pk")).exclude(state__in=Run.TERMINAL)
+    active = Run.objects.filter(configuration__case__project=OuterRef("pk")).exclude(state__in=Run.TERMINAL)
     commit = Commit.objects.filter(project=OuterRef("pk"), branch=OuterRef("branch")).order_by("-position")
-    done = Run.objects.filter(case__project=OuterRef("pk"), state=Run.State.DONE).order_by("-finished_at")
+    done = Run.objects.filter(configuration__case__project=OuterRef("pk"), state=Run.State.DONE).order_by(
+        "-finished_at"
+    )
     return (
         Project.objects.defer("manifest", "hook_secret")
         .annotate(
             open_regressions=_count_subquery(regressions, "project"),
-            active_runs=_count_subquery(active, "case__project"),
+            active_runs=_count_subquery(active, "configuration__case__project"),
             newest_commit_id=Subquery(commit.values("pk")[:1]),
             measured_at=Subquery(done.values("finished_at")[:1]),
             measured_commit_id=Subquery(done.values("commit")[:1]),
@@ -92,7 +94,11 @@ def silent_parts(now: datetime) -> QuerySet[Heartbeat]:
 
 def runs_without_machine(now: datetime) -> list[tuple[str, int]]:
     """(pool, number of waiting runs) of each pool that has no living machine: they would wait for ever."""
-    alive = Machine.objects.filter(pool=OuterRef("pool"), seen_at__gte=now - SILENT_AFTER)
+    alive = Machine.objects.filter(pool=OuterRef("configuration__pool"), seen_at__gte=now - SILENT_AFTER)
     waiting = Run.objects.filter(~Exists(alive), state=Run.State.REQUESTED)
-    counts = waiting.values("pool__name").annotate(number=Count("pk")).order_by("pool__name")
-    return list(counts.values_list("pool__name", "number"))
+    counts = (
+        waiting.values("configuration__pool__name")
+        .annotate(number=Count("pk"))
+        .order_by("configuration__pool__name")
+    )
+    return list(counts.values_list("configuration__pool__name", "number"))

@@ -13,13 +13,14 @@ from django.utils import timezone
 
 from dashboard.models import (
     Change,
-    Confirmation,
     Delivery,
     Document,
-    Pair,
+    Experiment,
+    ExperimentPair,
     Point,
     Project,
     Regression,
+    RegressionExperiment,
     Series,
     Triage,
 )
@@ -70,8 +71,8 @@ def regressions_with_related() -> QuerySet[Regression]:
         "recovered_by",
         "triaged_by",
         "series__metric",
-        "series__case",
-        "series__pool",
+        "series__configuration__case",
+        "series__configuration__pool",
     )
 
 
@@ -102,15 +103,18 @@ def open_changes_by_series(project: Project, series: Iterable[int]) -> dict[int,
 
 def regression_changes(regression: Regression) -> QuerySet[Change]:
     """The changes that it groups; those of headline series first."""
-    return regression.changes.select_related("series__metric", "series__case", "series__pool").order_by(
-        "-series__headline", "series__metric__name", "series__phase"
-    )
+    return regression.changes.select_related(
+        "series__metric", "series__configuration__case", "series__configuration__pool"
+    ).order_by("-series__headline", "series__metric__name", "series__phase")
 
 
-def regression_confirmations(regression: Regression) -> QuerySet[Confirmation]:
+def regression_experiments(regression: Regression) -> QuerySet[RegressionExperiment]:
     """What was measured again for it, in order, with the pairs."""
-    names = ("good", "bad", "machine", "series__metric", "series__case")
-    return regression.confirmations.select_related(*names).prefetch_related("pairs")
+    sides = ("base_commit", "head_commit", "machine", "metric")
+    links = regression.experiment_links.select_related(
+        *(f"experiment__{name}" for name in sides), "series__metric", "series__configuration__case"
+    )
+    return links.prefetch_related("experiment__pairs").order_by("experiment__requested_at", "experiment")
 
 
 def regression_triages(regression: Regression) -> QuerySet[Triage]:
@@ -124,7 +128,7 @@ def delivery_log(regression: Regression | None = None) -> QuerySet[Delivery]:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmationTally:
+class ProofTally:
     """What became of suspicions that were measured again lately, and how much machine time it took."""
 
     days: int
@@ -139,30 +143,30 @@ class ConfirmationTally:
         return self.confirmed + self.refuted + self.undecided
 
 
-def tally_confirmations(project: str = "", days: int = TALLY_DAYS) -> ConfirmationTally:
+def tally_proofs(project: str = "", days: int = TALLY_DAYS) -> ProofTally:
     """Of the last `days` days; of the project of that slug, or of all.
 
     A suspicion is of one series, and has its newest verdict.
     """
     since = timezone.now() - timedelta(days=days)
     own = {"regression__project__slug": project} if project else {}
-    done = Confirmation.objects.filter(
-        purpose=Confirmation.Purpose.CONFIRM, state=Confirmation.State.DONE, finished_at__gte=since, **own
+    proofs = RegressionExperiment.objects.filter(
+        experiment__purpose=Experiment.Purpose.PROOF, experiment__state=Experiment.State.DONE
     )
-    newer = Confirmation.objects.filter(
+    done = proofs.filter(experiment__finished_at__gte=since, **own)
+    newer = proofs.filter(
         regression=OuterRef("regression"),
         series=OuterRef("series"),
-        purpose=Confirmation.Purpose.CONFIRM,
-        state=Confirmation.State.DONE,
-        pk__gt=OuterRef("pk"),
+        experiment__gt=OuterRef("experiment"),
     )
-    newest = done.filter(~Exists(newer)).order_by().values_list("verdict").annotate(number=Count("pk"))
-    counts: Counter[str] = Counter(dict(newest))
-    cost = Pair.objects.filter(
-        measured_at__gte=since, **{f"confirmation__{name}": value for name, value in own.items()}
+    newest = done.filter(~Exists(newer)).order_by().values_list("experiment__verdict")
+    counts: Counter[str] = Counter(dict(newest.annotate(number=Count("pk"))))
+    links = RegressionExperiment.objects.filter(**own)
+    cost = ExperimentPair.objects.filter(
+        measured_at__gte=since, experiment__in=links.values("experiment")
     ).aggregate(pairs=Count("pk"), seconds=Sum("seconds"))
-    confirmed, refuted = counts[Confirmation.Verdict.CONFIRMED], counts[Confirmation.Verdict.REFUTED]
-    return ConfirmationTally(
+    confirmed, refuted = counts[Experiment.Verdict.CONFIRMED], counts[Experiment.Verdict.REFUTED]
+    return ProofTally(
         days=days,
         confirmed=confirmed,
         refuted=refuted,

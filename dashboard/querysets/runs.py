@@ -19,14 +19,14 @@ LOG_TAIL = 24_000
 def runs_with_related() -> QuerySet[Run]:
     """With all that a line about a run names; newest first."""
     return (
-        Run.objects.select_related("commit", "case__project", "machine", "pool")
-        .defer("fingerprint", "case__project__manifest")
+        Run.objects.select_related("commit", "configuration__case__project", "configuration__pool", "machine")
+        .defer("fingerprint", "configuration__case__project__manifest")
         .order_by("-requested_at", "-pk")
     )
 
 
 def project_runs(project: Project) -> QuerySet[Run]:
-    return runs_with_related().filter(case__project=project)
+    return runs_with_related().filter(configuration__case__project=project)
 
 
 def active_runs() -> QuerySet[Run]:
@@ -41,7 +41,7 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
 
     Bounded reads: one query sorted by state would read every run that the project ever had.
     """
-    active = active_runs().filter(case__project=project)
+    active = active_runs().filter(configuration__case__project=project)
     shown = [*active.filter(state__in=Run.HELD)[:held], *active.filter(state=Run.State.REQUESTED)[:waiting]]
     newest_ended = project_runs(project).filter(state__in=Run.TERMINAL)[:ended]
     return [*shown, *newest_ended], active.count() - len(shown)
@@ -51,9 +51,9 @@ def recent_failures(now: datetime) -> QuerySet[Run]:
     """Failures of the last days that nobody has measured again since."""
     later = Run.objects.filter(
         commit=OuterRef("commit"),
-        case=OuterRef("case"),
-        pool=OuterRef("pool"),
-        quick=OuterRef("quick"),
+        configuration__case=OuterRef("configuration__case"),
+        configuration__pool=OuterRef("configuration__pool"),
+        configuration__quick=OuterRef("configuration__quick"),
         pk__gt=OuterRef("pk"),
     )
     recent = {"state": Run.State.FAILED, "finished_at__gt": now - RECENT_FAILURES}
@@ -62,8 +62,10 @@ def recent_failures(now: datetime) -> QuerySet[Run]:
 
 def runs_with_pool_state() -> QuerySet[Run]:
     """With all that a run's own page names, and whether a machine of its pool lives."""
-    alive = Machine.objects.filter(pool=OuterRef("pool"), seen_at__gte=Now() - ALIVE_WITHIN)
-    rows = Run.objects.select_related("commit", "case__project", "machine", "pool", "trigger__requested_by")
+    alive = Machine.objects.filter(pool=OuterRef("configuration__pool"), seen_at__gte=Now() - ALIVE_WITHIN)
+    rows = Run.objects.select_related(
+        "commit", "configuration__case__project", "configuration__pool", "machine", "trigger__requested_by"
+    )
     return rows.annotate(pool_lives=Exists(alive))
 
 

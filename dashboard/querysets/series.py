@@ -16,7 +16,9 @@ OVERVIEW_CASES = 4
 
 
 def series_with_related() -> QuerySet[Series]:
-    return Series.objects.select_related("case__project", "metric", "pool", "latest")
+    return Series.objects.select_related(
+        "configuration__case__project", "configuration__pool", "metric", "latest"
+    )
 
 
 def newest_points(series: Series, most: int, until: int | None = None) -> list[Point]:
@@ -41,9 +43,7 @@ def changes_between(series: Series, least: int, most: int) -> list[Change]:
 def sibling_series(series: Series) -> QuerySet[Series]:
     """The series of the same case, version and pool: what else was measured there."""
     return (
-        Series.objects.filter(
-            case=series.case_id, version=series.version, pool=series.pool_id, quick=series.quick
-        )
+        Series.objects.filter(configuration=series.configuration_id)
         .select_related("metric")
         .order_by("-headline", "metric__name", "phase")
     )
@@ -51,27 +51,29 @@ def sibling_series(series: Series) -> QuerySet[Series]:
 
 def latest_headlines(cases: Iterable[Case]) -> QuerySet[SeriesLatest]:
     """The latest state of every headline series of these cases."""
-    return SeriesLatest.objects.filter(series__case__in=list(cases), series__headline=True).select_related(
-        "series__metric", "series__pool"
-    )
+    return SeriesLatest.objects.filter(
+        series__configuration__case__in=list(cases), series__headline=True
+    ).select_related("series__metric", "series__configuration__pool", "series__configuration__case")
 
 
 def latest_for_overview(projects: Iterable[Project]) -> QuerySet[SeriesLatest]:
     """For each project the few cases that were measured last, by the metric that every case has."""
     return (
         SeriesLatest.objects.filter(
-            series__case__project__in=list(projects), series__metric__name=OVERVIEW_METRIC, series__phase=""
+            series__configuration__case__project__in=list(projects),
+            series__metric__name=OVERVIEW_METRIC,
+            series__phase="",
         )
         .annotate(
             rank=Window(
                 RowNumber(),
-                partition_by=F("series__case__project"),
+                partition_by=F("series__configuration__case__project"),
                 order_by=[F("updated_at").desc(), F("pk").desc()],
             )
         )
         .filter(rank__lte=OVERVIEW_CASES)
-        .select_related("series__metric", "series__case")
-        .order_by("series__case__benchmark", "series__case__key")
+        .select_related("series__metric", "series__configuration__case")
+        .order_by("series__configuration__case__benchmark", "series__configuration__case__key")
     )
 
 

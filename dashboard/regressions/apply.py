@@ -12,7 +12,6 @@ from dashboard.experiments import Side
 from dashboard.models import (
     Change,
     Commit,
-    Configuration,
     Delivery,
     Experiment,
     Limit,
@@ -135,7 +134,7 @@ def _hand_over(heir: Regression, absorbed: Iterable[Regression]) -> None:
     for regression in absorbed:
         regression.changes.update(regression=heir)
         regression.limits.update(regression=heir)
-        alerts.hand_over_deliveries(regression, heir)
+        alerts.transfer_deliveries(regression, heir)
         _hand_over_triage(regression, heir)
         experiments.cancel_experiments(regression.experiments.all(), {"code": "absorbed"})
         regression.experiment_links.update(regression=heir)

@@ -7,10 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dashboard import detection
+from dashboard.environments import (
+    Difference,
+    RunEnvironments,
+    compare_environments,
+    machine_differences,
+    software_differences,
+    system_differences,
+)
 from dashboard.models import Change
-from dashboard.regressions.series import environment_markers as markers
-from dashboard.regressions.series.environment_markers import Difference, Environments
-from dashboard.regressions.series.history import History, MeasuredCommit, load_phases
+from dashboard.regressions.series.history import History, Marker, MeasuredCommit, load_phases
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
 # with few points behind it, one noisy point moves the place where it fits best.
@@ -40,7 +46,10 @@ class FoundChange:
 
     @property
     def markers(self) -> list[list[str]]:
-        return [list(marker) for marker in (*self.system, *self.software, *self.machine)]
+        return [
+            [marker.label, marker.before, marker.after]
+            for marker in (*self.system, *self.software, *self.machine)
+        ]
 
 
 @dataclass(slots=True)
@@ -55,7 +64,7 @@ class SyncedChanges:
     surroundings: dict[int, FoundChange] = field(default_factory=dict)
 
 
-def find_changes(history: History, environments: Environments) -> list[FoundChange]:
+def find_changes(history: History, environments: RunEnvironments) -> list[FoundChange]:
     """The changes of a series, with doubts about those at which the environment changed too.
 
     Those that were found before are judged as known: a little noise neither moves nor removes them.
@@ -65,10 +74,9 @@ def find_changes(history: History, environments: Environments) -> list[FoundChan
     known = [index for index, commit in enumerate(history.measured) if commit.position in places]
     phases = phases_for_detection(history)
     plain = judge_with_phases(history.detection_series(), phases, known)
-    # Only the environments at a step are read: an environment lies in a large document.
-    environments.read(run for change in plain for run in runs_beside(history, change.index))
+    environments.read_runs(run for change in plain for run in runs_beside(history, change.index))
     marked = {
-        change.index: text for change in plain if (text := marker_text(history, change.index, environments))
+        change.index: marker for change in plain if (marker := marker_at(history, change.index, environments))
     }
     changes = judge_with_phases(history.detection_series(marked), phases, known) if marked else plain
     return [
@@ -113,16 +121,14 @@ def runs_beside(history: History, index: int) -> list[int]:
     return [history.measured[place].runs[-1] for place in (good, index) if place >= 0]
 
 
-def marker_text(history: History, index: int, environments: Environments) -> str:
+def marker_at(history: History, index: int, environments: RunEnvironments) -> tuple[Marker, ...]:
     """What changed around the code at a step, for detection's doubt; empty where nothing did."""
     runs = runs_beside(history, index)
-    differences = markers.all_differences(environments.of_run(runs[0]), environments.of_run(runs[-1]))
-    return markers.describe_differences(differences)
+    differences = compare_environments(environments.of_run(runs[0]), environments.of_run(runs[-1]))
+    return tuple((difference.label, difference.before, difference.after) for difference in differences)
 
 
-def with_surroundings(
-    history: History, change: detection.Change, environments: Environments
-) -> FoundChange:
+def with_surroundings(history: History, change: detection.Change, environments: RunEnvironments) -> FoundChange:
     runs = runs_beside(history, change.index)
     before, after = environments.of_run(runs[0]), environments.of_run(runs[-1])
     good = history.untainted_before(change.index)
@@ -136,9 +142,9 @@ def with_surroundings(
             positions[earlier] if earlier >= 0 else positions[good],
             positions[later] if later < len(positions) else positions[change.index],
         ),
-        system=tuple(markers.system_differences(before, after)),
-        software=tuple(markers.software_differences(before, after)),
-        machine=tuple(markers.machine_differences(before, after)),
+        system=tuple(system_differences(before, after)),
+        software=tuple(software_differences(before, after)),
+        machine=tuple(machine_differences(before, after)),
     )
 
 

@@ -20,8 +20,8 @@ def mark_environment_only(
 ) -> None:
     """Mark the changes for which no commit is blamed. Raises FactsMissing.
 
-    A driver, a system or a harness never is the commits' doing. Torch, Python and packages are, if the commits
-    touched a file that says what is installed.
+    A driver, a system or a harness never is the commits' doing. Torch, Python and packages are, if the
+    commits touched a file that says what is installed.
     """
     missing = []
     for row in rows:

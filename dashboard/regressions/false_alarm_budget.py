@@ -1,7 +1,7 @@
 """The project's budget of false alerts per 100 commits, kept over all its series and all its commits.
 
-An alert about a noisy metric is either proved by an experiment, whose error is then what the alert risks; or it
-is told unproved, to channels that ask for suspicions, and risks what its p-value says. Both spend what the
+An alert about a noisy metric is either proved by an experiment, whose error is then what the alert risks; or
+it is told unproved, to channels that ask for suspicions, and risks what its p-value says. Both spend what the
 commits so far have earned: a hundredth of the budget each.
 """
 
@@ -13,7 +13,15 @@ from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from dashboard import alerts
 from dashboard.detection import FalseAlarmBudget, pairs, shift_p_value
-from dashboard.models import Change, Commit, Experiment, Project, Regression, RegressionExperiment, Run, Series
+from dashboard.models import (
+    Change,
+    Commit,
+    Experiment,
+    Project,
+    Regression,
+    RegressionExperiment,
+    Run,
+)
 from dashboard.regressions.decision.series_kinds import is_exact_counter
 from dashboard.regressions.series.history import History
 
@@ -72,21 +80,19 @@ def told_as_suspicions(project: Project) -> QuerySet[Regression]:
         project=project,
         withdrawn_at=None,
         proving=True,
-        state__in=alerts.SUSPICIOUS,
+        state__in=alerts.ALERTED_STATES,
         project__channels__suspicions=True,
     ).exclude(Exists(confirmed), state=Regression.State.CONFIRMED)
 
 
 def count_refuted_alert(project: Project) -> None:
     """An alert that was raised has been found false: p-values are trusted less for a while."""
-    keep_budget(project, budget_of_project(project).refuted())
+    keep_budget(project, budget_of_project(project).after_refutation())
 
 
 def newest_p_value(past: History, newest: Commit) -> float:
     """How likely the series' newest points are if nothing changed; 1 where too few are known."""
-    known = [
-        commit for commit in past.untainted(0, len(past.measured)) if commit.position <= newest.position
-    ]
+    known = [commit for commit in past.untainted(0, len(past.measured)) if commit.position <= newest.position]
     positions = [commit.position for commit in known]
     return shift_p_value([commit.value for commit in known], level_start(past, positions))
 

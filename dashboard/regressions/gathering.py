@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dashboard import repositories, runs
-from dashboard.models import Change, Commit, Experiment, ExperimentPair, Point, Project, Regression, Run
+from dashboard.models import Commit, Experiment, ExperimentPair, Point, Project, Regression, Run
 from dashboard.models import RegressionExperiment as Asked
 from dashboard.models import Series as SeriesRow
 from dashboard.regressions.branch_causes import find_cause_on_other_branch
@@ -81,9 +81,7 @@ def is_quick(request: Request[Any]) -> bool:
 
 def forget_quick_facts(facts_: GatheredFacts) -> None:
     """What rows say may have changed since the lock was given back."""
-    facts_.answers = {
-        request: answer for request, answer in facts_.answers.items() if not is_quick(request)
-    }
+    facts_.answers = {request: answer for request, answer in facts_.answers.items() if not is_quick(request)}
 
 
 # From the repository

@@ -1,14 +1,14 @@
 """From points to changes to regressions: when a run is stored or has ended, when an experiment has, or anew.
 
-One transaction under the project's lock reads, decides and writes; what it lacks is found out without the lock,
-and then all of it is done again. Of two workers the second sees all that the first has done.
+One transaction under the project's lock reads, decides and writes; what it lacks is found out without the
+lock, and then all of it is done again. Of two workers the second sees all that the first has done.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from statistics import median
@@ -19,6 +19,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from dashboard import dispatch, sentinels
+from dashboard.environments import RunEnvironments
 from dashboard.models import (
     Change,
     Commit,
@@ -38,8 +39,7 @@ from dashboard.regressions.decision.series_kinds import may_open_regression
 from dashboard.regressions.environment_only import mark_environment_only
 from dashboard.regressions.gathering import Lines, forget_quick_facts, gather_facts, is_quick
 from dashboard.regressions.missing_facts import FactsMissing
-from dashboard.regressions.series.branch_line import Line, branch_line
-from dashboard.regressions.series.environment_markers import Environments
+from dashboard.regressions.series.branch_line import branch_line
 from dashboard.regressions.series.history import History, load_history
 from dashboard.regressions.series.judged_series import JUDGED
 from dashboard.regressions.snapshot import Touched, take_snapshot
@@ -270,7 +270,7 @@ def find_all_changes(
         return judged  # Commits of no branch have no order among them.
     line = lines.of_branch(branch)
     judged.histories = {one.pk: load_history(one, line) for one in series}
-    environments = Environments()
+    environments = RunEnvironments()
     surroundings: dict[int, changes.FoundChange] = {}
     for past in judged.histories.values():
         found = changes.find_changes(past, environments)

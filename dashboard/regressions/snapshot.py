@@ -24,6 +24,9 @@ RELATED = (*SERIES, "last_good", "first_bad")
 # What lies so many commits away from all that is touched shares no cause with it.
 FAR_AWAY = 500
 
+# A change or a regression: which, its key, its range, the regression that it belongs to.
+Node = tuple[str, int, Range, int | None]
+
 
 @dataclass(slots=True)
 class Touched:
@@ -82,7 +85,7 @@ def reached(project: Project, branch: str, touched: Touched) -> tuple[set[int], 
     places = list(standing.values_list("pk", "last_good__position", "first_bad__position"))
     if touched.anew:
         return {span[0] for span in spans}, {place[0] for place in places}
-    nodes = [("change", pk, Range(good, bad), owner) for pk, good, bad, owner in spans]
+    nodes: list[Node] = [("change", pk, Range(good, bad), owner) for pk, good, bad, owner in spans]
     nodes += [("regression", pk, Range(good, bad), pk) for pk, good, bad in places]
     seeds = [
         index
@@ -111,7 +114,7 @@ def neighbourhood(
     return min(least, default=0) - FAR_AWAY, max(most, default=0) + FAR_AWAY
 
 
-def connected(nodes: list[tuple[str, int, Range, int | None]], seeds: list[int]) -> set[int]:
+def connected(nodes: list[Node], seeds: list[int]) -> set[int]:
     """The indices of all nodes that overlap one of the seeds, or one that is taken, or share its owner."""
     by_start = sorted(range(len(nodes)), key=lambda index: nodes[index][2].good)
     # In the order of their beginnings overlapping ranges are neighbours: one pass finds the islands.
@@ -152,9 +155,7 @@ def changed_rows(
     return found.select_related(*RELATED).order_by("pk")
 
 
-def regression_rows(
-    project: Project, changes: Iterable[Change], keys: Collection[int]
-) -> list[Regression]:
+def regression_rows(project: Project, changes: Iterable[Change], keys: Collection[int]) -> list[Regression]:
     """Those of these keys, those that hold the changes, and those that stand at the commits of either."""
     rows = list(changes)
     owners = {row.regression_id for row in rows if row.regression_id}
@@ -182,7 +183,7 @@ def read_experiments(keys: Collection[int]) -> tuple[dict[int, tuple[int, ...]],
     links = Asked.objects.filter(regression__in=keys).exclude(experiment__state=Experiment.State.CANCELLED)
     related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
     active: dict[int, tuple[int, ...]] = {}
-    verdicts = []
+    verdicts: list[facts.Verdict] = []
     for link in related.order_by("experiment__finished_at", "experiment"):
         experiment = link.experiment
         if experiment.state in Experiment.ACTIVE:

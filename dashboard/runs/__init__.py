@@ -24,10 +24,10 @@ from dashboard.runs.requests import (
 )
 from dashboard.runs.resolving import resolve_trigger
 from dashboard.runs.sweeping import (
-    wake_for_waiting_runs,
     send_unjudged_runs,
     send_unresolved_triggers,
     sweep_runs,
+    wake_for_waiting_runs,
 )
 
 __all__ = [
@@ -53,8 +53,8 @@ __all__ = [
     "request_sentinel_run",
     "requeue_lost_runs",
     "resolve_trigger",
-    "wake_for_waiting_runs",
     "send_unjudged_runs",
     "send_unresolved_triggers",
     "sweep_runs",
+    "wake_for_waiting_runs",
 ]

@@ -127,7 +127,10 @@ def requeue_lost_runs() -> int:
 
 
 def release_runs(machine: str) -> int:
-    """Request again, at once, what a machine held when its site was stopped; that costs no attempt. How many."""
+    """Request again, at once, what a machine held when its site was stopped; that costs no attempt.
+
+    How many.
+    """
     return leases.release_machine(Run, machine, AGAIN)
 
 

@@ -31,7 +31,8 @@ def request_run(
 ) -> Run:
     """Ask for one case at one commit; an identical run that hasn't ended is returned instead of a second one.
 
-    `benchmark` is what the commit's manifest says; `pool` defaults to the site's own. Wakes workers on commit.
+    `benchmark` is what the commit's manifest says; `pool` defaults to the site's own. Wakes workers on
+    commit.
     """
     wanted = [(commit, case, benchmark)]
     return request_runs(wanted, pool=pool, quick=quick, priority=priority, trigger=trigger)[0]
@@ -81,15 +82,13 @@ def get_or_create_configurations(
     return {(row.case_id, row.version): row for row in known.select_related("case", "pool")}
 
 
-def repeat_run(
-    pattern: Run, commit: Commit, priority: int = 0, not_before: timedelta | None = None
-) -> Run:
+def repeat_run(pattern: Run, commit: Commit, priority: int = 0, not_before: timedelta | None = None) -> Run:
     """Ask for the configuration of another run at this commit, as that run was measured.
 
     `not_before`: it isn't claimed until so much time has passed. Wakes workers on commit.
     """
     row = Run(commit=commit, **{name: getattr(pattern, name) for name in ALIKE}, priority=priority)
-    row.not_before = Now() + not_before if not_before else None  # type: ignore[assignment]  # an expression
+    row.not_before = Now() + not_before if not_before else None
     with transaction.atomic():
         run = _make_missing([row])[0]
         if not_before is None:

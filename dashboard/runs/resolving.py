@@ -17,9 +17,9 @@ from paceline.manifest import Benchmark, Manifest, ManifestError
 from dashboard import repositories
 from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.repositories import Facts, Mirror, RepositoryBusy, RepositoryError, Unreachable
-from dashboard.runs.commits import known
+from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy
-from dashboard.runs.requests import request_all
+from dashboard.runs.requests import request_runs
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ def _carry_out(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
             return []
-        commits = known(trigger.project, [facts for facts, _ in plan.wanted])
+        commits = get_or_create_commits(trigger.project, [facts for facts, _ in plan.wanted])
         cases = _cases(trigger.project, plan)
         wanted = [
             (commits[facts.hash], cases[benchmark.name, case.key], benchmark)
@@ -156,7 +156,7 @@ def _carry_out(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         if trigger.source in UNATTENDED:
             wanted = _unmeasured(wanted)
         priority = PRIORITY.get(Trigger.Source(trigger.source), 0)
-        runs = request_all(wanted, quick=quick, priority=priority, trigger=trigger)
+        runs = request_runs(wanted, quick=quick, priority=priority, trigger=trigger)
         _close(trigger, Trigger.State.RESOLVED, _summary(runs, plan))
     return [run.pk for run in runs]
 
@@ -188,11 +188,11 @@ def _cases(project: Project, plan: Plan) -> dict[tuple[str, str], Case]:
 def _unmeasured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tuple[Commit, Case, Benchmark]]:
     done = Run.objects.filter(
         commit__in={commit.pk for commit, _, _ in wanted},
-        pool__name=settings.PACELINE_POOL,
+        configuration__pool__name=settings.PACELINE_POOL,
+        configuration__quick=False,
         state=Run.State.DONE,
-        quick=False,
     ).exclude(origin=Run.Origin.SENTINEL)
-    measured = set(done.values_list("commit", "case", "version"))
+    measured = set(done.values_list("commit", "configuration__case", "configuration__version"))
     return [item for item in wanted if (item[0].pk, item[1].pk, item[2].version) not in measured]
 
 

@@ -1,4 +1,6 @@
-"""One pinned commit of each configuration, measured on its machine again and again: who pins it, and when it is due."""
+"""One pinned commit of each configuration, measured on its machine again and again: who pins it, and when it
+is due.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def watch_machines(now: datetime | None = None) -> list[Run]:
             sentinel = get_or_pin_sentinel(newest)
             if sentinel and (last := last_requested_at(sentinel)) and at - last >= DAILY:
                 asked.append(
-                    runs.request_sentinel_run(newest, sentinel.commit, cast(Machine, newest.machine), PRIORITY)
+                    runs.request_sentinel_run(
+                        newest, sentinel.commit, cast(Machine, newest.machine), PRIORITY
+                    )
                 )
     return [run for run in asked if run]
 
@@ -58,7 +62,11 @@ def newest_lively_runs(now: datetime) -> list[Run]:
         machine__seen_at__gt=now - SEEN,
         configuration__case__project__sentinels=True,
     )
-    keys = recent.values("configuration__case", "machine", "configuration__quick").annotate(newest=Max("pk")).values("newest")
+    keys = (
+        recent.values("configuration__case", "machine", "configuration__quick")
+        .annotate(newest=Max("pk"))
+        .values("newest")
+    )
     names = ("configuration__case__project", "configuration__pool", "machine", "commit")
     return list(Run.objects.filter(pk__in=keys).select_related(*names).order_by("pk"))
 
@@ -185,9 +193,7 @@ def pin_commit(project: Project, commit: Commit, now: datetime | None = None) ->
     return pinned
 
 
-def measure_beside(
-    configuration: Configuration, machine: Machine, now: datetime | None = None
-) -> Run | None:
+def measure_beside(configuration: Configuration, machine: Machine, now: datetime | None = None) -> Run | None:
     """An experiment begins on this machine: have its sentinel measured too, unless that is fresh.
 
     Only one that has been measured before can be compared with anything. Nobody waits for it.

@@ -144,11 +144,11 @@ class _Slot:
 
 def _end_children(children: list[Child]) -> None:
     """Ask them all at once to end; each has its grace from now on."""
-    asked = time.monotonic()
+    asked_at = time.monotonic()
     for child in children:
         child.terminate()
     for child in children:
-        child.end(max(0, asked + child.program.grace - time.monotonic()))
+        child.end(max(0, asked_at + child.program.grace - time.monotonic()))
 
 
 def _failure_reason(child: Child) -> str:

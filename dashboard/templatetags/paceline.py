@@ -1,5 +1,4 @@
-"""Filters and tags of the templates: `{% load paceline %}`. Labels come from pages/labels.py, numbers from
-charts/units.py."""
+"""Filters and tags of the templates: `{% load paceline %}`. What they say comes from dashboard/sentences."""
 
 from __future__ import annotations
 
@@ -12,25 +11,35 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.charts import units
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import SeriesLatest
-from dashboard.pages import labels
+from dashboard.sentences import bisections, causes, doubts, experiments, labels, limits, numbers, regressions
 
 register = template.Library()
 
-register.filter("quantity", units.format_quantity)
-register.filter("number", units.format_number)
-register.filter("duration", units.format_duration)
-register.filter("percent_change", units.format_percent_change)
-register.filter("fixed", units.format_fixed)
+register.filter("quantity", numbers.format_quantity)
+register.filter("number", numbers.format_number)
+register.filter("duration", numbers.format_duration)
+register.filter("percent_change", numbers.format_percent_change)
+register.filter("fixed", numbers.format_fixed)
+register.filter("share", numbers.format_share)
 for label_filter in (
     labels.format_change,
-    labels.format_latest_limit,
+    limits.format_latest_limit,
+    limits.violation_text,
     labels.format_levels,
     labels.is_worse,
     labels.masked_address,
-    labels.regression_state_label,
+    regressions.regression_state_label,
+    regressions.describe_range,
+    regressions.describe_host_or_device,
+    bisections.bisection_sentence,
+    causes.cause_sentence,
+    doubts.doubt_sentence,
+    experiments.answer_sentence,
+    experiments.experiment_state_label,
+    experiments.reason_sentence,
+    experiments.sides_text,
     labels.repository_location,
     labels.requested_revisions,
     labels.run_state_label,
@@ -40,20 +49,6 @@ for label_filter in (
     register.filter(label_filter.__name__, label_filter)
 
 _AGO = ((86400, "d"), (3600, "h"), (60, "min"))
-
-
-@register.filter("share")
-def format_share(value: float | None) -> str:
-    """0.123 -> `12 %`, 0.0123 -> `1.2 %`, 0.998 -> `99.8 %`, 1e-5 -> `0 %`: digits where they tell."""
-    if value is None:
-        return units.DASH
-    if 0.9995 <= value < 1:
-        return "> 99.9 %"
-    if abs(value) < 0.0005:
-        return "0 %"
-    whole = 0.0995 <= value <= 0.99 or value in (0, 1)
-    text = f"{100 * value:.0f} %" if whole else f"{100 * value:.1f} %"
-    return text.replace("-", units.MINUS)
 
 
 @register.filter
@@ -78,8 +73,8 @@ def format_time_ago(moment: datetime | None) -> str:
 def format_elapsed_time(start: datetime | None, end: datetime | None) -> str:
     """From `start` to `end`, or to now where it hasn't ended."""
     if start is None:
-        return units.DASH
-    return units.format_duration(((end or timezone.now()) - start).total_seconds())
+        return numbers.DASH
+    return numbers.format_duration(((end or timezone.now()) - start).total_seconds())
 
 
 @register.filter
@@ -94,7 +89,7 @@ def item_at_index(items: Sequence[Any], index: int) -> Any:
 
 @register.simple_tag
 def interval_of(low: float | None, high: float | None, unit: str, beside: float | None = None) -> str:
-    return units.format_interval(low, high, unit, beside)
+    return numbers.format_interval(low, high, unit, beside)
 
 
 @register.inclusion_tag("fragments/sparkline.html", name="sparkline")
@@ -104,7 +99,9 @@ def render_sparkline(latest: SeriesLatest) -> dict[str, Any]:
     unit = latest.series.metric.unit
     description = ""
     if latest.recent:
-        low, high = (units.format_quantity(value, unit) for value in (min(latest.recent), max(latest.recent)))
+        low, high = (
+            numbers.format_quantity(value, unit) for value in (min(latest.recent), max(latest.recent))
+        )
         description = f"{len(latest.recent)} newest values, between {low} and {high}"
     return {"drawn": drawn, "description": description}
 

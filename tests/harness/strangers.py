@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.measured.plan import ProcessPlan
-from paceline.watching.process import Measured
+from paceline.watching.process import MeasuredProcess
 
 TRAIN = """
 import torch
@@ -92,7 +92,7 @@ def run(folder: Path, script: str, steps: int = 20, kind: str = "timing") -> dic
         parent=0,
         auto=True,
     )
-    with Measured(plan, folder / "measured", {**os.environ, "OMP_NUM_THREADS": "1"}) as process:
+    with MeasuredProcess(plan, folder / "measured", {**os.environ, "OMP_NUM_THREADS": "1"}) as process:
         assert process.wait(90), process.tail()
         return process.outcome()
 

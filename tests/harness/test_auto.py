@@ -12,19 +12,23 @@ from typing import Any, ClassVar
 import paceline
 import pytest
 import torch
-from paceline.auto import copies, imports, pace, wrapping
+from paceline.auto import copies, import_hooks, pacing, wrapping
 from paceline.measured.timing import TimingRecorder
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> TimingRecorder:
-    made = TimingRecorder(0, 10, print)
-    monkeypatch.setattr(paceline, "phase", made.phase)
-    return made
+    timing = TimingRecorder(0, 10, print)
+    monkeypatch.setattr(paceline, "phase", timing.phase)
+    return timing
 
 
-def counts(recorder: TimingRecorder) -> dict[str, int]:
+def phase_counts(recorder: TimingRecorder) -> dict[str, int]:
     return {node.path: node.count for node in recorder.nodes(recorder.main)}
+
+
+def wrap_go(method: wrapping.Function) -> wrapping.Function:
+    return wrapping.wrap_outermost("go", method, wrapping.is_never_traced)
 
 
 class TestWrapping:
@@ -32,36 +36,36 @@ class TestWrapping:
         def descend(depth: int) -> int:
             return depth and wrapped(depth - 1)
 
-        wrapped = wrapping.outermost("falls", descend, wrapping.never)
+        wrapped = wrapping.wrap_outermost("falls", descend, wrapping.is_never_traced)
         assert (wrapped(5), wrapped(2)) == (0, 0)
-        assert counts(recorder) == {"falls": 2}
+        assert phase_counts(recorder) == {"falls": 2}
 
     def test_an_exception_closes_the_phase(self, recorder: TimingRecorder) -> None:
-        wrapped = wrapping.outermost("fails", lambda: 1 // 0, wrapping.never)
+        wrapped = wrapping.wrap_outermost("fails", lambda: 1 // 0, wrapping.is_never_traced)
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
                 wrapped()
-        assert counts(recorder) == {"fails": 2}
+        assert phase_counts(recorder) == {"fails": 2}
         assert recorder.main.node is recorder.main.root
 
     def test_traced_calls_pass_through(self, recorder: TimingRecorder) -> None:
-        wrapped = wrapping.outermost("traced", lambda: 3, lambda: True)
+        wrapped = wrapping.wrap_outermost("traced", lambda: 3, lambda: True)
         assert wrapped() == 3
-        assert counts(recorder) == {}
+        assert phase_counts(recorder) == {}
 
     def test_classes_that_come_later_are_wrapped(self, recorder: TimingRecorder) -> None:
         class Base:
             def go(self) -> str:
                 return "base"
 
-        wrapping.every_class(Base, "go", lambda f: wrapping.outermost("go", f, wrapping.never))
+        wrapping.wrap_in_every_class(Base, "go", wrap_go)
 
         class Later(Base):
             def go(self) -> str:
                 return f"later, {super().go()}"
 
         assert (Later().go(), Base().go()) == ("later, base", "base")
-        assert counts(recorder) == {"go": 2}
+        assert phase_counts(recorder) == {"go": 2}
 
     def test_a_method_from_beside_the_family_is_wrapped(self, recorder: TimingRecorder) -> None:
         class Base: ...
@@ -70,14 +74,14 @@ class TestWrapping:
             def go(self) -> int:
                 return 4
 
-        wrapping.every_class(Base, "go", lambda f: wrapping.outermost("go", f, wrapping.never))
+        wrapping.wrap_in_every_class(Base, "go", wrap_go)
 
         class Both(Mixin, Base): ...
 
         class Heir(Both): ...
 
         assert (Both().go(), Heir().go(), Mixin().go()) == (4, 4, 4)
-        assert counts(recorder) == {"go": 2}
+        assert phase_counts(recorder) == {"go": 2}
 
     def test_a_family_keeps_its_own_subclass_hook(self) -> None:
         class Base:
@@ -87,7 +91,7 @@ class TestWrapping:
                 super().__init_subclass__(**kwargs)
                 cls.names.append(name)
 
-        wrapping.every_class(Base, "go", lambda f: f)
+        wrapping.wrap_in_every_class(Base, "go", lambda method: method)
 
         class Later(Base, name="later"): ...
 
@@ -106,7 +110,7 @@ class TestImports:
         (tmp_path / "stranger.py").write_text("value = 7\n")
         monkeypatch.syspath_prepend(tmp_path)
         seen: list[int] = []
-        imports.watch({"stranger": lambda module: seen.append(module.value)})
+        import_hooks.call_after_import({"stranger": lambda module: seen.append(module.value)})
         assert seen == []
         import stranger  # type: ignore[import-not-found]
 
@@ -115,11 +119,11 @@ class TestImports:
 
     def test_what_was_imported_before_is_acted_upon_at_once(self) -> None:
         seen: list[str] = []
-        imports.watch({"json": lambda module: seen.append(module.__name__)})
+        import_hooks.call_after_import({"json": lambda module: seen.append(module.__name__)})
         assert seen == ["json"]
 
     def test_a_module_that_is_missing_stays_missing(self) -> None:
-        imports.watch({"stranger": print})
+        import_hooks.call_after_import({"stranger": print})
         with pytest.raises(ModuleNotFoundError):
             __import__("stranger")
 
@@ -129,7 +133,7 @@ class TestCopies:
     def patched(self, recorder: TimingRecorder) -> Iterator[TimingRecorder]:
         before = {name: getattr(torch.Tensor, name) for name in (*copies.READS, "cpu", "cuda", "to", "copy_")}
         makers = {name: getattr(torch, name) for name in copies.MAKERS}
-        copies.patch_tensor(torch, wrapping.never)
+        copies.patch_tensor(torch, wrapping.is_never_traced)
         yield recorder
         for name, method in before.items():
             setattr(torch.Tensor, name, method)
@@ -140,7 +144,7 @@ class TestCopies:
         numbers = torch.tensor([1.0, 2.0]).to(torch.float64).cpu()
         assert numbers.sum().item() == float(numbers.sum()) == 3
         assert (numbers.tolist(), numbers.numpy().shape) == ([1, 2], (2,))
-        assert counts(patched) == {}
+        assert phase_counts(patched) == {}
 
     def test_copies_to_a_device(self, patched: TimingRecorder) -> None:
         # The meta device holds no data, yet is another device than the host.
@@ -149,14 +153,14 @@ class TestCopies:
             assert host.to(target).device.type == "meta"
         host.to(device="meta"), torch.tensor([1.0], device="meta"), torch.as_tensor(host, device="meta")
         torch.ones(3, device="meta").copy_(host)
-        assert counts(patched) == {"host_to_device": 7}
+        assert phase_counts(patched) == {"host_to_device": 7}
 
     def test_reads_from_a_device(self, patched: TimingRecorder) -> None:
         device = torch.ones(3, device="meta")
         for read in (device.cpu, device[0].item, device.tolist, lambda: device.to("cpu")):
             with pytest.raises((NotImplementedError, RuntimeError)):
                 read()
-        assert counts(patched) == {"device_to_host": 4}
+        assert phase_counts(patched) == {"device_to_host": 4}
 
     @pytest.mark.usefixtures("patched")
     def test_scripted_functions_still_compile(self) -> None:
@@ -167,7 +171,7 @@ class TestCopies:
 
 
 class Loop:
-    """A loop that notes what the pace does to it."""
+    """A loop that counts its calls."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -185,52 +189,52 @@ class Loop:
 class Owner: ...
 
 
-class TestPace:
-    def make(self, length: int = 100) -> tuple[pace.Pace, Loop]:
+class TestPacing:
+    def make_pacer(self, length: int = 100) -> tuple[pacing.StepPacer, Loop]:
         loop = Loop(length)
         recorder = SimpleNamespace(
             loop=loop, take_steps_in_this_thread=lambda: None, steps=lambda items: items
         )
-        return pace.Pace(recorder, lambda: None), loop
+        return pacing.StepPacer(recorder, lambda: None), loop
 
     def test_who_comes_first_sets_the_pace(self) -> None:
-        paced, loop = self.make()
+        pacer, loop = self.make_pacer()
         first, second = Owner(), Owner()
         for owner in (first, second, second, first, second, first):
-            paced.boundary(pace.ENVIRONMENT, owner)
-        paced.boundary(pace.OPTIMIZER, Owner())
+            pacer.end_owner_step(pacing.ENVIRONMENT, owner)
+        pacer.end_owner_step(pacing.OPTIMIZER, Owner())
         assert (loop.begun, loop.steps, loop.called) == (1, 2, True)
 
     def test_an_environment_takes_over_before_the_first_step(self) -> None:
-        paced, loop = self.make()
+        pacer, loop = self.make_pacer()
         optimizer, environment = Owner(), Owner()
         for _ in range(3):
-            paced.boundary(pace.OPTIMIZER, optimizer)
-            paced.boundary(pace.ENVIRONMENT, environment)
+            pacer.end_owner_step(pacing.OPTIMIZER, optimizer)
+            pacer.end_owner_step(pacing.ENVIRONMENT, environment)
         assert (loop.begun, loop.steps) == (1, 3)
 
     def test_a_successor_takes_over_from_what_is_gone(self) -> None:
-        paced, loop = self.make()
+        pacer, loop = self.make_pacer()
         first = Owner()
-        paced.boundary(pace.ENVIRONMENT, first)
+        pacer.end_owner_step(pacing.ENVIRONMENT, first)
         del first
         second = Owner()
         for _ in range(2):
-            paced.boundary(pace.ENVIRONMENT, second)
+            pacer.end_owner_step(pacing.ENVIRONMENT, second)
         assert (loop.begun, loop.steps) == (1, 2)
 
     def test_the_end_is_raised_and_raised_again(self) -> None:
-        paced, loop = self.make(1)
+        pacer, loop = self.make_pacer(1)
         owner = Owner()
-        paced.boundary(pace.OPTIMIZER, owner)
+        pacer.end_owner_step(pacing.OPTIMIZER, owner)
         for _ in range(2):
-            with pytest.raises(pace.Ended):
-                paced.boundary(pace.OPTIMIZER, owner)
-        assert (loop.steps, paced.ended) == (1, True)
+            with pytest.raises(pacing.ScriptEnded):
+                pacer.end_owner_step(pacing.OPTIMIZER, owner)
+        assert (loop.steps, pacer.ended) == (1, True)
 
 
 def test_wrappers_hold_nothing_that_cannot_be_pickled() -> None:
-    wrapped = wrapping.stepping("env_step", pace.ENVIRONMENT, len, wrapping.never)
+    wrapped = wrapping.wrap_step("env_step", pacing.ENVIRONMENT, len, wrapping.is_never_traced)
     held = [cell.cell_contents for cell in wrapped.__closure__ or ()]
     # A script's classes may travel to other processes by value, and what a wrapper holds with them.
-    assert all(pickle.dumps(each) for each in held)
+    assert all(pickle.dumps(value) for value in held)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from paceline import profile as profiles
-from paceline.counting import stacks
-from paceline.counting.functions import Switch, ThreadProfile
+from paceline.counting import profile_rows
+from paceline.counting.call_tree import ProfileSwitch, ThreadProfile
 from paceline.measured.mark_recorder import MarkRecorder
 from paceline.measured.phase_nodes import PhaseNode
 
@@ -16,8 +16,8 @@ from .conftest import Project, Value
 
 def profile_of(work: Callable[[], object], room: int = 1000) -> ThreadProfile:
     """Return the call tree of a piece of work, with room for so many stacks."""
-    switch = Switch()
-    switch.room = room
+    switch = ProfileSwitch()
+    switch.stacks_left = room
     profile = ThreadProfile(MarkRecorder(PhaseNode).main, switch)
     switch.on = True
     sys.setprofile(profile.callback)
@@ -30,7 +30,7 @@ def profile_of(work: Callable[[], object], room: int = 1000) -> ThreadProfile:
 
 def profiled(work: Callable[[], object], room: int = 1000) -> dict[str, dict[str, Any]]:
     """Return the rows of a piece of work by function name, with the calls of all phases summed."""
-    rows = stacks.functions([profile_of(work, room)], Path("/"), 1)
+    rows = profile_rows.function_rows([profile_of(work, room)], Path("/"), 1)
     return {row["function"].rpartition(".")[2]: {**row, "calls": sum(row["calls"].values())} for row in rows}
 
 
@@ -89,9 +89,13 @@ def test_what_is_open_when_counting_begins_is_not_a_call() -> None:
 
 def test_files_are_relative_and_environments_are_named() -> None:
     folder = Path(__file__).resolve().parent
-    assert stacks.place(recurse.__code__, folder)[1] == Path(__file__).name
-    assert stacks.place(Path.exists.__code__, folder)[1] == "python/pathlib.py"
-    assert stacks.place(pytest.approx.__code__, folder)[1].startswith("site-packages/_pytest/")
+    own, standard, installed = (
+        profile_rows.source_location(function.__code__, folder)[1]
+        for function in (recurse, Path.exists, pytest.approx)
+    )
+    assert own == Path(__file__).name
+    assert standard == "python/pathlib.py"
+    assert installed.startswith("site-packages/_pytest/")
 
 
 NO_STACKS = {"rows": [], "rest": {"stacks": 0, "calls": 0.0, "self": 0.0}}

@@ -2,8 +2,8 @@ import io
 from pathlib import Path
 
 import pytest
-from paceline.watching import echo
-from paceline.watching.echo import Echo
+from paceline.watching import output_forwarding
+from paceline.watching.output_forwarding import OutputForwarder
 from paceline.watching.process import MeasurementError
 
 
@@ -21,7 +21,7 @@ def add(path: Path, data: bytes) -> None:
 
 def test_lines_are_passed_on_when_they_are_whole(output: Path) -> None:
     to = io.StringIO()
-    with Echo(output, to) as follower:
+    with OutputForwarder(output, to) as follower:
         add(output, b"one\ntw")
         follower.forward()
         assert to.getvalue() == "one\n"
@@ -33,22 +33,22 @@ def test_lines_are_passed_on_when_they_are_whole(output: Path) -> None:
 
 def test_what_is_no_text_is_replaced(output: Path) -> None:
     to = io.StringIO()
-    with Echo(output, to):
+    with OutputForwarder(output, to):
         add(output, "ü".encode() + b"\xff\n")
     assert to.getvalue() == "ü\N{REPLACEMENT CHARACTER}\n"
 
 
 def test_a_flood_is_cut(output: Path) -> None:
     to = io.StringIO()
-    with Echo(output, to):
-        add(output, b"x" * 50 + b"\n" * echo.LIMIT * 2)
+    with OutputForwarder(output, to):
+        add(output, b"x" * 50 + b"\n" * output_forwarding.OUTPUT_SHOWN_LIMIT * 2)
     assert to.getvalue().endswith("(it wrote more, which is not shown)\n")
-    assert len(to.getvalue()) < echo.LIMIT + echo.CHUNK + 100
+    assert len(to.getvalue()) < output_forwarding.OUTPUT_SHOWN_LIMIT + output_forwarding.READ_SIZE + 100
 
 
-@pytest.mark.parametrize(("size", "shown"), [(10, True), (echo.LIMIT + 1, False)])
+@pytest.mark.parametrize(("size", "shown"), [(10, True), (output_forwarding.OUTPUT_SHOWN_LIMIT + 1, False)])
 def test_an_error_knows_whether_its_output_was_shown(output: Path, size: int, shown: bool) -> None:
     add(output, b"x" * size)
-    with pytest.raises(MeasurementError) as caught, Echo(output, io.StringIO()):
+    with pytest.raises(MeasurementError) as caught, OutputForwarder(output, io.StringIO()):
         raise MeasurementError("it broke", "tail")
     assert (caught.value.shown, caught.value.output) == (shown, "tail")

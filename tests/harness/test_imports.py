@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rooms import imports
+from tests.rooms import imported_names
 
 SOURCE = Path(__file__).resolve().parents[2] / "trainers/harness/src"
 
@@ -19,7 +19,7 @@ def import_graph(source: Path) -> dict[str, set[str]]:
     graph = {}
     for name, path in modules.items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        imported = {target for _, target in imports(path.read_text(), package)}
+        imported = {target for _, target in imported_names(path.read_text(), package)}
         found = {target if target in modules else target.rpartition(".")[0] for target in imported}
         graph[name] = found & set(modules) - {name}
     return graph

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pynvml
 import pytest
 from paceline.watching import nvml
-from paceline.watching.nvml import Devices, Tenancy
+from paceline.watching.nvml import CoTenants, Devices
 
 from .fake_nvml import Device, FakeNvml, Instance
 
@@ -19,7 +19,7 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> Probe:
     def found(*devices: Device, old_driver: bool = False, driver: bool = True, **variables: str) -> Devices:
         fake = FakeNvml(list(devices), driver=driver, old_driver=old_driver)
         monkeypatch.setitem(sys.modules, "pynvml", fake)
-        return nvml.probe({**PCI, **variables})
+        return nvml.probe_devices({**PCI, **variables})
 
     return found
 
@@ -34,17 +34,17 @@ def test_the_fake_has_only_what_the_real_package_has() -> None:
 
 
 def test_the_real_package_knows_every_reason() -> None:
-    assert set(nvml._reasons(pynvml).values()) == set(nvml.REASONS.values())
+    assert set(nvml._throttle_reasons(pynvml).values()) == set(nvml.THROTTLE_REASONS.values())
 
 
 def test_no_driver_means_no_devices(probe: Probe) -> None:
-    assert probe(Device(), driver=False).found == []
+    assert probe(Device(), driver=False).visible == []
 
 
 def test_the_driver_is_known_and_let_go(probe: Probe) -> None:
     found = probe(Device(), Device())
     found.close()
-    assert (found.driver, len(found.found), found.api.closed) == ("550.54.15", 2, True)
+    assert (found.driver, len(found.visible), found.api.closed) == ("550.54.15", 2, True)
 
 
 def test_a_device_is_read(probe: Probe) -> None:
@@ -79,12 +79,12 @@ def test_throttling_is_told_by_any_driver(probe: Probe, old_driver: bool) -> Non
 )
 def test_only_visible_devices_count(probe: Probe, visible: str, indices: list[int]) -> None:
     found = probe(Device(uuid="GPU-aa"), Device(uuid="GPU-bb"), CUDA_VISIBLE_DEVICES=visible)
-    assert [one.index for one in found.found] == indices
+    assert [one.index for one in found.visible] == indices
 
 
 def test_in_another_order_a_number_names_no_device(probe: Probe) -> None:
     found = probe(Device(), Device(), CUDA_VISIBLE_DEVICES="1", CUDA_DEVICE_ORDER="FASTEST_FIRST")
-    assert [one.index for one in found.found] == [0, 1]
+    assert [one.index for one in found.visible] == [0, 1]
 
 
 def test_a_part_of_a_divided_device_has_its_own_memory(probe: Probe) -> None:
@@ -101,9 +101,9 @@ def test_of_a_divided_device_the_first_part_is_taken(probe: Probe) -> None:
 
 
 def tenants(found: Devices, ours: set[int]) -> set[tuple[int, int]]:
-    tenancy = Tenancy()
-    found.watch_tenants(tenancy, ours)
-    return tenancy.strangers
+    tenancy = CoTenants()
+    found.note_co_tenants(tenancy, ours)
+    return tenancy.foreign_processes
 
 
 def test_a_co_tenant_is_seen_beside_us(probe: Probe) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline.watching import usage
+from paceline.watching import process_usage
 
 from .conftest import Project
 
@@ -44,6 +44,6 @@ def test_a_service_is_told_from_its_trainer(watched: dict[str, Any]) -> None:
 def test_the_tree_has_the_memory_of_both(watched: dict[str, Any]) -> None:
     values = {row["name"]: row["value"] for row in watched["metrics"] if row["phase"] is None}
     assert values["peak_memory"] >= max(row["peak_memory"] for row in watched["processes"])
-    known = usage.proportional(os.getpid()) is not None
+    known = process_usage.proportional_memory(os.getpid()) is not None
     assert ("peak_memory_pss" in values) == known
     assert not known or 60e6 < values["peak_memory_pss"] <= values["peak_memory"] * 1.05

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from paceline import compare, document, profile, show
-from paceline.counting import stacks
+from paceline.counting import profile_rows
 
 from .test_counting import profile_of, profiled, recurse
 
@@ -38,7 +38,7 @@ def right(depth: int) -> None:
 
 
 def stacks_of(work: Callable[[], object], room: int = 1000) -> dict[str, Any]:
-    return stacks.stacks([profile_of(work, room)], Path(__file__).parent, 1)
+    return profile_rows.stack_rows([profile_of(work, room)], Path(__file__).parent, 1)
 
 
 def test_a_stack_names_its_frames_from_the_outermost() -> None:
@@ -50,8 +50,8 @@ def test_a_stack_names_its_frames_from_the_outermost() -> None:
 
 def test_stacks_and_functions_sum_to_the_same() -> None:
     found = profile_of(lambda: branch(5))
-    rows = stacks.functions([found], Path("/"), 1)
-    seen = stacks.stacks([found], Path("/"), 1)
+    rows = profile_rows.function_rows([found], Path("/"), 1)
+    seen = profile_rows.stack_rows([found], Path("/"), 1)
     for name in ("self", "calls"):
         whole = sum(row[name] for row in seen["rows"]) + seen["rest"][name]
         function = sum(sum(row["calls"].values()) if name == "calls" else row["self"] for row in rows)
@@ -75,7 +75,7 @@ def test_what_a_full_tree_calls_is_in_its_callers_cumulative_time() -> None:
 
 def test_stacks_deeper_than_the_limit_are_in_the_rest() -> None:
     found = stacks_of(lambda: recurse(200))
-    assert max(len(row["stack"]) for row in found["rows"]) == stacks.DEPTH_LIMIT
+    assert max(len(row["stack"]) for row in found["rows"]) == profile_rows.DEPTH_LIMIT
     assert found["rest"]["calls"] > 100
 
 

@@ -5,7 +5,7 @@ import paceline
 from paceline import manifest, metrics, schema
 
 README = Path(paceline.__file__).parents[2] / "README.md"
-DOUBTS = Path(paceline.__file__).parent / "doubts"
+WARNINGS = Path(paceline.__file__).parent / "run_warnings"
 
 
 def metric_table() -> str:
@@ -26,8 +26,8 @@ def test_the_metric_table_is_the_codes() -> None:
 
 
 def test_every_warning_is_documented() -> None:
-    source = "".join(path.read_text() for path in DOUBTS.glob("*.py"))
-    codes = re.findall(r'yield warning\(\s*"(\w+)"', source)
+    source = "".join(path.read_text() for path in WARNINGS.glob("*.py"))
+    codes = re.findall(r'yield make_warning\(\s*"(\w+)"', source)
     assert len(set(codes)) == 23
     assert [code for code in codes if f"`{code}`" not in README.read_text()] == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from paceline import manifest, protocol
-from paceline.measurement import Request, Timed
+from paceline.measurement import MeasurementRequest, TimedRepetition
 from paceline.watching import nvml
 
 MANIFEST = '[benchmarks.tiny]\nversion = 1\nscript = "t.py"\nsteps = 10\nwarmup_steps = 1\nrepetitions = 3\n'
@@ -18,13 +18,14 @@ def repeat(
 ) -> tuple[list[float], list[float]]:
     """Return how long each repetition that counts waited, and each that was set aside."""
     benchmark = manifest.parse_manifest(MANIFEST, "paceline.toml").benchmarks["tiny"]
-    request = Request(benchmark, benchmark.cases[0], Path(), quick=False)
+    request = MeasurementRequest(benchmark, benchmark.cases[0], Path(), quick=False)
     devices = nvml.Devices()
     runner = protocol._Runner(request, Path(), devices, perf_counter() + seconds, lambda *_: None)
 
-    def timed(_runner: object, index: int) -> Timed:
+    def timed(_runner: object, index: int) -> TimedRepetition:
         seen: dict[str, Any] = {"result": {"waited": waits[index]}, "environment": {}, "sampler": None}
-        return Timed(index=index, started=0, took=1, calibration_before=0.01, calibration_after=0.01, **seen)
+        calibrations = {"calibration_before": 0.01, "calibration_after": 0.01}
+        return TimedRepetition(index=index, started=0, took=1, **calibrations, **seen)
 
     monkeypatch.setattr(protocol._Runner, "time", timed)
     counting, aside = runner.repeat()

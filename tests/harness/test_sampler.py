@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from paceline.watching import nvml, tree, usage
+from paceline.watching import nvml, process_tree, process_usage
 from paceline.watching.nvml import Devices
+from paceline.watching.process_tree import WALK_EVERY, LabelUsage, ProcessTree, TreeReading
 from paceline.watching.sampler import LABELS_LIMIT, VALUES_LIMIT, Sampler
-from paceline.watching.tree import WALK_EVERY, Reading, Share, Tree
 
 from .fake_nvml import Device, FakeNvml
 
@@ -31,11 +31,11 @@ def clock() -> Clock:
 
 def devices(*found: Device, monkeypatch: pytest.MonkeyPatch) -> Devices:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(list(found)))
-    return nvml.probe({})
+    return nvml.probe_devices({})
 
 
 def sampler(clock: Clock, found: Devices | None = None) -> Sampler:
-    return Sampler(Tree(os.getpid()), found or Devices(), clock.now, 0.1, clock)
+    return Sampler(ProcessTree(os.getpid()), found or Devices(), clock.now, 0.1, clock)
 
 
 def take(sampled: Sampler, clock: Clock, *moments: float) -> None:
@@ -103,7 +103,7 @@ def test_throttling_and_co_tenants_are_remembered(clock: Clock, monkeypatch: pyt
     device.reasons, device.processes = 0, []
     take(sampled, clock, 0.2)
     assert sampled.throttling == {(0, "temperature")}
-    assert sampled.tenancy.strangers == {(0, 4_000_000)}
+    assert sampled.co_tenants.foreign_processes == {(0, 4_000_000)}
 
 
 def test_a_lost_device_is_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,31 +132,31 @@ def test_proportional_memory_is_read_late_in_the_window(clock: Clock) -> None:
 
 
 def test_a_costly_reading_is_asked_for_less_often(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    def costly(_tree: Tree) -> int:
+    def costly(_tree: ProcessTree) -> int:
         clock.now += 0.02
         return 7
 
     sampled = sampler(clock)
-    monkeypatch.setattr(Tree, "proportional", costly)
+    monkeypatch.setattr(ProcessTree, "proportional_memory", costly)
     take(sampled, clock, *(tenth / 10 for tenth in range(1, 120)))
     assert sampled.series["memory_pss", None] == [7, *[None] * 8, 7]
 
 
-def scripted(*shares: dict[str, Share]) -> list[Reading]:
+def scripted(*shares: dict[str, LabelUsage]) -> list[TreeReading]:
     """Return readings of a tree; the first tells no processor time."""
     sums = [
         (sum(one.cpu for one in row.values()), sum(one.resident for one in row.values())) for row in shares
     ]
     return [
-        Reading(cpu if at else None, resident, 1, 0, 0, row)
+        TreeReading(cpu if at else None, resident, 1, 0, 0, row)
         for at, ((cpu, resident), row) in enumerate(zip(sums, shares, strict=True))
     ]
 
 
 def test_a_service_beside_the_trainer_is_seen_apart(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = {"main": Share(0.08, 100, 1), "service.py": Share(0.04, 30, 2)}
-    readings = iter(scripted(both, both, both, {"main": Share(0.1, 90, 1)}))
-    monkeypatch.setattr(Tree, "read", lambda _tree: next(readings))
+    both = {"main": LabelUsage(0.08, 100, 1), "service.py": LabelUsage(0.04, 30, 2)}
+    readings = iter(scripted(both, both, both, {"main": LabelUsage(0.1, 90, 1)}))
+    monkeypatch.setattr(ProcessTree, "read", lambda _tree: next(readings))
     sampled = sampler(clock)
     take(sampled, clock, 0.1, 0.2, 0.3, 0.4)
     main, service = sampled.processes((0.2, 0.4))
@@ -168,9 +168,9 @@ def test_a_service_beside_the_trainer_is_seen_apart(clock: Clock, monkeypatch: p
 
 
 def test_too_many_labels_are_summed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    many = {f"worker{at}": Share(0.0, 1, 1) for at in range(80)}
+    many = {f"worker{at}": LabelUsage(0.0, 1, 1) for at in range(80)}
     readings = iter(scripted(many, many))
-    monkeypatch.setattr(Tree, "read", lambda _tree: next(readings))
+    monkeypatch.setattr(ProcessTree, "read", lambda _tree: next(readings))
     sampled = sampler(clock)
     take(sampled, clock, 0.1, 0.2)
     rows = sampled.processes((0.0, 0.2))
@@ -192,20 +192,21 @@ def busy() -> Iterator[subprocess.Popen[bytes]]:
     burn = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
     with subprocess.Popen([sys.executable, "-c", burn], start_new_session=True) as process:
         yield process
-        tree.end(process.pid)
+        process_tree.kill_tree(process.pid)
 
 
 def wait_for_child(pid: int, *, copy: bool = False) -> None:
     """Wait for a child that runs its own command, or, as a copy, still its parent's."""
     deadline = time.monotonic() + 20
-    while not any((usage.command(child) == usage.command(pid)) == copy for child in tree.descendants(pid)):
+    command = process_usage.command_line
+    while not any((command(child) == command(pid)) == copy for child in process_tree.descendant_pids(pid)):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
 def test_the_tree_counts_its_children(busy: subprocess.Popen[bytes]) -> None:
     wait_for_child(busy.pid)
-    read = Tree(busy.pid)
+    read = ProcessTree(busy.pid)
     first = read.read()
     time.sleep(0.3)
     second = read.read()
@@ -219,14 +220,14 @@ def test_the_tree_counts_its_children(busy: subprocess.Popen[bytes]) -> None:
 
 def test_each_label_of_the_tree_is_told(busy: subprocess.Popen[bytes]) -> None:
     wait_for_child(busy.pid)
-    reading = Tree(busy.pid).read()
+    reading = ProcessTree(busy.pid).read()
     assert reading is not None
     assert {name: share.count for name, share in reading.shares.items()} == {"main": 1, "python -c": 1}
     assert sum(share.resident for share in reading.shares.values()) == reading.resident
 
 
 def test_what_was_written_to_disk_is_told(tmp_path: Path) -> None:
-    read = Tree(os.getpid())
+    read = ProcessTree(os.getpid())
     first = read.read()
     with (tmp_path / "written").open("wb") as file:
         file.write(os.urandom(2**20))
@@ -243,9 +244,9 @@ def test_a_forked_process_is_told_from_its_parent() -> None:
     fork = "import os, time\nif os.fork() == 0: time.sleep(60)\nos.wait()"
     with subprocess.Popen([sys.executable, "-c", fork], start_new_session=True) as process:
         wait_for_child(process.pid, copy=True)
-        read = Tree(process.pid)
+        read = ProcessTree(process.pid)
         readings = [read.read() for _ in range(WALK_EVERY + 1)]
-        tree.end(process.pid)
+        process_tree.kill_tree(process.pid)
     first, last = readings[0], readings[-1]
     assert first is not None
     assert last is not None
@@ -255,9 +256,9 @@ def test_a_forked_process_is_told_from_its_parent() -> None:
 
 def test_all_ways_to_find_and_read_processes_agree(busy: subprocess.Popen[bytes]) -> None:
     wait_for_child(busy.pid)
-    ways = (usage._proc_descendants, usage._psutil_descendants, usage._children_descendants)
-    assert len({tuple(way(busy.pid)) for way in ways}) == 1
-    ours, theirs = usage._proc_usage(os.getpid()), usage._psutil_usage(os.getpid())
+    ways = ("_proc_descendants", "_psutil_descendants", "_children_descendants")
+    assert len({tuple(getattr(process_usage, way)(busy.pid)) for way in ways}) == 1
+    ours, theirs = process_usage._proc_usage(os.getpid()), process_usage._psutil_usage(os.getpid())
     assert ours is not None
     assert theirs is not None
     assert ours.threads == theirs.threads
@@ -281,27 +282,27 @@ def test_all_ways_to_find_and_read_processes_agree(busy: subprocess.Popen[bytes]
     ],
 )
 def test_a_process_is_named_by_its_command(words: list[str], name: str) -> None:
-    assert usage.label(words) == name
+    assert process_usage.process_label(words) == name
 
 
 def test_a_process_that_is_gone_reads_none() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
-    assert Tree(process.pid).read() is None
+    assert ProcessTree(process.pid).read() is None
 
 
 def test_a_process_without_memory_is_gone(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     sampled = sampler(clock)
     take(sampled, clock, 0.1)
-    empty = usage.Usage(cpu=1.0, resident=0, threads=1, born=0.0)
-    monkeypatch.setattr(usage, "_proc_usage", lambda _pid: empty)
+    empty = process_usage.ProcessUsage(cpu=1.0, resident=0, threads=1, started_at=0.0)
+    monkeypatch.setattr(process_usage, "_proc_usage", lambda _pid: empty)
     take(sampled, clock, 0.2)
-    assert Tree(os.getpid()).read() is None
+    assert ProcessTree(os.getpid()).read() is None
     assert len(sampled.series["memory", None]) == 2
 
 
 def test_a_zombie_reads_none() -> None:
     with subprocess.Popen(["true"]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert Tree(process.pid).read() is None
-        assert usage._proc_usage(process.pid) is None
+        assert ProcessTree(process.pid).read() is None
+        assert process_usage._proc_usage(process.pid) is None

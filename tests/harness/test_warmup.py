@@ -3,7 +3,7 @@ import random
 
 import pytest
 from paceline import warmup
-from paceline.doubts.steadiness import WARMUP_EXCESS
+from paceline.run_warnings.stability import WARMUP_EXCESS
 
 VALUES = 300
 
@@ -22,7 +22,7 @@ def noisy(draw: random.Random, *, burst: bool) -> list[float]:
 
 def seen(repetitions: list[list[float]]) -> bool:
     """Judge as the harness does: every repetition must have begun slower, or every one faster."""
-    found = [warmup.excess(values) or 0.0 for values in repetitions]
+    found = [warmup.warmup_excess(values) or 0.0 for values in repetitions]
     return min(found) > WARMUP_EXCESS or max(found) < -WARMUP_EXCESS
 
 
@@ -48,13 +48,13 @@ def test_a_warmup_is_seen_through_the_noise(decay: float) -> None:
 
 def test_what_the_noise_explains_is_nothing() -> None:
     restless = [0.001 * (1.5 if at // 30 % 2 else 1.0) for at in range(VALUES)]
-    assert warmup.excess(restless) == 0.0
+    assert warmup.warmup_excess(restless) == 0.0
 
 
 def test_a_trend_is_no_warmup() -> None:
     growing = [0.001 * (1 + at / VALUES) for at in range(VALUES)]
-    assert warmup.excess(growing) == pytest.approx(0.0, abs=0.01)
+    assert warmup.warmup_excess(growing) == pytest.approx(0.0, abs=0.01)
 
 
 def test_few_values_say_nothing() -> None:
-    assert warmup.excess([0.001] * 19) is None
+    assert warmup.warmup_excess([0.001] * 19) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.charts import units
+from dashboard.sentences import numbers
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -33,7 +33,7 @@ MINUS = "\N{MINUS SIGN}"
     ],
 )
 def test_a_quantity_has_the_size_and_digits_that_read_best(value: float | None, unit: str, text: str) -> None:
-    assert units.format_quantity(value, unit) == text
+    assert numbers.format_quantity(value, unit) == text
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_a_quantity_has_the_size_and_digits_that_read_best(value: float | None, 
     [(1.38, "+38 %"), (0.97, f"{MINUS}3.0 %"), (1.0001, "0 %"), (3.5, "+250 %"), (None, "from nothing")],
 )
 def test_a_ratio_reads_as_a_change_in_percent(ratio: float | None, text: str) -> None:
-    assert units.format_percent_change(ratio) == text
+    assert numbers.format_percent_change(ratio) == text
 
 
 def test_both_ends_of_an_interval_share_a_unit() -> None:
-    assert units.format_interval(0.00098, 0.00126, "s") == "[0.980, 1.26] ms"
-    assert units.format_interval(None, 1.0, "s") == ""
-    assert units.format_interval(1.2, 3930.0, "s", beside=71.8) == "[1.20, 3,930] s"
+    assert numbers.format_interval(0.00098, 0.00126, "s") == "[0.980, 1.26] ms"
+    assert numbers.format_interval(None, 1.0, "s") == ""
+    assert numbers.format_interval(1.2, 3930.0, "s", beside=71.8) == "[1.20, 3,930] s"
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_both_ends_of_an_interval_share_a_unit() -> None:
     [(45.2, "45 s"), (125, "2 min 5 s"), (3600, "1 h"), (11400, "3 h 10 min"), (4e5, "4 d")],
 )
 def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
-    assert units.format_duration(seconds) == text
+    assert numbers.format_duration(seconds) == text

@@ -19,14 +19,14 @@ from dashboard.services import ServiceError, binaries, embedded, service_address
 from dashboard.services.processes import CHECKOUT
 from dashboard.services.supervisor import Supervisor
 from tests.services.programs import becomes_true, is_alive
-from tests.services_plugin import remove
+from tests.services_plugin import remove_home
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
     home = tmp_path / "home"
     yield home
-    remove(home)
+    remove_home(home)
 
 
 @contextmanager

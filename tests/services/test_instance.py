@@ -15,7 +15,7 @@ from dashboard.services import ServiceError, instance, service_addresses
 from dashboard.services.instance import AlreadyRunningError, lock_home, running_services
 from dashboard.services.processes import CHECKOUT, Site
 from tests.services.programs import becomes_true
-from tests.services_plugin import remove
+from tests.services_plugin import remove_home
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setattr(instance, "missing_processes", lambda _: [])
     site = Site(home=tmp_path / "home", machine="gpu-1", pool="default")
     yield site
-    remove(site.home)
+    remove_home(site.home)
 
 
 def count_tables(site: Site) -> int:

@@ -20,7 +20,7 @@ import pytest
 from dashboard.services import service_addresses
 from dashboard.services.processes import CHECKOUT
 from tests.services.programs import becomes_true
-from tests.services_plugin import remove
+from tests.services_plugin import remove_home
 
 PARTS = ("postgres", "redis", "web", "service", "measure", "beat")
 
@@ -64,7 +64,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
         # Only after a failure: each test ends what it has started.
         os.kill(pid, signal.SIGKILL)
     assert becomes_true(lambda: not processes_of(home))
-    remove(home)
+    remove_home(home)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from dashboard import dispatch, regressions
 from dashboard.models import Confirmation, Machine
-from tests.processes import worker
+from tests.processes import running_worker
 from tests.workers.test_confirming import suspected
 from tests.workers.waiting import until
 
@@ -27,7 +27,7 @@ def test_a_killed_worker_loses_no_pair_and_measures_none_twice(
     environment: dict[str, str], suspected: Confirmation, tmp_path: Path, purpose: str
 ) -> None:
     Confirmation.objects.update(purpose=purpose)
-    with worker(environment, "pool.default", log=tmp_path / "first.log") as first:
+    with running_worker(environment, "pool.default", log=tmp_path / "first.log") as first:
         until(lambda: Machine.objects.filter(name="gpu-1", seen_at__isnull=False))
         dispatch.wake_workers("default")
         until(lambda: suspected.pairs.exists(), seconds=150)
@@ -38,7 +38,7 @@ def test_a_killed_worker_loses_no_pair_and_measures_none_twice(
         regressions.sweep()
         return suspected.pairs.count() > len(kept)
 
-    with worker(environment, "pool.default", log=tmp_path / "second.log"):
+    with running_worker(environment, "pool.default", log=tmp_path / "second.log"):
         until(goes_on, seconds=150)
     rows = list(suspected.pairs.values())
     assert rows[: len(kept)] == kept

@@ -11,7 +11,7 @@ import pytest
 
 from dashboard import dispatch, runs
 from dashboard.models import Document, Heartbeat, Machine, Run
-from tests.processes import worker
+from tests.processes import running_worker
 from tests.workers.conftest import TRAIN, Requested
 from tests.workers.test_measuring import processes_in, state
 from tests.workers.waiting import until
@@ -35,7 +35,7 @@ def environment(site_environment: dict[str, str], home: Path) -> dict[str, str]:
 def test_a_worker_says_that_it_lives_and_hears_bells(
     environment: dict[str, str], requested: Requested, tmp_path: Path
 ) -> None:
-    with worker(environment, "pool.default", "service", log=tmp_path / "worker.log") as started:
+    with running_worker(environment, "pool.default", "service", log=tmp_path / "worker.log") as started:
         until(lambda: Machine.objects.filter(name="gpu-1", pool__name="default", seen_at__isnull=False))
         until(lambda: Heartbeat.objects.filter(name="service worker"))
         run = requested()
@@ -43,7 +43,7 @@ def test_a_worker_says_that_it_lives_and_hears_bells(
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         until(lambda: Heartbeat.objects.filter(name="scheduler"))
         until(lambda: state(run) == "done")
-        assert started.said.count("is claimed") == 1
+        assert started.output.count("is claimed") == 1
 
 
 @pytest.mark.parametrize("victim", ["worker", "its child"])
@@ -52,7 +52,7 @@ def test_a_killed_worker_loses_no_run_and_stores_one_document(
 ) -> None:
     gate = tmp_path / "gate"
     run = requested({"train.py": GATE.format(path=str(gate)) + TRAIN})
-    with worker(environment, "pool.default", log=tmp_path / "first.log") as first:
+    with running_worker(environment, "pool.default", log=tmp_path / "first.log") as first:
         until(lambda: state(run) == "measuring" and len(processes_in(home)) > 2)
         if victim == "worker":
             first.kill()
@@ -61,7 +61,7 @@ def test_a_killed_worker_loses_no_run_and_stores_one_document(
         until(lambda: not processes_in(home))
         gate.touch()
         if victim == "worker":
-            with worker(environment, "pool.default", log=tmp_path / "second.log"):
+            with running_worker(environment, "pool.default", log=tmp_path / "second.log"):
                 swept_until_done(run)
         else:
             swept_until_done(run)

@@ -18,9 +18,9 @@ class Command(SiteCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", metavar="SLUG", help="the project's name")
-        where = parser.add_mutually_exclusive_group(required=True)
-        where.add_argument("--email", metavar="ADDRESS", help="send an e-mail there")
-        where.add_argument("--webhook", metavar="URL", help="send a signed request there")
+        address = parser.add_mutually_exclusive_group(required=True)
+        address.add_argument("--email", metavar="ADDRESS", help="send an e-mail there")
+        address.add_argument("--webhook", metavar="URL", help="send a signed request there")
         parser.add_argument(
             "--minimum-percent",
             type=float,
@@ -44,8 +44,8 @@ class Command(SiteCommand):
             )
         except ChannelError as error:
             raise CommandError(str(error)) from error
-        least = f" of {channel.minimum_percent:g} % and more" if channel.minimum_percent else ""
-        what = "Regressions and suspicions" if channel.suspicions else "Confirmed regressions"
-        self.stdout.write(f"{what} of {project}{least} are told to {address}.")
+        minimum = f" of {channel.minimum_percent:g} % and more" if channel.minimum_percent else ""
+        alerts = "Regressions and suspicions" if channel.suspicions else "Confirmed regressions"
+        self.stdout.write(f"{alerts} of {project}{minimum} are told to {address}.")
         if new and channel.secret:
             self.stdout.write(f"Its requests are signed with this secret, shown only now: {channel.secret}")

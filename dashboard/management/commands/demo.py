@@ -18,7 +18,7 @@ from dashboard.management.burning import Burner
 from dashboard.management.commands.trigger import summarize_progress
 from dashboard.management.demonstration import Built, DemonstrationError
 from dashboard.management.progress import ProgressBar
-from dashboard.models import Confirmation, Project, Regression, Run
+from dashboard.models import Experiment, Project, Regression, Run
 from dashboard.projects import ProjectError, add_project
 from dashboard.triggers import TriggerError
 
@@ -175,7 +175,7 @@ def wait_for(ids: list[int], follow: Callable[[Sequence[Run]], None]) -> None:
     start = time.monotonic()
     with ProgressBar() as bar:
         while True:
-            runs = list(Run.objects.filter(pk__in=ids).select_related("case", "commit").order_by("pk"))
+            runs = list(Run.objects.filter(pk__in=ids).select_related("configuration__case", "commit").order_by("pk"))
             follow(runs)
             fraction, text = summarize_progress(runs)
             bar.show(fraction, f"{text}; {clock(fraction, time.monotonic() - start)}")
@@ -206,7 +206,7 @@ def wait_for_proofs(ids: list[int], bar: ProgressBar) -> None:
     deadline = time.monotonic() + PROOF_SECONDS
     while True:
         waiting = Regression.objects.filter(project=project, proving=True, withdrawn_at=None)
-        active = Confirmation.objects.filter(regression__in=waiting, state__in=Confirmation.ACTIVE).first()
+        active = Experiment.objects.filter(regression__in=waiting, state__in=Experiment.ACTIVE).first()
         if not waiting.exists():
             bar.show(1, "every suspicion is decided")
             return

@@ -52,16 +52,16 @@ class Command(SiteCommand):
                     existing or slug, results.runs, progress_reporter(bar, READ, STORED, "runs stored")
                 )
                 if summary.points or summary.corrected:
-                    regressions.redetect(project, progress_reporter(bar, STORED, 1, "histories judged"))
+                    regressions.redetect_project(project, progress_reporter(bar, STORED, 1, "histories judged"))
         except ImportRefused as error:
             raise CommandError(str(error)) from error
         self.stdout.write(summarize_import(project, results, summary))
 
 
-def progress_reporter(bar: ProgressBar, start: float, end: float, what: str) -> Callable[[int, int], None]:
+def progress_reporter(bar: ProgressBar, start: float, end: float, work: str) -> Callable[[int, int], None]:
     def report_progress(done: int, total: int) -> None:
         share = done / max(total, 1)
-        bar.show(start + (end - start) * share, f"{share:.0%} {what}")
+        bar.show(start + (end - start) * share, f"{share:.0%} {work}")
 
     return report_progress
 

@@ -32,7 +32,7 @@ class Command(SiteCommand):
         project = project_named(options["slug"])
         with ProgressBar() as bar:
             bar.show(0, f"Judging {project}")
-            outcome = regressions.redetect(
+            outcome = regressions.redetect_project(
                 project, lambda done, total: bar.show(done / total, f"{done} of {total} histories")
             )
         counts = ", ".join(f"{outcome.counts[kind]} {text}" for kind, text in VERDICTS.items())

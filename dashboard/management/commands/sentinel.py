@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from dashboard import regressions, repositories, runs
+from dashboard import repositories, runs, sentinels
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Commit, Project, Sentinel
 from dashboard.repositories import RepositoryError
@@ -41,7 +41,7 @@ class Command(SiteCommand):
 
     def pin(self, project: Project, revision: str) -> None:
         commit = resolve_commit(project, revision)
-        pinned = regressions.pin(project, commit)
+        pinned = sentinels.pin_commit(project, commit)
         if not pinned:
             raise CommandError(
                 f"No case of {project} was measured these days on a machine that lives: "
@@ -50,10 +50,12 @@ class Command(SiteCommand):
         self.stdout.write(f"{commit} is the sentinel of {len(pinned)} cases and machines.")
 
     def show(self, project: Project) -> None:
-        rows = Sentinel.objects.filter(case__project=project).select_related("case", "machine", "commit")
+        rows = Sentinel.objects.filter(configuration__case__project=project).select_related(
+            "configuration__case", "machine", "commit"
+        )
         state = "on" if project.sentinels else "off"
         self.stdout.write(f"Sentinels of {project} are {state}; {len(rows)} are pinned.")
-        for row in rows.order_by("case", "machine", "pk"):
+        for row in rows.order_by("configuration__case", "machine", "pk"):
             by = "by hand" if row.by_hand else "chosen"
             times = row.points.values("run").distinct().count()
             self.stdout.write(f"{row.case} on {row.machine}: {row.commit}, {by}, measured {times} times")
@@ -67,6 +69,6 @@ def resolve_commit(project: Project, revision: str) -> Commit:
     try:
         mirror.fetch()
         sha = repositories.resolve(mirror, revision)
-        return runs.known(project, repositories.facts(mirror, [sha]))[sha]
+        return runs.get_or_create_commits(project, repositories.facts(mirror, [sha]))[sha]
     except RepositoryError as error:
         raise CommandError(str(error)) from error

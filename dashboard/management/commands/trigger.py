@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from dashboard import services, triggers
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.management.progress import ProgressBar
-from dashboard.models import Confirmation, Run
+from dashboard.models import Experiment, Run
 from dashboard.triggers import TriggerError
 
 POLL_SECONDS = 0.5
@@ -71,38 +71,38 @@ class Command(SiteCommand):
     def wait_for(self, ids: list[int]) -> None:
         with ProgressBar() as bar:
             while True:
-                runs = list(Run.objects.filter(pk__in=ids).select_related("case", "commit").order_by("pk"))
+                runs = list(Run.objects.filter(pk__in=ids).select_related("configuration__case", "commit").order_by("pk"))
                 bar.show(*summarize_progress(runs))
                 if all(run.state in Run.TERMINAL for run in runs):
                     break
                 time.sleep(POLL_SECONDS)
         for run in runs:
             self.stdout.write(describe_run(run))
-        bad = sum(run.state != Run.State.DONE for run in runs)
-        if bad:
-            raise CommandError(f"{bad} of {len(runs)} runs failed or were cancelled.")
+        failed = sum(run.state != Run.State.DONE for run in runs)
+        if failed:
+            raise CommandError(f"{failed} of {len(runs)} runs failed or were cancelled.")
 
 
 def summarize_progress(runs: list[Run]) -> tuple[float, str]:
     """How much of all the measuring is over, from 0 to 1, and what is being done."""
-    over = [run for run in runs if run.state in Run.TERMINAL]
-    share = (len(over) + sum(run.progress for run in runs if run not in over)) / max(len(runs), 1)
-    text = f"{len(over)} of {len(runs)} runs"
-    now = next((run for run in runs if run.state in Run.HELD), None)
-    if now is not None:
-        return share, f"{text}; {now.case} at {now.commit}: {now.activity or now.state}"
-    return share, text if len(over) == len(runs) else f"{text}; {describe_wait()}"
+    ended = [run for run in runs if run.state in Run.TERMINAL]
+    share = (len(ended) + sum(run.progress for run in runs if run not in ended)) / max(len(runs), 1)
+    text = f"{len(ended)} of {len(runs)} runs"
+    measured = next((run for run in runs if run.state in Run.HELD), None)
+    if measured is not None:
+        return share, f"{text}; {measured.case} at {measured.commit}: {measured.activity or measured.state}"
+    return share, text if len(ended) == len(runs) else f"{text}; {describe_wait()}"
 
 
 def describe_wait() -> str:
-    """What runs that nobody has claimed wait for."""
+    """What runs wait for that no worker has claimed."""
     ahead = Run.objects.filter(state__in=Run.HELD).order_by("claimed_at").first()
     if ahead:
         return f"waiting behind run {ahead.pk}"
-    proof = Confirmation.objects.filter(state=Confirmation.State.MEASURING).first()
+    proof = Experiment.objects.filter(state=Experiment.State.MEASURING).first()
     return f"{proof}: {proof.activity or proof.state}" if proof else "waiting for a worker"
 
 
 def describe_run(run: Run) -> str:
-    what = f"{run.case} at {run.commit}: {run.state}"
-    return f"{what} ({run.failure}): {run.reason}" if run.failure else what
+    outcome = f"{run.case} at {run.commit}: {run.state}"
+    return f"{outcome} ({run.failure}): {run.reason}" if run.failure else outcome

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connections
 
-from dashboard import regressions, runs
+from dashboard import experiments, runs
 from dashboard.management import first_project
 from dashboard.management.base import SiteCommand
 from dashboard.models import Run
@@ -95,8 +95,8 @@ class Command(SiteCommand):
         if os.getuid() == 0:
             self.stdout.write("Measured code runs as root here; an account of its own is safer.")
         # What a stopped or killed site was measuring begins anew now, not after its lease.
-        runs.release(settings.PACELINE_MACHINE)
-        regressions.release_confirmations(settings.PACELINE_MACHINE)
+        runs.release_runs(settings.PACELINE_MACHINE)
+        experiments.release_experiments(settings.PACELINE_MACHINE)
         for name in process_commands(site):
             if name != "web":
                 supervisor.start(process_program(name, site))

@@ -132,6 +132,7 @@ def cause_of_commits(facts: CauseFacts) -> CauseClass:
         moved = items("definition changed", touched.definition)
         return CauseClass(Cause.DEFINITION, (moved, *other_code(touched), *proof))
     if touched.install and spared and (software or not touched.code):
+        found: tuple[Evidence, ...]
         if software:
             found = (items("installed otherwise", software), items("asked for in", touched.install))
         else:

@@ -349,9 +349,7 @@ class _Decider:
             iter(verdicts_on_step(draft.verdicts, primary.change.series)),
             next((row for row in draft.verdicts if row.purpose == Purpose.PROOF), None),
         )
-        known = (
-            CauseClass(regression.cause, regression.cause_evidence) if regression else CauseClass()
-        )
+        known = CauseClass(regression.cause, regression.cause_evidence) if regression else CauseClass()
         around = draft.is_environment_only and proof is None
         if not around:
             if standing.state == State.SUSPECTED:
@@ -433,7 +431,9 @@ class _Decider:
         for series, commit in self.snapshot.kept_limits:
             for regression in self.home:
                 alone = regression.has_limit and regression.pk not in held and not regression.withdrawn
-                open_before = regression.recovered_by is None and regression.first_bad.position < commit.position
+                open_before = (
+                    regression.recovered_by is None and regression.first_bad.position < commit.position
+                )
                 if alone and open_before and regression.series.pk == series:
                     standing = standing_as_stored(regression, regression.state, proving=regression.proving)
                     outcomes.append(Outcome(regression.pk, replace(standing, recovered_by=commit.pk)))
@@ -445,9 +445,7 @@ class _Decider:
             if outcome.standing and outcome.standing.first_bad.pk == violation.commit.pk:
                 limits = (*outcome.limits, violation.limit)
                 return [*outcomes[:index], replace(outcome, limits=limits), *outcomes[index + 1 :]]
-        here = [
-            one for one in self.home if one.first_bad.pk == violation.commit.pk and not one.withdrawn
-        ]
+        here = [one for one in self.home if one.first_bad.pk == violation.commit.pk and not one.withdrawn]
         if here:
             standing = standing_as_stored(here[0], here[0].state, proving=here[0].proving)
             return [*outcomes, Outcome(here[0].pk, standing, limits=(violation.limit,))]
@@ -476,7 +474,11 @@ class _Decider:
             if regression.first_bad.pk == rest.bad.pk and (not regression.withdrawn or regression.away):
                 return None
             inside = rest.range.holds(regression.range) and not regression.withdrawn
-            if inside and regression.pk != outcome.key and is_same_measurement(regression.series, rest.series):
+            if (
+                inside
+                and regression.pk != outcome.key
+                and is_same_measurement(regression.series, rest.series)
+            ):
                 return None
         return rest
 

@@ -162,7 +162,8 @@ def is_refuted_there(
     change: Change, group: Group, confirmed: set[int], verdicts: dict[int, list[Verdict]]
 ) -> bool:
     """Pairs have refuted it at the commits of a regression that others have proved, and it is seen beside."""
-    owners = {*group.owners, *(member.regression_id for member in group.members)} & confirmed
+    held = {member.regression_id for member in group.members if member.regression_id}
+    owners = {*group.owners, *held} & confirmed
     rows = [
         verdict
         for owner in sorted(owners)
@@ -173,7 +174,9 @@ def is_refuted_there(
 
 
 def sees_the_same(change: Change, others: Sequence[Change]) -> bool:
-    """True where one of them is what this one saw another way: the throughput of this step time, or its calls."""
+    """True where one of them is what this one saw another way: the throughput of this step time, or its
+    calls.
+    """
     return any(
         change.series.configuration_id == other.series.configuration_id and is_alike(change, other)
         for other in others
@@ -215,8 +218,8 @@ class Continued:
 def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Continued]:
     """Which regression each group continues. No two continue the same one.
 
-    First those that were proved there; then what stands at the group's commit without changes of its own, also
-    if it was withdrawn or crossed a limit; then those that hold its changes.
+    First those that were proved there; then what stands at the group's commit without changes of its own,
+    also if it was withdrawn or crossed a limit; then those that hold its changes.
     """
     known = {one.pk: one for one in snapshot.regressions if one.branch == snapshot.branch}
     claims = sorted(
@@ -254,7 +257,7 @@ def claims_on(
     """By regression, smaller first: how well each one is continued by a group."""
     claims: dict[int, tuple[int, bool, bool, int]] = {}
     if not group.members:
-        return {owner: (0, False, False, 0) for owner in group.owners}
+        return dict.fromkeys(group.owners, (0, False, False, 0))
     bad = foremost_bad(group)
     owned = Counter(change.regression_id for change in group.members if change.regression_id in known)
     foremost = foremost_change(group.members).regression_id

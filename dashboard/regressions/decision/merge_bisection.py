@@ -149,10 +149,12 @@ class MergedBranch:
         brought = tuple(self.history.brought)
         tried = facts.answer_to(RunsAtCommits(self.counter.series, brought, key))
         bases = tuple(dict.fromkeys(self.base_of(sha) for sha in tried))
-        return {**facts.answer_to(RunsAtCommits(self.counter.series, bases, key)), **tried} if bases else tried
+        return (
+            {**facts.answer_to(RunsAtCommits(self.counter.series, bases, key)), **tried} if bases else tried
+        )
 
     def waits_for_runs(self) -> NextStep | None:
-            under_way = any(run.under_way for run in self.counted().values())
+        under_way = any(run.under_way for run in self.counted().values())
         return NextStep(waiting=True) if under_way else None
 
     def verdicts_by_counter(self, counter: Change) -> dict[str, str]:

@@ -1,11 +1,11 @@
 """What is to be measured next to prove a regression: first the whole step, then the commits inside its range.
 
-A suspicion on a noisy metric is proved by an experiment on its last good and first bad commit. If that refutes
-it, noise may have placed the step beside where it is: once more, with one measured commit more on both sides.
-If that doesn't show it either, the commit that seemed bad is measured anew, alone. What is confirmed is
-bisected until one commit is left. Exact counters need no experiment: for them the middle is simply measured,
-and the counter tells. At the end the commits on both sides are measured in full, so that the regression is
-explained by its own commit's profile.
+A suspicion on a noisy metric is proved by an experiment on its last good and first bad commit. If that
+refutes it, noise may have placed the step beside where it is: once more, with one measured commit more on
+both sides. If that doesn't show it either, the commit that seemed bad is measured anew, alone. What is
+confirmed is bisected until one commit is left. Exact counters need no experiment: for them the middle is
+simply measured, and the counter tells. At the end the commits on both sides are measured in full, so that the
+regression is explained by its own commit's profile.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ class Outcome:
 
     `changes` are those that it holds on the snapshot's branch, `limits` the crossed ones that it tells,
     `absorbed` the regressions that turned out to be it. `opened`: it is new, or it came back. `tell`: nothing
-    more is measured, its channels are told. `grown_from`: its size was another one, as the percent that it had
-    (None: none was known). `stop`: what is under way for it ends. `release_branches`: what it held on other
-    branches is left to these.
+    more is measured, its channels are told. `grown_from`: its size was another one, as the percent that it
+    had (None: none was known). `stop`: what is under way for it ends. `release_branches`: what it held on
+    other branches is left to these.
     """
 
     key: int | None
@@ -57,7 +57,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class BranchCause:
-    """Changes whose cause came from another branch: the regression there, and the commit that repaired it here.
+    """Changes whose cause came from another branch: the regression there, and the commit that repaired it
+    here.
 
     `repair_known` is False where nobody has looked for one.
     """

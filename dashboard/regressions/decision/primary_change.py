@@ -246,8 +246,8 @@ def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> 
     """The size of the step at a commit: that which pairs measured, where there are any.
 
     The points' interval may be narrower, but knows nothing of what the machine did between the hours at which
-    they were taken. Of two causes that detection sees as one step the level after is the first one's too; else
-    it stays that of the points, which a second cause may have a part of.
+    they were taken. Of two causes that detection sees as one step the level after is the first one's too;
+    else it stays that of the points, which a second cause may have a part of.
     """
     verdict = verdict_on_size(verdicts, primary.series, bad)
     if verdict is None or verdict.ratio is None or not primary.ratio:

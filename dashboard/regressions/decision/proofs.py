@@ -93,9 +93,7 @@ def bisection_steps(verdicts: Iterable[Verdict], confirmed: Verdict) -> list[Ver
     They are those of other series too, which saw the same cause. What doesn't run does so for all.
     """
     steps = [verdict for verdict in verdicts if verdict.purpose == Purpose.BISECTION]
-    same = [
-        step for step in steps if step.base.pk == confirmed.base.pk or step.verdict == Outcome.UNTESTABLE
-    ]
+    same = [step for step in steps if step.base.pk == confirmed.base.pk or step.verdict == Outcome.UNTESTABLE]
     return [step for step in reversed(newest_first(same)) if tells_of_series(step, confirmed.series)]
 
 

@@ -1,6 +1,7 @@
 """Facts that a decision asks for only where it needs them: by a request, which names what is to be found out.
 
-A decision that lacks some is made again once they have been gathered; see `dashboard/regressions/gathering.py`.
+A decision that lacks some is made again once they have been gathered; see
+`dashboard/regressions/gathering.py`.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class CommitRow(Request[Commit]):
 class MergedHistory:
     """The commits that a merge of two parents brought, oldest first, each with its parents.
 
-    `base` is the merge base of both parents; None where their histories are unrelated. `same_files`: the merge
-    holds the files of its branch's newest commit. `trouble`: why git can't tell.
+    `base` is the merge base of both parents; None where their histories are unrelated. `same_files`: the
+    merge holds the files of its branch's newest commit. `trouble`: why git can't tell.
     """
 
     brought: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -175,9 +176,11 @@ class CauseOnOtherBranch(Request[int | None]):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What explains a step: phase with its share (0 to 1), host or device, suspects, operations, lines of the diff.
+    """What explains a step: phase with its share (0 to 1), host or device, suspects, operations, lines of the
+    diff.
 
-    `only_changed_by`: of commits that can't be told apart the only one that changed the first suspect, a hash.
+    `only_changed_by`: of commits that can't be told apart the only one that changed the first suspect, a
+    hash.
     """
 
     phase: str = ""
@@ -192,7 +195,8 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Explanation(Request[Explained]):
-    """Of a primary change, whose cause lies between two commits; `difference` is what is read in the repository.
+    """Of a primary change, whose cause lies between two commits; `difference` is what is read in the
+    repository.
 
     `experiment` is the one whose pairs say how large the step is; None where none does.
     """

@@ -52,7 +52,9 @@ class ResidualCause:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a bisection has ended: the commit of a merged branch that did it, and what there is to say beside it."""
+    """Where a bisection has ended: the commit of a merged branch that did it, and what there is to say beside
+    it.
+    """
 
     culprit: Commit | None = None
     bisection: Evidence | None = None
@@ -94,11 +96,17 @@ class Proving:
         return Range(self.good.position, self.bad.position)
 
     def experiment(
-        self, purpose: str, base: Commit, head: Commit, change: Change | None = None, whole: Verdict | None = None
+        self,
+        purpose: str,
+        base: Commit,
+        head: Commit,
+        change: Change | None = None,
+        whole: Verdict | None = None,
     ) -> WantedExperiment:
         """An experiment on two commits. A part of a step is weighed against `whole`, the proof of all of it.
 
-        What detection saw is of other hours: beside that, a commit with the whole step may seem to have a part.
+        What detection saw is of other hours: beside that, a commit with the whole step may seem to have a
+        part.
         """
         weighed = change or self.primary.change
         series = weighed.series

@@ -116,9 +116,7 @@ def without_indentation(shown: Sequence[DiffLine]) -> list[DiffLine]:
     return [replace(line, text=line.text[spare:]) if line.sign else line for line in shown]
 
 
-def lines_of_opcode(
-    opcode: tuple[str, int, int, int, int], before: Body, after: Body
-) -> Iterator[DiffLine]:
+def lines_of_opcode(opcode: tuple[str, int, int, int, int], before: Body, after: Body) -> Iterator[DiffLine]:
     tag, i, j, k, m = opcode
     if tag == "equal":
         for shift in range(j - i):

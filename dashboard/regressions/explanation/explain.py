@@ -97,9 +97,7 @@ def lost_per_step(change: Change) -> float | None:
     return lost_value(change)
 
 
-def only_commit_that_changed(
-    project: Project, request: Explanation, suspects: list[dict[str, Any]]
-) -> str:
+def only_commit_that_changed(project: Project, request: Explanation, suspects: list[dict[str, Any]]) -> str:
     """Of commits that can't be told apart: the only one that changed the first suspect. No proof."""
     good, bad = request.good, request.bad
     suspect = suspects[0] if suspects else {}

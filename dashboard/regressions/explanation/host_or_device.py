@@ -69,7 +69,8 @@ def used_by_sides(sides: Sides) -> set[str | None]:
 def device_work_growth(series: Series, sides: Sides) -> float | None:
     """By how much longer the device worked in a step: its utilization times the step's time, in seconds."""
     shares, times = (
-        phase_shares.values_by_phase(series, name, sides).get("", {}) for name in ("gpu_utilization", "step_time")
+        phase_shares.values_by_phase(series, name, sides).get("", {})
+        for name in ("gpu_utilization", "step_time")
     )
     worked = {run: shares[run] / 100 * times[run] for run in shares.keys() & times.keys()}
     levels = [[worked[run] for run in runs if run in worked] for runs in (sides.good, sides.bad)]

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from dashboard.models import Series as SeriesRow
-from dashboard.regressions.decision.facts import Change, Series
 from dashboard.phases import sweeps
 from dashboard.phases.paths import is_in_phase
+from dashboard.regressions.decision.facts import Change, Series
 from dashboard.regressions.explanation import phase_shares
 from dashboard.regressions.explanation.phase_shares import Sides
 from dashboard.regressions.series.branch_line import Line

@@ -78,8 +78,8 @@ def runs_of_commits(measured: Iterable[MeasuredCommit]) -> tuple[int, ...]:
 def explain_by_phase(change: Change, sides: Sides, paired: Mapping[str, float] | None = None) -> PhaseShare:
     """The phase with the largest part of the delta, nested ones with it: the innermost that holds most.
 
-    `paired`: what each phase lost in an experiment: seconds per step, or its part in what is read off a sweep.
-    It is believed over the runs of the two levels, which were measured at other hours.
+    `paired`: what each phase lost in an experiment: seconds per step, or its part in what is read off a
+    sweep. It is believed over the runs of the two levels, which were measured at other hours.
 
     What is seen in a phase's own series is looked for in that phase: in others there may be more noise than
     it ever costs.

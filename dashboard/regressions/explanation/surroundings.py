@@ -7,14 +7,15 @@ from statistics import median
 
 from django.db.models import F, QuerySet
 
-from dashboard import sentinels
+from dashboard import environments, sentinels
+from dashboard.environments import RunEnvironments
 from dashboard.models import Change, Document, Metric, Project, Run, Series
 from dashboard.regressions.decision.cause_class import Difference, SentinelMove, Surroundings
 from dashboard.regressions.decision.requested_facts import SurroundingsOf
 from dashboard.regressions.explanation.touched_files import read_touched_files
-from dashboard.regressions.series import environment_markers as markers
 
 CLOCKED = (Metric.Kind.TIME, Metric.Kind.RATE)
+SYSTEM_LABELS = frozenset(environments.LABELS.get(name, name) for name in environments.SYSTEM)
 
 
 def read_surroundings(project: Project, request: SurroundingsOf) -> Surroundings:
@@ -55,17 +56,21 @@ def compare_environments(good: Run | None, bad: Run | None) -> Surroundings:
     """What differs between the documents of two runs."""
     if good is None or bad is None:
         return Surroundings()
-    known = markers.Environments()
-    known.read([good.pk, bad.pk])
+    known = RunEnvironments()
+    known.read_runs([good.pk, bad.pk])
     before, after = known.of_run(good.pk), known.of_run(bad.pk)
     loops = calibration_seconds([good.pk, bad.pk])
     comparable = good.pk in loops and bad.pk in loops and good.machine_id == bad.machine_id
     return Surroundings(
-        system=tuple(markers.system_differences(before, after)),
-        software=tuple(markers.software_differences(before, after)),
-        machines=tuple(markers.machine_differences(before, after)),
+        system=as_triples(environments.system_differences(before, after)),
+        software=as_triples(environments.software_differences(before, after)),
+        machines=as_triples(environments.machine_differences(before, after)),
         calibration=loops[bad.pk] / loops[good.pk] if comparable else None,
     )
+
+
+def as_triples(differences: Iterable[environments.Difference]) -> tuple[Difference, ...]:
+    return tuple((difference.label, difference.before, difference.after) for difference in differences)
 
 
 def system_markers(changes: Iterable[int]) -> tuple[Difference, ...]:
@@ -73,7 +78,7 @@ def system_markers(changes: Iterable[int]) -> tuple[Difference, ...]:
     stored = Change.objects.filter(pk__in=changes).order_by("pk").values_list("markers", flat=True)
     differences = [(name, before, after) for rows in stored for name, before, after in rows]
     return tuple(
-        dict.fromkeys(difference for difference in differences if markers.is_system_marker(difference))
+        dict.fromkeys(difference for difference in differences if difference[0] in SYSTEM_LABELS)
     )
 
 

@@ -94,7 +94,9 @@ def rank_suspects(
         holder = holder_of_growth(suspects, phase)
         scored = [
             (
-                blame_for_cost(suspect, phase, growth_of(suspect, measure) / base, new.get(suspect, 0.0) / times, times)
+                blame_for_cost(
+                    suspect, phase, growth_of(suspect, measure) / base, new.get(suspect, 0.0) / times, times
+                )
                 + HOLDER * (suspect is holder),
                 suspect,
             )
@@ -115,7 +117,11 @@ def pair_functions(before: Profile | None, after: Profile | None, touched: Touch
         earlier = old.get(touched.before(function, file, name), Row())
         found.append(Suspect(file, name, earlier, row, bool(function and function.changed)))
     unseen = (function for function in touched.functions if function.changed and function not in seen)
-    found.extend(Suspect(function.file, function.name, Row(), Row(line=function.line), True) for function in unseen if can_be_blamed(function))
+    found.extend(
+        Suspect(function.file, function.name, Row(), Row(line=function.line), True)
+        for function in unseen
+        if can_be_blamed(function)
+    )
     return found
 
 
@@ -196,10 +202,16 @@ def holder_of_growth(suspects: Sequence[Suspect], phase: str) -> Suspect | None:
     changed = [suspect for suspect in suspects if suspect.changed]
     if not changed or any(suspect.after.calls for suspect in changed):
         return None
-    inside = [suspect for suspect in suspects if suspect.file != BUILT_IN and (not phase or is_suspect_in_phase(suspect, phase))]
+    inside = [
+        suspect
+        for suspect in suspects
+        if suspect.file != BUILT_IN and (not phase or is_suspect_in_phase(suspect, phase))
+    ]
     most = max((growth_of(suspect, cumulative_seconds) for suspect in inside), default=0.0)
     holding = [suspect for suspect in inside if growth_of(suspect, cumulative_seconds) >= HELD * most > 0]
-    return min(holding, key=lambda suspect: (suspect.after.cumulative, suspect.file, suspect.name), default=None)
+    return min(
+        holding, key=lambda suspect: (suspect.after.cumulative, suspect.file, suspect.name), default=None
+    )
 
 
 def blame_for_cost(suspect: Suspect, phase: str, share: float, new: float, times: float) -> float:

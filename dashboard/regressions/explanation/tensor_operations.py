@@ -43,7 +43,14 @@ def rank_operations(
     grown = [operation for operation in every if operation.growth > 0]
     whole = max(sum(operation.growth for operation in grown), lost)
     worth = [operation for operation in grown if operation.is_worth(phase, whole)]
-    worth.sort(key=lambda operation: (not operation.is_inside(phase), not operation.is_more, -operation.growth, operation.key))
+    worth.sort(
+        key=lambda operation: (
+            not operation.is_inside(phase),
+            not operation.is_more,
+            -operation.growth,
+            operation.key,
+        )
+    )
     return [operation.described(whole) for operation in worth[:MOST]]
 
 

@@ -37,9 +37,7 @@ DEFINING = (
 PROSE = frozenset({".md", ".rst", ".txt", ".adoc"})
 
 
-def read_touched_files(
-    project: Project, configuration: Configuration, old: str, new: str
-) -> TouchedFiles:
+def read_touched_files(project: Project, configuration: Configuration, old: str, new: str) -> TouchedFiles:
     """Read from the project's mirror; nothing is fetched. `old` and `new` are hashes."""
     if not project.repository:
         return TouchedFiles()
@@ -54,7 +52,9 @@ def read_touched_files(
     before, after = parsed_manifest(texts.get(old)), parsed_manifest(texts.get(new))
     environment = (before and before.environment) != (after and after.environment)
     install = [
-        path for path in paths if says_installed(path) and (PurePosixPath(path).name != FILE_NAME or environment)
+        path
+        for path in paths
+        if says_installed(path) and (PurePosixPath(path).name != FILE_NAME or environment)
     ]
     return TouchedFiles(
         known=True,

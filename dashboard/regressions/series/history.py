@@ -17,6 +17,8 @@ from dashboard.regressions.series.branch_line import Line
 NEWEST = 2000
 # Near the cut the first level is short: what is found there isn't believed over what was found in full view.
 FROZEN_SHARE = 0.1
+# What changed beside the code before a point: name, before, after of each difference.
+Marker = tuple[tuple[str, str, str], ...]
 # Of a history that wasn't read from rows.
 NOWHERE = Line("")
 
@@ -68,7 +70,7 @@ class History:
     def untainted(self, start: int, stop: int) -> list[MeasuredCommit]:
         return [commit for commit in self.measured[max(start, 0) : stop] if not commit.tainted]
 
-    def detection_series(self, markers: dict[int, str] | None = None) -> detection.Series:
+    def detection_series(self, markers: dict[int, Marker] | None = None) -> detection.Series:
         """The history in detection's words and on a scale with ratios; with known markers, by index."""
         known = markers or {}
         metric = self.series.metric
@@ -78,7 +80,7 @@ class History:
                     metric.on_ratio_scale(commit.value),
                     tuple(metric.on_ratio_scale(sample) for sample in commit.samples),
                     commit.tainted,
-                    known.get(index),
+                    known.get(index, ()),
                 )
                 for index, commit in enumerate(self.measured)
             ],

@@ -85,7 +85,7 @@ def test_the_mail_links_to_the_regression(make_delivery: Make, mailbox: MailSink
     delivery = make_delivery("email", "training@example.org")
     alerts.attempt_delivery(delivery.pk)
     link = f"https://pace.example.org{delivery.regression.get_absolute_url()}"
-    assert all(link in part.get_content() for part in mailbox.messages[0].iter_parts())
+    assert [link in part.get_content() for part in mailbox.messages[0].iter_parts()] == [True, True]
 
 
 def test_a_subject_of_a_commit_is_only_text(make_delivery: Make, mailbox: MailSink) -> None:

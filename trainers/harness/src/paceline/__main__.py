@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from . import __version__, claims_command, compare, document, listing, manifest, protocol, script, show
 from .fields import ManifestError, Scalar, check_scalar
 from .measured import turns
-from .measurement import Request
+from .measurement import MeasurementRequest
 from .watching.process import MeasurementError
 
 
@@ -190,7 +190,7 @@ def _finish(raw: dict[str, Any], target: Path | None, progress: protocol.Progres
     return 0
 
 
-def _request(arguments: argparse.Namespace) -> Request:
+def _request(arguments: argparse.Namespace) -> MeasurementRequest:
     _check_targets(arguments.document, arguments.progress)
     path = arguments.manifest or manifest.find_manifest(Path.cwd())
     found = manifest.load_manifest(path)
@@ -215,7 +215,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
     if arguments.turns is not None:
         _check_turns(arguments.turns, benchmark.repetitions)
-    return Request(
+    return MeasurementRequest(
         benchmark, case, folder, arguments.quick, turns=arguments.turns and arguments.turns.resolve()
     )
 

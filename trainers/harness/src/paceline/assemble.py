@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import __version__, counters, derived, doubts, limits, metrics, profile
+from . import __version__, counters, derived, limits, metrics, profile, run_warnings
 from .document import FORMAT
-from .measurement import Measurement, Request, Timed
+from .measurement import Measurement, MeasurementRequest, TimedRepetition
 from .statistics import median, median_interval, theil_sen_slope
 from .watching.process import MeasurementError
 
@@ -56,7 +56,7 @@ def document(run: Measurement) -> Raw:
         "limits": limits.judge(request.benchmark.limits, values),
         **derived.members(swept, job),
     }
-    raw["warnings"] = doubts.find(raw, timed, counted, request.benchmark)
+    raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark)
     return raw
 
 
@@ -65,7 +65,7 @@ def spelling(row: Mapping[str, Any]) -> str:
     return f"{row['name']}:{row['phase']}" if row["phase"] else str(row["name"])
 
 
-def _protocol(request: Request) -> Raw:
+def _protocol(request: MeasurementRequest) -> Raw:
     benchmark = request.benchmark
     return {
         "repetitions": benchmark.repetitions,
@@ -88,7 +88,7 @@ def _environment(run: Measurement) -> Raw:
     return {**seen, "driver": run.driver, "variables": variables}
 
 
-def _repetition(one: Timed) -> Raw:
+def _repetition(one: TimedRepetition) -> Raw:
     result = one.result
     growth = theil_sen_slope([(step, resident) for step, resident in result["memory"]])
     window = {name: moment - one.started for name, moment in result["window"].items()}
@@ -118,17 +118,17 @@ def _repetition(one: Timed) -> Raw:
     }
 
 
-def _processes(one: Timed) -> list[Raw]:
+def _processes(one: TimedRepetition) -> list[Raw]:
     window = one.result["window"]
     rows = one.sampler.processes((window["start"] - one.started, window["end"] - one.started))
     return [{"repetition": one.index, **row} for row in rows]
 
 
-def _disturbed(one: Timed) -> Raw:
+def _disturbed(one: TimedRepetition) -> Raw:
     return {"throughput": one.result["steps"] / one.result["seconds"], "waited": one.waited}
 
 
-def _samples(timed: Sequence[Timed], repetitions: Sequence[Raw]) -> Samples:
+def _samples(timed: Sequence[TimedRepetition], repetitions: Sequence[Raw]) -> Samples:
     """Return the metrics that every repetition has, one sample each."""
     samples: dict[tuple[str, str | None], list[Any]] = {
         ("throughput", None): [row["throughput"] for row in repetitions],
@@ -165,12 +165,12 @@ def _device_time(rows: Sequence[Mapping[str, Any]], path: str) -> float | None:
     return math.fsum(found) if found else None
 
 
-def _peak_pss(one: Timed) -> float | None:
+def _peak_pss(one: TimedRepetition) -> float | None:
     window = one.result["window"]
     return one.sampler.proportional_peak((window["start"] - one.started, window["end"] - one.started))
 
 
-def _utilization(one: Timed, name: str) -> float | None:
+def _utilization(one: TimedRepetition, name: str) -> float | None:
     if name == "gpu_utilization" and one.environment["path"] != "cuda":
         return None
     means = [row["mean"] for row in _channels(one) if row["channel"] == name and row["mean"] is not None]
@@ -191,7 +191,9 @@ def _growth_interval(repetitions: Sequence[Raw]) -> tuple[float, float] | None:
     return min(low, between[0]), max(high, between[1])
 
 
-def _noisy(samples: Samples, request: Request, intervals: Mapping[str, Bounds | None]) -> list[Raw]:
+def _noisy(
+    samples: Samples, request: MeasurementRequest, intervals: Mapping[str, Bounds | None]
+) -> list[Raw]:
     rows = []
     for (name, phase), values in samples.items():
         known = metrics.describe_metric(name)
@@ -214,14 +216,14 @@ def _noisy(samples: Samples, request: Request, intervals: Mapping[str, Bounds | 
     return rows
 
 
-def _better(known: metrics.Metric, request: Request) -> str:
+def _better(known: metrics.Metric, request: MeasurementRequest) -> str:
     guard = request.benchmark.guard.get(known.name.removeprefix("quality."))
     if known.kind == "quality" and guard is not None and guard.minimum is None:
         return "lower"
     return known.better
 
 
-def _phases(timed: Sequence[Timed]) -> list[Raw]:
+def _phases(timed: Sequence[TimedRepetition]) -> list[Raw]:
     """Return the phases of the repetition with the median step time.
 
     Medians of each number would not add up; within one repetition the phases sum to its step.
@@ -232,7 +234,7 @@ def _phases(timed: Sequence[Timed]) -> list[Raw]:
     return [{**row, "share": row["total"] / step} for row in typical["phases"]][:500]
 
 
-def _telemetry(timed: Sequence[Timed], uses_device: bool) -> list[Raw]:
+def _telemetry(timed: Sequence[TimedRepetition], uses_device: bool) -> list[Raw]:
     return [
         {"repetition": one.index, **row}
         for one in timed
@@ -242,12 +244,12 @@ def _telemetry(timed: Sequence[Timed], uses_device: bool) -> list[Raw]:
     ]
 
 
-def _channels(one: Timed) -> list[Raw]:
+def _channels(one: TimedRepetition) -> list[Raw]:
     window = one.result["window"]
     return one.sampler.channels((window["start"] - one.started, window["end"] - one.started))
 
 
-def _refuse_not_finite(timed: Sequence[Timed]) -> None:
+def _refuse_not_finite(timed: Sequence[TimedRepetition]) -> None:
     for one in timed:
         for field in ("quality", "gauges", "counts"):
             for name, value in one.result[field].items():

@@ -13,8 +13,8 @@ from .watching.sampler import Sampler
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What to measure: a case of a benchmark, seen from the manifest's folder."""
+class MeasurementRequest:
+    """A case of a benchmark to measure, seen from the manifest's folder."""
 
     benchmark: Benchmark
     case: Case
@@ -25,8 +25,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """One timed repetition: what the process left, and what was seen from outside."""
+class TimedRepetition:
+    """One timed repetition: the process's own result, and what was seen of it from outside."""
 
     index: int
     result: Mapping[str, Any]
@@ -45,11 +45,11 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """All that a run left: its repetitions, those set aside, the countings and the sweep's points."""
+    """All results of a run: its repetitions, those set aside, the countings and the sweep's points."""
 
-    request: Request
-    timed: Sequence[Timed]
-    set_aside: Sequence[Timed]
+    request: MeasurementRequest
+    timed: Sequence[TimedRepetition]
+    set_aside: Sequence[TimedRepetition]
     counted: Sequence[Mapping[str, Any]]
     points: Sequence[scaling.Point]
     driver: str | None

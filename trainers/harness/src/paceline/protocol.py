@@ -17,17 +17,17 @@ from .benchmarks import Benchmark
 from .fields import Scalar
 from .measured.plan import ProcessPlan
 from .measured.processor import CONTENTION_SHARE
-from .measurement import Measurement, Request, Timed
+from .measurement import Measurement, MeasurementRequest, TimedRepetition
 from .watching import calibration, nvml
-from .watching.echo import Echo
-from .watching.process import Measured, MeasurementError
+from .watching.output_forwarding import OutputForwarder
+from .watching.process import MeasuredProcess, MeasurementError
+from .watching.process_tree import ProcessTree
 from .watching.sampler import Sampler
-from .watching.tree import Tree
 
 Progress = Callable[[float, str], None]
 
 
-def measure(request: Request, progress: Progress) -> dict[str, Any]:
+def measure(request: MeasurementRequest, progress: Progress) -> dict[str, Any]:
     """Measure a case and return its document, unchecked; raises MeasurementError.
 
     The time limit covers all of it, the counting processes included.
@@ -53,7 +53,7 @@ def measure(request: Request, progress: Progress) -> dict[str, Any]:
 
 @contextmanager
 def _devices(benchmark: Benchmark) -> Iterator[nvml.Devices]:
-    devices = nvml.probe(surroundings.child_environment(benchmark))
+    devices = nvml.probe_devices(surroundings.child_environment(benchmark))
     try:
         yield devices
     finally:
@@ -62,7 +62,12 @@ def _devices(benchmark: Benchmark) -> Iterator[nvml.Devices]:
 
 class _Runner:
     def __init__(
-        self, request: Request, folder: Path, devices: nvml.Devices, deadline: float, progress: Progress
+        self,
+        request: MeasurementRequest,
+        folder: Path,
+        devices: nvml.Devices,
+        deadline: float,
+        progress: Progress,
     ) -> None:
         self._request = request
         self._benchmark = request.benchmark
@@ -75,7 +80,7 @@ class _Runner:
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._whole) + 1
 
-    def repeat(self) -> tuple[list[Timed], list[Timed]]:
+    def repeat(self) -> tuple[list[TimedRepetition], list[TimedRepetition]]:
         """Measure the repetitions; those that other work disturbed are measured again, as often once more.
 
         Returns those that count and those that were set aside. What decides is how long the measured thread
@@ -84,38 +89,38 @@ class _Runner:
         wanted = self._benchmark.repetitions
         # What takes turns would wait for a partner that doesn't come again.
         most = wanted if self._request.turns else 2 * wanted
-        timed: list[Timed] = []
+        timed: list[TimedRepetition] = []
         while len(timed) < wanted or (len(timed) < most and self._is_worth_another(timed)):
             timed.append(self.time(len(timed)))
         calm = sorted(sorted(timed, key=lambda one: max(one.waited, CONTENTION_SHARE))[:wanted], key=_index)
         aside = [one for one in timed if one not in calm]
         return [replace(one, index=at) for at, one in enumerate(calm)], aside
 
-    def _is_worth_another(self, timed: Sequence[Timed]) -> bool:
+    def _is_worth_another(self, timed: Sequence[TimedRepetition]) -> bool:
         """Are too few undisturbed, and is there time left for one more before the counting?"""
         calm = sum(one.waited <= CONTENTION_SHARE for one in timed)
         longest = max(one.took for one in timed)
         left = (3 + len(self._whole)) * longest
         return calm < self._benchmark.repetitions and perf_counter() + left < self._deadline
 
-    def time(self, index: int) -> Timed:
+    def time(self, index: int) -> TimedRepetition:
         """Measure one repetition in a fresh process."""
-        before, started = calibration.measure(), perf_counter()
+        before, started = calibration.measure_calibration(), perf_counter()
         wanted = self._benchmark.repetitions
         text = f"repetition {index + 1} of {wanted}" if index < wanted else "a disturbed repetition again"
         # Before anything that the process may print: its last line is to stand last.
         self._tell(min(index, wanted - 1), text)
         with self._start(self._plan("timing"), f"repetition-{index}") as process:
-            sampler = Sampler(Tree(process.pid), self._devices, process.started)
-            with Echo(process.output, sys.stderr) as echo:
+            sampler = Sampler(ProcessTree(process.pid), self._devices, process.started)
+            with OutputForwarder(process.output, sys.stderr) as echo:
                 while not process.wait(sampler.until_next()):
-                    sampler.sample(late=process.is_late())
+                    sampler.sample(late=process.is_past_half())
                     echo.forward()
                     self._watch(process)
-                    self._tell(min(index, wanted - 1) + process.fraction(), text)
+                    self._tell(min(index, wanted - 1) + process.progress_fraction(), text)
                 left = process.outcome()
-        after = calibration.measure()
-        return Timed(
+        after = calibration.measure_calibration()
+        return TimedRepetition(
             index=index,
             result=left["result"],
             environment=left["environment"],
@@ -135,7 +140,7 @@ class _Runner:
         params = {**self._request.case.params, **sweep.params, sweep.parameter: value}
         text = f"{sweep.parameter} {value}, {at + 1} of {len(self._whole)} for scaling"
         plan = replace(self._plan("whole"), arguments=arguments(params), warmup_steps=0, steps=1)
-        with self._start(plan, f"whole-{at}") as process, Echo(process.output, sys.stderr) as echo:
+        with self._start(plan, f"whole-{at}") as process, OutputForwarder(process.output, sys.stderr) as echo:
             try:
                 while not process.wait(0.1):
                     echo.forward()
@@ -156,13 +161,13 @@ class _Runner:
             for process in processes:
                 while not process.wait(0.1):
                     self._watch(process)
-                    self._tell(self._parts - 1 + process.fraction(), "counting")
+                    self._tell(self._parts - 1 + process.progress_fraction(), "counting")
             return [process.outcome()["result"] for process in processes]
 
-    def _start(self, plan: ProcessPlan, name: str) -> Measured:
+    def _start(self, plan: ProcessPlan, name: str) -> MeasuredProcess:
         folder = self._folder / name
         folder.mkdir()
-        process = Measured(plan, folder, surroundings.child_environment(self._benchmark))
+        process = MeasuredProcess(plan, folder, surroundings.child_environment(self._benchmark))
         surroundings.pin(process.pid, self._benchmark)
         return process
 
@@ -185,7 +190,7 @@ class _Runner:
             one_core=benchmark.threads == 1,
         )
 
-    def _watch(self, process: Measured) -> None:
+    def _watch(self, process: MeasuredProcess) -> None:
         process.check_output()
         if perf_counter() > self._deadline:
             limit = self._benchmark.time_limit
@@ -199,11 +204,11 @@ class _Runner:
         self._progress(round(done / self._parts, 3), text)
 
 
-def _index(one: Timed) -> int:
+def _index(one: TimedRepetition) -> int:
     return one.index
 
 
-def _arguments(request: Request) -> list[str]:
+def _arguments(request: MeasurementRequest) -> list[str]:
     return arguments(request.case.params) if request.arguments is None else list(request.arguments)
 
 

@@ -15,7 +15,7 @@ from . import metrics, protocol
 from .benchmarks import Benchmark, Case, QuickSettings, case_key
 from .fields import ManifestError, Scalar
 from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
-from .measurement import Request
+from .measurement import MeasurementRequest
 from .watching.process import TooFewStepsError
 
 STEPS = 200
@@ -71,12 +71,12 @@ def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
     return TooFewStepsError(sentence, short.output, short.taken)
 
 
-def _request(arguments: argparse.Namespace, steps: int) -> Request:
+def _request(arguments: argparse.Namespace, steps: int) -> MeasurementRequest:
     if not arguments.script.is_file():
         raise ManifestError(f"script: there is no file {arguments.script}")
     benchmark = _benchmark(arguments, steps)
     folder = Path.cwd()
-    return Request(
+    return MeasurementRequest(
         benchmark, benchmark.cases[0], folder, arguments.quick, arguments=tuple(arguments.arguments)
     )
 

@@ -19,7 +19,7 @@ from .claims import PER, TOLERANCE, Claim, Measured, Trial, is_none
 from .document import Document
 from .fields import Scalar
 from .limits import SWEPT
-from .measurement import Request
+from .measurement import MeasurementRequest
 from .statistics import median, median_interval
 from .watching import nvml
 from .watching.process import MeasurementError
@@ -85,9 +85,9 @@ class Bench:
 
     def has_cuda(self) -> bool:
         """Return whether the measured process would see a device."""
-        devices = nvml.probe(surroundings.child_environment(self.benchmark))
+        devices = nvml.probe_devices(surroundings.child_environment(self.benchmark))
         try:
-            return bool(devices.found)
+            return bool(devices.visible)
         finally:
             devices.close()
 
@@ -104,7 +104,7 @@ class Bench:
             scaling=self.benchmark.scaling if _sweeps(claim) else None,
             job=None,
         )
-        request = Request(benchmark, self._case(params), self.folder, self.quick)
+        request = MeasurementRequest(benchmark, self._case(params), self.folder, self.quick)
         # What so many processes print would bury the table; of one that fails the last lines are kept.
         with contextlib.redirect_stderr(io.StringIO()):
             raw = protocol.measure(request, _quietly)

@@ -1,4 +1,4 @@
-"""Whether the measured window began before the code had warmed up, from its step times."""
+"""Tells from the step times whether the measured window began before the code had warmed up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOISE = 3.0
 _NORMAL = 1.15
 
 
-def excess(values: Sequence[float]) -> float | None:
+def warmup_excess(values: Sequence[float]) -> float | None:
     """Return by how much the window's first tenth differs from where the rest's line would begin.
 
     `values` are step times in seconds, or means of as many steps each, in their order. A difference that the
@@ -24,12 +24,12 @@ def excess(values: Sequence[float]) -> float | None:
     if size < 2:
         return None
     # Medians twice, and a robust slope: neither a slow step nor a slow stretch of them is a warm-up.
-    blocks = [median(values[at * size : (at + 1) * size]) for at in range(BLOCKS)]
-    rest = [(float(at), block) for at, block in enumerate(blocks) if at]
+    blocks = [median(values[number * size : (number + 1) * size]) for number in range(BLOCKS)]
+    rest = [(float(number), block) for number, block in enumerate(blocks) if number]
     trend = theil_sen_slope(rest)
     if trend is None:
         return None
-    starts = [block - trend[0] * at for at, block in rest]
+    starts = [block - trend[0] * number for number, block in rest]
     expected = median(starts)
     if expected <= 0:
         return None

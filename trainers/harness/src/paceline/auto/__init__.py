@@ -25,31 +25,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from . import environments, imports, pace
-from .pace import Ended, Pace
+from . import environments, import_hooks, pacing
+from .pacing import ScriptEnded, StepPacer
 
-__all__ = ["Ended", "Pace", "install"]
+__all__ = ["ScriptEnded", "StepPacer", "install_automatic_phases"]
 
 
-def install(recorder: pace.Paced, leave: Callable[[], None]) -> Pace:
+def install_automatic_phases(recorder: pacing.PacedRecorder, end_process: Callable[[], None]) -> StepPacer:
     """Patch what the script will import, and let its environment or its optimizer set the pace.
 
-    Call it in the main thread, before the recorder is activated. `leave` ends the process at once with its
-    result written; it is called where the script can't be ended by an exception.
+    Call it in the main thread, before the recorder is activated. `end_process` ends this process at once
+    with its result written; it is called where the script can't be ended by an exception.
     """
     from . import torch_phases
 
-    paced = pace.start(recorder, leave)
-    imports.watch(
+    pacer = pacing.start_pacing(recorder, end_process)
+    import_hooks.call_after_import(
         {
-            "torch": torch_phases.patch,
-            "gymnasium": environments.patch,
-            "gymnasium.vector": environments.patch_vector,
-            "gym": environments.patch,
-            "gym.vector": environments.patch_vector,
+            "torch": torch_phases.patch_torch,
+            "gymnasium": environments.patch_environments,
+            "gymnasium.vector": environments.patch_vector_environments,
+            "gym": environments.patch_environments,
+            "gym.vector": environments.patch_vector_environments,
         }
     )
     if hasattr(os, "register_at_fork"):
         # A forked child, such as a worker of a vector environment, takes none of this process's steps.
-        os.register_at_fork(after_in_child=pace.stop)
-    return paced
+        os.register_at_fork(after_in_child=pacing.stop_pacing)
+    return pacer

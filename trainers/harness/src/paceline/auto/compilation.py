@@ -1,4 +1,4 @@
-"""The phase of compilation: what TorchDynamo does between its callbacks for the begin and the end of one."""
+"""The phase of compilation: TorchDynamo's work between its callbacks for the begin and the end of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPILE = "compile"
 _inside: set[int] = set()
 
 
-def patch(callback: Any) -> None:
+def patch_compilation(callback: Any) -> None:
     """Time compilation, once the module `torch._dynamo.callback` is imported."""
     handler = callback.CompilationCallbackHandler
     # Not by callbacks of our own: torch.compiler.reset forgets them.

@@ -9,7 +9,7 @@ from typing import Any
 
 import paceline
 
-from .passing import through
+from .passthrough import call_original
 from .wrapping import Function
 
 TO_DEVICE = "host_to_device"
@@ -24,7 +24,7 @@ Direction = Callable[[tuple[Any, ...], dict[str, Any]], str | None]
 _inside: set[int] = set()
 
 
-def patch(torch: Any, is_traced: IsTraced) -> None:
+def patch_copies(torch: Any, is_traced: IsTraced) -> None:
     """Time copies, in a PyTorch that was built for an accelerator; elsewhere there are none."""
     mps = getattr(torch.backends, "mps", None)
     if torch.version.cuda or getattr(torch.version, "hip", None) or (mps is not None and mps.is_built()):
@@ -35,61 +35,61 @@ def patch_tensor(torch: Any, is_traced: IsTraced) -> None:
     """Time copies, whatever PyTorch was built for."""
     tensor = torch.Tensor
     directions: dict[str, Direction] = {
-        **dict.fromkeys((*READS, "cpu"), _reading),
+        **dict.fromkeys((*READS, "cpu"), _read_direction),
         "cuda": lambda args, _kwargs: TO_DEVICE if args[0].is_cpu else None,
-        "to": functools.partial(_moving, torch),
-        "copy_": _copying,
+        "to": functools.partial(_move_direction, torch),
+        "copy_": _copy_direction,
     }
     for name, direction in directions.items():
-        setattr(tensor, name, _timed(getattr(tensor, name), direction, is_traced))
+        setattr(tensor, name, _time_copy(getattr(tensor, name), direction, is_traced))
     for name in MAKERS:
         original = getattr(torch, name)
-        setattr(torch, name, _timed(original, functools.partial(_making, torch), is_traced))
+        setattr(torch, name, _time_copy(original, functools.partial(_creation_direction, torch), is_traced))
         # The script compiler knows built-in functions by their identity.
         torch.jit._builtins._register_builtin(getattr(torch, name), f"aten::{name}")
 
 
-def _timed(original: Function, direction: Direction, is_traced: IsTraced) -> Function:
+def _time_copy(original: Function, direction: Direction, is_traced: IsTraced) -> Function:
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if is_traced():
             return original(*args, **kwargs)
         phase = direction(args, kwargs)
         if phase is None or get_ident() in _inside:
-            return through(original, args, kwargs)
+            return call_original(original, args, kwargs)
         ident = get_ident()
         _inside.add(ident)
         try:
             with paceline.phase(phase):
-                return through(original, args, kwargs)
+                return call_original(original, args, kwargs)
         finally:
             _inside.discard(ident)
 
     return wrapped
 
 
-def _reading(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> str | None:
+def _read_direction(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> str | None:
     return None if args[0].is_cpu else TO_HOST
 
 
-def _moving(torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+def _move_direction(torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """Tell where Tensor.to moves; its first argument is a device, a type, or another tensor."""
     target = kwargs.get("device", kwargs.get("other", args[1] if len(args) > 1 else None))
-    return _direction(args[0].is_cpu, _is_host(torch, target))
+    return _copy_phase(args[0].is_cpu, _is_host(torch, target))
 
 
-def _copying(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+def _copy_direction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     source = args[1] if len(args) > 1 else kwargs.get("src")
-    return _direction(bool(getattr(source, "is_cpu", True)), bool(args[0].is_cpu))
+    return _copy_phase(bool(getattr(source, "is_cpu", True)), bool(args[0].is_cpu))
 
 
-def _making(torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+def _creation_direction(torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """Tell where a new tensor's data go; without a device, data that are a tensor stay where they are."""
     data = args[0] if args else kwargs.get("data")
-    return _direction(bool(getattr(data, "is_cpu", True)), _is_host(torch, kwargs.get("device")))
+    return _copy_phase(bool(getattr(data, "is_cpu", True)), _is_host(torch, kwargs.get("device")))
 
 
-def _direction(from_host: bool, to_host: bool | None) -> str | None:
+def _copy_phase(from_host: bool, to_host: bool | None) -> str | None:
     if to_host is None or from_host == to_host:
         return None
     return TO_DEVICE if from_host else TO_HOST

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import compilation, copies, imports, pace
-from .wrapping import Function, every_class, never, outermost, stepping
+from . import compilation, copies, import_hooks, pacing
+from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
 
 FORWARD = "forward"
 BACKWARD = "backward"
@@ -21,8 +21,8 @@ DISTRIBUTION = "distribution"
 LOGGING = "logging"
 
 CLIPPERS = ("clip_grad_norm_", "clip_grad_value_")
-# What a policy asks of its distribution; making one also checks its parameters.
-ASKED = ("__init__", "sample", "rsample", "log_prob", "entropy", "cdf", "icdf")
+# Making a distribution is timed as well, since it checks the parameters.
+DISTRIBUTION_METHODS = ("__init__", "sample", "rsample", "log_prob", "entropy", "cdf", "icdf")
 WRITER_METHODS = (
     "add_scalar",
     "add_scalars",
@@ -34,7 +34,7 @@ WRITER_METHODS = (
 )
 
 
-def patch(torch: Any) -> None:
+def patch_torch(torch: Any) -> None:
     """Time PyTorch's parts, once it is imported."""
     is_traced = getattr(torch.compiler, "is_dynamo_compiling", torch.jit.is_scripting)
     _patch_modules(torch, is_traced)
@@ -42,11 +42,11 @@ def patch(torch: Any) -> None:
     _patch_optimizers(torch, is_traced)
     _patch_loaders(torch, is_traced)
     _patch_distributions(torch, is_traced)
-    copies.patch(torch, is_traced)
-    imports.watch(
+    copies.patch_copies(torch, is_traced)
+    import_hooks.call_after_import(
         {
             "torch._dynamo.utils": _unhide_modules,
-            "torch._dynamo.callback": compilation.patch,
+            "torch._dynamo.callback": compilation.patch_compilation,
             "torch.utils.tensorboard.writer": _patch_writer,
         }
     )
@@ -55,12 +55,12 @@ def patch(torch: Any) -> None:
 def _patch_modules(torch: Any, is_traced: Any) -> None:
     module = torch.nn.Module
     # Wrapping costs less than global hooks, which send every nested module through the slow path.
-    module.__call__ = outermost(FORWARD, module.__call__, is_traced)
-    module.zero_grad = outermost(ZERO_GRAD, module.zero_grad, is_traced)
+    module.__call__ = wrap_outermost(FORWARD, module.__call__, is_traced)
+    module.zero_grad = wrap_outermost(ZERO_GRAD, module.zero_grad, is_traced)
 
 
 def _unhide_modules(utils: ModuleType) -> None:
-    """Let the compiler know our call of a module as the original one: it has a shorter way for that."""
+    """Tell the compiler that our call of a module is the original one, for which it has a shorter way."""
     utils.unpatched_nn_module_call = sys.modules["torch"].nn.Module.__call__  # type: ignore[attr-defined]
 
 
@@ -70,21 +70,21 @@ def _patch_backward(torch: Any, is_traced: Any) -> None:
         (torch.autograd, "backward"),
         (torch.autograd, "grad"),
     ):
-        setattr(owner, name, outermost(BACKWARD, getattr(owner, name), is_traced))
+        setattr(owner, name, wrap_outermost(BACKWARD, getattr(owner, name), is_traced))
 
 
 def _patch_optimizers(torch: Any, is_traced: Any) -> None:
     def step(original: Function) -> Function:
-        return stepping(OPTIMIZER, pace.OPTIMIZER, original, is_traced)
+        return wrap_step(OPTIMIZER, pacing.OPTIMIZER, original, is_traced)
 
     def zero_grad(original: Function) -> Function:
-        return outermost(ZERO_GRAD, original, is_traced)
+        return wrap_outermost(ZERO_GRAD, original, is_traced)
 
-    every_class(torch.optim.Optimizer, "step", step)
+    wrap_in_every_class(torch.optim.Optimizer, "step", step)
     _patch_hooked_steps(torch.optim.Optimizer, step)
-    every_class(torch.optim.Optimizer, "zero_grad", zero_grad)
+    wrap_in_every_class(torch.optim.Optimizer, "zero_grad", zero_grad)
     for name in CLIPPERS:
-        clip = outermost(CLIP_GRADIENTS, getattr(torch.nn.utils, name), is_traced)
+        clip = wrap_outermost(CLIP_GRADIENTS, getattr(torch.nn.utils, name), is_traced)
         setattr(torch.nn.utils, name, clip)
         setattr(torch.nn.utils.clip_grad, name, clip)
 
@@ -104,20 +104,24 @@ def _patch_hooked_steps(optimizer: Any, wrap: Callable[[Function], Function]) ->
 
 
 def _patch_loaders(torch: Any, is_traced: Any) -> None:
-    every_class(torch.utils.data.DataLoader, "__iter__", lambda f: outermost(DATA_LOADING, f, is_traced))
-    iterator = torch.utils.data.dataloader._BaseDataLoaderIter
-    every_class(iterator, "__next__", lambda f: outermost(DATA_LOADING, f, is_traced))
+    def data_loading(original: Function) -> Function:
+        return wrap_outermost(DATA_LOADING, original, is_traced)
+
+    wrap_in_every_class(torch.utils.data.DataLoader, "__iter__", data_loading)
+    wrap_in_every_class(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", data_loading)
 
 
 def _patch_distributions(torch: Any, is_traced: Any) -> None:
-    for method in ASKED:
-        family = torch.distributions.Distribution
-        every_class(family, method, lambda f: outermost(DISTRIBUTION, f, is_traced))
-    divergence = outermost(DISTRIBUTION, torch.distributions.kl_divergence, is_traced)
+    def distribution(original: Function) -> Function:
+        return wrap_outermost(DISTRIBUTION, original, is_traced)
+
+    for method in DISTRIBUTION_METHODS:
+        wrap_in_every_class(torch.distributions.Distribution, method, distribution)
+    divergence = distribution(torch.distributions.kl_divergence)
     torch.distributions.kl_divergence = torch.distributions.kl.kl_divergence = divergence
 
 
 def _patch_writer(tensorboard: Any) -> None:
     writer = tensorboard.SummaryWriter
     for name in WRITER_METHODS:
-        setattr(writer, name, outermost(LOGGING, getattr(writer, name), never))
+        setattr(writer, name, wrap_outermost(LOGGING, getattr(writer, name), is_never_traced))

@@ -14,7 +14,7 @@ from typing import Any
 
 import paceline
 
-from . import pace
+from . import pacing
 
 Function = Callable[..., Any]
 
@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 _inside: dict[str, set[int]] = {}
 
 
-def outermost(name: str, original: Function, is_traced: Callable[[], bool]) -> Function:
+def wrap_outermost(name: str, original: Function, is_traced: Callable[[], bool]) -> Function:
     """Return `original` in a phase; calls inside a call, and those that are being traced, pass through."""
     inside = _inside.setdefault(name, set())
 
@@ -42,8 +42,8 @@ def outermost(name: str, original: Function, is_traced: Callable[[], bool]) -> F
     return wrapped
 
 
-def stepping(name: str, kind: str, original: Function, is_traced: Callable[[], bool]) -> Function:
-    """Return a method like `outermost`, whose end may be the end of a step."""
+def wrap_step(name: str, kind: str, original: Function, is_traced: Callable[[], bool]) -> Function:
+    """Return a method wrapped as by `wrap_outermost`, whose end may be the end of a step."""
     inside = _inside.setdefault(name, set())
 
     @functools.wraps(original)
@@ -57,21 +57,21 @@ def stepping(name: str, kind: str, original: Function, is_traced: Callable[[], b
                 result = original(self, *args, **kwargs)
         finally:
             inside.discard(ident)
-        pace.boundary(kind, self)
+        pacing.end_owner_step(kind, self)
         return result
 
     return wrapped
 
 
-def never() -> bool:
-    """Say that nothing traces: for what no compiler ever sees."""
+def is_never_traced() -> bool:
+    """Return False, for functions that no compiler ever traces."""
     return False
 
 
-def every_class(base: type[Any], method: str, wrap: Callable[[Function], Function]) -> None:
+def wrap_in_every_class(base: type[Any], method: str, wrap: Callable[[Function], Function]) -> None:
     """Wrap a method wherever a class of this family defines it, also in classes that are defined later."""
-    for cls in _family(base):
-        _wrap_own(base, cls, method, wrap)
+    for cls in _class_family(base):
+        _wrap_own_method(base, cls, method, wrap)
     before = base.__dict__.get("__init_subclass__")
 
     def __init_subclass__(cls: type[Any], /, **kwargs: Any) -> None:  # noqa: N807  # it becomes that method
@@ -79,25 +79,27 @@ def every_class(base: type[Any], method: str, wrap: Callable[[Function], Functio
             super(base, cls).__init_subclass__(**kwargs)
         else:
             before.__get__(None, cls)(**kwargs)
-        _wrap_own(base, cls, method, wrap)
+        _wrap_own_method(base, cls, method, wrap)
 
     setattr(base, "__init_subclass__", classmethod(__init_subclass__))  # noqa: B010  # a method of `type`
 
 
-def _family(base: type[Any]) -> list[type[Any]]:
+def _class_family(base: type[Any]) -> list[type[Any]]:
     family = [base]
     for cls in family:
         # A class with two bases of the family is found twice.
-        family += [each for each in type.__subclasses__(cls) if each not in family]
+        family += [subclass for subclass in type.__subclasses__(cls) if subclass not in family]
     return family
 
 
-def _wrap_own(base: type[Any], cls: type[Any], method: str, wrap: Callable[[Function], Function]) -> None:
-    holder = next((each for each in cls.__mro__ if method in vars(each)), None)
+def _wrap_own_method(
+    base: type[Any], cls: type[Any], method: str, wrap: Callable[[Function], Function]
+) -> None:
+    holder = next((ancestor for ancestor in cls.__mro__ if method in vars(ancestor)), None)
     if holder is None or (holder is not cls and issubclass(holder, base)):
-        return  # inherited from a class that has been seen to
-    found = vars(holder)[method]
+        return  # inherited from a class whose method is wrapped
+    original = vars(holder)[method]
     # What is no plain function stays as it is: an abstract method, a class, a static method.
-    if isinstance(found, FunctionType) and not getattr(found, "__isabstractmethod__", False):
+    if isinstance(original, FunctionType) and not getattr(original, "__isabstractmethod__", False):
         # A class beside the family (a mixin) is left alone; its method is wrapped for this class only.
-        setattr(cls, method, wrap(found))
+        setattr(cls, method, wrap(original))

@@ -1,1 +1,1 @@
-"""The counting repetition: what repeats exactly, counted in a process that no one times."""
+"""The counting repetition: what repeats exactly, counted in a process that isn't timed."""

@@ -10,7 +10,7 @@ from types import CodeType
 from ..document import UNATTRIBUTED
 
 
-class Compilations:
+class CompilationCounter:
     """Frames that were compiled, by the path of the phase that the main thread stood in."""
 
     def __init__(self) -> None:
@@ -19,12 +19,12 @@ class Compilations:
 
     def begin(self) -> None:
         """Start to count."""
-        self._before = _compiled()
+        self._before = _compiled_frames()
 
     def bill(self, path: str) -> None:
         """Bill what was compiled since the last border to the phase that is being left or interrupted."""
         if self._before is not None:
-            now = _compiled()
+            now = _compiled_frames()
             self._by_phase[path] += now - self._before
             self._before = now
 
@@ -37,13 +37,13 @@ class Compilations:
         return {path or UNATTRIBUTED: number / steps for path, number in self._by_phase.items() if number}
 
 
-def _compiled() -> int:
+def _compiled_frames() -> int:
     utils = sys.modules.get("torch._dynamo.utils")
     # Built-in methods alone: what the harness calls of other modules would count as the program's.
     return int(utils.counters.get("frames", {}).get("ok", 0)) if utils is not None else 0
 
 
-def leave_alone(codes: Iterable[CodeType]) -> None:
+def exclude_from_compilation(codes: Iterable[CodeType]) -> None:
     """Tell the compiler, where the program uses it, to compile none of these: they are ours."""
     dynamo = sys.modules.get("torch._dynamo.eval_frame")
     skip = getattr(dynamo, "skip_code", None)

@@ -1,4 +1,4 @@
-"""What passes no dispatcher: lists of a tensor's elements, waits for a device, steps of an optimizer.
+"""Counts what passes no dispatcher: lists of a tensor's elements, waits for a device, steps of an optimizer.
 
 The hooks stand only while the operations are counted, and take nothing from the program's own calls.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from .operations import Tally
 
 # Where every public way to wait for a device ends; builds without the device lack the name.
-WAITS = (
+WAIT_FUNCTIONS = (
     ("torch._C", "_cuda_synchronize"),
     ("torch._C", "_xpu_synchronize"),
     ("torch._C", "_mps_deviceSynchronize"),
@@ -23,25 +23,25 @@ WAITS = (
     ("torch.cuda", "Event.synchronize"),
 )
 
-Here = Callable[[], Tally]
+CurrentTally = Callable[[], Tally]
 
 
 @contextmanager
-def installed(here: Here) -> Iterator[None]:
-    """Count into the tally that `here` returns for the calling thread."""
+def install_hooks(current_tally: CurrentTally) -> Iterator[None]:
+    """Count into the tally that `current_tally` returns for the calling thread."""
     with ExitStack() as hooks:
-        for module, name in WAITS:
-            hooks.enter_context(_before(module, name, lambda *_: _count_wait(here)))
-        hooks.enter_context(_before("torch", "Tensor.tolist", lambda *_: _count_list(here)))
-        hooks.enter_context(_optimizer_steps(here))
+        for module, name in WAIT_FUNCTIONS:
+            hooks.enter_context(_call_before(module, name, lambda *_: _count_wait(current_tally)))
+        hooks.enter_context(_call_before("torch", "Tensor.tolist", lambda *_: _count_tolist(current_tally)))
+        hooks.enter_context(_optimizer_steps(current_tally))
         yield
 
 
 @contextmanager
-def _before(module: str, name: str, count: Callable[..., None]) -> Iterator[None]:
+def _call_before(module: str, name: str, count: Callable[..., None]) -> Iterator[None]:
     """Call `count` with the same arguments before each call of what the module knows by that name."""
     *path, name = name.split(".")
-    owner = functools.reduce(lambda found, part: getattr(found, part, None), path, sys.modules.get(module))
+    owner = functools.reduce(lambda value, part: getattr(value, part, None), path, sys.modules.get(module))
     original = getattr(owner, name, None)
     if original is None:
         yield
@@ -64,14 +64,14 @@ def _before(module: str, name: str, count: Callable[..., None]) -> Iterator[None
 
 
 @contextmanager
-def _optimizer_steps(here: Here) -> Iterator[None]:
+def _optimizer_steps(current_tally: CurrentTally) -> Iterator[None]:
     optimizers = sys.modules.get("torch.optim.optimizer")
     if optimizers is None:
         yield
         return
 
     def count(*_: object) -> None:
-        here().optimizer_steps += 1
+        current_tally().optimizer_steps += 1
 
     hook = optimizers.register_optimizer_step_post_hook(count)
     try:
@@ -80,10 +80,10 @@ def _optimizer_steps(here: Here) -> Iterator[None]:
         hook.remove()
 
 
-def _count_wait(here: Here) -> None:
-    here().synchronisations += 1
+def _count_wait(current_tally: CurrentTally) -> None:
+    current_tally().synchronisations += 1
 
 
-def _count_list(here: Here) -> None:
+def _count_tolist(current_tally: CurrentTally) -> None:
     # What lies on a device is copied to the host first, which the dispatch mode sees.
-    here().scalar_reads += 1
+    current_tally().scalar_reads += 1

@@ -1,4 +1,4 @@
-"""Tensor operations by kind and phase, seen by a dispatch mode. Imported only where torch is."""
+"""Tensor operations by kind and phase, seen by a dispatch mode. Imported only where torch is imported."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..measured.phase_nodes import ThreadState
 
 # What item() and the conversions to a Python number come down to.
 SCALAR_READ = "aten::_local_scalar_dense"
-COPIES = frozenset(
+COPYING_OPERATIONS = frozenset(
     {"aten::_to_copy", "aten::copy_", "aten::copy", "aten::_copy_from", "aten::_foreach_copy_"}
 )
 # The size of their result, or an error, lies on the device, so the host waits for it.
-WAITING = frozenset(
+WAITING_OPERATIONS = frozenset(
     {
         "aten::nonzero",
         "aten::masked_select",
@@ -33,11 +33,11 @@ WAITING = frozenset(
     }
 )
 # A mask as an index is first turned into positions, whose number lies on the device.
-INDEXING = frozenset({"aten::index", "aten::index_put_", "aten::index_put"})
+INDEXING_OPERATIONS = frozenset({"aten::index", "aten::index_put_", "aten::index_put"})
 MASKS = (torch.bool, torch.uint8)
 # torch.tensor() and its like fill a tensor behind the dispatcher and then show it under this name.
 LIFT = "aten::lift_fresh"
-# Views that don't say so.
+# Views whose schema doesn't say that they are one.
 UNSAFE_VIEWS = frozenset({"aten::_unsafe_view"})
 
 
@@ -55,32 +55,32 @@ class Tally:
         self.optimizer_steps = 0
 
 
-class Tallies:
+class ThreadTallies:
     """One thread's counts, by the path of its innermost open phase."""
 
     def __init__(self, state: ThreadState) -> None:
         self.state = state
         self.by_phase: defaultdict[str, Tally] = defaultdict(Tally)
 
-    def here(self) -> Tally:
+    def current_tally(self) -> Tally:
         """Return the tally of the phase that is open now."""
         return self.by_phase[self.state.node.path]
 
 
-class _Kind:
-    """What is known of an operation before it runs."""
+class _OperationKind:
+    """The properties of an operation that are known before it runs."""
 
     __slots__ = (
-        "copies",
+        "creates_results",
         "func",
-        "is_aside",
         "is_composite",
-        "lifts",
-        "makes",
+        "is_copy",
+        "is_profiler_mark",
+        "is_scalar_read",
+        "is_torch_own",
+        "lifts_tensor",
+        "may_wait",
         "name",
-        "reads",
-        "trusted",
-        "waits",
     )
 
     def __init__(self, func: Any) -> None:
@@ -89,15 +89,18 @@ class _Kind:
         self.func = func
         self.name = str(schema.name if schema is not None else func.name())[:200]
         # The profiler's marks are operations without tensors.
-        self.is_aside = self.name.startswith("profiler::")
-        self.copies = self.name in COPIES
-        self.waits = self.name in WAITING or self.name in INDEXING
-        self.reads = self.name == SCALAR_READ
-        self.lifts = self.name == LIFT
-        # PyTorch's own operations say truly which results are new; others are compared with their arguments.
-        self.trusted = self.name.startswith("aten::")
+        self.is_profiler_mark = self.name.startswith("profiler::")
+        self.is_copy = self.name in COPYING_OPERATIONS
+        self.may_wait = self.name in WAITING_OPERATIONS or self.name in INDEXING_OPERATIONS
+        self.is_scalar_read = self.name == SCALAR_READ
+        self.lifts_tensor = self.name == LIFT
+        # The schemas of PyTorch's own operations are right about new results; others are compared with their
+        # arguments.
+        self.is_torch_own = self.name.startswith("aten::")
         returns = schema.returns if schema is not None else ()
-        self.makes = self.name not in UNSAFE_VIEWS and any(one.alias_info is None for one in returns)
+        self.creates_results = self.name not in UNSAFE_VIEWS and any(
+            returned.alias_info is None for returned in returns
+        )
         self.is_composite = schema is not None and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
         )
@@ -115,11 +118,11 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untype
 
     supports_higher_order_operators = True
 
-    def __init__(self, tallies: Tallies, switch: OperationSwitch) -> None:
+    def __init__(self, tallies: ThreadTallies, switch: OperationSwitch) -> None:
         super().__init__()
         self._tallies = tallies
         self._switch = switch
-        self._kinds: dict[int, _Kind] = {}
+        self._kinds: dict[int, _OperationKind] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -142,37 +145,37 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untype
         keywords = kwargs or {}
         kind = self._kinds.get(id(func))
         if kind is None:
-            kind = self._kinds[id(func)] = _Kind(func)
-        if kind.is_aside or not self._switch.on:
+            kind = self._kinds[id(func)] = _OperationKind(func)
+        if kind.is_profiler_mark or not self._switch.on:
             return func(*args, **keywords)
         if kind.is_composite and torch.is_inference_mode_enabled():
             # Inference mode hides what it is made of; taken apart it counts as it does elsewhere.
             with self:
                 return func.decompose(*args, **keywords)
-        tally = self._tallies.here()
+        tally = self._tallies.current_tally()
         started = perf_counter()
         result = func(*args, **keywords)
         row = tally.operations[kind.name]
         row[1] += perf_counter() - started
         row[0] += 1
-        if kind.copies:
+        if kind.is_copy:
             _count_copies(tally, args, keywords, result)
-        elif kind.waits:
-            _count_waiting(tally, kind, args)
-        if kind.makes:
-            _count_new(tally, result, () if kind.trusted else (*args, *keywords.values()))
-        elif kind.lifts:
-            _count_lifted(tally, result)
+        elif kind.may_wait:
+            _count_wait(tally, kind, args)
+        if kind.creates_results:
+            _count_new_memory(tally, result, () if kind.is_torch_own else (*args, *keywords.values()))
+        elif kind.lifts_tensor:
+            _count_lifted_memory(tally, result)
         return result
 
 
 def _count_copies(tally: Tally, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
     asynchronous = bool(kwargs.get("non_blocking", False) or (len(args) > 2 and args[2] is True))
-    tensors = [_tensors(one) for one in args]
+    tensors = [_tensors_in(argument) for argument in args]
     if len(tensors) > 1 and tensors[1]:
         pairs = zip(tensors[1], tensors[0], strict=False)
     else:
-        pairs = zip(tensors[0], _tensors(result), strict=False)
+        pairs = zip(tensors[0], _tensors_in(result), strict=False)
     for source, target in pairs:
         _count_copy(tally, source, target, asynchronous=asynchronous)
 
@@ -185,32 +188,33 @@ def _count_copy(tally: Tally, source: Any, target: Any, *, asynchronous: bool) -
     tally.synchronisations += not asynchronous
 
 
-def _count_waiting(tally: Tally, kind: _Kind, args: Sequence[Any]) -> None:
-    if kind.reads:
+def _count_wait(tally: Tally, kind: _OperationKind, args: Sequence[Any]) -> None:
+    if kind.is_scalar_read:
         tally.scalar_reads += 1
     if args and isinstance(args[0], torch.Tensor) and args[0].device.type != "cpu":
-        tally.synchronisations += kind.name not in INDEXING or _waits_for_mask(args)
+        tally.synchronisations += kind.name not in INDEXING_OPERATIONS or _waits_for_mask(args)
 
 
 def _waits_for_mask(args: Sequence[Any]) -> bool:
-    masked = any(one.dtype in MASKS for one in _tensors(args[1]))
+    masked = any(index.dtype in MASKS for index in _tensors_in(args[1]))
     # One value behind a mask is filled in, without positions.
     return masked and not (len(args) > 2 and isinstance(args[2], torch.Tensor) and args[2].numel() == 1)
 
 
-def _count_new(tally: Tally, result: Any, given: Sequence[Any]) -> None:
+def _count_new_memory(tally: Tally, result: Any, given: Sequence[Any]) -> None:
     """Count the memory of the results that none of what was given has."""
-    seen = {storage._cdata for one in given for tensor in _tensors(one) if (storage := _storage(tensor))}
-    for tensor in _tensors(result):
-        storage = _storage(tensor)
+    given_tensors = [tensor for value in given for tensor in _tensors_in(value)]
+    seen = {storage._cdata for tensor in given_tensors if (storage := _storage_of(tensor))}
+    for tensor in _tensors_in(result):
+        storage = _storage_of(tensor)
         if storage is not None and storage._cdata not in seen and (size := storage.nbytes()):
             seen.add(storage._cdata)
             tally.tensors += 1
             tally.allocated_bytes += size
 
 
-def _count_lifted(tally: Tally, tensor: Any) -> None:
-    storage = _storage(tensor)
+def _count_lifted_memory(tally: Tally, tensor: Any) -> None:
+    storage = _storage_of(tensor)
     # Memory that belongs to somebody else, such as an array of NumPy, can't be resized.
     if storage is not None and storage.resizable() and (size := storage.nbytes()):
         tally.tensors += 1
@@ -222,13 +226,15 @@ def _count_lifted(tally: Tally, tensor: Any) -> None:
             tally.synchronisations += 1
 
 
-def _tensors(value: Any) -> Sequence[Any]:
+def _tensors_in(value: Any) -> Sequence[Any]:
     if isinstance(value, torch.Tensor):
         return (value,)
-    return [one for one in value if isinstance(one, torch.Tensor)] if isinstance(value, list | tuple) else ()
+    if isinstance(value, list | tuple):
+        return [member for member in value if isinstance(member, torch.Tensor)]
+    return ()
 
 
-def _storage(tensor: Any) -> Any:
+def _storage_of(tensor: Any) -> Any:
     try:
         return tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
@@ -241,9 +247,9 @@ CODES = tuple(
     value.__code__
     for value in (
         *vars(OperationMode).values(),
-        *vars(Tallies).values(),
+        *vars(ThreadTallies).values(),
         *vars(Tally).values(),
-        *vars(_Kind).values(),
+        *vars(_OperationKind).values(),
         *globals().values(),
     )
     if hasattr(value, "__code__") and value.__module__ == __name__

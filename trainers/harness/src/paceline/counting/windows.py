@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..document import UNATTRIBUTED
 from ..measured.mark_recorder import MarkRecorder
-from . import compilation, functions
+from . import call_tree, compilation
 
 if TYPE_CHECKING:
     # It imports torch, which the measured code may not use.
-    from .operations import OperationMode, OperationSwitch, Tallies, Tally
+    from .operations import OperationMode, OperationSwitch, Tally, ThreadTallies
 
 # The counters of a phase and the fields of a tally that they are the sums of.
-TALLIED = {
+TALLY_FIELDS = {
     "host_device_copies": "copies",
     "copied_bytes": "copied_bytes",
     "scalar_reads": "scalar_reads",
@@ -32,20 +32,20 @@ TALLIED = {
 class CallWindow:
     """The window in which function calls are counted, and all that no dispatch mode may disturb."""
 
-    def __init__(self, marks: MarkRecorder[Any], compilations: compilation.Compilations) -> None:
+    def __init__(self, marks: MarkRecorder[Any], compilations: compilation.CompilationCounter) -> None:
         self._marks = marks
         self._compilations = compilations
-        self.switch = functions.Switch()
+        self.switch = call_tree.ProfileSwitch()
         # A list, since Python gives the number of a thread that ended to another one.
-        self.profiles: list[functions.ThreadProfile] = []
+        self.profiles: list[call_tree.ThreadProfile] = []
         self.displaced = False
         self.counts: dict[str, float] = {}
-        self._main: functions.ThreadProfile | None = None
-        self._callback: functions.Callback | None = None
+        self._main: call_tree.ThreadProfile | None = None
+        self._callback: call_tree.Callback | None = None
 
-    def profile(self) -> functions.ThreadProfile:
+    def profile(self) -> call_tree.ThreadProfile:
         """Return a profile for the calling thread, which must have none yet."""
-        profile = functions.ThreadProfile(self._marks.current_state(), self.switch)
+        profile = call_tree.ThreadProfile(self._marks.current_state(), self.switch)
         self.profiles.append(profile)
         return profile
 
@@ -54,13 +54,13 @@ class CallWindow:
         gc.collect()
         self._main = self.profile()
         self._callback = self._main.callback
-        compilation.leave_alone(functions.CODES)
+        compilation.exclude_from_compilation(call_tree.CODES)
         self.counts = dict(self._marks.counts)
         self._compilations.begin()
         sys.setprofile(self._callback)
         self.switch.on = True
 
-    def keep(self) -> None:
+    def restore_profile(self) -> None:
         """Take the profile back where the program set one of its own, or ran out of room for a call."""
         if self._main is not None and sys.getprofile() is not self._callback:
             self.displaced = True
@@ -69,7 +69,7 @@ class CallWindow:
 
     def close(self) -> None:
         """Count no more."""
-        self.keep()
+        self.restore_profile()
         self.switch.on = False
         sys.setprofile(None)
         self._compilations.end()
@@ -80,12 +80,12 @@ class CallWindow:
 class OperationWindow:
     """The window in which tensor operations are counted, in every thread."""
 
-    def __init__(self, marks: MarkRecorder[Any], calls: functions.Switch) -> None:
+    def __init__(self, marks: MarkRecorder[Any], calls: call_tree.ProfileSwitch) -> None:
         self._marks = marks
         self._calls = calls
         self._hooks = ExitStack()
         self.switch: OperationSwitch | None = None
-        self.tallies: dict[int, Tallies] = {}
+        self.tallies: dict[int, ThreadTallies] = {}
 
     def open(self) -> bool:
         """Begin to count, if the code uses torch at all."""
@@ -94,27 +94,27 @@ class OperationWindow:
         from . import hooks, operations
 
         self.switch = operations.OperationSwitch()
-        compilation.leave_alone(operations.CODES)
-        self._hooks.enter_context(hooks.installed(self._tally_here))
+        compilation.exclude_from_compilation(operations.CODES)
+        self._hooks.enter_context(hooks.install_hooks(self._tally_here))
         self._hooks.enter_context(self._mode(self.switch))
         self.switch.on = True
         # Other threads can only be reached from within: by the next event of their profile.
-        self._calls.idle = self._enter_thread
+        self._calls.on_idle_event = self._enter_thread
         return True
 
     def close(self) -> None:
         """Count no more; other threads keep their modes, which now only pass operations on."""
-        self._calls.idle = None
+        self._calls.on_idle_event = None
         if self.switch is not None:
             self.switch.on = False
         self._hooks.close()
 
     def _mode(self, switch: OperationSwitch) -> OperationMode:
         """Return a mode for the calling thread."""
-        from .operations import OperationMode, Tallies
+        from .operations import OperationMode, ThreadTallies
 
         state = self._marks.current_state()
-        tallies = self.tallies.setdefault(threading.get_ident(), Tallies(state))
+        tallies = self.tallies.setdefault(threading.get_ident(), ThreadTallies(state))
         return OperationMode(tallies, switch)
 
     def _enter_thread(self) -> None:
@@ -128,20 +128,20 @@ class OperationWindow:
     def _tally_here(self) -> Tally:
         """Return the calling thread's open tally; a thread of autograd's works for the main one."""
         ident = threading.get_ident()
-        return self.tallies.get(ident, self.tallies[self._marks.main_ident]).here()
+        return self.tallies.get(ident, self.tallies[self._marks.main_ident]).current_tally()
 
     def per_step(self, steps: int) -> dict[str, dict[str, Any]] | None:
         """Return each phase's tallies per step, or None where the code doesn't use torch."""
         if self.switch is None:
             return None
-        found: defaultdict[str, list[Tally]] = defaultdict(list)
+        by_phase: defaultdict[str, list[Tally]] = defaultdict(list)
         for thread in self.tallies.values():
             for path, tally in thread.by_phase.items():
-                found[path or UNATTRIBUTED].append(tally)
-        return {path: _sum(tallies, steps) for path, tallies in found.items()}
+                by_phase[path or UNATTRIBUTED].append(tally)
+        return {path: _sum_tallies(tallies, steps) for path, tallies in by_phase.items()}
 
 
-def _sum(tallies: list[Tally], steps: int) -> dict[str, Any]:
+def _sum_tallies(tallies: list[Tally], steps: int) -> dict[str, Any]:
     kinds: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     for tally in tallies:
         for name, (number, seconds) in tally.operations.items():
@@ -150,5 +150,8 @@ def _sum(tallies: list[Tally], steps: int) -> dict[str, Any]:
     return {
         "kinds": {name: number / steps for name, (number, _) in kinds.items()},
         "seconds": {name: seconds / steps for name, (_, seconds) in kinds.items()},
-        **{name: sum(getattr(tally, field) for tally in tallies) / steps for name, field in TALLIED.items()},
+        **{
+            name: sum(getattr(tally, field) for tally in tallies) / steps
+            for name, field in TALLY_FIELDS.items()
+        },
     }

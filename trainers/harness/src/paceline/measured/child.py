@@ -21,14 +21,14 @@ from typing import Any
 import paceline
 
 from .. import auto
-from ..counting.repetition import Counting
+from ..counting.recorder import CountingRecorder
 from . import fingerprint
 from .plan import ProcessPlan
 from .timing import TimingRecorder
 from .turns import Turns
 from .whole_loop import WholeLoopRecorder
 
-Recorder = TimingRecorder | Counting | WholeLoopRecorder
+Recorder = TimingRecorder | CountingRecorder | WholeLoopRecorder
 
 
 def main() -> None:
@@ -38,21 +38,21 @@ def main() -> None:
     _check_package(plan)
     recorder = _create_recorder(plan)
     result = _ResultWriter(recorder, plan)
-    pace = auto.install(recorder, result.end_process) if plan.auto else None
+    pacer = auto.install_automatic_phases(recorder, result.end_process) if plan.auto else None
     paceline.activate_recorder(recorder)
     measured = os.getpid()
     try:
         _run_script(plan)
     except BaseException as error:
         # A script that was broken off may also fail while it tidies up: all was measured before that.
-        if pace is None or not pace.ended or os.getpid() != measured:
+        if pacer is None or not pacer.ended or os.getpid() != measured:
             raise
-        if not isinstance(error, auto.Ended | SystemExit):
+        if not isinstance(error, auto.ScriptEnded | SystemExit):
             _print_error(type(error), error, error.__traceback__)
     finally:
         # A process that the script forked may come back to this line too.
         if os.getpid() == measured:
-            result.write(ended=pace is not None and pace.ended)
+            result.write(ended=pacer is not None and pacer.ended)
 
 
 class _ResultWriter:
@@ -122,13 +122,13 @@ def _create_recorder(plan: ProcessPlan) -> Recorder:
     if plan.kind == "whole":
         return WholeLoopRecorder(report)
     if plan.kind == "counting":
-        return Counting(plan.warmup_steps, plan.steps, report)
+        return CountingRecorder(plan.warmup_steps, plan.steps, report)
     turns = Turns(Path(plan.turns), one_core=plan.one_core) if plan.turns else None
     return TimingRecorder(plan.warmup_steps, plan.steps, report, turns)
 
 
 def _recorder_result(recorder: Recorder, plan: ProcessPlan) -> dict[str, Any]:
-    if isinstance(recorder, Counting):
+    if isinstance(recorder, CountingRecorder):
         return recorder.result(Path(plan.folder).resolve())
     return recorder.result()
 

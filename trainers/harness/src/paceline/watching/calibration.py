@@ -10,12 +10,12 @@ LOOPS = 5
 ROUNDS = 100_000
 
 
-def measure() -> float:
+def measure_calibration() -> float:
     """Return the median seconds of one of five equal loops, about 50 ms in all."""
-    return median([_loop() for _ in range(LOOPS)])
+    return median([_time_loop() for _ in range(LOOPS)])
 
 
-def _loop() -> float:
+def _time_loop() -> float:
     started = perf_counter()
     value = 1
     for _ in range(ROUNDS):

@@ -10,7 +10,7 @@ from typing import Any
 
 # By the ends of NVML's names, which begin with one of the prefixes below: the second before driver 535.
 POWER_CAP = "power cap"
-REASONS = {
+THROTTLE_REASONS = {
     "SwPowerCap": POWER_CAP,
     "HwSlowdown": "hardware slowdown",
     "SyncBoost": "sync boost",
@@ -42,38 +42,42 @@ class Channel:
 
 # A MIG instance has memory and processes of its own; its clocks, power and temperature are the device's.
 CHANNELS = (
-    Channel("gpu_utilization", "%", lambda api, one: api.nvmlDeviceGetUtilizationRates(one.handle).gpu),
-    Channel("gpu_memory", "bytes", lambda api, one: api.nvmlDeviceGetMemoryInfo(one.part).used),
+    Channel("gpu_utilization", "%", lambda api, device: api.nvmlDeviceGetUtilizationRates(device.handle).gpu),
+    Channel("gpu_memory", "bytes", lambda api, device: api.nvmlDeviceGetMemoryInfo(device.part).used),
     Channel(
-        "gpu_sm_clock", "MHz", lambda api, one: api.nvmlDeviceGetClockInfo(one.handle, api.NVML_CLOCK_SM)
+        "gpu_sm_clock",
+        "MHz",
+        lambda api, device: api.nvmlDeviceGetClockInfo(device.handle, api.NVML_CLOCK_SM),
     ),
     Channel(
-        "gpu_memory_clock", "MHz", lambda api, one: api.nvmlDeviceGetClockInfo(one.handle, api.NVML_CLOCK_MEM)
+        "gpu_memory_clock",
+        "MHz",
+        lambda api, device: api.nvmlDeviceGetClockInfo(device.handle, api.NVML_CLOCK_MEM),
     ),
-    Channel("gpu_power", "W", lambda api, one: api.nvmlDeviceGetPowerUsage(one.handle) / 1000),
+    Channel("gpu_power", "W", lambda api, device: api.nvmlDeviceGetPowerUsage(device.handle) / 1000),
     Channel(
         "gpu_temperature",
         "°C",
-        lambda api, one: api.nvmlDeviceGetTemperature(one.handle, api.NVML_TEMPERATURE_GPU),
+        lambda api, device: api.nvmlDeviceGetTemperature(device.handle, api.NVML_TEMPERATURE_GPU),
     ),
 )
 
 
 @dataclass(slots=True)
-class Tenancy:
-    """Who else computes on the devices, as far as NVML's process ids can be told apart.
+class CoTenants:
+    """The other processes that compute on the devices, as far as NVML's process ids can be told apart.
 
     In a container NVML may speak of the host's process ids. Only where it named one of the measured
-    processes are its ids ours, and only then is anybody called a stranger.
+    processes are its ids ours, and only then is a process called foreign.
     """
 
     others: set[tuple[int, int]] = field(default_factory=set)
-    ours_seen: bool = False
+    own_processes_seen: bool = False
 
     @property
-    def strangers(self) -> set[tuple[int, int]]:
+    def foreign_processes(self) -> set[tuple[int, int]]:
         """Return (device, process id) of the computing processes that surely aren't ours."""
-        return self.others if self.ours_seen else set()
+        return self.others if self.own_processes_seen else set()
 
 
 @dataclass(slots=True)
@@ -81,89 +85,91 @@ class Devices:
     """The devices that the measured process may use; none without a driver."""
 
     api: Any = None
-    found: list[Device] = field(default_factory=list)
+    visible: list[Device] = field(default_factory=list)
     driver: str | None = None
     reasons: Mapping[int, str] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
 
     def read(self) -> list[tuple[int, dict[str, float | None]]]:
-        """Return every channel's reading, per device; None where it doesn't know one, or is lost."""
+        """Return each device's reading of each channel; None where the device doesn't know it or is lost."""
         return [
-            (one.index, {channel.name: self._try(one, channel.read) for channel in CHANNELS})
-            for one in self.found
+            (device.index, {channel.name: self._try(device, channel.read) for channel in CHANNELS})
+            for device in self.visible
         ]
 
     def throttling(self) -> set[tuple[int, str]]:
-        """Return (device, reason) for every reason for which a clock is held down right now."""
+        """Return (device, reason) for each reason for which a clock is held down right now."""
         seen = set()
-        for one in self.found:
-            bits = int(self._try(one, self._throttle_bits) or 0)
-            seen |= {(one.index, reason) for bit, reason in self.reasons.items() if bits & bit}
+        for device in self.visible:
+            bits = int(self._try(device, self._throttle_bits) or 0)
+            seen |= {(device.index, reason) for bit, reason in self.reasons.items() if bits & bit}
         return seen
 
-    def watch_tenants(self, tenancy: Tenancy, ours: set[int]) -> None:
-        """Note who computes on the devices right now."""
-        for one in self.found:
+    def note_co_tenants(self, co_tenants: CoTenants, ours: set[int]) -> None:
+        """Add the processes that compute on the devices right now."""
+        for device in self.visible:
             try:
-                pids = {process.pid for process in self.api.nvmlDeviceGetComputeRunningProcesses(one.part)}
+                pids = {process.pid for process in self.api.nvmlDeviceGetComputeRunningProcesses(device.part)}
             except self.api.NVMLError:
                 continue
-            tenancy.ours_seen = tenancy.ours_seen or bool(pids & ours)
-            tenancy.others |= {(one.index, pid) for pid in pids - ours}
+            co_tenants.own_processes_seen = co_tenants.own_processes_seen or bool(pids & ours)
+            co_tenants.others |= {(device.index, pid) for pid in pids - ours}
 
     def close(self) -> None:
-        """Let go of the driver."""
+        """Close the connection to the driver."""
         if self.api is not None:
             with contextlib.suppress(self.api.NVMLError):
                 self.api.nvmlShutdown()
 
-    def _try(self, one: Device, read: Callable[[Any, Device], float]) -> float | None:
+    def _try(self, device: Device, read: Callable[[Any, Device], float]) -> float | None:
         try:
-            return float(read(self.api, one))
+            return float(read(self.api, device))
         except self.api.NVMLError as error:
             if isinstance(error, self.api.NVMLError_GpuIsLost):
-                self.lost.add(one.index)
+                self.lost.add(device.index)
             return None
 
-    def _throttle_bits(self, api: Any, one: Device) -> float:
+    def _throttle_bits(self, api: Any, device: Device) -> float:
         # A new package knows the new name also where the driver doesn't.
         for name in _REASON_CALLS:
             with contextlib.suppress(AttributeError, api.NVMLError_FunctionNotFound):
-                return float(getattr(api, name)(one.handle))
+                return float(getattr(api, name)(device.handle))
         return 0.0
 
 
-def probe(environment: Mapping[str, str]) -> Devices:
+def probe_devices(environment: Mapping[str, str]) -> Devices:
     """Find the devices that a process with this environment may use; none without pynvml or a driver."""
     try:
         import pynvml
     except ImportError:
         return Devices()
-    return _probe(pynvml, environment)
+    return _probe_with(pynvml, environment)
 
 
-def _probe(api: ModuleType, environment: Mapping[str, str]) -> Devices:
+def _probe_with(api: ModuleType, environment: Mapping[str, str]) -> Devices:
     try:
         api.nvmlInit()
     except api.NVMLError:
         return Devices()
-    devices = Devices(api, reasons=_reasons(api))
+    devices = Devices(api, reasons=_throttle_reasons(api))
     try:
         driver = api.nvmlSystemGetDriverVersion()
         devices.driver = driver.decode() if isinstance(driver, bytes) else str(driver)
-        devices.found = _visible(api, environment)
+        devices.visible = _visible_devices(api, environment)
     except api.NVMLError:
-        devices.found = []
+        devices.visible = []
     return devices
 
 
-def _reasons(api: ModuleType) -> dict[int, str]:
+def _throttle_reasons(api: ModuleType) -> dict[int, str]:
     """Return the reasons by their bit, whichever of its two names the package has."""
-    named = [(prefix + end, reason) for prefix in _REASON_PREFIXES for end, reason in REASONS.items()]
-    return {getattr(api, name): reason for name, reason in named if hasattr(api, name)}
+    reasons = {
+        prefix + end: reason for prefix in _REASON_PREFIXES for end, reason in THROTTLE_REASONS.items()
+    }
+    return {getattr(api, name): reason for name, reason in reasons.items() if hasattr(api, name)}
 
 
-def _visible(api: Any, environment: Mapping[str, str]) -> list[Device]:
+def _visible_devices(api: Any, environment: Mapping[str, str]) -> list[Device]:
     """Return the devices that CUDA_VISIBLE_DEVICES leaves, all where it says nothing.
 
     CUDA counts devices as NVML does where CUDA_DEVICE_ORDER is PCI_BUS_ID, which the protocol sets; in
@@ -174,41 +180,43 @@ def _visible(api: Any, environment: Mapping[str, str]) -> list[Device]:
     same_order = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len(every) == 1
     words = [word.strip() for word in wished.split(",")] if wished is not None else None
     if words is None or (not same_order and any(word.isdigit() for word in words)):
-        return [_whole(api, index, handle) for index, handle in enumerate(every)]
-    return list(_chosen(api, every, words))
+        return [_make_device(api, index, handle) for index, handle in enumerate(every)]
+    return list(_named_devices(api, every, words))
 
 
-def _chosen(api: Any, every: Sequence[Any], words: Sequence[str]) -> Iterator[Device]:
+def _named_devices(api: Any, every: Sequence[Any], words: Sequence[str]) -> Iterator[Device]:
     """Yield the named devices; like CUDA, stop at the first name that is none."""
-    identities = [_text(api.nvmlDeviceGetUUID(handle)) for handle in every]
+    identities = [_decode_text(api.nvmlDeviceGetUUID(handle)) for handle in every]
     for word in words:
         if word.isdigit() and int(word) < len(every):
-            yield _whole(api, int(word), every[int(word)])
+            yield _make_device(api, int(word), every[int(word)])
         elif word.startswith("MIG-"):
             part = api.nvmlDeviceGetHandleByUUID(word)
-            parent = _text(api.nvmlDeviceGetUUID(api.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part)))
-            index = identities.index(parent)
+            parent = api.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part)
+            index = identities.index(_decode_text(api.nvmlDeviceGetUUID(parent)))
             yield Device(index, every[index], part)
         else:
             named = [
-                at for at, one in enumerate(identities) if word.startswith("GPU-") and one.startswith(word)
+                index
+                for index, identity in enumerate(identities)
+                if word.startswith("GPU-") and identity.startswith(word)
             ]
             if len(named) != 1:
                 return
-            yield _whole(api, named[0], every[named[0]])
+            yield _make_device(api, named[0], every[named[0]])
 
 
-def _whole(api: Any, index: int, handle: Any) -> Device:
+def _make_device(api: Any, index: int, handle: Any) -> Device:
     """Return a device; of one that is divided, CUDA takes the first instance that it sees."""
     try:
         divided = api.nvmlDeviceGetMigMode(handle)[0] == api.NVML_DEVICE_MIG_ENABLE
     except api.NVMLError:
         divided = False
-    for at in range(api.nvmlDeviceGetMaxMigDeviceCount(handle) if divided else 0):
+    for instance in range(api.nvmlDeviceGetMaxMigDeviceCount(handle) if divided else 0):
         with contextlib.suppress(api.NVMLError):
-            return Device(index, handle, api.nvmlDeviceGetMigDeviceHandleByIndex(handle, at))
+            return Device(index, handle, api.nvmlDeviceGetMigDeviceHandleByIndex(handle, instance))
     return Device(index, handle, handle)
 
 
-def _text(value: Any) -> str:
+def _decode_text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)

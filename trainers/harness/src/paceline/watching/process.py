@@ -19,7 +19,7 @@ from typing import Any
 import paceline
 
 from ..measured.plan import ProcessPlan
-from . import tree
+from . import process_tree
 
 OUTPUT_LIMIT = 64 * 2**20
 TAIL_LINES = 20
@@ -48,7 +48,7 @@ class TooFewStepsError(MeasurementError):
         self.taken = taken
 
 
-class Measured:
+class MeasuredProcess:
     """A running measured process. Use it as a context manager: leaving it ends the whole tree."""
 
     def __init__(self, plan: ProcessPlan, folder: Path, environment: Mapping[str, str]) -> None:
@@ -76,46 +76,46 @@ class Measured:
                 start_new_session=True,
             )
         self.pid = self._process.pid
-        self._end = _end_of(self.pid)
+        self._pidfd = _open_pidfd(self.pid)
 
-    def __enter__(self) -> Measured:
+    def __enter__(self) -> MeasuredProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process.returncode is None:
-            tree.end(self.pid)
+            process_tree.kill_tree(self.pid)
         # What it started may outlive it; as long as such a process lives, the group's id is not reused.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
-        if self._end is not None:
-            os.close(self._end)
-            self._end = None
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
 
     def wait(self, seconds: float) -> bool:
         """Wait at most that long; return whether the process has ended."""
-        if self._end is not None:
+        if self._pidfd is not None:
             poll = select.poll()
-            poll.register(self._end, select.POLLIN)
+            poll.register(self._pidfd, select.POLLIN)
             poll.poll(max(0.0, seconds) * 1000)
             return self._process.poll() is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=max(0.0, seconds))
         return self._process.returncode is not None
 
-    def fraction(self) -> float:
+    def progress_fraction(self) -> float:
         """Return how far the repetition is, 0 to 1; the start counts as a fifth."""
-        done = self._done()
-        return 0.2 + 0.8 * min(1.0, done / self._steps()) if done else 0.1
+        done = self._steps_done()
+        return 0.2 + 0.8 * min(1.0, done / self._steps_needed()) if done else 0.1
 
-    def is_late(self) -> bool:
+    def is_past_half(self) -> bool:
         """Return whether more than half of a timed repetition's window is done."""
-        return self._done() > self.plan.warmup_steps + self.plan.steps / 2
+        return self._steps_done() > self.plan.warmup_steps + self.plan.steps / 2
 
-    def _done(self) -> int:
+    def _steps_done(self) -> int:
         return int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
 
-    def _steps(self) -> int:
+    def _steps_needed(self) -> int:
         """Return how many steps the script must take, the warm-up's included."""
         windows = 2 if self.plan.kind == "counting" else 1
         return max(1, self.plan.warmup_steps + windows * self.plan.steps)
@@ -140,7 +140,7 @@ class Measured:
         left: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
         # A script that was broken off when all was measured may end in any way.
         if status != 0 and not left.get("ended"):
-            raise MeasurementError(f"{script} {_ending(status)}", self.tail())
+            raise MeasurementError(f"{script} {_describe_exit(status)}", self.tail())
         if not left:
             raise MeasurementError(
                 f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
@@ -148,13 +148,13 @@ class Measured:
         if not left["called"]:
             raise MeasurementError(f"{script} {NO_STEP_AUTO if self.plan.auto else NO_STEP}", self.tail())
         if not left["complete"]:
-            taken, needed = left["taken"], self._steps()
+            taken, needed = left["taken"], self._steps_needed()
             sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
             raise TooFewStepsError(sentence, self.tail(), taken)
         return left
 
 
-def _end_of(pid: int) -> int | None:
+def _open_pidfd(pid: int) -> int | None:
     """Return a descriptor that can be read once the process ends; None where the system has none.
 
     Python's own wait with a time limit wakes up again and again, beside the process that is measured.
@@ -165,7 +165,7 @@ def _end_of(pid: int) -> int | None:
         return None
 
 
-def _ending(status: int) -> str:
+def _describe_exit(status: int) -> str:
     if status > 0:
         return f"crashed with exit status {status}"
     if -status == 9:

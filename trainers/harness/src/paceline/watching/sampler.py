@@ -8,7 +8,7 @@ from typing import Any
 
 from ..statistics import mean
 from . import nvml
-from .tree import Reading, Share, Tree
+from .process_tree import LabelUsage, ProcessTree, TreeReading
 
 INTERVAL = 0.1
 # What is costly to read, or changes slowly, has a grid of its own.
@@ -43,7 +43,7 @@ class Sampler:
 
     def __init__(
         self,
-        tree: Tree,
+        tree: ProcessTree,
         devices: nvml.Devices,
         started: float,
         interval: float = INTERVAL,
@@ -62,7 +62,7 @@ class Sampler:
         self._shares: dict[str, tuple[Series, Series]] = {}
         self._counts: dict[str, int] = {}
         self.throttling: set[tuple[int, str]] = set()
-        self.tenancy = nvml.Tenancy()
+        self.co_tenants = nvml.CoTenants()
         self.lost: set[int] = set()
 
     def until_next(self) -> float:
@@ -125,42 +125,42 @@ class Sampler:
         """Return the tree's largest proportional memory that was read within the window."""
         return max((size for at, size in self._proportional if window[0] <= at <= window[1]), default=None)
 
-    def _put_host(self, slot: int, reading: Reading, elapsed: float) -> None:
+    def _put_host(self, slot: int, reading: TreeReading, elapsed: float) -> None:
         seconds = elapsed if elapsed > 0 else None
-        self._put(slot, "cpu_utilization", None, _rate(reading.cpu, seconds, 100))
+        self._put(slot, "cpu_utilization", None, _rate_per_second(reading.cpu, seconds, 100))
         self._put(slot, "memory", None, reading.resident)
         self._put(slot, "threads", None, reading.threads)
-        self._put(slot, "disk_read", None, _rate(reading.read, seconds))
-        self._put(slot, "disk_write", None, _rate(reading.written, seconds))
-        for name, share in self._bounded(reading.shares).items():
+        self._put(slot, "disk_read", None, _rate_per_second(reading.read, seconds))
+        self._put(slot, "disk_write", None, _rate_per_second(reading.written, seconds))
+        for name, share in self._limit_labels(reading.shares).items():
             busy, resident = self._shares.setdefault(name, ([], []))
             self._counts[name] = max(share.count, self._counts.get(name, 0))
-            _fill(busy, slot, None if reading.cpu is None else _rate(share.cpu, seconds, 100))
-            _fill(resident, slot, share.resident)
+            _fill_slot(busy, slot, None if reading.cpu is None else _rate_per_second(share.cpu, seconds, 100))
+            _fill_slot(resident, slot, share.resident)
 
-    def _bounded(self, shares: Mapping[str, Share]) -> dict[str, Share]:
+    def _limit_labels(self, shares: Mapping[str, LabelUsage]) -> dict[str, LabelUsage]:
         """Return the shares by label; once there are too many labels, new ones are summed."""
-        found: dict[str, Share] = {}
+        usage: dict[str, LabelUsage] = {}
         for name, share in shares.items():
-            known = name in self._shares or len({*self._shares, *found}) < LABELS_LIMIT - 1
-            found.setdefault(name if known else OTHERS, Share()).add(share)
-        return found
+            known = name in self._shares or len({*self._shares, *usage}) < LABELS_LIMIT - 1
+            usage.setdefault(name if known else OTHERS, LabelUsage()).add(share)
+        return usage
 
     def _sample_slowly(self, now: float) -> None:
         slot = round((now - self._started) / SLOW_INTERVAL)
         before = self._clock()
-        proportional = self._tree.proportional()
+        proportional = self._tree.proportional_memory()
         self._put(slot, "memory_pss", None, proportional)
         if proportional is not None:
             self._proportional.append((now - self._started, proportional))
-        self._devices.watch_tenants(self.tenancy, self._tree.pids())
+        self._devices.note_co_tenants(self.co_tenants, self._tree.pids())
         cost = self._clock() - before
         due = max((slot + 1) * SLOW_INTERVAL, now - self._started + cost / SLOW_SHARE)
         # On the grid again, so that the nearest slot is always the one that was meant.
         self._slow_due = -(-due // SLOW_INTERVAL) * SLOW_INTERVAL
 
     def _put(self, slot: int, name: str, device: int | None, value: float | None) -> None:
-        _fill(self.series.setdefault((name, device), []), slot, value)
+        _fill_slot(self.series.setdefault((name, device), []), slot, value)
 
     def _grid(self, name: str) -> float:
         return SLOW_INTERVAL if name in SLOW else self._interval
@@ -175,7 +175,7 @@ class Sampler:
         first, last = self._slots(name, window)
         # On a fixed grid every reading stands for the same time: their mean is the time-weighted one.
         inside = [value for value in values[first:last] if value is not None]
-        kept, interval = _thinned(values, self._grid(name))
+        kept, interval = _thin_series(values, self._grid(name))
         utilization = name in ("cpu_utilization", "gpu_utilization")
         idle = sum(value < IDLE_PERCENT for value in inside)
         return {
@@ -191,25 +191,25 @@ class Sampler:
         }
 
 
-def _rate(amount: float | None, seconds: float | None, factor: float = 1) -> float | None:
+def _rate_per_second(amount: float | None, seconds: float | None, factor: float = 1) -> float | None:
     return None if amount is None or seconds is None else factor * amount / seconds
 
 
-def _fill(values: Series, slot: int, value: float | None) -> None:
+def _fill_slot(values: Series, slot: int, value: float | None) -> None:
     """Put a value into its slot, unless a sample that came late has filled it."""
     if slot >= len(values):
         values.extend([None] * (slot - len(values)))
         values.append(value)
 
 
-def _thinned(values: Series, interval: float) -> tuple[Series, float]:
+def _thin_series(values: Series, interval: float) -> tuple[Series, float]:
     """Halve a long series until it fits; a pair's mean stands for both, a missing half for neither."""
     while len(values) > VALUES_LIMIT:
-        values = [_pair(values[at : at + 2]) for at in range(0, len(values), 2)]
+        values = [_pair_mean(values[start : start + 2]) for start in range(0, len(values), 2)]
         interval *= 2
     return values, interval
 
 
-def _pair(values: Series) -> float | None:
+def _pair_mean(values: Series) -> float | None:
     present = [value for value in values if value is not None]
     return mean(present) if present else None

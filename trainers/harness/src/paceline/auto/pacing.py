@@ -1,9 +1,10 @@
-"""Where the steps of an unmodified script begin and end, and how it is ended.
+"""Finds the steps of an unmodified script, and ends it when all is measured.
 
-A boundary is the end of an environment's step, or of an optimizer's. The one that comes first sets the
-pace; a step runs from one of its boundaries to the next. Other environments (of an evaluation) and other
-optimizers (of a second network) don't, unless the first one is gone. An environment also takes over from
-an optimizer that has not ended a step yet. A script that uses `paceline.steps` sets its own pace.
+A step ends with the step of an environment or of an optimizer: its owner. Whichever of them steps first sets
+the pace; a step runs from the end of one of its steps to the end of the next. Other environments (of an
+evaluation) and other optimizers (of a second network) end no steps, unless the first owner is gone. An
+environment also takes over from an optimizer that has not ended a step yet. A script that uses
+`paceline.steps` sets its own pace.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _SIGNAL = signal.SIGRTMIN + 9 if hasattr(signal, "SIGRTMIN") else None
 _Hook = Callable[[threading.ExceptHookArgs], Any]
 
 
-class Ended(BaseException):
+class ScriptEnded(BaseException):
     """The window is complete: the script is over."""
 
 
-class Paced(Protocol):
-    """What a recorder must offer to be paced."""
+class PacedRecorder(Protocol):
+    """The interface of a recorder whose steps are paced."""
 
     @property
     def loop(self) -> Any: ...
@@ -45,56 +46,59 @@ class Paced(Protocol):
     def steps(self, iterable: Iterable[Any]) -> Iterable[Any]: ...
 
 
-class Pace:
-    """Turns the boundaries of one environment or optimizer into steps. `ended`: the end was raised."""
+class StepPacer:
+    """Turns the steps of one environment or optimizer into steps of the loop.
 
-    def __init__(self, recorder: Paced, leave: Callable[[], None]) -> None:
+    `ended` says that the end was raised in the script.
+    """
+
+    def __init__(self, recorder: PacedRecorder, end_process: Callable[[], None]) -> None:
         self._recorder = recorder
         self._loop: StepLoop = recorder.loop
-        self._leave = leave
+        self._end_process = end_process
         self._kind = ""
         self._owner: Callable[[], object] = lambda: None
-        self._by_hand = False
+        self._script_marks_steps = False
         self._steps = 0
         self._tries = 0
         self.ended = False
 
-    def boundary(self, kind: str, owner: object) -> None:
-        """Take the end of an environment's or optimizer's step; raises Ended when all is measured."""
+    def end_owner_step(self, kind: str, owner: object) -> None:
+        """Take the end of an owner's step; raises ScriptEnded when all is measured."""
         if self.ended:
             self._end_again()
-        elif self._by_hand or (self._owner() is not owner and not self._takes_over(kind)):
+        elif self._script_marks_steps or (self._owner() is not owner and not self._may_take_over(kind)):
             return
         elif self._owner() is owner:
             self._steps += 1
             if self._loop.end_step():
                 self._end()
         elif self._kind:
-            self._set(kind, owner)
+            self._set_owner(kind, owner)
             self._steps += 1
             if self._loop.end_step():
                 self._end()
         else:
-            self._set(kind, owner)
+            self._set_owner(kind, owner)
             self._recorder.take_steps_in_this_thread()
             self._loop.called = True
             self._loop.begin()
 
-    def by_hand(self, iterable: Iterable[Any]) -> Iterable[Any]:
-        """Leave the pace to the script, which calls `paceline.steps`."""
-        self._by_hand = True
+    def leave_steps_to_script(self, iterable: Iterable[Any]) -> Iterable[Any]:
+        """Let the script set the pace, which calls `paceline.steps`."""
+        self._script_marks_steps = True
         return type(self._recorder).steps(self._recorder, iterable)
 
     def stop(self) -> None:
-        """Take no more boundaries."""
-        self._by_hand, self.ended = True, False
+        """End no more steps."""
+        self._script_marks_steps, self.ended = True, False
 
-    def _takes_over(self, kind: str) -> bool:
+    def _may_take_over(self, kind: str) -> bool:
         if not self._kind or self._owner() is None:
             return True
         return (self._kind, kind, self._steps) == (OPTIMIZER, ENVIRONMENT, 0)
 
-    def _set(self, kind: str, owner: object) -> None:
+    def _set_owner(self, kind: str, owner: object) -> None:
         self._kind = kind
         try:
             self._owner = weakref.ref(owner)
@@ -104,61 +108,61 @@ class Pace:
 
     def _end(self) -> None:
         self.ended = True
-        threading.Thread(target=self._leave_later, name="paceline", daemon=True).start()
+        threading.Thread(target=self._end_process_later, name="paceline", daemon=True).start()
         main = threading.main_thread()
         if threading.current_thread() is not main and main.ident is not None and _SIGNAL is not None:
             signal.pthread_kill(main.ident, _SIGNAL)
-        raise Ended
+        raise ScriptEnded
 
     def _end_again(self) -> None:
         # Other threads end one after the other; that says nothing about the main one.
         if threading.current_thread() is threading.main_thread():
             self._tries += 1
             if self._tries >= TRIES:
-                self._leave()
-        raise Ended
+                self._end_process()
+        raise ScriptEnded
 
-    def _leave_later(self) -> None:
+    def _end_process_later(self) -> None:
         sleep(PATIENCE)
-        self._leave()
+        self._end_process()
 
 
-_pace: Pace | None = None
+_pacer: StepPacer | None = None
 
 
-def start(recorder: Paced, leave: Callable[[], None]) -> Pace:
-    """Make the pace of this process. Call it in the main thread."""
-    global _pace
-    _pace = pace = Pace(recorder, leave)
-    recorder.steps = pace.by_hand  # type: ignore[method-assign]
+def start_pacing(recorder: PacedRecorder, end_process: Callable[[], None]) -> StepPacer:
+    """Create the pacer of this process. Call it in the main thread."""
+    global _pacer
+    _pacer = pacer = StepPacer(recorder, end_process)
+    recorder.steps = pacer.leave_steps_to_script  # type: ignore[method-assign]
     if _SIGNAL is not None:
         signal.signal(_SIGNAL, _end_main_thread)
-    threading.excepthook = _quiet(threading.excepthook)
-    return pace
+    threading.excepthook = _ignore_script_ended(threading.excepthook)
+    return pacer
 
 
-def stop() -> None:
-    """Take no more boundaries in this process."""
-    if _pace is not None:
-        _pace.stop()
+def stop_pacing() -> None:
+    """End no more steps in this process."""
+    if _pacer is not None:
+        _pacer.stop()
 
 
-def boundary(kind: str, owner: object) -> None:
-    """Take the end of a step of `owner`; nothing happens where nothing is paced."""
-    if _pace is not None:
-        _pace.boundary(kind, owner)
+def end_owner_step(kind: str, owner: object) -> None:
+    """Take the end of a step of `owner`; does nothing where no pacer was started."""
+    if _pacer is not None:
+        _pacer.end_owner_step(kind, owner)
 
 
 def _end_main_thread(_number: int, _frame: object) -> None:
-    if _pace is not None and _pace.ended:
-        raise Ended
+    if _pacer is not None and _pacer.ended:
+        raise ScriptEnded
 
 
-def _quiet(
+def _ignore_script_ended(
     before: Callable[[threading.ExceptHookArgs], object],
 ) -> Callable[[threading.ExceptHookArgs], None]:
     def hook(arguments: threading.ExceptHookArgs) -> None:
-        if arguments.exc_type is not Ended:
+        if arguments.exc_type is not ScriptEnded:
             before(arguments)
 
     return hook

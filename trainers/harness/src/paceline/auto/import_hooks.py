@@ -1,4 +1,4 @@
-"""Runs an action when the script has imported a module, and imports nothing itself."""
+"""Calls an action after the script has imported a module, and imports nothing itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-Action = Callable[[ModuleType], None]
+ImportAction = Callable[[ModuleType], None]
 
 
-def watch(actions: Mapping[str, Action]) -> None:
+def call_after_import(actions: Mapping[str, ImportAction]) -> None:
     """Call each module's action once, right after its import; at once where it was imported before."""
     waiting = dict(actions)
     for name in list(waiting):
@@ -21,9 +21,9 @@ def watch(actions: Mapping[str, Action]) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Lets the other finders find the module, and listens to its loader."""
+    """Lets the other finders find the module, and hooks into its loader."""
 
-    def __init__(self, waiting: dict[str, Action]) -> None:
+    def __init__(self, waiting: dict[str, ImportAction]) -> None:
         self._waiting = waiting
 
     def find_spec(
@@ -34,11 +34,11 @@ class _Finder(MetaPathFinder):
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(fullname, path, target)
             if spec is not None:
-                self._listen(fullname, spec)
+                self._hook_loader(fullname, spec)
                 return spec
         return None
 
-    def _listen(self, name: str, spec: ModuleSpec) -> None:
+    def _hook_loader(self, name: str, spec: ModuleSpec) -> None:
         loader = spec.loader
         if loader is None or not hasattr(loader, "__dict__"):
             return

@@ -1,4 +1,4 @@
-"""The counting repetition: what repeats exactly, from a process that no one times.
+"""Records a counting repetition: what repeats exactly, from a process that isn't timed.
 
 After the warm-up come two windows of the same length. The first counts function calls, compilations and what
 the code counts itself, the second tensor operations: a dispatch mode runs Python code for every operation,
@@ -22,7 +22,7 @@ from ..measured import resident_memory
 from ..measured.mark_recorder import MarkRecorder
 from ..measured.phase_nodes import PhaseNode, ThreadState
 from ..measured.step_loop import StepLoop
-from . import compilation, stacks, windows
+from . import compilation, profile_rows, windows
 
 _Item = TypeVar("_Item")
 
@@ -35,7 +35,7 @@ class CountedPhaseNode(PhaseNode):
     def __init__(self, name: str, parent: PhaseNode | None, state: ThreadState) -> None:
         super().__init__(name, parent, state)
         self.growth = 0
-        self.meter: Meter | None = None
+        self.meter: PhaseMeter | None = None
 
     def __enter__(self) -> None:
         if self.meter is not None:
@@ -50,15 +50,15 @@ class CountedPhaseNode(PhaseNode):
         super().__exit__(kind, error, trace)
 
 
-class Meter:
+class PhaseMeter:
     """Bills each change of resident memory, and each compilation, to the phase in which it happened."""
 
-    def __init__(self, counting: Counting) -> None:
+    def __init__(self, counting: CountingRecorder) -> None:
         self._counting = counting
         self._resident = resident_memory.ResidentMemory()
         self._before = 0
         self.setup: int | None = None
-        self.compilations = compilation.Compilations()
+        self.compilations = compilation.CompilationCounter()
 
     def bill(self) -> None:
         """Bill what grew since the last border to the phase that is being left or interrupted."""
@@ -77,25 +77,25 @@ class Meter:
         """Return bytes by phase path, the set-up and what no phase covers included."""
         if not self._resident.available or self.setup is None:
             return {}
-        found: defaultdict[str, int] = defaultdict(int)
-        found[SETUP] = self.setup
+        bytes_by_phase: defaultdict[str, int] = defaultdict(int)
+        bytes_by_phase[SETUP] = self.setup
         for node in [self._counting.main.root, *self._counting.main.nodes]:
-            found[node.path or UNATTRIBUTED] += node.growth  # type: ignore[attr-defined]
-        return dict(found)
+            bytes_by_phase[node.path or UNATTRIBUTED] += node.growth  # type: ignore[attr-defined]
+        return dict(bytes_by_phase)
 
 
-class Counting(MarkRecorder[CountedPhaseNode]):
+class CountingRecorder(MarkRecorder[CountedPhaseNode]):
     """The recorder of a counting repetition."""
 
     def __init__(self, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
         super().__init__(CountedPhaseNode)
-        self.meter = Meter(self)
+        self.meter = PhaseMeter(self)
         self.calls = windows.CallWindow(self, self.meter.compilations)
         self.operations = windows.OperationWindow(self, self.calls.switch)
-        self.loop = _CountedLoop(self, warmup_steps, steps, report)
+        self.loop = _CountedStepLoop(self, warmup_steps, steps, report)
         # A hook that stands from the start reaches every thread that the code will start.
-        threading.setprofile(self._first_event)
-        os.register_at_fork(after_in_child=self._forked)
+        threading.setprofile(self._install_thread_profile)
+        os.register_at_fork(after_in_child=self._stop_in_forked_process)
 
     def steps(self, iterable: Iterable[_Item]) -> Iterable[_Item]:
         """Iterate until both windows are complete."""
@@ -106,11 +106,11 @@ class Counting(MarkRecorder[CountedPhaseNode]):
         if node.state is self.main:
             node.meter = self.meter
 
-    def _first_event(self, _frame: FrameType, _event: str, _arg: Any) -> None:
+    def _install_thread_profile(self, _frame: FrameType, _event: str, _arg: Any) -> None:
         sys.setprofile(None)
         sys.setprofile(self.calls.profile().callback)
 
-    def _forked(self) -> None:
+    def _stop_in_forked_process(self) -> None:
         # A process of the program's own isn't counted, and should not pay for it.
         self.calls.switch.on = False
         sys.setprofile(None)
@@ -124,11 +124,11 @@ class Counting(MarkRecorder[CountedPhaseNode]):
         profiles = list(self.calls.profiles)
         return {
             "steps": steps,
-            "functions": stacks.functions(profiles, folder, steps),
-            "stacks": stacks.stacks(profiles, folder, steps),
-            "calls": stacks.calls(profiles, steps),
+            "functions": profile_rows.function_rows(profiles, folder, steps),
+            "stacks": profile_rows.stack_rows(profiles, folder, steps),
+            "calls": profile_rows.calls_by_phase(profiles, steps),
             "displaced": self.calls.displaced,
-            "graph_breaks": stacks.graph_breaks(profiles, steps),
+            "graph_breaks": profile_rows.graph_breaks_by_phase(profiles, steps),
             "recompilations": self.meter.compilations.per_step(steps),
             "counts": {name: number / steps for name, number in self.calls.counts.items()},
             "operations": self.operations.per_step(steps),
@@ -136,9 +136,9 @@ class Counting(MarkRecorder[CountedPhaseNode]):
         }
 
 
-class _CountedLoop(StepLoop):
+class _CountedStepLoop(StepLoop):
     def __init__(
-        self, counting: Counting, warmup_steps: int, steps: int, report: Callable[[int], None]
+        self, counting: CountingRecorder, warmup_steps: int, steps: int, report: Callable[[int], None]
     ) -> None:
         super().__init__(counting)
         self._counting = counting
@@ -174,5 +174,5 @@ class _CountedLoop(StepLoop):
             self._counting.operations.close()
             self.complete = True
         elif 0 < window < self.steps:
-            self._counting.calls.keep()
+            self._counting.calls.restore_profile()
         return self.complete

@@ -10,12 +10,12 @@ from typing import TextIO
 from .process import MeasurementError
 
 # Of one process; what floods its output is worth neither a terminal nor a log.
-LIMIT = 256 * 2**10
-CHUNK = 64 * 2**10
+OUTPUT_SHOWN_LIMIT = 256 * 2**10
+READ_SIZE = 64 * 2**10
 
 
-class Echo:
-    """Follows a file that grows. Leaving it passes the rest on, and says so of an error that comes along."""
+class OutputForwarder:
+    """Passes on a growing file. Leaving it passes on the rest, and marks an error whose output was shown."""
 
     def __init__(self, path: Path, to: TextIO) -> None:
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -23,7 +23,7 @@ class Echo:
         self._passed = 0
         self._line = b""
 
-    def __enter__(self) -> Echo:
+    def __enter__(self) -> OutputForwarder:
         return self
 
     def __exit__(
@@ -34,22 +34,22 @@ class Echo:
         self._write(self._line)
         os.close(self._file)
         if isinstance(error, MeasurementError):
-            error.shown = not self._cut
+            error.shown = not self._is_limit_reached
 
     @property
-    def _cut(self) -> bool:
-        return self._passed >= LIMIT
+    def _is_limit_reached(self) -> bool:
+        return self._passed >= OUTPUT_SHOWN_LIMIT
 
     def forward(self) -> bool:
         """Pass on the whole lines that have come; return whether there may be more."""
-        if self._cut:
+        if self._is_limit_reached:
             return False
-        read = os.read(self._file, CHUNK)
+        read = os.read(self._file, READ_SIZE)
         whole, newline, rest = (self._line + read).rpartition(b"\n")
         self._line = rest
         self._passed += len(read)
         self._write(whole + newline)
-        if self._cut:
+        if self._is_limit_reached:
             self._write(self._line + b"\n(it wrote more, which is not shown)\n")
             self._line = b""
         return bool(read)

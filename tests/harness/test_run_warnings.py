@@ -4,13 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paceline import doubts
+from paceline import run_warnings
 from paceline.benchmarks import Guard
 from paceline.document import SETUP
-from paceline.doubts import results, steadiness
 from paceline.limits import Bound, judge
 from paceline.projection import Job
-from paceline.watching import usage
+from paceline.run_warnings import results, stability
+from paceline.watching import process_usage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]
@@ -18,7 +18,7 @@ Raw = dict[str, Any]
 
 @pytest.fixture
 def raw() -> Raw:
-    """A document in which nothing is doubtful."""
+    """A document that gives no reason for a warning."""
     quiet: Raw = json.loads(GOLDEN.read_text())
     for row in quiet["repetitions"]:
         row.update(throughput=1000.0, seconds=2.0, calibration_before=0.01, calibration_after=0.01)
@@ -28,11 +28,11 @@ def raw() -> Raw:
     return quiet
 
 
-def codes(raw: Raw, **seen: Any) -> dict[str, bool]:
+def warning_codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     """Return the warnings' codes and whether they taint."""
     sampler = SimpleNamespace(
         throttling=seen.get("throttling", set()),
-        tenancy=SimpleNamespace(strangers=seen.get("strangers", set())),
+        co_tenants=SimpleNamespace(foreign_processes=seen.get("foreign", set())),
         lost=seen.get("lost", set()),
     )
     result = {"dropped_phases": seen.get("dropped", 0)}
@@ -42,11 +42,11 @@ def codes(raw: Raw, **seen: Any) -> dict[str, bool]:
         for calls in seen.get("calls", [1.0, 1.0])
     ]
     bench: Any = SimpleNamespace(guard=seen.get("guard", {}), job=seen.get("job"))
-    return {row["code"]: row["taints"] for row in doubts.find(raw, timed, counted, bench)}
+    return {row["code"]: row["taints"] for row in run_warnings.find_warnings(raw, timed, counted, bench)}
 
 
-def test_a_quiet_run_has_no_doubts(raw: Raw) -> None:
-    assert codes(raw) == {}
+def test_a_quiet_run_has_no_warnings(raw: Raw) -> None:
+    assert warning_codes(raw) == {}
 
 
 @pytest.mark.parametrize(
@@ -55,147 +55,147 @@ def test_a_quiet_run_has_no_doubts(raw: Raw) -> None:
 def test_unstable_repetitions(raw: Raw, rates: list[float], taints: bool | None) -> None:
     for row, rate in zip(raw["repetitions"], rates, strict=True):
         row["throughput"] = rate
-    assert codes(raw).get("unstable_repetitions") is taints
+    assert warning_codes(raw).get("unstable_repetitions") is taints
 
 
 def test_a_slow_machine_is_seen_by_its_calibration(raw: Raw) -> None:
     raw["repetitions"][1]["calibration_after"] = 0.013
-    assert codes(raw) == {"calibration_drift": False}
+    assert warning_codes(raw) == {"calibration_drift": False}
 
 
 def test_other_work_on_the_processor_taints(raw: Raw) -> None:
     for row, waited in zip(raw["repetitions"], (0.2, 0.05, 0.12), strict=True):
         row["waited"] = waited
-    assert codes(raw) == {"processor_contention": True}
+    assert warning_codes(raw) == {"processor_contention": True}
 
 
 def test_what_was_measured_again_is_told(raw: Raw) -> None:
     raw["set_aside"] = [{"throughput": 700.0, "waited": 0.4}]
-    assert codes(raw) == {"repetitions_set_aside": False}
+    assert warning_codes(raw) == {"repetitions_set_aside": False}
 
 
-def warm(raw: Raw, values: list[float]) -> dict[str, bool]:
+def codes_with_step_times(raw: Raw, values: list[float]) -> dict[str, bool]:
     for row in raw["repetitions"]:
         row["step_times"]["thinned"]["values"] = values
-    return codes(raw)
+    return warning_codes(raw)
 
 
 def test_a_slow_start_means_that_warmup_never_ended(raw: Raw) -> None:
-    assert warm(raw, [0.002] * 10 + [0.001] * 90) == {"warmup_never_ended": True}
+    assert codes_with_step_times(raw, [0.002] * 10 + [0.001] * 90) == {"warmup_never_ended": True}
 
 
 def test_a_fast_start_does_too(raw: Raw) -> None:
-    assert warm(raw, [0.0005] * 10 + [0.001] * 90) == {"warmup_never_ended": True}
+    assert codes_with_step_times(raw, [0.0005] * 10 + [0.001] * 90) == {"warmup_never_ended": True}
 
 
 def test_steps_that_grow_all_along_are_no_warmup(raw: Raw) -> None:
-    assert warm(raw, [0.001 * (1 + at / 50) for at in range(100)]) == {}
+    assert codes_with_step_times(raw, [0.001 * (1 + number / 50) for number in range(100)]) == {}
 
 
 def test_one_odd_repetition_is_no_warmup(raw: Raw) -> None:
     raw["repetitions"][0]["step_times"]["thinned"]["values"] = [0.002] * 10 + [0.001] * 90
-    assert codes(raw) == {}
+    assert warning_codes(raw) == {}
 
 
 def test_a_short_window_says_little(raw: Raw) -> None:
     for row in raw["repetitions"]:
         row["seconds"] = 0.1
-    assert codes(raw) == {"too_few_samples": False}
+    assert warning_codes(raw) == {"too_few_samples": False}
 
 
 def test_one_repetition_is_no_plural(raw: Raw) -> None:
-    one: Raw = {**raw, "repetitions": raw["repetitions"][:1]}
-    (warning,) = steadiness.doubts(one)
+    single: Raw = {**raw, "repetitions": raw["repetitions"][:1]}
+    (warning,) = stability.stability_warnings(single)
     assert warning["message"].startswith("1 repetition of 2,000 steps in 2.00 s")
 
 
 def test_steps_as_short_as_the_clock_are_doubted(raw: Raw) -> None:
     for row in raw["repetitions"]:
         row["steps"] = 1_000_000
-    assert codes(raw) == {"clock_resolution": False}
+    assert warning_codes(raw) == {"clock_resolution": False}
 
 
 def test_memory_pressure(raw: Raw) -> None:
     raw["environment"]["memory_bytes"] = int(raw["repetitions"][0]["peak_memory"])
-    assert codes(raw) == {"memory_pressure": True}
+    assert warning_codes(raw) == {"memory_pressure": True}
 
 
 def test_memory_pressure_on_the_device(raw: Raw) -> None:
     raw["environment"]["gpus"] = [{"name": "H", "memory_bytes": 1000}]
     for row in raw["repetitions"]:
         row["device_memory"] = {"allocated": 500, "reserved": 950}
-    assert codes(raw) == {"memory_pressure": True}
+    assert warning_codes(raw) == {"memory_pressure": True}
 
 
 def test_countings_that_differ(raw: Raw) -> None:
-    assert codes(raw, calls=[1.0, 2.0]) == {"counters_inexact": False}
+    assert warning_codes(raw, calls=[1.0, 2.0]) == {"counters_inexact": False}
 
 
 def test_a_device_is_doubted_only_where_it_is_used(raw: Raw) -> None:
-    seen: Any = {"throttling": {(0, "temperature")}, "strangers": {(0, 77)}}
-    assert codes(raw, **seen) == {}
+    seen: Any = {"throttling": {(0, "temperature")}, "foreign": {(0, 77)}}
+    assert warning_codes(raw, **seen) == {}
     raw["environment"]["path"] = "cuda"
-    assert codes(raw, **seen) == {"throttling": True, "co_tenant": True}
+    assert warning_codes(raw, **seen) == {"throttling": True, "co_tenant": True}
 
 
 def test_a_power_limit_alone_spoils_nothing(raw: Raw) -> None:
     raw["environment"]["path"] = "cuda"
-    assert codes(raw, throttling={(0, "power cap")}) == {"throttling": False}
+    assert warning_codes(raw, throttling={(0, "power cap")}) == {"throttling": False}
 
 
 def test_a_device_that_was_lost(raw: Raw) -> None:
     raw["environment"]["path"] = "cuda"
-    assert codes(raw, lost={1}) == {"device_lost": True}
+    assert warning_codes(raw, lost={1}) == {"device_lost": True}
 
 
 @pytest.mark.parametrize(("score", "seen"), [(2.0, {"quality_below_guard": True}), (4.0, {})])
 def test_a_quality_below_its_guard(raw: Raw, score: float, seen: dict[str, bool]) -> None:
     for row in raw["repetitions"]:
         row["quality"] = {"score": score}
-    assert codes(raw, guard={"score": Guard(3.0, None)}) == seen
+    assert warning_codes(raw, guard={"score": Guard(3.0, None)}) == seen
 
 
 def test_a_quality_that_was_never_reported(raw: Raw) -> None:
-    assert codes(raw, guard={"score": Guard(3.0, None)}) == {"quality_missing": True}
+    assert warning_codes(raw, guard={"score": Guard(3.0, None)}) == {"quality_missing": True}
 
 
-def limit(raw: Raw, metric: str, value: float | None, *, crossed: bool | None) -> dict[str, bool]:
+def codes_with_limit(raw: Raw, metric: str, value: float | None, *, crossed: bool | None) -> dict[str, bool]:
     row = {"metric": metric, "phase": None, "minimum": 2.0, "maximum": None}
     raw["limits"] = [{**row, "value": value, "crossed": crossed}]
-    return codes(raw)
+    return warning_codes(raw)
 
 
 def test_a_limit_that_is_crossed_or_says_nothing(raw: Raw) -> None:
-    assert limit(raw, "throughput", 1.0, crossed=True) == {"limit_crossed": False}
-    assert limit(raw, "throughput", 3.0, crossed=False) == {}
-    assert limit(raw, "count.drops", None, crossed=None) == {"limit_not_measured": False}
+    assert codes_with_limit(raw, "throughput", 1.0, crossed=True) == {"limit_crossed": False}
+    assert codes_with_limit(raw, "throughput", 3.0, crossed=False) == {}
+    assert codes_with_limit(raw, "count.drops", None, crossed=None) == {"limit_not_measured": False}
 
 
 def test_a_crossed_limit_is_told_with_its_unit(raw: Raw) -> None:
     bound = Bound("step_time", None, None, 0.002)
     raw["limits"] = judge([bound], [{"name": "step_time", "phase": None, "value": 0.00345}])
     bench: Any = SimpleNamespace(guard={}, job=None)
-    assert [row["message"] for row in results.doubts(raw, [], [], bench)] == [
+    assert [row["message"] for row in results.result_warnings(raw, [], [], bench)] == [
         "step_time is 3.45 ms, its limit is at most 2 ms"
     ]
 
 
 def test_a_limit_on_a_device_waits_for_one(raw: Raw) -> None:
-    assert limit(raw, "gpu_utilization", None, crossed=None) == {}
+    assert codes_with_limit(raw, "gpu_utilization", None, crossed=None) == {}
     raw["environment"]["path"] = "cuda"
-    assert limit(raw, "gpu_utilization", None, crossed=None) == {"limit_not_measured": False}
+    assert codes_with_limit(raw, "gpu_utilization", None, crossed=None) == {"limit_not_measured": False}
 
 
 def test_a_sweep_whose_loops_are_too_short(raw: Raw) -> None:
     raw["scaling"] = {"parameter": "n", "points": [{"value": 1, "seconds": 1e-5}], "exponents": []}
-    assert codes(raw) == {"scaling_too_short": False}
+    assert warning_codes(raw) == {"scaling_too_short": False}
 
 
 @pytest.mark.parametrize(("high", "seen"), [(1.4, {}), (1.6, {"scaling_uncertain": False})])
 def test_an_exponent_that_is_anywhere(raw: Raw, high: float, seen: dict[str, bool]) -> None:
     exponent = {"name": "scaling_exponent", "phase": None, "low": 1.0, "high": high}
     raw["scaling"] = {"parameter": "n", "points": [], "exponents": [exponent]}
-    assert codes(raw) == seen
+    assert warning_codes(raw) == seen
 
 
 @pytest.mark.parametrize(("slow", "seen"), [(0.5, {}), (0.3, {"scaling_contention": False})])
@@ -208,44 +208,48 @@ def test_a_sweep_that_waited_for_a_processor(raw: Raw, slow: float, seen: dict[s
         {"value": 16, "seconds": 0.9},
     ]
     raw["scaling"] = {"parameter": "n", "points": points, "exponents": [exponent]}
-    assert codes(raw) == seen
+    assert warning_codes(raw) == seen
 
 
 def test_a_job_that_nothing_measured(raw: Raw) -> None:
-    assert codes(raw, job=Job(10, "episodes")) == {"job_not_projected": False}
+    assert warning_codes(raw, job=Job(10, "episodes")) == {"job_not_projected": False}
     raw["job"] = {"seconds": 3}
-    assert codes(raw, job=Job(10, "episodes")) == {}
+    assert warning_codes(raw, job=Job(10, "episodes")) == {}
 
 
 def test_a_clock_that_changes_between_repetitions(raw: Raw) -> None:
     raw["environment"]["path"] = "cuda"
     clocks = ((0, 1700.0), (0, 1200.0))
-    raw["telemetry"] = [{"channel": "gpu_sm_clock", "device": at, "mean": clock} for at, clock in clocks]
-    assert codes(raw) == {"clock_change": True}
+    raw["telemetry"] = [
+        {"channel": "gpu_sm_clock", "device": device, "mean": clock} for device, clock in clocks
+    ]
+    assert warning_codes(raw) == {"clock_change": True}
 
 
 def test_two_devices_may_have_two_clocks(raw: Raw) -> None:
     raw["environment"]["path"] = "cuda"
     clocks = ((0, 1700.0), (1, 345.0))
-    raw["telemetry"] = [{"channel": "gpu_sm_clock", "device": at, "mean": clock} for at, clock in clocks]
-    assert codes(raw) == {}
+    raw["telemetry"] = [
+        {"channel": "gpu_sm_clock", "device": device, "mean": clock} for device, clock in clocks
+    ]
+    assert warning_codes(raw) == {}
 
 
 def test_phases_that_were_dropped(raw: Raw) -> None:
-    assert codes(raw, dropped=3) == {"too_many_phases": False}
+    assert warning_codes(raw, dropped=3) == {"too_many_phases": False}
 
 
 def test_a_missing_psutil_is_told(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "HAS_PSUTIL", False)
-    assert codes(raw) == {}
-    monkeypatch.setattr(usage, "HAS_PROC", False)
-    assert codes(raw) == {"psutil_missing": False}
+    monkeypatch.setattr(process_usage, "HAS_PSUTIL", False)
+    assert warning_codes(raw) == {}
+    monkeypatch.setattr(process_usage, "HAS_PROC", False)
+    assert warning_codes(raw) == {"psutil_missing": False}
 
 
 def test_every_warning_says_what_to_do(raw: Raw) -> None:
     raw["repetitions"][1]["calibration_after"] = 0.03
-    found: Any = [SimpleNamespace(result={"dropped_phases": 1, "waited": 0.0}, sampler=None)]
+    timed: Any = [SimpleNamespace(result={"dropped_phases": 1, "waited": 0.0}, sampler=None)]
     counted: Any = [{"calls": {SETUP: 1.0}, "operations": None, "counts": {}, "displaced": False}]
-    rows = doubts.find(raw, found, counted, SimpleNamespace(guard={}, job=None))  # type: ignore[arg-type]
+    rows = run_warnings.find_warnings(raw, timed, counted, SimpleNamespace(guard={}, job=None))  # type: ignore[arg-type]
     assert len(rows) == 2
     assert all(row["advice"] and row["message"] for row in rows)

@@ -1,4 +1,4 @@
-"""A process with its descendants: what all of them use, what each kind of them uses; and how to end them."""
+"""A process with its descendants: what all of them use, by label too, and how to end them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from . import usage
-from .usage import Usage, descendants, near_descendants
+from . import process_usage
+from .process_usage import ProcessUsage, cheap_descendant_pids, descendant_pids
 
-__all__ = ["MAIN", "Reading", "Share", "Tree", "descendants", "end"]
+__all__ = ["MAIN", "LabelUsage", "ProcessTree", "TreeReading", "descendant_pids", "kill_tree"]
 
 MAIN = "main"
 FORKED = "main (forked)"
@@ -20,14 +20,14 @@ WALK_EVERY = 5
 
 
 @dataclass(slots=True)
-class Share:
+class LabelUsage:
     """What the processes of one label use: processor seconds since the previous reading, resident bytes."""
 
     cpu: float = 0.0
     resident: int = 0
     count: int = 0
 
-    def add(self, other: Share) -> None:
+    def add(self, other: LabelUsage) -> None:
         """Take another share's processes in."""
         self.cpu += other.cpu
         self.resident += other.resident
@@ -35,7 +35,7 @@ class Share:
 
 
 @dataclass(slots=True)
-class Reading:
+class TreeReading:
     """The whole tree. What is told since the previous reading is None at the first one.
 
     `cpu` are processor seconds, `read` and `written` bytes from and to disks, `resident` bytes.
@@ -46,37 +46,37 @@ class Reading:
     threads: int = 0
     read: int | None = 0
     written: int | None = 0
-    shares: dict[str, Share] = field(default_factory=dict)
+    shares: dict[str, LabelUsage] = field(default_factory=dict)
 
 
-class Tree:
+class ProcessTree:
     """Reads a process tree again and again. A process that ended keeps what it used until then."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._labels: dict[int, str] = {pid: MAIN}
         self._copies: set[int] = set()
-        self._before: dict[tuple[int, float], Usage] = {}
+        self._before: dict[tuple[int, float], ProcessUsage] = {}
         self._readings = 0
 
-    def read(self) -> Reading | None:
+    def read(self) -> TreeReading | None:
         """Return the tree's reading, or None where the process is gone or can't be read."""
         if self._readings % WALK_EVERY == 0:
             self._walk()
-        found = {pid: used for pid in self._labels if (used := usage.usage(pid)) is not None}
-        if self.pid not in found:
+        usages = {pid: used for pid in self._labels if (used := process_usage.process_usage(pid)) is not None}
+        if self.pid not in usages:
             return None
         first = not self._readings
         self._readings += 1
-        reading = self._sum(found)
+        reading = self._sum_usages(usages)
         if first:
             reading.cpu = reading.read = reading.written = None
         return reading
 
-    def proportional(self) -> int | None:
+    def proportional_memory(self) -> int | None:
         """Return the tree's proportional memory in bytes, or None where the kernel can't say."""
-        found = [usage.proportional(pid) for pid in self._labels]
-        return sum(one for one in found if one is not None) if found[0] is not None else None
+        sizes = [process_usage.proportional_memory(pid) for pid in self._labels]
+        return sum(size for size in sizes if size is not None) if sizes[0] is not None else None
 
     def pids(self) -> set[int]:
         """Return the processes of the latest walk."""
@@ -85,41 +85,41 @@ class Tree:
     def _walk(self) -> None:
         # What was forked a moment ago has its parent's command and memory, until it runs its own: it is
         # left out until it is seen to stay a copy.
-        main, copies = usage.command(self.pid), set[int]()
+        main, copies = process_usage.command_line(self.pid), set[int]()
         self._labels = {self.pid: MAIN}
-        for pid in near_descendants(self.pid):
-            words = usage.command(pid)
+        for pid in cheap_descendant_pids(self.pid):
+            words = process_usage.command_line(pid)
             if words and words != main:
-                self._labels[pid] = usage.label(words)
+                self._labels[pid] = process_usage.process_label(words)
             elif words and pid in self._copies:
                 self._labels[pid] = FORKED
             elif words:
                 copies.add(pid)
         self._copies = copies | {pid for pid, name in self._labels.items() if name == FORKED}
 
-    def _sum(self, found: Mapping[int, Usage]) -> Reading:
-        reading = Reading()
-        for pid, used in found.items():
-            before = self._before.get((pid, used.born), Usage(0.0, 0, 0, used.born, 0, 0))
-            self._before[pid, used.born] = used
-            share = Share(used.cpu - before.cpu, used.resident, 1)
-            reading.shares.setdefault(self._labels[pid], Share()).add(share)
+    def _sum_usages(self, usages: Mapping[int, ProcessUsage]) -> TreeReading:
+        reading = TreeReading()
+        for pid, used in usages.items():
+            before = self._before.get((pid, used.started_at), ProcessUsage(0.0, 0, 0, used.started_at, 0, 0))
+            self._before[pid, used.started_at] = used
+            share = LabelUsage(used.cpu - before.cpu, used.resident, 1)
+            reading.shares.setdefault(self._labels[pid], LabelUsage()).add(share)
             reading.threads += used.threads
-            reading.read = _added(reading.read, used.read, before.read)
-            reading.written = _added(reading.written, used.written, before.written)
+            reading.read = _add_growth(reading.read, used.read, before.read)
+            reading.written = _add_growth(reading.written, used.written, before.written)
         reading.cpu = sum(share.cpu for share in reading.shares.values())
         reading.resident = sum(share.resident for share in reading.shares.values())
         return reading
 
 
-def _added(total: int | None, now: int | None, before: int | None) -> int | None:
+def _add_growth(total: int | None, now: int | None, before: int | None) -> int | None:
     return None if total is None or now is None or before is None else total + now - before
 
 
-def end(pid: int) -> None:
+def kill_tree(pid: int) -> None:
     """Kill a process that leads its own session, and its descendants, also those in other sessions."""
-    for found in [*descendants(pid), pid]:
+    for member in [*descendant_pids(pid), pid]:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(found, signal.SIGKILL)
+            os.kill(member, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)

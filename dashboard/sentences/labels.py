@@ -1,26 +1,25 @@
-"""Labels and short texts of the pages: one module, so that a thing has the same name on every page."""
+"""Labels and short texts: one module, so that a thing has the same name everywhere."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from paceline.metrics import describe_metric
 
-from dashboard.alerts.sentences import describe_function_change
-from dashboard.charts import units
 from dashboard.models import (
     Change,
-    Confirmation,
     Delivery,
-    Limit,
+    Experiment,
+    Metric,
     Project,
     Regression,
     Run,
     Series,
-    SeriesLatest,
     Trigger,
 )
+from dashboard.sentences import numbers
 
 _LABELS = {
     "os": "Operating system",
@@ -80,25 +79,6 @@ def metric_description(metric: str) -> str:
     return definition.description if definition else ""
 
 
-def format_bounds(minimum: float | None, maximum: float | None, unit: str) -> str:
-    """`at least 80 %`, `at most 10 ms`, or both."""
-    bounds = [
-        f"at {word} {units.format_quantity(value, unit)}"
-        for word, value in (("least", minimum), ("most", maximum))
-        if value is not None
-    ]
-    return " and ".join(bounds)
-
-
-def format_limit(limit: Limit, unit: str) -> str:
-    return format_bounds(limit.minimum, limit.maximum, unit)
-
-
-def format_latest_limit(latest: SeriesLatest) -> str:
-    """The limit of a series that has one, as its newest run found it."""
-    return format_limit(latest.limit, latest.series.metric.unit) if latest.limit else ""
-
-
 def series_label(series: Series) -> str:
     return metric_label(series.metric.name, series.phase)
 
@@ -107,40 +87,61 @@ def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 
 
-def format_change(item: Regression | Change | Confirmation) -> str:
+Sized = Regression | Change | Experiment
+
+
+def metric_of(item: Sized) -> Metric:
+    return item.metric if isinstance(item, Experiment) else item.series.metric
+
+
+def format_change(item: Sized) -> str:
     """`+38 % [35, 41]`, or from what to what where the old level was 0; of an exponent `+0.42 [0.38, 0.45]`.
 
     The interval of what repeats exactly has no width and is left out.
     """
     if item.ratio is None:
-        return format_levels(item)
-    if item.series.metric.is_exponent:
-        interval = units.format_exponent_interval(item.low, item.high)
+        return "" if isinstance(item, Experiment) else format_levels(item)
+    if metric_of(item).is_exponent:
+        interval = numbers.format_exponent_interval(item.low, item.high)
     else:
-        interval = units.format_percent_interval(item.low, item.high)
-        if interval == units.format_percent_interval(item.ratio, item.ratio):
+        interval = numbers.format_percent_interval(item.low, item.high)
+        if interval == numbers.format_percent_interval(item.ratio, item.ratio):
             interval = ""
     return f"{format_change_size(item)} {interval}".strip()
 
 
-def format_change_size(item: Regression | Change | Confirmation) -> str:
+def format_change_size(item: Sized) -> str:
     """`+38 %`, or `+0.42` of an exponent: its size without the interval."""
-    if item.series.metric.is_exponent and item.ratio is not None:
-        return units.format_exponent_difference(item.ratio)
-    return units.format_percent_change(item.ratio)
+    if metric_of(item).is_exponent and item.ratio is not None:
+        return numbers.format_exponent_difference(item.ratio)
+    return numbers.format_percent_change(item.ratio)
 
 
-def format_levels(item: Regression | Change | Confirmation) -> str:
+def format_levels(item: Regression | Change) -> str:
+    """`1.23 ms → 1.70 ms`: from which level to which."""
     unit = item.series.metric.unit
     after = item.level_after if isinstance(item, Regression) else item.after
-    return f"{units.format_quantity(item.before, unit)} → {units.format_quantity(after, unit)}"
+    return f"{numbers.format_quantity(item.before, unit)} → {numbers.format_quantity(after, unit)}"
 
 
-def suspect_sentence(suspect: dict[str, Any], kind: str) -> str:
-    """`is called 256 times per step instead of 1 and was changed in that commit`: as in alerts."""
-    changed = "was changed in that commit" if suspect.get("changed") else ""
-    parts = [text for text in (describe_function_change(suspect, kind), changed) if text]
-    return " and ".join(parts) or "costs more than before"
+def metric_words(series: Series) -> str:
+    """`step time`, `own time in learn/push`: a series' metric inside a sentence."""
+    return lower_first(series_label(series))
+
+
+def lower_first(text: str) -> str:
+    """Unless it begins with an abbreviation: `CPU utilization` stays."""
+    return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"
+
+
+def upper_first(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def format_difference(difference: Sequence[str]) -> str:
+    """`driver 550.1 → 560.2`: what differs, and what it was before and after."""
+    name, before, after = difference
+    return f"{name} {before} → {after}" if before or after else name
 
 
 def function_location(suspect: dict[str, Any]) -> str:
@@ -163,25 +164,6 @@ def requested_revisions(trigger: Trigger) -> str:
     if "last" in revisions:
         return f"last {revisions['last']} commits"
     return "newest commit"
-
-
-def regression_state_label(regression: Regression) -> str:
-    """What became of a regression, where something did, else its state.
-
-    What people called no fault isn't told as recovered.
-    """
-    if regression.withdrawn_at:
-        return "withdrawn"
-    if regression.triaged in (Regression.Triaged.INTENDED, Regression.Triaged.NOT_REAL):
-        return regression.triaged
-    if regression.recovered_by_id:
-        return "recovered"
-    if regression.is_away:
-        return regression.triaged
-    if regression.state == Regression.State.SUSPECTED and not (regression.names_commit or regression.proving):
-        # A new driver or another machine: no two commits' runs could prove it.
-        return "not blamed"
-    return regression.state
 
 
 def triager_name(regression: Regression) -> str:

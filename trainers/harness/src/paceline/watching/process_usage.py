@@ -1,6 +1,6 @@
-"""What the system says of one process: processor time, memory, threads, disk, children, command.
+"""What one process uses, and its children and command, as the system reports them.
 
-Linux says it in /proc, a few microseconds a file; elsewhere psutil does, where it is installed.
+Linux does so in /proc, a few microseconds a file; elsewhere psutil does, where it is installed.
 """
 
 from __future__ import annotations
@@ -24,50 +24,50 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if HAS_PROC else 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ProcessUsage:
     """One process: processor seconds since its start, resident bytes, threads, bytes from and to disks.
 
-    `born` tells it from a later process of the same id. What the system doesn't say of disks is None.
+    `started_at` tells it from a later process of the same id. What the system doesn't say of disks is None.
     """
 
     cpu: float
     resident: int
     threads: int
-    born: float
+    started_at: float
     read: int | None = None
     written: int | None = None
 
 
-def usage(pid: int) -> Usage | None:
+def process_usage(pid: int) -> ProcessUsage | None:
     """Return what a process uses, or None where it is gone, a zombie, or can't be read."""
-    found = _proc_usage(pid) if HAS_PROC else _psutil_usage(pid) if HAS_PSUTIL else None
+    usage = _proc_usage(pid) if HAS_PROC else _psutil_usage(pid) if HAS_PSUTIL else None
     # A process gives its memory back a moment before it counts as a zombie.
-    return found if found and found.resident else None
+    return usage if usage and usage.resident else None
 
 
-def descendants(pid: int) -> list[int]:
+def descendant_pids(pid: int) -> list[int]:
     """Return the process ids below a process; empty where it is gone or the system can't say."""
     return _proc_descendants(pid) if HAS_PROC else _psutil_descendants(pid)
 
 
-def near_descendants(pid: int) -> list[int]:
+def cheap_descendant_pids(pid: int) -> list[int]:
     """Return the same at a cost that doesn't grow with the machine; one that just starts may be missing."""
-    return _children_descendants(pid) if HAS_CHILDREN else descendants(pid)
+    return _children_descendants(pid) if HAS_CHILDREN else descendant_pids(pid)
 
 
-def proportional(pid: int) -> int | None:
+def proportional_memory(pid: int) -> int | None:
     """Return resident bytes, shared pages divided by who shares them; None where the kernel can't say.
 
-    It walks the process's page tables, about 2 ms for a training process: don't ask often.
+    The kernel walks the process's page tables for it, about 2 ms for a training process.
     """
-    found = re.search(rb"^Pss:\s+(\d+) kB", _contents(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else None
+    total = re.search(rb"^Pss:\s+(\d+) kB", _read_bytes(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
+    return int(total.group(1)) * 1024 if total else None
 
 
-def command(pid: int) -> list[str]:
+def command_line(pid: int) -> list[str]:
     """Return the words that a process was started with; none where it is gone or the system can't say."""
     if HAS_PROC:
-        words = _contents(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
+        words = _read_bytes(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
         return [word for word in words if word]
     try:
         return psutil.Process(pid).cmdline() if HAS_PSUTIL else []
@@ -75,7 +75,7 @@ def command(pid: int) -> list[str]:
         return []
 
 
-def label(words: Sequence[str]) -> str:
+def process_label(words: Sequence[str]) -> str:
     """Name a command line: the module or script that Python runs, else the program.
 
     >>> label(["/usr/bin/python3", "-u", "serve/service.py", "--port", "80"]), label(["/bin/redis-server"])
@@ -85,11 +85,11 @@ def label(words: Sequence[str]) -> str:
         return ""
     # A process that renamed itself has one long word: `ray::Worker.run (idle)`.
     program = words[0].split()[0].rpartition("/")[2] if words[0].split() else ""
-    name = _of_python(words[1:]) or program if program.startswith("python") else program
+    name = _python_label(words[1:]) or program if program.startswith("python") else program
     return "".join(letter for letter in name if letter.isprintable())[:100]
 
 
-def _of_python(words: Sequence[str]) -> str:
+def _python_label(words: Sequence[str]) -> str:
     arguments = iter(words)
     for word in arguments:
         if word == "-m":
@@ -105,46 +105,47 @@ def _of_python(words: Sequence[str]) -> str:
     return ""
 
 
-def _proc_usage(pid: int) -> Usage | None:
+def _proc_usage(pid: int) -> ProcessUsage | None:
     # The command before the last bracket may hold spaces and brackets itself.
-    fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    fields = _read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if not fields or fields[0] in b"ZX":
         return None
-    disks = dict(line.split(b": ") for line in _contents(f"/proc/{pid}/io").splitlines())
-    return Usage(
+    disks = dict(line.split(b": ") for line in _read_bytes(f"/proc/{pid}/io").splitlines())
+    return ProcessUsage(
         cpu=(int(fields[11]) + int(fields[12])) / _TICK,
         resident=int(fields[21]) * _PAGE,
         threads=int(fields[17]),
-        born=float(fields[19]),
+        started_at=float(fields[19]),
         read=int(disks[b"read_bytes"]) if disks else None,
         written=int(disks[b"write_bytes"]) if disks else None,
     )
 
 
-def _psutil_usage(pid: int) -> Usage | None:
+def _psutil_usage(pid: int) -> ProcessUsage | None:
     try:
         process = psutil.Process(pid)
         with process.oneshot():
             if process.status() == psutil.STATUS_ZOMBIE:
                 return None
             times, resident = process.cpu_times(), process.memory_info().rss
-            return Usage(times.user + times.system, resident, process.num_threads(), process.create_time())
+            cpu, started_at = times.user + times.system, process.create_time()
+            return ProcessUsage(cpu, resident, process.num_threads(), started_at)
     except psutil.Error:
         return None
 
 
 def _children_descendants(pid: int) -> list[int]:
     """Ask each thread for its children: no other process of the machine is looked at."""
-    found: list[int] = []
+    descendants: list[int] = []
     waiting = [pid]
     while waiting:
-        below = [int(child) for task in _tasks(waiting.pop()) for child in _contents(task).split()]
-        found += below
+        below = [int(child) for task in _children_files(waiting.pop()) for child in _read_bytes(task).split()]
+        descendants += below
         waiting += below
-    return found
+    return descendants
 
 
-def _tasks(pid: int) -> Iterator[str]:
+def _children_files(pid: int) -> Iterator[str]:
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except OSError:
@@ -155,16 +156,16 @@ def _tasks(pid: int) -> Iterator[str]:
 def _proc_descendants(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
-        fields = _contents(f"/proc/{entry.name}/stat").rpartition(b")")[2].split()
+        fields = _read_bytes(f"/proc/{entry.name}/stat").rpartition(b")")[2].split()
         if fields:
             children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found: list[int] = []
+    descendants: list[int] = []
     waiting = [pid]
     while waiting:
         below = children.get(waiting.pop(), [])
-        found += below
+        descendants += below
         waiting += below
-    return found
+    return descendants
 
 
 def _psutil_descendants(pid: int) -> list[int]:
@@ -174,7 +175,7 @@ def _psutil_descendants(pid: int) -> list[int]:
         return []
 
 
-def _contents(path: str) -> bytes:
+def _read_bytes(path: str) -> bytes:
     """Return a file's bytes, none where it can't be read; a process may end between any two lines."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,0 +1,81 @@
+"""Why a regression is there: what decided its cause class, a sentence for each piece of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboard.models import Experiment
+from dashboard.sentences import labels, numbers
+
+MOST_NAMED = 3
+
+LISTS = {
+    "system changed": "Changed between the two runs",
+    "installed otherwise": "Installed otherwise",
+    "installed otherwise too": "Installed otherwise too",
+    "asked for in": "Asked for in",
+    "install files changed": "Changed what is installed",
+    "definition changed": "The manifest measures it otherwise",
+    "definition changed too": "The manifest measures it otherwise too",
+    "code changed": "The commits changed code",
+    "other machine": "Measured on another machine of the pool",
+}
+STATEMENTS = {
+    "no commit asked for it": "No commit between them touched a file that says what is installed.",
+    "commits changed it": "The commits changed it.",
+    "difference unreadable": "The commits did it; what they changed can't be read.",
+    "no other code": "No other file of the commits is code.",
+    "other code costs nothing": "They changed code too, but none of its functions costs more.",
+    "exact counter": "Exact counters say so, which no machine and no driver moves.",
+    "no difference by pairs": "Measured in turn, the two commits don't differ so much.",
+}
+VERDICTS = {Experiment.Verdict.CONFIRMED: "confirm it", Experiment.Verdict.REFUTED: "refute it"}
+
+
+def cause_sentence(evidence: Mapping[str, Any]) -> str:
+    """The sentence of one piece of evidence, as it is stored with the regression."""
+    code = evidence["code"]
+    if code in LISTS:
+        return list_sentence(LISTS[code], evidence["items"], evidence["count"])
+    if code in STATEMENTS:
+        return STATEMENTS[code]
+    match code:
+        case "suspect changed":
+            return f"The commits changed the suspect {evidence['place']}."
+        case "experiment":
+            verdict = VERDICTS.get(evidence["verdict"], "don't decide it")
+            return (
+                f"Interleaved runs on {evidence['machine']}, which stood still for both commits, {verdict}."
+            )
+        case "sentinel":
+            return sentinel_sentence(evidence)
+        case "calibration":
+            return calibration_sentence(evidence["ratio"])
+    return str(evidence.get("text", code))
+
+
+def list_sentence(words: str, items: Sequence[str | Sequence[str]], count: int) -> str:
+    """`Installed otherwise: numpy 1.26 → 2.0, torch 2.12 → 2.13 and 4 more.`"""
+    more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
+    named = [item if isinstance(item, str) else labels.format_difference(item) for item in items[:MOST_NAMED]]
+    return f"{words}: {', '.join(named)}{more}."
+
+
+def sentinel_sentence(evidence: Mapping[str, Any]) -> str:
+    """`The machine bench-1 moved: its sentinel a1b2c3d4e5, ..., had step time +12 % [10, 14] between ...`."""
+    machine, metric = evidence["machine"], evidence["metric"].replace("_", " ")
+    interval = numbers.format_percent_interval(evidence["low"], evidence["high"])
+    size = f"{metric} {numbers.format_percent_change(evidence['ratio'])} {interval}".strip()
+    when = f"between {evidence['after']} and {evidence['before']} UTC"
+    pinned = f"its sentinel {evidence['commit']}, always the same code,"
+    did = "moved" if evidence["moved"] else "stood"
+    return f"The machine {machine} {did}: {pinned} had {size} {when}."
+
+
+def calibration_sentence(ratio: float) -> str:
+    took, was = ("longer", "slower") if ratio > 1 else ("less", "faster")
+    return (
+        f"Beside the first run that saw it a fixed piece of arithmetic took {100 * abs(ratio - 1):.0f} % {took} "
+        f"than beside the last one before: the machine was {was}."
+    )

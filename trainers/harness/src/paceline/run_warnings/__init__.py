@@ -1,0 +1,26 @@
+"""Warnings about a run: what was seen, and what to do about it.
+
+A warning that taints keeps the run out of judgement, so the thresholds for tainting are wide: a machine
+that is merely busy makes a point less certain, and its interval already says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..benchmarks import Benchmark
+from ..measurement import TimedRepetition
+from . import machine, results, stability
+from .warning import Raw, Warnings
+
+
+def find_warnings(
+    raw: Raw, timed: Sequence[TimedRepetition], counted: Sequence[Raw], benchmark: Benchmark
+) -> Warnings:
+    """Return the document's warnings, those that taint first."""
+    warnings = [
+        *stability.stability_warnings(raw),
+        *machine.machine_warnings(raw, timed),
+        *results.result_warnings(raw, timed, counted, benchmark),
+    ]
+    return sorted(warnings, key=lambda warning: not warning["taints"])
