@@ -14,7 +14,6 @@ from django.db import IntegrityError, transaction
 from paceline import manifest as manifests
 from paceline.manifest import ManifestError
 
-from dashboard import repositories
 from dashboard.models import Project
 from dashboard.repositories import RepositoryError
 
@@ -114,7 +113,7 @@ def _read_manifest(manifest: Path | None) -> str:
 
 
 def _check_repository(project: Project) -> None:
-    mirror = repositories.mirror_of(project)
+    mirror = project.mirror
     fresh = not mirror.folder.exists()
     try:
         mirror.fetch()

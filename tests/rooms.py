@@ -41,6 +41,7 @@ ROOMS = (
         "trainers", "trainers", STANDARD | {"paceline", "torch", "numpy", "ale_py", "stable_retro", "uvicorn"}
     ),
     Room("dashboard/detection", "dashboard.detection", STANDARD | {"numpy", "scipy"}),
+    Room("dashboard/repositories", "dashboard.repositories", STANDARD | {"paceline.manifest"}),
     Room("dashboard/services", "dashboard.services", STANDARD | {"psycopg", "redis"}),
     Room(
         "dashboard",
@@ -52,7 +53,13 @@ ROOMS = (
         "workers",
         STANDARD
         | {"celery", "kombu", "psutil", "pynvml", "django.conf", "django.db"}
-        | {f"dashboard.{part}" for part in ("runs", "ingest", "dispatch", "regressions", "alerts")}
+        | {
+            f"dashboard.{part}"
+            for part in (
+                *("repositories", "leases", "runs", "experiments", "sentinels", "ingest", "dispatch"),
+                *("regressions", "alerts"),
+            )
+        }
         | {"paceline.manifest", "paceline.document"},
     ),
 )

@@ -26,6 +26,9 @@ def test_every_room_has_files() -> None:
         ("dashboard/detection/planted.py", "from django.db import models"),
         ("dashboard/detection/planted.py", "from .. import models"),
         ("dashboard/pages/planted.py", "from paceline import sampler"),
+        ("dashboard/repositories/planted.py", "from django.conf import settings"),
+        ("dashboard/repositories/planted.py", "from dashboard.models import Project"),
+        ("dashboard/repositories/planted.py", "from paceline import sampler"),
         ("dashboard/services/planted.py", "from django.conf import settings"),
         ("workers/planted.py", "from dashboard.models import Run"),
         ("workers/planted.py", "from dashboard import models"),
@@ -42,8 +45,9 @@ def test_a_planted_import_is_found(tmp_path: Path, path: str, line: str) -> None
     assert sentence.startswith(f"{path}:2 imports ")
 
 
-def test_detection_is_imported_without_django() -> None:
-    code = "import sys, dashboard.detection; sys.exit('django' in sys.modules)"
+@pytest.mark.parametrize("package", ["detection", "repositories"])
+def test_what_needs_no_django_imports_none(package: str) -> None:
+    code = f"import sys, dashboard.{package}; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from paceline import manifest
 from paceline.manifest import Benchmark, Manifest
 
+from dashboard.repositories import Git
 from workers import checkout
 from workers.environments import Environments
 from workers.errors import CheckoutError
-from workers.git import Git
 from workers.logs import Log
 
 
@@ -42,14 +42,16 @@ class Source:
 
     def code(self, commit: str, home: Path, machine: str, stop: threading.Event, beside: str = "") -> Code:
         """Check a commit out, CheckoutError says why not. Folders of another `beside` exist beside it."""
-        checkouts = checkout.Checkouts(home, machine, Git(home, stop))
+        checkouts = checkout.Checkouts(home, machine, Git(stop))
         folder = checkouts.prepare(self.project, self.repository, commit, beside)
         try:
-            described = manifest.parse_manifest(checkout.manifest(folder, self.manifest), checkout.MANIFEST)
+            described = manifest.parse_manifest(
+                checkout.place_manifest(folder, self.manifest), manifest.FILE_NAME
+            )
         except manifest.ManifestError as error:
             raise CheckoutError(f"The manifest of {commit[:10]} can't be used: {error}.") from error
         benchmark = described.benchmarks.get(self.benchmark)
         if benchmark is None:
             raise CheckoutError(f"The manifest of {commit[:10]} has no benchmark {self.benchmark}.")
-        checkout.inside(folder, benchmark.script, "The script")
+        checkout.find_inside(folder, benchmark.script, "The script")
         return Code(commit, folder, described, benchmark)

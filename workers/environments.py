@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workers import locks, processes, requirements
+from dashboard.repositories import hold_lock
+from workers import processes, requirements
 from workers.errors import BuildError, Stopped
 from workers.logs import Log
 
@@ -60,7 +61,7 @@ class Environments:
         texts = requirements.read(checkout, names)
         folder = self.home / "environments" / requirements.key(texts)[:32]
         try:
-            with locks.hold(folder.with_suffix(".lock"), BUILD_SECONDS, self.stop):
+            with hold_lock(folder.with_suffix(".lock"), BUILD_SECONDS, self.stop):
                 if not (folder / WHOLE).exists():
                     self.build(folder, checkout, names, texts)
         except TimeoutError as error:

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+# A run that is no longer ours (cancelled, given to another worker, or this worker is going down) is none.
+from dashboard.repositories import Stopped
+
+__all__ = [
+    "BadDocumentError",
+    "BuildError",
+    "CheckoutError",
+    "CrashError",
+    "MeasuringError",
+    "NoDocumentError",
+    "Stopped",
+    "TimeLimitError",
+]
+
 
 class MeasuringError(Exception):
     """A run failed; its text is the sentence that people read."""
@@ -33,7 +47,3 @@ class NoDocumentError(MeasuringError):
 
 class BadDocumentError(MeasuringError):
     kind = "bad document"
-
-
-class Stopped(Exception):  # noqa: N818 - no error of the run
-    """The run is no longer ours: cancelled, given to another worker, or this worker is going down."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from workers import locks
+from dashboard.repositories import safe_name, try_lock
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,7 @@ def exclusive(home: Path, machine: str) -> AbstractContextManager[int | None]:
 
     All workers of a machine share one home, so however many there are, one measures at a time.
     """
-    return locks.attempt(home / "locks" / f"{safe_name(machine)}.lock")
-
-
-def safe_name(name: str) -> str:
-    """A name that is one path component, whatever stands in `name`."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100] or "_"
+    return try_lock(home / "locks" / f"{safe_name(machine)}.lock")
 
 
 def fingerprint() -> Fingerprint:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from workers.checkout import text_inside
+from workers.checkout import read_text_inside
 from workers.errors import BuildError, CheckoutError
 
 INCLUDES = ("-r", "--requirement", "-c", "--constraint")
@@ -28,7 +28,7 @@ def read(checkout: Path, names: Sequence[str]) -> dict[str, str]:
         if name in texts:
             continue
         try:
-            texts[name] = text_inside(checkout, name, "The requirements file")
+            texts[name] = read_text_inside(checkout, name, "The requirements file")
         except CheckoutError as error:
             raise BuildError(str(error)) from error
         if len(texts) > MOST_FILES:

@@ -6,7 +6,7 @@ from django.db import InterfaceError, OperationalError
 
 from dashboard import alerts, dispatch, runs
 from dashboard.dispatch import app
-from workers import measuring
+from workers import run_executor
 
 # Passing troubles. What is given up here is sent again by a later sweep.
 PASSING = (OperationalError, InterfaceError, runs.Busy)
@@ -14,15 +14,15 @@ PASSING = (OperationalError, InterfaceError, runs.Busy)
 
 @app.task(name=dispatch.MEASURE)
 def measure(pool: str) -> None:
-    """A bell: carry one run of the pool, then ring for the next. Finding none, it rings for nobody."""
-    if runs.confirmation_waits(pool):
+    """Execute one experiment or run of the pool, then wake a worker for the next; where none waits, nobody."""
+    if runs.experiment_waits(pool):
         # Not above: it imports scipy, for which every measuring child would wait seconds.
-        from workers import confirming
+        from workers import experiment_executor
 
-        if confirming.confirm_next(pool):
+        if experiment_executor.execute_next_experiment(pool):
             dispatch.wake_workers(pool)
             return
-    if measuring.measure_next(pool):
+    if run_executor.execute_next_run(pool):
         dispatch.wake_workers(pool)
 
 
@@ -32,6 +32,20 @@ def judge(run_id: int) -> None:
     from dashboard import regressions
 
     regressions.judge_run(run_id)
+
+
+@app.task(name=dispatch.RUN_ENDED, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+def run_ended(run_id: int) -> None:
+    from dashboard import regressions
+
+    regressions.run_ended(run_id)
+
+
+@app.task(name=dispatch.EXPERIMENT_ENDED, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+def experiment_ended(experiment_id: int) -> None:
+    from dashboard import regressions
+
+    regressions.experiment_ended(experiment_id)
 
 
 @app.task(name=dispatch.PROVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
@@ -53,22 +67,23 @@ def deliver(delivery_id: int) -> None:
 
 @app.task(name=dispatch.SWEEP)
 def sweep() -> None:
-    from dashboard import regressions
+    from dashboard import experiments, regressions
 
-    runs.sweep()
-    regressions.sweep()
+    runs.sweep_runs()
+    experiments.sweep_experiments()
+    regressions.sweep_proofs()
     for delivery_id in alerts.due_deliveries():
         dispatch.send_task(dispatch.DELIVER, delivery_id)
 
 
 @app.task(name=dispatch.WATCH_MACHINES)
 def watch_machines() -> None:
-    from dashboard import regressions
+    from dashboard import sentinels
 
-    regressions.watch_machines()
+    sentinels.watch_machines()
 
 
 @app.task(name=dispatch.SCHEDULER_HEARTBEAT)
-def pulse() -> None:
+def keep_scheduler_heartbeat() -> None:
     """Sent by the scheduler, so it proves that the scheduler lives."""
     runs.part_seen("scheduler")

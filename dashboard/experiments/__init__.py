@@ -23,7 +23,7 @@ from dashboard.experiments.lease import (
     keep_profiles,
     release_experiments,
     requeue_lost_experiments,
-    wake_for_waiting_experiments,
+    sweep_experiments,
 )
 
 __all__ = [
@@ -45,5 +45,5 @@ __all__ = [
     "newest_configuration",
     "release_experiments",
     "requeue_lost_experiments",
-    "wake_for_waiting_experiments",
+    "sweep_experiments",
 ]

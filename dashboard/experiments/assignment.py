@@ -31,7 +31,7 @@ class ExperimentAssignment:
     metric: str
     phase: str | None
     in_turns: bool  # both sides' steps alternate
-    profiled: bool  # the functions of both sides are wanted too
+    profiled: bool  # the functions of both sides are wanted first
     machine: str
     pairs: int  # that earlier attempts have measured, disturbed ones included
 
@@ -89,7 +89,7 @@ def assignment_of(experiment: Experiment) -> ExperimentAssignment:
         metric=experiment.metric.name,
         phase=experiment.phase or None,
         in_turns=experiment.in_turns,
-        profiled=experiment.question == Experiment.Question.ESTIMATE,
+        profiled=experiment.question == Experiment.Question.ESTIMATE and not experiment.profiles,
         machine=experiment.machine.name,
         pairs=experiment.pairs.count(),
     )

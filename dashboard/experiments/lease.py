@@ -93,8 +93,7 @@ def add_pair(assignment: ExperimentAssignment, pair: PairMeasured, commands: Seq
         Experiment.objects.filter(pk=experiment.pk).update(
             seconds=experiment.seconds, commands=experiment.commands, lease_until=leases.lease_end(), **said
         )
-        # What an estimate says of functions is measured once its pairs are there.
-        if weighed.verdict and not assignment.profiled:
+        if weighed.verdict:
             conclude_experiment(assignment, weighed.verdict, weighed.reason)
         return weighed.verdict
 
@@ -148,8 +147,9 @@ def release_experiments(machine: str) -> int:
     return leases.release_machine(Experiment, machine, AGAIN)
 
 
-def wake_for_waiting_experiments() -> None:
-    """Wake the pools for whose machines experiments wait."""
+def sweep_experiments() -> None:
+    """Give up lost holders, and wake the pools for whose machines experiments wait."""
+    requeue_lost_experiments()
     waiting = Pool.objects.filter(
         pk__in=Experiment.objects.filter(state=State.REQUESTED).values("head_configuration__pool")
     )

@@ -10,8 +10,7 @@ from django.db import connection
 from dashboard import repositories, runs
 from dashboard.imports.results import ImportedRun, ImportRefused
 from dashboard.models import Commit, Project
-from dashboard.repositories import Mirror, RepositoryError, git
-from dashboard.repositories.history import DETACHED
+from dashboard.repositories import DETACHED, RepositoryError
 
 # A project without a repository has no git to ask: its commits stand by their dates, those of one date as
 # they came. Where the position of a commit has changed, so do its copies in points and changes.
@@ -50,7 +49,7 @@ def fetch_repository(project: Project) -> None:
     """Fetch what is new in the project's repository; raises ImportRefused."""
     try:
         if project.repository:
-            repositories.mirror_of(project).fetch()
+            project.mirror.fetch()
     except RepositoryError as error:
         raise ImportRefused(str(error)) from error
 
@@ -62,33 +61,23 @@ def get_or_create_commits(project: Project, imported_runs: Iterable[ImportedRun]
         first_runs.setdefault(run.commit, run)
     if not project.repository:
         return _create_unknown_commits(project, first_runs.values(), branch="")
-    mirror = repositories.mirror_of(project)
+    mirror = project.mirror
     try:
-        hashes = _resolve_hashes(mirror, list(first_runs))
+        hashes = repositories.find_commits(mirror, first_runs)
         if not hashes:
             raise ImportRefused(
                 f"The repository of {project} knows none of the {len(first_runs)} commits: a history without "
                 "its repository goes into a project of its own (--create)."
             )
-        rows = runs.get_or_create_commits(project, repositories.facts(mirror, sorted(set(hashes.values()))))
+        rows = runs.get_or_create_commits(
+            project, repositories.read_commits(mirror, sorted(set(hashes.values())))
+        )
     except RepositoryError as error:
         raise ImportRefused(str(error)) from error
     unknown = [run for name, run in first_runs.items() if name not in hashes]
     return {
         **{name: rows[sha] for name, sha in hashes.items()},
         **_create_unknown_commits(project, unknown, branch=DETACHED),
-    }
-
-
-def _resolve_hashes(mirror: Mirror, names: list[str]) -> dict[str, str]:
-    """The full hash of each commit that the repository knows."""
-    requested = "".join(f"{name}^{{commit}}\n" for name in names).encode()
-    lines = git.run(mirror.folder, ["cat-file", "--batch-check"], stdin=requested).decode().splitlines()
-    answers = (line.split() for line in lines)
-    return {
-        name: answer[0]
-        for name, answer in zip(names, answers, strict=True)
-        if len(answer) == 3 and answer[1] == "commit"
     }
 
 

@@ -16,7 +16,7 @@ from dashboard.imports import commits
 from dashboard.imports.results import ImportedMetric, ImportedRun, ImportedValue, shorten_text
 from dashboard.ingest import latest
 from dashboard.models import Case, Commit, Configuration, Metric, Point, Pool, Project, Run, Series
-from dashboard.repositories.history import DETACHED
+from dashboard.repositories import DETACHED
 
 LONGEST_KEY = Case._meta.get_field("key").max_length or 0
 LONGEST_METRIC = Metric._meta.get_field("name").max_length or 0

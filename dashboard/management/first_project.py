@@ -28,9 +28,9 @@ def request_first_runs() -> list[Run]:
     ProjectError, RepositoryError or TriggerError, one sentence, where it can't be.
     """
     project = register_checkout(settings.CHECKOUT)
-    mirror = repositories.mirror_of(project)
+    mirror = project.mirror
     mirror.fetch()
-    (newest,) = repositories.select(mirror, {})
+    (newest,) = repositories.select_commits(mirror, {})
     runs = Run.objects.filter(commit__project=project, commit__hash=newest)
     not_failed = runs.exclude(state__in=[Run.State.FAILED, Run.State.CANCELLED])
     requested_names = set(not_failed.values_list("configuration__case__benchmark", flat=True))
@@ -41,7 +41,9 @@ def request_first_runs() -> list[Run]:
     with transaction.atomic():
         _, ids = from_command(project, {}, missing, quick=True)
         requested = list(
-            Run.objects.filter(pk__in=ids).select_related("configuration__case__project", "commit").order_by("pk")
+            Run.objects.filter(pk__in=ids)
+            .select_related("configuration__case__project", "commit")
+            .order_by("pk")
         )
         set_priorities(requested)
         Run.objects.bulk_update(requested, ["priority"])
@@ -50,7 +52,7 @@ def request_first_runs() -> list[Run]:
 
 def benchmark_names(project: Project, mirror: Mirror, commit: str) -> list[str]:
     """The names of the manifest's benchmarks; none where it is missing or broken: the trigger says how."""
-    text = project.manifest or repositories.manifests(mirror, [commit]).get(commit, "")
+    text = project.manifest or repositories.read_manifests(mirror, [commit]).get(commit, "")
     try:
         return list(manifest.parse_manifest(text, manifest.FILE_NAME).benchmarks)
     except ManifestError:

@@ -28,11 +28,11 @@ class Limit(models.Model):
         constraints = [models.UniqueConstraint(fields=["series", "run"], name="limit_once_per_run")]
         indexes = [models.Index(fields=["series", "position"], name="limit_trend")]
 
+    def __str__(self) -> str:
+        return f"limit of series {self.series_id} {'crossed' if self.crossed else 'kept'} at {self.position}"
+
     @property
     def violated_bound(self) -> float:
         """The bound that a crossed limit's value lies beyond."""
         bounds = [bound for bound in (self.minimum, self.maximum) if bound is not None]
         return min(bounds) if self.value < min(bounds) else max(bounds)
-
-    def __str__(self) -> str:
-        return f"limit of series {self.series_id} {'crossed' if self.crossed else 'kept'} at {self.position}"

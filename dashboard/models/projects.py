@@ -6,6 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
 
+from dashboard.repositories import Mirror, locate_mirror
 from dashboard.secrets import EncryptedField
 
 
@@ -57,6 +58,11 @@ class Project(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("project", args=[self.slug])
+
+    @property
+    def mirror(self) -> Mirror:
+        """The repository as this host knows it."""
+        return locate_mirror(settings.PACELINE_HOME, self.slug, self.repository, self.branch)
 
 
 class Commit(models.Model):

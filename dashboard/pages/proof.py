@@ -10,10 +10,10 @@ from dashboard.models import Change, Experiment, ExperimentPair, Regression, Reg
 from dashboard.pages.experiment_pairs import pairs_caption, pairs_figure
 from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement
+from dashboard.repositories import DETACHED
 from dashboard.sentences import experiments as sentences
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.bisections import bisection_sentence
-from dashboard.sentences.regressions import DETACHED
 
 Purpose = Experiment.Purpose
 Verdict = Experiment.Verdict

@@ -38,6 +38,7 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
     """
     stored = Regression.objects.in_bulk(_keys(decision))
     Change.objects.filter(pk__in=decision.released).update(regression=None)
+    refuted_alerts = [outcome for outcome in decision.outcomes if _is_refuted_alert(outcome, stored)]
     rows = [(outcome, _write_outcome(project, outcome, stored)) for outcome in decision.outcomes]
     for outcome, regression in rows:
         _hand_over(regression, [stored[key] for key in outcome.absorbed])
@@ -50,6 +51,8 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
         _open_residual(project, residual)
     for outcome, regression in rows:
         _tell_channels(outcome, regression)
+    for _ in refuted_alerts:
+        false_alarm_budget.count_refuted_alert(project)
     return [regression for outcome, regression in rows if outcome.opened]
 
 
@@ -58,17 +61,30 @@ def _keys(decision: Decision) -> set[int]:
     return keys | {key for outcome in decision.outcomes for key in outcome.absorbed}
 
 
+def _is_refuted_alert(outcome: Outcome, stored: dict[int, Regression]) -> bool:
+    """True where somebody was told of a suspicion that an experiment has refuted now."""
+    before = stored.get(outcome.key or 0)
+    if before is None or outcome.standing is None or before.state != SUSPECTED:
+        return False
+    return outcome.standing.state == Regression.State.REFUTED and before.deliveries.exists()
+
+
 def _write_outcome(project: Project, outcome: Outcome, stored: dict[int, Regression]) -> Regression:
     regression = stored[outcome.key] if outcome.key else Regression(project=project)
     if outcome.standing is None:
-        if regression.withdrawn_at is None:
-            _save(regression, {"withdrawn_at": timezone.now()})
+        _withdraw(regression)
         return regression
-    values = standing_values(outcome.standing) | {"withdrawn_at": None}
+    values = standing_values(outcome.standing) | {"withdrawn_at": None, "withdrawal": ""}
     if outcome.standing.state != SUSPECTED or outcome.changes:
         values["residual"] = False
     _save(regression, values)
     return regression
+
+
+def _withdraw(regression: Regression) -> None:
+    if regression.withdrawn_at is None:
+        reason = Regression.Withdrawal.NOT_FOUND
+        _save(regression, {"withdrawn_at": timezone.now(), "withdrawal": reason})
 
 
 def standing_values(standing: Standing) -> dict[str, Any]:
@@ -107,6 +123,19 @@ def standing_values(standing: Standing) -> dict[str, Any]:
     return values
 
 
+def keep_triage(regression: Regression, triaged: str, person: Any) -> None:
+    """Write down what people have made of a regression; reopened, it forgets who decided."""
+    decided = triaged != Regression.Triaged.OPEN
+    _save(
+        regression,
+        {
+            "triaged": triaged,
+            "triaged_by": person if decided else None,
+            "triaged_at": timezone.now() if decided else None,
+        },
+    )
+
+
 def _save(regression: Regression, values: dict[str, Any]) -> None:
     """Save what differs; a row that says nothing new isn't touched."""
     moved = [name for name, value in values.items() if getattr(regression, name) != value]
@@ -138,10 +167,8 @@ def _hand_over(heir: Regression, absorbed: Iterable[Regression]) -> None:
         _hand_over_triage(regression, heir)
         experiments.cancel_experiments(regression.experiments.all(), {"code": "absorbed"})
         regression.experiment_links.update(regression=heir)
-        proving = regression.proving and not heir.proving and regression.withdrawn_at is None
-        _save(regression, {"withdrawn_at": regression.withdrawn_at or timezone.now(), "proving": False})
-        if proving:
-            _save(heir, {"proving": True})
+        _withdraw(regression)
+        _save(regression, {"proving": False})
 
 
 def _hand_over_triage(regression: Regression, heir: Regression) -> None:
@@ -234,4 +261,5 @@ def _tell_channels(outcome: Outcome, regression: Regression) -> None:
     if outcome.tell:
         alerts.announce_regression(regression, Delivery.Event.OPENED)
     if outcome.resized:
-        alerts.announce_growth(regression, outcome.ratio_before)
+        before = None if outcome.ratio_before is None else 100 * (outcome.ratio_before - 1)
+        alerts.announce_growth(regression, before)

@@ -46,10 +46,10 @@ def is_same_range(project: Project, change: Change, other: Regression) -> bool:
     """True where one of the two ranges holds the other's first bad commit."""
     blamed, good, bad = other.blamed, change.last_good, change.first_bad
     try:
-        mirror = repositories.mirror_of(project)
-        if blamed.hash in repositories.commits_of(mirror, good.hash, bad.hash):
+        mirror = project.mirror
+        if blamed.hash in repositories.reachable_between(mirror, good.hash, bad.hash):
             return True
-        return bad.hash in repositories.commits_of(mirror, other.last_good.hash, blamed.hash)
+        return bad.hash in repositories.reachable_between(mirror, other.last_good.hash, blamed.hash)
     except RepositoryError as error:
         logger.warning("Whether %s holds %s can't be told: %s", bad.hash, blamed, error)
         return False

@@ -128,7 +128,9 @@ def marker_at(history: History, index: int, environments: RunEnvironments) -> tu
     return tuple((difference.label, difference.before, difference.after) for difference in differences)
 
 
-def with_surroundings(history: History, change: detection.Change, environments: RunEnvironments) -> FoundChange:
+def with_surroundings(
+    history: History, change: detection.Change, environments: RunEnvironments
+) -> FoundChange:
     runs = runs_beside(history, change.index)
     before, after = environments.of_run(runs[0]), environments.of_run(runs[-1])
     good = history.untainted_before(change.index)

@@ -92,8 +92,8 @@ def commits_between(lines: Lines, request: CommitsBetween) -> tuple[str, ...]:
     if bad.position - good.position <= 1:
         return ()
     try:
-        mirror = repositories.mirror_of(lines.project)
-        return tuple(repositories.between(mirror, good.hash, bad.hash, MOST_BETWEEN)[:-1])
+        mirror = lines.project.mirror
+        return tuple(repositories.commits_between(mirror, good.hash, bad.hash, MOST_BETWEEN)[:-1])
     except RepositoryError as error:
         logger.warning("The commits between %s and %s can't be told: %s", good.hash, bad.hash, error)
         return ()
@@ -106,8 +106,8 @@ def asks_for_environment(lines: Lines, request: AsksForEnvironment) -> bool:
 def commit_row(lines: Lines, request: CommitRow) -> facts.Commit:
     known = Commit.objects.filter(project=lines.project, hash=request.hash).first()
     if known is None:
-        mirror = repositories.mirror_of(lines.project)
-        made = runs.get_or_create_commits(lines.project, repositories.facts(mirror, [request.hash]))
+        mirror = lines.project.mirror
+        made = runs.get_or_create_commits(lines.project, repositories.read_commits(mirror, [request.hash]))
         known = made[request.hash]
     return commit_fact(known)
 
@@ -115,8 +115,8 @@ def commit_row(lines: Lines, request: CommitRow) -> facts.Commit:
 def history_of_merge(lines: Lines, request: HistoryOfMerge) -> MergedHistory:
     main, tip = request.merge.parents
     try:
-        mirror = repositories.mirror_of(lines.project)
-        brought = repositories.brought(mirror, main, tip)
+        mirror = lines.project.mirror
+        brought = repositories.merged_commits(mirror, main, tip)
         return MergedHistory(
             brought={sha: tuple(parents) for sha, parents in brought.items()},
             base=repositories.merge_base(mirror, main, tip),
@@ -128,7 +128,7 @@ def history_of_merge(lines: Lines, request: HistoryOfMerge) -> MergedHistory:
 
 def merge_base(lines: Lines, request: MergeBase) -> str | None:
     try:
-        return repositories.merge_base(repositories.mirror_of(lines.project), request.first, request.second)
+        return repositories.merge_base(lines.project.mirror, request.first, request.second)
     except RepositoryError as error:
         logger.warning("The merge base of %s can't be told: %s", request, error)
         return None

@@ -43,7 +43,7 @@ from dashboard.regressions.series.branch_line import branch_line
 from dashboard.regressions.series.history import History, load_history
 from dashboard.regressions.series.judged_series import JUDGED
 from dashboard.regressions.snapshot import Touched, take_snapshot
-from dashboard.repositories.history import DETACHED
+from dashboard.repositories import DETACHED
 
 logger = logging.getLogger(__name__)
 
@@ -179,26 +179,26 @@ def redetect_project(project: Project, show: Callable[[int, int], None] | None =
     total = Outcome()
     groups = series_judged_together(project)
     for done, (branch, series) in enumerate(groups, start=1):
-        lines = Lines(project, {branch: branch_line(project, branch)})
-
-        def judge_again(
-            facts: GatheredFacts,
-            branch: str = branch,
-            series: Sequence[Series] = series,
-            lines: Lines = lines,
-        ) -> Outcome:
-            locked = lock_project(project.pk)
-            judged = find_all_changes(locked, branch, series, lines, facts)
-            judged.touched.live, judged.touched.anew = False, done == len(groups)
-            opened = decide_and_apply(locked, branch, judged.touched, lines, facts)
-            return Outcome(judged.counts, opened)
-
-        outcome = with_facts(lines, judge_again)
+        outcome = redetect_series(project, branch, series, is_last=done == len(groups))
         total.counts.update(outcome.counts)
         total.opened.extend(outcome.opened)
         if show:
             show(done, len(groups))
     return total
+
+
+def redetect_series(project: Project, branch: str, series: Sequence[Series], *, is_last: bool) -> Outcome:
+    """Judge these series of a branch again; after the last ones all of the branch is explained anew."""
+    lines = Lines(project, {branch: branch_line(project, branch)})
+
+    def judge_again(facts: GatheredFacts) -> Outcome:
+        locked = lock_project(project.pk)
+        judged = find_all_changes(locked, branch, series, lines, facts)
+        judged.touched.live, judged.touched.anew = False, is_last
+        opened = decide_and_apply(locked, branch, judged.touched, lines, facts)
+        return Outcome(judged.counts, opened)
+
+    return with_facts(lines, judge_again)
 
 
 def series_judged_together(project: Project) -> list[tuple[str, list[Series]]]:

@@ -48,7 +48,7 @@ class Touched:
 
 def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snapshot:
     changes, keys = reached(project, branch, touched)
-    rows = list(changed_rows(project, branch, changes, keys))
+    rows = list(changed_rows(branch, changes, keys))
     regressions = regression_rows(project, rows, keys)
     active, verdicts = read_experiments([row.pk for row in regressions])
     limits = limits_of_run(touched.run) if touched.run else []
@@ -143,9 +143,7 @@ def connected(nodes: list[Node], seeds: list[int]) -> set[int]:
     return {index for index, number in island_of.items() if number in taken}
 
 
-def changed_rows(
-    project: Project, branch: str, changes: Collection[int], regressions: Collection[int]
-) -> QuerySet[Change]:
+def changed_rows(branch: str, changes: Collection[int], regressions: Collection[int]) -> QuerySet[Change]:
     """The changes of these keys, and the improvements of the series by which these regressions are told."""
     told = Series.objects.filter(regressions__in=regressions)
     better = Q(direction=Change.Direction.IMPROVEMENT, series__in=told, first_bad__branch=branch)

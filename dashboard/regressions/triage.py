@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from dashboard import alerts, dispatch, experiments
 from dashboard.models import Project, Regression, Triage
 from dashboard.regressions import false_alarm_budget
+from dashboard.regressions.apply import keep_triage
 
 Action = Triage.Action
 Triaged = Regression.Triaged
@@ -65,10 +65,7 @@ def change_triage(project: Project, row: Triage, wanted: Triaged) -> None:
     if regression.triaged == wanted:
         raise TriageError(f"action: it is {wanted or 'open'} already.")
     was_away = regression.is_away
-    regression.triaged, regression.triaged_by, regression.triaged_at = wanted, row.person, timezone.now()
-    if wanted == Triaged.OPEN:
-        regression.triaged_by = regression.triaged_at = None
-    regression.save(update_fields=["triaged", "triaged_by", "triaged_at", "updated_at"])
+    keep_triage(regression, wanted, row.person)
     if regression.is_away:
         stop_proof(project, regression, {"code": "triaged", "person": str(row.person), "action": str(wanted)})
     elif was_away and regression.proving:

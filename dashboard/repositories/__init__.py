@@ -1,42 +1,67 @@
-"""The repositories of projects, read through bare mirrors; each failure is a RepositoryError of one line."""
+"""The repositories of projects, read through bare mirrors: for the site and for hosts, so without Django.
 
-from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
+Each failure is a RepositoryError of one sentence.
+"""
+
+from dashboard.repositories.errors import GitError, RepositoryBusy, RepositoryError, Stopped, Unreachable
+from dashboard.repositories.file_changes import ChangedFile, changed_files, file_texts
+from dashboard.repositories.git import Git, hide_password
 from dashboard.repositories.history import (
+    DETACHED,
     MOST_COMMITS,
-    Facts,
-    between,
-    brought,
+    CommitFacts,
     check_revision,
-    commits_of,
-    facts,
+    commits_between,
+    commits_since_fork,
+    find_commits,
     is_same_tree,
-    leaving,
-    manifests,
     merge_base,
+    merged_commits,
+    newest_commits,
     parse_range,
-    resolve,
-    select,
+    reachable_between,
+    read_commits,
+    read_manifests,
+    resolve_revision,
+    select_commits,
 )
-from dashboard.repositories.mirror import Mirror, mirror_of
+from dashboard.repositories.locks import hold_lock, try_lock
+from dashboard.repositories.mirror import Mirror, locate_mirror, safe_name
+from dashboard.repositories.objects import GitObject, read_objects
 
 __all__ = [
+    "DETACHED",
     "MOST_COMMITS",
-    "Facts",
+    "ChangedFile",
+    "CommitFacts",
+    "Git",
+    "GitError",
+    "GitObject",
     "Mirror",
     "RepositoryBusy",
     "RepositoryError",
+    "Stopped",
     "Unreachable",
-    "between",
-    "brought",
+    "changed_files",
     "check_revision",
-    "commits_of",
-    "facts",
+    "commits_between",
+    "commits_since_fork",
+    "file_texts",
+    "find_commits",
+    "hide_password",
+    "hold_lock",
     "is_same_tree",
-    "leaving",
-    "manifests",
+    "locate_mirror",
     "merge_base",
-    "mirror_of",
+    "merged_commits",
+    "newest_commits",
     "parse_range",
-    "resolve",
-    "select",
+    "reachable_between",
+    "read_commits",
+    "read_manifests",
+    "read_objects",
+    "resolve_revision",
+    "safe_name",
+    "select_commits",
+    "try_lock",
 ]

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 
 class RepositoryError(Exception):
-    """The repository can't give what was asked for; the message is one sentence for people."""
+    """The repository can't give what was asked for: one sentence for people, without passwords."""
+
+
+class GitError(RepositoryError):
+    """git ran and said no, with this exit status."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class Unreachable(RepositoryError):  # noqa: N818 - reads as a fact
@@ -11,3 +19,7 @@ class Unreachable(RepositoryError):  # noqa: N818 - reads as a fact
 
 class RepositoryBusy(RepositoryError):  # noqa: N818 - reads as a fact
     """Another process is fetching this repository."""
+
+
+class Stopped(Exception):  # noqa: N818 - no error of the repository
+    """Whoever asked wanted it no more: what had been started was ended."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from dashboard.repositories import git
 from dashboard.repositories.mirror import Mirror
+from dashboard.repositories.objects import GitObject, read_objects
 
 # What takes longer is left out: who asks is told what is known without it.
-SECONDS = 10
+TIME_LIMIT = 10.0
 MOST_BYTES = 1024 * 1024
 
 
@@ -23,10 +23,9 @@ class ChangedFile:
 
 def changed_files(mirror: Mirror, old: str, new: str) -> list[ChangedFile]:
     """The files that differ between two commits, renames followed."""
-    out = git.run(
-        mirror.folder,
+    out = mirror.run(
         ["diff", "--name-status", "--find-renames", "--no-ext-diff", "-z", old, new, "--"],
-        seconds=SECONDS,
+        time_limit=TIME_LIMIT,
     )
     return list(_read_statuses(iter(out.decode("utf-8", "replace").split("\0"))))
 
@@ -42,27 +41,11 @@ def _read_statuses(fields: Iterator[str]) -> Iterator[ChangedFile]:
 
 def file_texts(mirror: Mirror, names: Iterable[str]) -> dict[str, str]:
     """The texts of `COMMIT:PATH` names, those that are too large left out."""
-    # A name with a line break would be two questions.
-    asked = [name for name in names if "\n" not in name]
-    sizes = _ask_objects(mirror, ["cat-file", "--batch-check"], asked).split(b"\n")
-    small = [name for name, line in zip(asked, sizes, strict=False) if _is_small_file(line)]
-    out, texts = _ask_objects(mirror, ["cat-file", "--batch"], small), {}
-    for name in small:
-        header, _, rest = out.partition(b"\n")
-        size = int(header.rpartition(b" ")[2])
-        texts[name] = rest[:size].decode("utf-8", "replace")
-        out = rest[size + 1 :]
+    texts: dict[str, str] = {}
+
+    def keep_text(found: GitObject) -> None:
+        if found.kind == "blob" and found.size <= MOST_BYTES:
+            texts[found.name] = found.data.decode("utf-8", "replace")
+
+    read_objects(mirror, list(dict.fromkeys(names)), keep_text, most_bytes=MOST_BYTES)
     return texts
-
-
-def _is_small_file(line: bytes) -> bool:
-    _, kind, size = (b"  " + line).rsplit(b" ", 2)
-    return kind == b"blob" and size.isdigit() and int(size) <= MOST_BYTES
-
-
-def _ask_objects(mirror: Mirror, arguments: list[str], names: list[str]) -> bytes:
-    if not names:
-        return b""
-    return git.run(
-        mirror.folder, arguments, stdin="".join(f"{name}\n" for name in names).encode(), seconds=SECONDS
-    )

@@ -1,103 +1,132 @@
-"""git as a subprocess that can't ask, can't hang and can't be talked into options."""
+"""git that can't ask, can't hang, can't be talked into options, and sees nothing of its surroundings."""
 
 from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from dashboard.repositories.errors import RepositoryError
+from dashboard.repositories.child import Output, run_child
+from dashboard.repositories.errors import GitError, RepositoryError
 
-SECONDS = 60
-# Set by a hook or an outer git: they would point our commands at another repository.
-FOREIGN = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-    "GIT_CONFIG_PARAMETERS",
+TIME_LIMIT = 60.0
+MOST_BYTES = 256 * 1024 * 1024
+# What git needs to reach a repository: helpers, ssh, proxies, certificates. Never GIT_DIR and its like, which
+# a hook or an outer git sets: they would point our commands at another repository.
+PASSED_ON = (
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME", "KRB5CCNAME"),
+    *("SSH_AUTH_SOCK", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_ASKPASS", "GIT_PROXY_COMMAND"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
+)
+PROTECTIONS = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "SSH_ASKPASS": "true",
+    # Neither `ext::`, which runs a command, nor helpers that somebody installed.
+    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    "LC_ALL": "C.UTF-8",
+}
+# Nothing of a repository runs, nothing goes on in the background, and what is printed has one form.
+OPTIONS = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false"),
+    *("-c", "maintenance.auto=false", "-c", "gc.autoDetach=false"),
+    *("-c", "advice.detachedHead=false", "-c", "color.ui=false"),
+)
+# Follows the reason where a remote can't be read; with ssh, the reason has no `fatal:` before it.
+ADVICE = (
+    "fatal: Could not read from remote",
+    "Please make sure you have the correct",
+    "and the repository exists",
 )
 
 
-def environment(config: Path | None = None) -> dict[str, str]:
-    """`config` takes the place of the user's own git configuration, which it may include."""
-    kept = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    return {
-        "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=20",
-        **kept,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ASKPASS": "true",
-        "SSH_ASKPASS": "true",
-        # Neither `ext::`, which runs a command, nor helpers that somebody installed.
-        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
-        "LC_ALL": "C.UTF-8",
-        **({"GIT_CONFIG_GLOBAL": str(config)} if config else {}),
-    }
+@dataclass(frozen=True)
+class Git:
+    """git for one purpose: once `stop` is set, what runs is ended."""
 
+    stop: threading.Event = field(default_factory=threading.Event)
+    # Not shown: an environment holds secrets.
+    surroundings: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    options: Sequence[str] = OPTIONS
 
-def run(
-    folder: Path,
-    arguments: Sequence[str],
-    *,
-    stdin: bytes = b"",
-    seconds: float = SECONDS,
-    config: Path | None = None,
-) -> bytes:
-    """The standard output of `git ARGUMENTS` in `folder`. RepositoryError with git's own complaint."""
-    try:
-        process = subprocess.Popen(
-            ["git", *arguments],
-            cwd=folder,
-            env=environment(config),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # A session of its own: what git starts (ssh, helpers) ends with it.
-            start_new_session=True,
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        variables: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        time_limit: float = TIME_LIMIT,
+    ) -> bytes:
+        """The standard output of `git ARGUMENTS` in `folder`.
+
+        `variables` are added to its environment. RepositoryError with git's own reason, Stopped on the stop.
+        """
+        printed = bytearray()
+
+        def keep(data: bytes) -> None:
+            printed.extend(data)
+            if len(printed) > MOST_BYTES:
+                raise RepositoryError(f"git {_subcommand(arguments)} printed more than {MOST_BYTES} bytes.")
+
+        self.stream(
+            arguments, folder=folder, variables=variables, stdin=stdin, time_limit=time_limit, output=keep
         )
-    except OSError as error:
-        raise RepositoryError(f"git can't be started in {folder}: {error.strerror}.") from error
-    try:
-        out, complaint = process.communicate(stdin, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        raise RepositoryError(f"git {command(arguments)} took longer than {seconds:.0f} seconds.") from None
-    finally:
-        end(process)
-    if process.returncode:
-        raise RepositoryError(sentence(command(arguments), complaint.decode("utf-8", "replace")))
-    return out
+        return bytes(printed)
+
+    def stream(
+        self,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        output: Output,
+        variables: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        """As `run`, but `output` gets what git prints as it comes."""
+        try:
+            ended = run_child(
+                ["git", *self.options, *arguments],
+                folder=folder,
+                environment={**self.environment(), **(variables or {})},
+                stdin=stdin,
+                output=output,
+                time_limit=time_limit,
+                stop=self.stop,
+            )
+        except TimeoutError:
+            raise RepositoryError(
+                f"git {_subcommand(arguments)} took longer than {time_limit:g} seconds."
+            ) from None
+        except OSError as error:
+            raise RepositoryError(f"git can't be started in {folder}: {error.strerror}.") from error
+        if ended.status:
+            reason = failure_reason(ended.complaint.decode("utf-8", "replace"))
+            raise GitError(f"git {_subcommand(arguments)} failed: {reason}.", ended.status)
+
+    def environment(self) -> dict[str, str]:
+        """All that git sees of this process."""
+        passed_on = {name: self.surroundings[name] for name in PASSED_ON if name in self.surroundings}
+        return {**passed_on, **PROTECTIONS}
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-def lines(folder: Path, *arguments: str, stdin: bytes = b"") -> list[str]:
-    # Not splitlines(): names and subjects may hold U+2028 and the like, at which that splits too.
-    out = run(folder, arguments, stdin=stdin).decode("utf-8", "replace")
-    return out.removesuffix("\n").split("\n") if out else []
-
-
-def command(arguments: Sequence[str]) -> str:
-    """The subcommand, which `-c name=value` may stand before."""
+def _subcommand(arguments: Sequence[str]) -> str:
+    """The word that says what git does, which `-c name=value` may stand before."""
     return arguments[2] if arguments[0] == "-c" else arguments[0]
 
 
-def sentence(command: str, complaint: str) -> str:
-    """git's first fatal line, without the password that a URL may carry."""
-    found = [line.strip() for line in complaint.splitlines() if line.strip()]
-    fatal = [line for line in found if line.startswith(("fatal:", "error:"))]
-    said = (fatal or found or ["no reason given"])[0].removeprefix("fatal: ").removeprefix("error: ")
-    return f"git {command} failed: {hide_password(said).rstrip('.')}."
+def failure_reason(complaint: str) -> str:
+    """The first line that says why, without the word before it, its full stop and passwords."""
+    lines = [line.strip() for line in complaint.splitlines() if line.strip() and not line.startswith(ADVICE)]
+    reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    line = (reasons or lines[-1:] or ["it gave no reason"])[0]
+    # Hidden before it is cut: the end of a password's address must still be there.
+    return hide_password(line.removeprefix("fatal: ").removeprefix("error: "))[:500].rstrip(".")
 
 
 def hide_password(text: str) -> str:

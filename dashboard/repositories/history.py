@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from paceline.manifest import FILE_NAME
 
-from dashboard.repositories import git
-from dashboard.repositories.errors import RepositoryError
+from dashboard.repositories.commits import CommitContents, parse_commit
+from dashboard.repositories.errors import GitError, RepositoryError
 from dashboard.repositories.mirror import Mirror
+from dashboard.repositories.objects import GitObject, read_objects
 
 MOST_COMMITS = 1000
 MOST_MANIFEST_BYTES = 1024 * 1024
+# Of a commit: its parents and what it is signed with come before its message.
+MOST_COMMIT_BYTES = 1024 * 1024
 DETACHED = "(detached)"
-FIELDS = ("%H", "%P", "%an", "%cI", "%s")
-_REVISION = re.compile(r"[^\s\x00-\x1f\x7f:^~?*\[\\-][^\s\x00-\x1f\x7f:?*\[\\]{0,199}")
+_REVISION = re.compile(r"[^\s\x00-\x1f\x7f:^~?*\[\\-][^\s\x00-\x1f\x7f:?*\[\\]{0,1023}")
 
 
 @dataclass(frozen=True)
-class Facts:
+class CommitFacts:
     """What a mirror knows of one commit. `position`: first-parent commits before it on `branch`."""
 
     hash: str
@@ -49,44 +52,34 @@ def parse_range(text: str) -> tuple[str, str]:
     return check_revision(first), check_revision(last or "HEAD")
 
 
-def resolve(mirror: Mirror, revision: str) -> str:
+def resolve_revision(mirror: Mirror, revision: str) -> str:
     """The full hash of the commit that a revision names."""
     check_revision(revision)
     try:
-        return git.lines(
-            mirror.folder,
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            "--end-of-options",
-            revision + "^{commit}",
-        )[0]
-    except (RepositoryError, IndexError):
+        return mirror.lines("rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")[0]
+    except (GitError, IndexError):
         branches = ", ".join(mirror.branches()[:8]) or "none"
         raise RepositoryError(
-            f"The repository of {mirror.slug} has no commit {revision!r}; its branches are: {branches}."
+            f"The repository of {mirror.project} has no commit {revision!r}; its branches are: {branches}."
         ) from None
 
 
-def select(mirror: Mirror, revisions: Mapping[str, Any]) -> list[str]:
-    """Hashes, oldest first, of {"commit": REV}, {"range": "A..B"}, {"last": N}, or {}: the newest commit."""
+def select_commits(mirror: Mirror, revisions: Mapping[str, Any], most: int = MOST_COMMITS) -> list[str]:
+    """Hashes, oldest first, of {"commit": REV}, {"range": "A..B"}, {"last": N}, or {}: the newest commit.
+
+    `most` bounds a range.
+    """
     if "range" in revisions:
-        return between(mirror, *parse_range(revisions["range"]))
+        return commits_between(mirror, *parse_range(revisions["range"]), most)
     if "last" in revisions:
-        return last(mirror, int(revisions["last"]))
-    return [resolve(mirror, revisions.get("commit", "HEAD"))]
+        return newest_commits(mirror, int(revisions["last"]))
+    return [resolve_revision(mirror, revisions.get("commit", "HEAD"))]
 
 
-def between(mirror: Mirror, first: str, final: str, most: int = MOST_COMMITS) -> list[str]:
-    """The first-parent commits after `first` up to `final`."""
-    ends = resolve(mirror, first), resolve(mirror, final)
-    found = git.lines(
-        mirror.folder,
-        "rev-list",
-        "--first-parent",
-        f"--max-count={most + 1}",
-        f"{ends[0]}..{ends[1]}",
-    )
+def commits_between(mirror: Mirror, first: str, final: str, most: int = MOST_COMMITS) -> list[str]:
+    """The first-parent commits after `first` up to `final`, oldest first."""
+    ends = resolve_revision(mirror, first), resolve_revision(mirror, final)
+    found = mirror.lines("rev-list", "--first-parent", f"--max-count={most + 1}", f"{ends[0]}..{ends[1]}")
     if not found:
         raise RepositoryError(f"The range {first}..{final} holds no commit: is {first} the older one?")
     if len(found) > most:
@@ -94,36 +87,43 @@ def between(mirror: Mirror, first: str, final: str, most: int = MOST_COMMITS) ->
     return found[::-1]
 
 
-def leaving(mirror: Mirror, tip: str) -> tuple[list[str], int]:
+def newest_commits(mirror: Mirror, count: int) -> list[str]:
+    """The last first-parent commits of the project's branch, oldest first."""
+    if not 1 <= count <= MOST_COMMITS:
+        raise RepositoryError(f"The last {count} commits can't be measured: 1 to {MOST_COMMITS} can.")
+    tip = resolve_revision(mirror, "HEAD")
+    return mirror.lines("rev-list", "--first-parent", f"--max-count={count}", tip)[::-1]
+
+
+def commits_since_fork(mirror: Mirror, tip: str) -> tuple[list[str], int]:
     """The first-parent commits up to `tip` that aren't on the line of the project's branch, oldest first.
 
     And the position of the commit at which they left it; -1 where they never were on it.
     """
-    line = git.lines(mirror.folder, "rev-list", "--first-parent", f"refs/heads/{mirror.branch}")
-    position = {sha: len(line) - 1 - index for index, sha in enumerate(line)}
+    position = _branch_positions(mirror)
     own: list[str] = []
-    for sha in git.lines(mirror.folder, "rev-list", "--first-parent", resolve(mirror, tip)):
+    for sha in mirror.lines("rev-list", "--first-parent", resolve_revision(mirror, tip)):
         if sha in position:
             return own[::-1], position[sha]
         own.append(sha)
     return own[::-1], -1
 
 
-def commits_of(mirror: Mirror, first: str, final: str) -> set[str]:
+def reachable_between(mirror: Mirror, first: str, final: str) -> set[str]:
     """All commits that `final` has and `first` hasn't, merged ones too."""
-    return set(git.lines(mirror.folder, "rev-list", f"{resolve(mirror, first)}..{resolve(mirror, final)}"))
+    return set(
+        mirror.lines("rev-list", f"{resolve_revision(mirror, first)}..{resolve_revision(mirror, final)}")
+    )
 
 
-def brought(mirror: Mirror, first: str, second: str) -> dict[str, list[str]]:
+def merged_commits(mirror: Mirror, first: str, second: str) -> dict[str, list[str]]:
     """The commits that merging `second` into `first` brings, oldest first, each with its parents.
 
     Raises RepositoryError where they are more than MOST_COMMITS.
     """
-    ends = resolve(mirror, first), resolve(mirror, second)
-    found = git.lines(
-        mirror.folder,
-        *("rev-list", "--topo-order", "--parents", f"--max-count={MOST_COMMITS + 1}"),
-        f"{ends[0]}..{ends[1]}",
+    ends = resolve_revision(mirror, first), resolve_revision(mirror, second)
+    found = mirror.lines(
+        *("rev-list", "--topo-order", "--parents", f"--max-count={MOST_COMMITS + 1}"), f"{ends[0]}..{ends[1]}"
     )
     if len(found) > MOST_COMMITS:
         raise RepositoryError(f"The merge of {second[:10]} brings more than {MOST_COMMITS} commits.")
@@ -131,91 +131,136 @@ def brought(mirror: Mirror, first: str, second: str) -> dict[str, list[str]]:
     return {sha: parents for sha, *parents in rows}
 
 
-def merge_base(mirror: Mirror, one: str, other: str) -> str | None:
+def merge_base(mirror: Mirror, commit: str, other: str) -> str | None:
     """The newest commit that both histories hold; None where they are unrelated."""
-    ends = resolve(mirror, one), resolve(mirror, other)
+    ends = resolve_revision(mirror, commit), resolve_revision(mirror, other)
     try:
-        return git.lines(mirror.folder, "merge-base", *ends)[0]
-    except RepositoryError:
-        return None  # git says so with its exit status alone.
+        return mirror.lines("merge-base", *ends)[0]
+    except GitError as error:
+        if error.status == 1:  # git says so with its exit status alone.
+            return None
+        raise
 
 
-def is_same_tree(mirror: Mirror, one: str, other: str) -> bool:
-    """Do two commits hold the same files?"""
-    trees = {
-        git.lines(mirror.folder, "rev-parse", f"{resolve(mirror, sha)}^{{tree}}")[0] for sha in (one, other)
-    }
-    return len(trees) == 1
+def is_same_tree(mirror: Mirror, commit: str, other: str) -> bool:
+    """Whether two commits hold the same files."""
+    ends = [resolve_revision(mirror, sha) for sha in (commit, other)]
+    return len(set(mirror.lines("rev-parse", *(f"{sha}^{{tree}}" for sha in ends)))) == 1
 
 
-def last(mirror: Mirror, count: int) -> list[str]:
-    if not 1 <= count <= MOST_COMMITS:
-        raise RepositoryError(f"The last {count} commits can't be measured: 1 to {MOST_COMMITS} can.")
-    tip = resolve(mirror, "HEAD")
-    return git.lines(mirror.folder, "rev-list", "--first-parent", f"--max-count={count}", tip)[::-1]
+def find_commits(mirror: Mirror, names: Iterable[str]) -> dict[str, str]:
+    """Name -> full hash of those that the mirror has; a name may be a hash, or the beginning of one."""
+    found: dict[str, str] = {}
+    asked = [name for name in names if _REVISION.fullmatch(name)]
 
+    def keep(answer: GitObject) -> None:
+        if answer.kind == "commit":
+            found[answer.name.removesuffix("^{commit}")] = answer.hash
 
-def facts(mirror: Mirror, hashes: list[str]) -> list[Facts]:
-    """What is known of each commit, in the order given."""
-    out = git.run(
-        mirror.folder,
-        [
-            *("-c", "log.showSignature=false", "log", "--no-walk=unsorted", "--encoding=UTF-8", "-z"),
-            *(f"--format={'%x00'.join(FIELDS)}", "--stdin"),
-        ],
-        stdin="".join(f"{sha}\n" for sha in hashes).encode(),
-    )
-    # Every field ends with a NUL, the one character that a commit can't hold.
-    values = out.decode("utf-8", "replace").split("\x00")[:-1]
-    places = _places(mirror, hashes)
-    rows = [values[start : start + len(FIELDS)] for start in range(0, len(values), len(FIELDS))]
-    return [_facts(row, places) for row in rows]
-
-
-def manifests(mirror: Mirror, hashes: Iterable[str]) -> dict[str, str]:
-    """The text of paceline.toml at each commit that has one of a bearable size."""
-    asked = list(hashes)
-    out = git.run(
-        mirror.folder,
-        ["cat-file", "--batch"],
-        stdin="".join(f"{sha}:{FILE_NAME}\n" for sha in asked).encode(),
-    )
-    found = {}
-    for sha in asked:
-        header, _, rest = out.partition(b"\n")
-        kind, _, size = header.rpartition(b" ")
-        if not kind.endswith(b" blob"):
-            # `missing`, or a tree or link of that name, whose contents follow like a file's.
-            out = rest[int(size) + 1 :] if size.isdigit() else rest
-            continue
-        text, out = rest[: int(size)], rest[int(size) + 1 :]
-        if len(text) <= MOST_MANIFEST_BYTES:
-            found[sha] = text.decode("utf-8", "replace")
+    read_objects(mirror, [f"{name}^{{commit}}" for name in asked], keep, most_bytes=0)
     return found
 
 
-def _places(mirror: Mirror, hashes: list[str]) -> dict[str, tuple[str, int]]:
+def read_commits(mirror: Mirror, hashes: Sequence[str]) -> list[CommitFacts]:
+    """What is known of each commit, in the order given. One that is odd costs the others nothing."""
+    found: dict[str, CommitContents] = {}
+
+    def keep(answer: GitObject) -> None:
+        if answer.kind != "commit":
+            raise RepositoryError(f"The repository of {mirror.project} has no commit {answer.name[:10]}.")
+        found[answer.name] = parse_commit(answer.data)
+
+    read_objects(mirror, hashes, keep, most_bytes=MOST_COMMIT_BYTES)
+    places = _locate_commits(mirror, found)
+    return [_describe_commit(sha, found[sha], *places[sha]) for sha in hashes]
+
+
+def _describe_commit(sha: str, contents: CommitContents, branch: str, position: int) -> CommitFacts:
+    return CommitFacts(
+        hash=sha,
+        parents=contents.parents,
+        author=contents.author,
+        committed_at=contents.committed_at,
+        subject=contents.subject,
+        branch=branch,
+        position=position,
+    )
+
+
+def read_manifests(mirror: Mirror, hashes: Iterable[str]) -> dict[str, str]:
+    """The text of paceline.toml at each commit that has one of a bearable size."""
+    found: dict[str, str] = {}
+
+    def keep(answer: GitObject) -> None:
+        # A tree or link of that name is none.
+        if answer.kind == "blob" and answer.size <= MOST_MANIFEST_BYTES:
+            found[answer.name.partition(":")[0]] = answer.data.decode("utf-8", "replace")
+
+    read_objects(mirror, [f"{sha}:{FILE_NAME}" for sha in hashes], keep, most_bytes=MOST_MANIFEST_BYTES)
+    return found
+
+
+def _branch_positions(mirror: Mirror) -> dict[str, int]:
+    """The position of each commit on the line of the project's branch."""
+    line = mirror.lines("rev-list", "--first-parent", f"refs/heads/{mirror.branch}", "--")
+    return {sha: len(line) - 1 - index for index, sha in enumerate(line)}
+
+
+def _locate_commits(mirror: Mirror, hashes: Collection[str]) -> dict[str, tuple[str, int]]:
     """(branch, position) of each commit: on the project's branch where it is there."""
     try:
-        line = git.lines(mirror.folder, "rev-list", "--first-parent", f"refs/heads/{mirror.branch}")
-    except RepositoryError:
-        line = []
-    on_branch = {sha: (mirror.branch, len(line) - 1 - index) for index, sha in enumerate(line)}
-    return {sha: on_branch.get(sha) or _place_elsewhere(mirror, sha) for sha in hashes}
+        on_branch = _branch_positions(mirror)
+    except GitError:  # There is no such branch any more.
+        on_branch = {}
+    others = {sha for sha in hashes if sha not in on_branch}
+    branches = _other_branches(mirror, others) if others else {}
+    depths = _first_parent_depths(mirror, others) if others else {}
+    return {
+        sha: (mirror.branch, on_branch[sha])
+        if sha in on_branch
+        else (branches.get(sha, DETACHED), depths[sha])
+        for sha in hashes
+    }
 
 
-def _place_elsewhere(mirror: Mirror, sha: str) -> tuple[str, int]:
-    holders = git.lines(
-        mirror.folder, "for-each-ref", "--contains", sha, "--format=%(refname:lstrip=2)", "refs/heads"
-    )
-    others = [name for name in holders if name != mirror.branch] or [DETACHED]
-    count = git.lines(mirror.folder, "rev-list", "--first-parent", "--count", sha)[0]
-    return others[0], int(count) - 1
+def _other_branches(mirror: Mirror, hashes: set[str]) -> dict[str, str]:
+    """Of each commit the first branch by name, beside the project's, that holds it."""
+    form = "--format=%(objecttype) %(objectname) %(refname:lstrip=2)"
+    refs = mirror.lines("for-each-ref", form, "refs/heads")
+    rows = [line.split(" ", 2) for line in refs]
+    heads: dict[str, str] = {}
+    for kind, sha, name in rows:
+        if kind == "commit" and name != mirror.branch:
+            heads[sha] = min(name, heads.get(sha, name))
+    # What lies before a single commit tells nothing of it; of several, one may lie before the other.
+    before = [f"^{sha}^@" for sha in hashes] if len(hashes) == 1 else []
+    names: dict[str, str] = dict(heads)
+    for line in _walk_graph(mirror, [*heads, *before], "--topo-order"):
+        # Children come before their parents, and hand on which branch holds them.
+        sha, *parents = line.split()
+        for parent in parents:
+            names[parent] = min(names[sha], names.get(parent, names[sha]))
+    return {sha: names[sha] for sha in hashes if sha in names}
 
 
-def _facts(row: list[str], places: dict[str, tuple[str, int]]) -> Facts:
-    sha, parents, author, committed, subject = row
-    branch, position = places[sha]
-    return Facts(
-        sha, parents.split(), author, datetime.fromisoformat(committed), subject[:500], branch, position
-    )
+def _first_parent_depths(mirror: Mirror, hashes: set[str]) -> dict[str, int]:
+    """How many first-parent commits come before each commit."""
+    first_parent = {}
+    for line in _walk_graph(mirror, hashes, "--first-parent"):
+        sha, *parents = line.split()
+        first_parent[sha] = parents[0] if parents else ""
+    depths = {"": -1}
+    for commit in hashes:
+        chain: list[str] = []
+        sha = commit
+        while sha not in depths:
+            chain.append(sha)
+            sha = first_parent[sha]
+        depths.update(zip(reversed(chain), itertools.count(depths[sha] + 1), strict=False))
+    return depths
+
+
+def _walk_graph(mirror: Mirror, ends: Iterable[str], order: str) -> list[str]:
+    """`HASH PARENT...` of each commit up to the ends."""
+    question = "".join(f"{end}\n" for end in ends).encode()
+    return mirror.lines("rev-list", order, "--parents", "--stdin", stdin=question) if question else []

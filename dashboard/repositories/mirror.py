@@ -1,123 +1,212 @@
-"""A project's repository as this host knows it: a bare mirror in PACELINE_HOME/mirrors."""
+"""A project's repository as this host knows it: a bare mirror, the same for site and workers."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
+import re
 import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from django.conf import settings
-
-from dashboard.models import Project
-from dashboard.repositories import git
+from dashboard.repositories.child import Output
 from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
+from dashboard.repositories.git import TIME_LIMIT, Git, hide_password
+from dashboard.repositories.locks import hold_lock, try_lock
 
-# --no-auto-gc: nothing that git leaves behind may run beside a measurement.
-FETCH = ("fetch", "--prune", "--force", "--no-write-fetch-head", "--quiet", "--no-auto-gc")
 FETCH_SECONDS = 600
 LOCK_SECONDS = 20
+# Odd, not dangerous: a `transfer.fsckObjects` of the account doesn't refuse a repository for it.
+ODD_BUT_HARMLESS = (
+    *("badDate", "badDateOverflow", "badTimezone", "zeroPaddedDate", "missingSpaceBeforeDate"),
+    *("badName", "badEmail", "missingEmail", "missingNameBeforeEmail", "missingSpaceBeforeEmail"),
+    *("missingAuthor", "missingCommitter", "multipleAuthors", "nulInCommit", "zeroPaddedFilemode"),
+)
+# --no-auto-gc: nothing that git leaves behind may run beside a measurement.
+FETCH = ("fetch", "--prune", "--force", "--no-write-fetch-head", "--quiet", "--no-auto-gc")
 # Heads and tags only: what others propose (refs/pull/...) isn't fetched, so it can't be measured.
 REFSPECS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+# What a fetch or gc that was killed leaves behind: no other gets past the first, the second fill the disk.
+LEFTOVERS = (
+    *("*.lock", "refs/**/*.lock", "objects/info/**/*.lock", "objects/pack/*.lock"),
+    *("objects/pack/tmp_*", "objects/pack/.tmp-*"),
+)
+# What a force-push left behind may have been measured: it can be looked at for ever.
+SETTINGS = {"gc.pruneExpire": "never", "gc.cruftPacks": "true"}
+# Stands before the account's own configuration, which may say something else.
+DEFAULTS = """\
+[core]
+\tsshCommand = ssh -o BatchMode=yes -o ConnectTimeout=20
+\taskPass = true
+[fetch "fsck"]
+""" + "".join(f"\t{name} = ignore\n" for name in ODD_BUT_HARMLESS)
 
 
 @dataclass(frozen=True)
 class Mirror:
-    slug: str
-    repository: str
-    branch: str
-    folder: Path
+    """`project` and `repository` are as people know them; HEAD names `branch`, if there is one."""
 
-    def fetch(self) -> None:
-        """Bring the mirror up to date. Raises Unreachable, RepositoryBusy."""
-        if not self.repository:
-            raise Unreachable(f"{self.slug} has no repository, only an imported history.")
-        with self._lock():
-            self._prepare()
-            try:
-                git.run(
-                    self.folder,
-                    [*FETCH, "--", self.repository, *REFSPECS],
-                    seconds=FETCH_SECONDS,
-                    config=self._config,
-                )
-            except RepositoryError as error:
-                where = git.hide_password(self.repository)
-                raise Unreachable(f"{where} can't be fetched: {error}") from error
+    folder: Path
+    project: str
+    # Not shown: it may hold a password.
+    repository: str = field(repr=False)
+    branch: str = ""
+    git: Git = field(default_factory=Git, repr=False, compare=False)
+
+    def run(self, arguments: Sequence[str], *, stdin: bytes = b"", time_limit: float = TIME_LIMIT) -> bytes:
+        """The standard output of `git ARGUMENTS` in the mirror."""
+        return self.git.run(
+            arguments, folder=self.folder, variables=self.variables, stdin=stdin, time_limit=time_limit
+        )
+
+    def stream(self, arguments: Sequence[str], *, stdin: bytes, output: Output) -> None:
+        """As `run`, but `output` gets what git prints as it comes."""
+        self.git.stream(arguments, folder=self.folder, variables=self.variables, stdin=stdin, output=output)
+
+    def lines(self, *arguments: str, stdin: bytes = b"") -> list[str]:
+        """What git prints, without the line ends."""
+        # Not splitlines(): names may hold U+2028 and the like, at which that splits too.
+        printed = self.run(arguments, stdin=stdin).decode("utf-8", "replace")
+        return printed.removesuffix("\n").split("\n") if printed else []
 
     def branches(self) -> list[str]:
-        return git.lines(self.folder, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads")
+        return self.lines("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads")
 
-    def _prepare(self) -> None:
+    def has_commit(self, commit: str) -> bool:
+        """Whether a commit, given by its full hash, is there with its files."""
+        if not self.folder.is_dir():
+            return False
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._write_config()
-        except OSError as error:
-            raise RepositoryError(f"{self.folder} can't be made: {error.strerror}.") from error
-        if not (self.folder / "HEAD").exists():
-            git.run(self.folder, ["init", "--quiet", "--bare"])
-            # What a force-push left behind may have been measured: it can be looked at for ever.
-            git.run(self.folder, ["config", "gc.pruneExpire", "never"])
-        # A worker on this host may have been killed while it made a worktree: no fetch gets past one without
-        # a commit. While the lock is held, nobody is making one.
-        for head in self.folder.glob("worktrees/*/HEAD"):
-            if not head.read_text().strip("0\n"):
-                shutil.rmtree(head.parent)
-        # HEAD is what people mean by it: the newest commit of the project's branch.
-        git.run(self.folder, ["symbolic-ref", "HEAD", f"refs/heads/{self.branch}"])
+            self.run(["cat-file", "-e", f"{commit}^{{tree}}"])
+        except RepositoryError:
+            return False
+        return True
 
-    @property
-    def _config(self) -> Path:
-        return self.folder / "paceline-user-config"
+    def fetch(self, patience: float | None = None) -> None:
+        """Bring the mirror up to date. Raises Unreachable, RepositoryBusy as `locked` does."""
+        if not self.repository:
+            raise Unreachable(f"{self.project} has no repository, only an imported history.")
+        with self.locked(patience):
+            self._prepare()
+            try:
+                self.run([*FETCH, "--", self.repository, *REFSPECS], time_limit=FETCH_SECONDS)
+            except RepositoryError as error:
+                raise Unreachable(f"{hide_password(self.repository)} can't be fetched: {error}") from error
 
-    def _write_config(self) -> None:
-        """The user's configuration, and trust in a local repository that belongs to another account.
+    def collect_garbage(self) -> None:
+        """Pack what fetches have left, where that is much. Only where nothing is measured meanwhile.
 
-        git refuses those; a repository that somebody registered here is one that is meant to be read.
+        Nothing is deleted, and where another process has the mirror this is left to the next time.
         """
-        own = [os.environ.get("GIT_CONFIG_GLOBAL") or "~/.gitconfig", "~/.config/git/config"]
-        text = "".join(f"[include]\n\tpath = {_quoted(path)}\n" for path in own)
-        if Path(self.repository).is_absolute():
-            for path in (self.repository, f"{self.repository.rstrip('/')}/.git"):
-                text += f"[safe]\n\tdirectory = {_quoted(path)}\n"
-        self._config.write_text(text)
+        with try_lock(self._lock_file) as descriptor, suppress(RepositoryError):
+            if descriptor is not None and self.folder.is_dir():
+                self.run(["gc", "--auto", "--quiet"], time_limit=FETCH_SECONDS)
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
-        path = self.folder.with_suffix(".lock")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = path.open("w")
-        except OSError as error:
-            raise RepositoryError(f"{path} can't be opened: {error.strerror}.") from error
-        with file:
-            _take(file.fileno(), self.slug)
+    def locked(self, patience: float | None = None) -> Iterator[None]:
+        """Alone with the mirror: whoever writes to it holds this.
+
+        RepositoryBusy after `patience` seconds of waiting, LOCK_SECONDS where none are given.
+        """
+        patience = LOCK_SECONDS if patience is None else patience
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(hold_lock(self._lock_file, patience, self.git.stop))
+            except TimeoutError:
+                raise RepositoryBusy(f"The repository of {self.project} is being fetched already.") from None
+            except OSError as error:
+                raise RepositoryError(f"{self._lock_file} can't be opened: {error.strerror}.") from error
             yield
 
+    @property
+    def variables(self) -> dict[str, str]:
+        # Named, so that git neither looks for a repository in the folders above nor asks who owns this one.
+        return {"GIT_DIR": str(self.folder), "GIT_CONFIG_GLOBAL": str(self._configuration)}
 
-def mirror_of(project: Project) -> Mirror:
-    # Keyed by the address too: what an earlier repository held isn't this one's.
-    address = hashlib.sha256(project.repository.encode()).hexdigest()[:10]
-    folder = settings.PACELINE_HOME / "mirrors" / f"{project.slug}-{address}.git"
-    return Mirror(project.slug, project.repository, project.branch, folder)
+    @property
+    def _lock_file(self) -> Path:
+        return self.folder.with_suffix(".lock")
 
+    @property
+    def _configuration(self) -> Path:
+        return self.folder / "paceline-user-config"
 
-def _take(descriptor: int, slug: str) -> None:
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
+    def _prepare(self) -> None:
+        """The mirror as it must be before a fetch, whatever was interrupted or killed before."""
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise RepositoryBusy(f"The repository of {slug} is being fetched already.") from None
-            time.sleep(0.1)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._remove_leftovers()
+            self._write_configuration()
+        except OSError as error:
+            raise RepositoryError(f"{self.folder} can't be made: {error.strerror}.") from error
+        # Over an existing repository this only completes what is missing.
+        self.run(["init", "--quiet", "--bare", "--template="])
+        for name, value in SETTINGS.items():
+            self.run(["config", name, value])
+        if self.branch:
+            # HEAD is what people mean by it: the newest commit of the project's branch.
+            self.run(["symbolic-ref", "HEAD", f"refs/heads/{self.branch}"])
+
+    def _remove_leftovers(self) -> None:
+        for pattern in LEFTOVERS:
+            for path in self.folder.glob(pattern):
+                path.unlink(missing_ok=True)
+        head = self.folder / "HEAD"
+        if head.is_file() and not head.read_bytes().strip():
+            head.unlink()
+        # No fetch gets past a worktree without a commit. While the lock is held, nobody is making one.
+        for record in self.folder.glob("worktrees/*"):
+            head = record / "HEAD"
+            if not head.is_file() or not head.read_bytes().strip(b"0\n"):
+                shutil.rmtree(record)
+
+    def _write_configuration(self) -> None:
+        """The account's configuration, and trust in a local repository that belongs to another account.
+
+        git refuses those, and `-c safe.directory` wouldn't reach the process that serves a local fetch. A
+        repository that somebody registered here is one that is meant to be read.
+        """
+        surroundings = self.git.surroundings
+        if given := surroundings.get("GIT_CONFIG_GLOBAL"):
+            own = [str(Path(given).absolute())]
+        elif home := surroundings.get("HOME"):
+            settings = surroundings.get("XDG_CONFIG_HOME") or f"{home}/.config"
+            own = [f"{settings}/git/config", f"{home}/.gitconfig"]
         else:
-            return
+            own = []
+        text = DEFAULTS + "".join(f"[include]\n\tpath = {_quoted(path)}\n" for path in own)
+        path = _local_path(self.repository)
+        if path:
+            for trusted in (path, f"{path.rstrip('/')}/.git"):
+                text += f"[safe]\n\tdirectory = {_quoted(trusted)}\n"
+        # Renamed into place: who reads the mirror meanwhile reads the old one or the new one.
+        draft = self.folder / "paceline-user-config.draft"
+        draft.write_text(text)
+        draft.rename(self._configuration)
+
+
+def locate_mirror(
+    home: Path, project: str, repository: str, branch: str = "", git: Git | None = None
+) -> Mirror:
+    """The mirror of a project's repository; `home` is the folder that site and workers of a host share."""
+    # Keyed by the address too: what an earlier repository held isn't this one's.
+    address = hashlib.sha256(repository.encode()).hexdigest()[:10]
+    folder = home / "mirrors" / f"{safe_name(project)}-{address}.git"
+    return Mirror(folder.resolve(), project, repository, branch, git or Git())
+
+
+def safe_name(name: str) -> str:
+    """A name that is one path component, whatever stands in `name`."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100] or "_"
+
+
+def _local_path(repository: str) -> str:
+    """The folder that an address names on this host; empty for any other address."""
+    if repository.startswith("file://"):
+        return unquote(urlsplit(repository).path)
+    return repository if Path(repository).is_absolute() else ""
 
 
 def _quoted(value: str) -> str:

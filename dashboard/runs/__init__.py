@@ -16,6 +16,7 @@ from dashboard.runs.lease import (
 )
 from dashboard.runs.machines import machine_seen, part_seen
 from dashboard.runs.requests import (
+    experiment_waits,
     get_or_create_configurations,
     repeat_run,
     request_run,
@@ -38,6 +39,7 @@ __all__ = [
     "advance_run",
     "cancel_run",
     "claim_run",
+    "experiment_waits",
     "fail_run",
     "finish_run",
     "get_or_create_commits",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 from dashboard.models import Commit, Project
-from dashboard.repositories import Facts
+from dashboard.repositories import CommitFacts
+
+LONGEST_BRANCH = 200
 
 
-def get_or_create_commits(project: Project, found: Iterable[Facts]) -> dict[str, Commit]:
+def get_or_create_commits(project: Project, found: Iterable[CommitFacts]) -> dict[str, Commit]:
     """The rows of these commits by hash, made where they are new."""
     facts_of = list(found)
     rows = [
@@ -16,10 +19,10 @@ def get_or_create_commits(project: Project, found: Iterable[Facts]) -> dict[str,
             project=project,
             hash=facts.hash,
             parents=facts.parents,
-            branch=facts.branch,
+            branch=shorten_branch(facts.branch),
             position=facts.position,
             subject=facts.subject,
-            author=facts.author[:200],
+            author=facts.author,
             committed_at=facts.committed_at,
         )
         for facts in facts_of
@@ -30,3 +33,12 @@ def get_or_create_commits(project: Project, found: Iterable[Facts]) -> dict[str,
     )
     hashes = [facts.hash for facts in facts_of]
     return {commit.hash: commit for commit in project.commits.filter(hash__in=hashes)}
+
+
+def shorten_branch(name: str) -> str:
+    """A branch's name as its column holds it: two that differ stay two, and none becomes that of another."""
+    if len(name) <= LONGEST_BRANCH:
+        return name
+    # No branch's name holds a `~`.
+    digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{name[: LONGEST_BRANCH - 13]}~{digest}"

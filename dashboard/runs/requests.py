@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch
-from dashboard.models import Case, Commit, Configuration, Machine, Pool, Run, Trigger
+from dashboard.models import Case, Commit, Configuration, Experiment, Machine, Pool, Run, Trigger
 from dashboard.runs.machines import pool_named
 
 TRIES = 3
@@ -114,6 +114,12 @@ def request_sentinel_run(pattern: Run, commit: Commit, machine: Machine, priorit
         if made:
             dispatch.wake_workers(pattern.configuration.pool.name)
     return made
+
+
+def experiment_waits(pool: str) -> bool:
+    """True where an experiment waits for a machine of this pool; asked before what executes it is imported."""
+    waiting = Experiment.objects.filter(state=Experiment.State.REQUESTED, head_configuration__pool__name=pool)
+    return waiting.exists()
 
 
 def _make_missing(rows: list[Run]) -> list[Run]:

@@ -16,7 +16,7 @@ from paceline.manifest import Benchmark, Manifest, ManifestError
 
 from dashboard import repositories
 from dashboard.models import Case, Commit, Project, Run, Trigger
-from dashboard.repositories import Facts, Mirror, RepositoryBusy, RepositoryError, Unreachable
+from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, RepositoryError, Unreachable
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy
 from dashboard.runs.requests import request_runs
@@ -27,16 +27,24 @@ logger = logging.getLogger(__name__)
 UNATTENDED = (Trigger.Source.HOOK, Trigger.Source.SCHEDULE)
 PATIENCE = timedelta(minutes=15)
 LONGEST_KEY = 300
+# Of a larger push so many commits are measured, evenly spread: bisection finds a cause that lies between.
+MOST_PUSHED = 100
+# More first-parent commits than any push has.
+LARGEST_PUSH = 1_000_000
 # A new commit is measured before a backlog, what a schedule asks for after it.
 PRIORITY = {Trigger.Source.HOOK: 10, Trigger.Source.SCHEDULE: -10}
 
 
 @dataclass
 class Plan:
-    """Which benchmarks to measure at which commits, and a sentence for each commit that is left out."""
+    """Which benchmarks to measure at which commits, and a sentence for each commit that is left out.
 
-    wanted: list[tuple[Facts, list[Benchmark]]] = field(default_factory=list)
+    `pushed` is the number of commits of a push of which only some are measured, else 0.
+    """
+
+    wanted: list[tuple[CommitFacts, list[Benchmark]]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    pushed: int = 0
 
 
 def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
@@ -85,11 +93,17 @@ def _resolve(received: Trigger, quick: bool) -> list[int]:
 def make_plan(trigger: Trigger) -> Plan:
     """Reads the repository, writes nothing. Raises RepositoryError, ManifestError."""
     project = trigger.project
-    mirror = repositories.mirror_of(project)
+    mirror = project.mirror
     mirror.fetch()
-    hashes = repositories.select(mirror, trigger.revisions)
     plan = Plan()
-    for facts, manifest in _manifests(project, mirror, repositories.facts(mirror, hashes)):
+    if trigger.source in UNATTENDED:
+        # Nobody reads a refusal, or asks again for less.
+        hashes = repositories.select_commits(mirror, trigger.revisions, LARGEST_PUSH)
+        if len(hashes) > MOST_PUSHED:
+            plan.pushed, hashes = len(hashes), spread_evenly(hashes, MOST_PUSHED)
+    else:
+        hashes = repositories.select_commits(mirror, trigger.revisions)
+    for facts, manifest in _manifests(project, mirror, repositories.read_commits(mirror, hashes)):
         try:
             if isinstance(manifest, ManifestError):
                 raise manifest
@@ -105,12 +119,17 @@ def make_plan(trigger: Trigger) -> Plan:
     return plan
 
 
+def spread_evenly(hashes: list[str], count: int) -> list[str]:
+    """So many of them, at even distances, the last one included."""
+    return [hashes[number * len(hashes) // count - 1] for number in range(1, count + 1)]
+
+
 def _manifests(
-    project: Project, mirror: Mirror, commits: list[Facts]
-) -> Iterable[tuple[Facts, Manifest | ManifestError]]:
+    project: Project, mirror: Mirror, commits: list[CommitFacts]
+) -> Iterable[tuple[CommitFacts, Manifest | ManifestError]]:
     """Each commit with its manifest, or with what is wrong with it."""
     kept = project.manifest
-    texts = {} if kept else repositories.manifests(mirror, [facts.hash for facts in commits])
+    texts = {} if kept else repositories.read_manifests(mirror, [facts.hash for facts in commits])
     parsed: dict[str, Manifest | ManifestError] = {}
     for facts in commits:
         text = kept or texts.get(facts.hash)
@@ -130,7 +149,7 @@ def _parsed(text: str, where: str) -> Manifest | ManifestError:
         return error
 
 
-def _chosen(manifest: Manifest, names: list[str], facts: Facts) -> list[Benchmark]:
+def _chosen(manifest: Manifest, names: list[str], facts: CommitFacts) -> list[Benchmark]:
     known = manifest.benchmarks
     for name in names:
         if name not in known:
@@ -155,13 +174,18 @@ def _carry_out(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         ]
         if trigger.source in UNATTENDED:
             wanted = _unmeasured(wanted)
+        # Of a large push only the newest commit is urgent: the others are a backlog.
+        newest = commits[plan.wanted[-1][0].hash]
+        urgent = [item for item in wanted if not plan.pushed or item[0] == newest]
+        backlog = [item for item in wanted if plan.pushed and item[0] != newest]
         priority = PRIORITY.get(Trigger.Source(trigger.source), 0)
-        runs = request_runs(wanted, quick=quick, priority=priority, trigger=trigger)
+        runs = request_runs(urgent, quick=quick, priority=priority, trigger=trigger)
+        runs += request_runs(backlog, quick=quick, trigger=trigger)
         _close(trigger, Trigger.State.RESOLVED, _summary(runs, plan))
     return [run.pk for run in runs]
 
 
-def _check_keys(benchmark: Benchmark, facts: Facts) -> Benchmark:
+def _check_keys(benchmark: Benchmark, facts: CommitFacts) -> Benchmark:
     for case in benchmark.cases:
         if len(case.key) > LONGEST_KEY:
             raise ManifestError(
@@ -201,6 +225,8 @@ def _summary(runs: list[Run], plan: Plan) -> str:
     said = f"{_count(len(runs), 'run')} at {_count(commits, 'commit')}."
     if not runs:
         said = "Nothing to do: every case is measured at these commits already."
+    if plan.pushed:
+        said += f" The push has {plan.pushed} commits: {MOST_PUSHED} of them, evenly spread, stand for all."
     return " ".join([said, *(f"Left out: {sentence}" for sentence in plan.skipped)])
 
 
@@ -209,6 +235,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _close(trigger: Trigger, state: Trigger.State, detail: str) -> None:
+    # A sentence may quote what stands in a manifest; Postgres keeps no NUL in a text.
+    storable = detail.replace("\0", "\N{REPLACEMENT CHARACTER}")
     Trigger.objects.filter(pk=trigger.pk, state=Trigger.State.RECEIVED).update(
-        state=state, detail=detail, resolved_at=timezone.now()
+        state=state, detail=storable, resolved_at=timezone.now()
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from paceline.metrics import describe_metric
 
@@ -19,6 +18,7 @@ from dashboard.models import (
     Series,
     Trigger,
 )
+from dashboard.repositories import hide_password
 from dashboard.sentences import numbers
 
 _LABELS = {
@@ -177,10 +177,7 @@ def run_state_label(run: Run) -> str:
 
 def repository_location(project: Project) -> str:
     """Where the code is, without the name and password that a URL may carry."""
-    parts = urlsplit(project.repository)
-    if not parts.scheme or "@" not in parts.netloc:
-        return project.repository
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return hide_password(project.repository)
 
 
 def masked_address(delivery: Delivery) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.models import Channel, Limit, Metric, Regression
+from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.causes import cause_sentence
 from dashboard.sentences.limits import violation_text
 
-# The repository room's word for commits that are on no branch.
-DETACHED = "(detached)"
 MORE_CALLS = Regression.MORE_CALLS
 
 

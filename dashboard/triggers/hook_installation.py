@@ -15,7 +15,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from dashboard.models import Project
-from dashboard.repositories import RepositoryError, git
+from dashboard.repositories import Git, RepositoryError
 from dashboard.triggers import hook_scripts
 
 IN_WORK_TREE = ("post-commit", "post-merge", "post-rewrite")
@@ -66,7 +66,8 @@ def find_repository(folder: Path) -> HookFolders:
         raise HookRefusedError(f"{folder} is not a folder on this machine: name the repository's own folder.")
     arguments = ["--git-common-dir", "--git-path", "hooks", "--is-bare-repository"]
     try:
-        out = git.run(folder, ["-c", "safe.directory=*", "rev-parse", *arguments])
+        # Without the options that hide where the hooks are.
+        out = Git(options=("-c", "safe.directory=*")).run(["rev-parse", *arguments], folder=folder)
     except RepositoryError as error:
         raise HookRefusedError(f"{folder} is not a git repository: {error}") from error
     common, hooks, bare = out.decode().splitlines()

@@ -36,8 +36,12 @@ def test_a_wrong_database_url_is_one_sentence(url: str, sentence: str) -> None:
 
 
 def test_mail_by_smtp() -> None:
-    found = environment_variables.email_settings("smtp+tls://ann:secret@mail.example:587")
-    assert (found["EMAIL_HOST"], found["EMAIL_PORT"], found["EMAIL_USE_TLS"]) == ("mail.example", 587, True)
+    entries = environment_variables.email_settings("smtp+tls://ann:secret@mail.example:587")
+    assert (entries["EMAIL_HOST"], entries["EMAIL_PORT"], entries["EMAIL_USE_TLS"]) == (
+        "mail.example",
+        587,
+        True,
+    )
 
 
 def test_another_scheme_of_mail_is_refused() -> None:

@@ -11,7 +11,6 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Case, Commit, Document, Regression, Run
-from dashboard.repositories import mirror_of
 from dashboard.templatetags.paceline import format_share
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
@@ -293,7 +292,7 @@ def test_the_changed_lines_stand_beside_the_sentence(
     project = regression.project
     project.repository = str(repository.folder)
     project.save()
-    mirror_of(project).fetch()
+    project.mirror.fetch()
     for commit, name in ((regression.last_good, good), (regression.first_bad, bad)):
         Commit.objects.filter(pk=commit.pk).update(hash=name)
     Regression.objects.update(suspects=[builders.SUSPECT | {"file": "replay.py", "line": 1}])

@@ -17,11 +17,11 @@ def described_commands() -> dict[str, list[str]]:
     """Service -> command, with the defaults of the variables. Commands are JSON, on one line each."""
     text = (CHECKOUT / "docker-compose.yml").read_text().partition("\nservices:\n")[2]
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
-    found: dict[str, list[str]] = {}
+    commands: dict[str, list[str]] = {}
     for block in re.split(r"(?m)^  (?=\w+:$)", text):
         if command := re.search(r"(?m)^    command: (\[.*\])$", block):
-            found[block.partition(":")[0].strip()] = json.loads(command[1])
-    return found
+            commands[block.partition(":")[0].strip()] = json.loads(command[1])
+    return commands
 
 
 def test_every_process_has_its_command():
@@ -49,11 +49,11 @@ def test_the_image_installs_what_the_environment_does_save_embedded_and_dev():
 
 def test_the_image_gets_optional_components_where_they_are_asked_for():
     (line,) = re.findall(r"(?m)^RUN (if .*)$", (CHECKOUT / "Dockerfile").read_text())
-    said = subprocess.run(
+    done = subprocess.run(
         ["sh", "-c", line.replace("pip install", "echo")],
         env={"COMPONENTS": "emulator,service"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert said.stdout.endswith("-e .[emulator,service]\n")
+    assert done.stdout.endswith("-e .[emulator,service]\n")

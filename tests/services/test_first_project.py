@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from dashboard import repositories
 from dashboard.management import first_project
 from dashboard.management.commands.up import announce_runs
 from dashboard.models import Project, Run
@@ -112,7 +111,7 @@ def test_a_moved_checkout_stays_the_same_project(transactional_db, checkout, set
     settings.CHECKOUT = checkout.rename(checkout.with_name("moved"))
     assert first_project.request_first_runs() == []
     project = Project.objects.get(slug="paceline")
-    assert repositories.mirror_of(project).repository == str(settings.CHECKOUT)
+    assert project.mirror.repository == str(settings.CHECKOUT)
 
 
 def test_a_folder_without_git_is_told(db, tmp_path, settings):

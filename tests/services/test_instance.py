@@ -86,14 +86,14 @@ def test_a_second_block_uses_the_services_of_the_first(site):
 
 
 def test_services_wait_for_their_last_user(site):
-    said: list[str] = []
-    with running_services(site, lambda _, line: said.append(line)):
+    printed: list[str] = []
+    with running_services(site, lambda _, line: printed.append(line)):
         user = (site.home / "users").open("a")
         fcntl.flock(user, fcntl.LOCK_SH)
         still_ran: list[bool] = []
 
         def leave() -> None:
-            becomes_true(lambda: any("Another command still uses" in line for line in said))
+            becomes_true(lambda: any("Another command still uses" in line for line in printed))
             still_ran.append(database_answers(site))
             user.close()
 

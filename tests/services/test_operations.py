@@ -15,7 +15,7 @@ TEXT = (CHECKOUT / "docs/operations.md").read_text()
 def variables_read() -> dict[str, object]:
     """Name -> default of each variable that the settings read; None where no plain value is the default."""
     tree = ast.parse((CHECKOUT / "dashboard/settings.py").read_text())
-    found: dict[str, object] = {}
+    defaults: dict[str, object] = {}
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Call)
@@ -24,8 +24,8 @@ def variables_read() -> dict[str, object]:
         ):
             name, default = (*node.args, None, None)[:2]
             if isinstance(name, ast.Constant):
-                found[name.value] = default.value if isinstance(default, ast.Constant) else None
-    return found
+                defaults[name.value] = default.value if isinstance(default, ast.Constant) else None
+    return defaults
 
 
 def test_every_variable_of_the_settings_is_described():

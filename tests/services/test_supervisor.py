@@ -25,13 +25,13 @@ from tests.services.programs import (
 
 
 @pytest.fixture
-def said() -> list[str]:
+def printed() -> list[str]:
     return []
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path, said: list[str]) -> Iterator[Supervisor]:
-    supervisor = Supervisor(tmp_path / "logs", lambda name, line: said.append(f"{name}: {line}"))
+def supervisor(tmp_path: Path, printed: list[str]) -> Iterator[Supervisor]:
+    supervisor = Supervisor(tmp_path / "logs", lambda name, line: printed.append(f"{name}: {line}"))
     yield supervisor
     supervisor.stop()
 
@@ -54,22 +54,22 @@ def test_neighbours_that_belong_together_end_at_once(tmp_path, supervisor):
     assert (tmp_path / "order").read_text().split()[-1] == "database"
 
 
-def test_a_crashed_program_is_started_again(tmp_path, supervisor, said):
+def test_a_crashed_program_is_started_again(tmp_path, supervisor, printed):
     supervisor.start(python_program(tmp_path, "web"))
     first = supervisor.pid("web")
     os.kill(first, signal.SIGKILL)
     supervisor.watch(until=lambda: supervisor.pid("web") != first)
     assert is_alive(supervisor.pid("web"))
-    assert "paceline: web ended (SIGKILL); starting it again." in said
+    assert "paceline: web ended (SIGKILL); starting it again." in printed
 
 
-def test_a_program_that_keeps_crashing_is_given_pauses(tmp_path, supervisor, said):
+def test_a_program_that_keeps_crashing_is_given_pauses(tmp_path, supervisor, printed):
     code = "open('starts', 'a').write('x'); raise SystemExit('no luck')"
     supervisor.start(python_program(tmp_path, "bad", code, ready=lambda: True))
-    supervisor.watch(until=lambda: len(said) >= 6)
+    supervisor.watch(until=lambda: len(printed) >= 6)
     # At once, after 0.2 s, after 1 s: three starts bring three sentences.
     assert (tmp_path / "starts").read_text() == "xxx"
-    assert said.count("paceline: bad ended (no luck); starting it again.") == 3
+    assert printed.count("paceline: bad ended (no luck); starting it again.") == 3
 
 
 def test_a_failing_start_is_told_by_its_last_line(tmp_path, supervisor):
@@ -121,10 +121,10 @@ time.sleep(60)
     assert becomes_true(lambda: not is_alive(orphan))
 
 
-def test_output_goes_to_the_log_and_to_the_terminal(tmp_path, supervisor, said):
+def test_output_goes_to_the_log_and_to_the_terminal(tmp_path, supervisor, printed):
     supervisor.run(python_program(tmp_path, "loud", "print('hello')"))
     supervisor.run(python_program(tmp_path, "quiet", "print('hush')", quiet=True))
-    assert said == ["loud: hello"]
+    assert printed == ["loud: hello"]
     assert (tmp_path / "logs" / "quiet.log").read_text() == "hush\n"
 
 

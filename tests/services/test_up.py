@@ -75,16 +75,16 @@ def port() -> int:
 
 def processes_of(home: Path) -> dict[int, str]:
     """Every process that works for this home: by its environment, or by a path in its command."""
-    found: dict[int, str] = {}
+    commands: dict[int, str] = {}
     marks = (f"PACELINE_HOME={home}".encode(), str(service_addresses(home).socket_folder).encode())
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes()
             if any(mark in command + (folder / "environ").read_bytes() for mark in marks):
-                found[int(folder.name)] = command.replace(b"\0", b" ").decode()
+                commands[int(folder.name)] = command.replace(b"\0", b" ").decode()
         except OSError:
             continue
-    return found
+    return commands
 
 
 def is_ready(port: int) -> bool:
@@ -104,9 +104,9 @@ def test_from_the_first_start_to_the_second(home, port):
     up = Up(home, port).wait_until_up()
     assert f"Paceline answers at http://127.0.0.1:{port}\n" in up.text
     (password,) = re.findall(r"Sign in as admin with the password (\S+)", up.text)
-    ((name, kept),) = read_accounts(home)
+    ((name, password_hash),) = read_accounts(home)
     assert name == "admin"
-    assert password not in kept
+    assert password not in password_hash
     assert becomes_true(lambda: is_ready(port), 60, pause=0.5), up.text
     assert up.end() == 0
     assert not processes_of(home)
@@ -114,7 +114,7 @@ def test_from_the_first_start_to_the_second(home, port):
 
     again = Up(home, port).wait_until_up()
     assert "password" not in again.text
-    assert read_accounts(home) == [(name, kept)]
+    assert read_accounts(home) == [(name, password_hash)]
     assert again.end(signal.SIGTERM) == 0
 
 

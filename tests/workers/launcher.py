@@ -7,7 +7,8 @@ import sys
 import threading
 from pathlib import Path
 
-from workers import locks, processes
+from dashboard.repositories import try_lock
+from workers import processes
 
 
 def forward(data: bytes) -> None:
@@ -16,7 +17,7 @@ def forward(data: bytes) -> None:
 
 def main() -> None:
     lock, code = Path(sys.argv[1]), sys.argv[2]
-    with locks.attempt(lock) as held:
+    with try_lock(lock) as held:
         command = [sys.executable, "-I", "-S", "-c", code]
         order = processes.Order(command, Path.cwd(), {}, time_limit=600, lock=held, grace=1)
         processes.run(order, forward, threading.Event())

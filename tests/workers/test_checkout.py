@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import threading
@@ -7,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.repositories import Git, locate_mirror, try_lock
 from tests.workers.repositories import commit, git, head, repository
-from workers import checkout, locks
-from workers.checkout import Checkouts
+from workers import checkout
+from workers.checkout import Checkouts, Worktree
 from workers.errors import CheckoutError, Stopped
-from workers.git import Git, reason
 
 
 @pytest.fixture
@@ -21,7 +22,11 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def checkouts(tmp_path: Path) -> Checkouts:
-    return Checkouts(tmp_path / "home", "gpu-1", Git(tmp_path / "home"))
+    return Checkouts(tmp_path / "home", "gpu-1")
+
+
+def mirror_folder(checkouts: Checkouts, source: Path) -> Path:
+    return locate_mirror(checkouts.home, "demo", str(source)).folder
 
 
 def test_exactly_the_files_of_the_commit_are_there(source: Path, checkouts: Checkouts) -> None:
@@ -58,7 +63,7 @@ def test_a_commit_that_the_mirror_has_needs_no_repository(source: Path, checkout
 @pytest.mark.parametrize("spoil", ["git file", "index lock", "mirror's record"])
 def test_a_broken_worktree_is_rebuilt(source: Path, checkouts: Checkouts, spoil: str) -> None:
     folder = checkouts.prepare("demo", str(source), head(source))
-    record = checkouts.mirror("demo", str(source)) / "worktrees" / folder.name
+    record = mirror_folder(checkouts, source) / "worktrees" / folder.name
     if spoil == "git file":
         (folder / ".git").write_text("nonsense")
     elif spoil == "index lock":
@@ -71,7 +76,7 @@ def test_a_broken_worktree_is_rebuilt(source: Path, checkouts: Checkouts, spoil:
 
 def test_a_worktree_whose_making_was_killed_stops_no_fetch(source: Path, checkouts: Checkouts) -> None:
     folder = checkouts.prepare("demo", str(source), head(source))
-    record = checkouts.mirror("demo", str(source)) / "worktrees" / folder.name
+    record = mirror_folder(checkouts, source) / "worktrees" / folder.name
     (record / "HEAD").write_text("0" * 40 + "\n")
     newer = commit(source, {"train.py": "two"})
     assert (checkouts.prepare("demo", str(source), newer) / "train.py").read_text() == "two"
@@ -80,21 +85,21 @@ def test_a_worktree_whose_making_was_killed_stops_no_fetch(source: Path, checkou
 def test_a_worktree_is_made_while_nobody_fetches(
     source: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = checkouts.mirror("demo", str(source)).with_suffix(".lock")
-    rebuild, held = checkouts.rebuild, []
+    lock = mirror_folder(checkouts, source).with_suffix(".lock")
+    rebuild, held = Worktree.rebuild, []
 
-    def watched(mirror: Path, folder: Path, sha: str) -> None:
-        with locks.attempt(lock) as taken:
-            held.append(taken is None)
-        rebuild(mirror, folder, sha)
+    def watched(worktree: Worktree, sha: str) -> None:
+        with try_lock(lock) as descriptor:
+            held.append(descriptor is None)
+        rebuild(worktree, sha)
 
-    monkeypatch.setattr(Checkouts, "rebuild", lambda _self, *given: watched(*given))
+    monkeypatch.setattr(Worktree, "rebuild", watched)
     checkouts.prepare("demo", str(source), head(source))
     assert held == [True]
 
 
 def test_a_mirror_that_was_interrupted_is_made_anew(source: Path, checkouts: Checkouts) -> None:
-    mirror = checkouts.mirror("demo", str(source))
+    mirror = mirror_folder(checkouts, source)
     (mirror / "objects").mkdir(parents=True)
     assert checkouts.prepare("demo", str(source), head(source)).is_dir()
 
@@ -105,7 +110,7 @@ def test_a_commit_that_does_not_exist_is_told(source: Path, checkouts: Checkouts
 
 
 def test_a_repository_that_does_not_exist_is_told(tmp_path: Path, checkouts: Checkouts) -> None:
-    with pytest.raises(CheckoutError, match=r"git fetch failed: .*none.* does not appear to be a git"):
+    with pytest.raises(CheckoutError, match=r"none can't be fetched: git fetch failed: .* does not appear"):
         checkouts.prepare("demo", str(tmp_path / "none"), "a" * 40)
 
 
@@ -116,7 +121,7 @@ def test_only_the_full_hash_of_a_commit_is_taken(checkouts: Checkouts, commit: s
 
 
 def test_an_address_that_runs_a_command_is_refused(tmp_path: Path, checkouts: Checkouts) -> None:
-    with pytest.raises(CheckoutError, match="git fetch failed"):
+    with pytest.raises(CheckoutError, match="can't be fetched: git fetch failed"):
         checkouts.prepare("demo", f"ext::sh -c 'touch {tmp_path}/ran'", "a" * 40)
     assert not (tmp_path / "ran").exists()
 
@@ -131,7 +136,7 @@ def test_a_repository_of_somebody_else_is_fetched(source: Path, checkouts: Check
 
 def test_hooks_do_not_run(source: Path, checkouts: Checkouts) -> None:
     checkouts.prepare("demo", str(source), head(source))
-    hook = checkouts.mirror("demo", str(source)) / "hooks" / "post-checkout"
+    hook = mirror_folder(checkouts, source) / "hooks" / "post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\ntouch ran\n")
     hook.chmod(0o755)
@@ -140,46 +145,125 @@ def test_hooks_do_not_run(source: Path, checkouts: Checkouts) -> None:
 
 
 def test_git_of_a_hook_that_started_us_is_not_heard(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    assert "GIT_DIR" not in Git(tmp_path / "home").environment()
+    wanted = head(source)
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.setenv(name, "/nowhere")
+    own = Checkouts(checkouts.home, "gpu-1")
+    assert (own.prepare("demo", str(source), wanted) / "train.py").exists()
 
 
 def test_a_run_that_is_no_longer_ours_stops_git(source: Path, tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
-    slow = Git(tmp_path / "home", stop)
     with pytest.raises(Stopped):
-        slow.run("-c", "alias.wait=!sleep 60", "wait", folder=source)
+        Checkouts(tmp_path / "home", "gpu-1", Git(stop)).prepare("demo", str(source), head(source))
 
 
-def test_git_has_a_time_limit(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckoutError, match=r"did not end within 0.1 s"):
-        Git(tmp_path / "home").run("-c", "alias.wait=!sleep 60", "wait", folder=source, time_limit=0.1)
+@pytest.mark.parametrize("kind", ["other repository", "pipe", "folder", "bytes", "link"])
+def test_what_was_measured_can_not_lead_git_elsewhere(
+    source: Path, checkouts: Checkouts, tmp_path: Path, kind: str
+) -> None:
+    folder = checkouts.prepare("demo", str(source), head(source))
+    evil = repository(tmp_path / "evil", {"train.py": "evil"})
+    git(evil, "config", "core.fsmonitor", f"touch {tmp_path}/ran")
+    link = folder / ".git"
+    link.unlink()
+    if kind == "other repository":
+        link.write_text(f"gitdir: {evil}/.git\n")
+    elif kind == "pipe":
+        os.mkfifo(link)
+    elif kind == "folder":
+        shutil.copytree(evil / ".git", link)
+    elif kind == "bytes":
+        link.write_bytes(b"gitdir: \xff\0\xfe")
+    else:
+        link.symlink_to(evil / ".git")
+    assert checkouts.prepare("demo", str(source), commit(source, {"train.py": "two"})) == folder
+    assert (folder / "train.py").read_text() == "two"
+    assert git(folder, "rev-parse", "HEAD") == head(source)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_two_machines_and_two_sides_have_worktrees_of_their_own(source: Path, checkouts: Checkouts) -> None:
+    other = Checkouts(checkouts.home, "gpu-2")
+    older, newer = head(source), commit(source, {"train.py": "two"})
+    folders = [
+        checkouts.prepare("demo", str(source), older),
+        other.prepare("demo", str(source), newer),
+        checkouts.prepare("demo", str(source), newer, "-bad"),
+        other.prepare("demo", str(source), older, "-good"),
+    ]
+    assert [(folder / "train.py").read_text() for folder in folders] == ["one", "two", "two", "one"]
+    assert checkouts.prepare("demo", str(source), newer) == folders[0]
+    assert (folders[0] / "train.py").read_text() == "two"
+
+
+def test_a_home_behind_a_link_is_used_again(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "home").symlink_to(tmp_path / "real")
+    checkouts = Checkouts(tmp_path / "home", "gpu-1")
+    folder = checkouts.prepare("demo", str(source), head(source))
+    (folder / ".gitignore").write_text("*")
+    inode = folder.stat().st_ino
+    assert checkouts.prepare("demo", str(source), head(source)).stat().st_ino == inode
+
+
+def test_the_site_and_a_worker_share_a_mirror(source: Path, checkouts: Checkouts) -> None:
+    wanted = head(source)
+    locate_mirror(checkouts.home, "demo", str(source), "main").fetch()
+    shutil.rmtree(source)
+    assert checkouts.prepare("demo", str(source), wanted).is_dir()
+
+
+def test_a_worker_keeps_what_a_force_push_left_behind(source: Path, checkouts: Checkouts) -> None:
+    older = head(source)
+    checkouts.prepare("demo", str(source), older)
+    git(source, "commit", "--quiet", "--amend", "--message", "Other history")
+    checkouts.prepare("demo", str(source), head(source))
+    locate_mirror(checkouts.home, "demo", str(source)).run(["gc", "--quiet"])
+    assert (checkouts.prepare("demo", str(source), older) / "old.py").exists()
+
+
+def blob_hash(text: str) -> str:
+    return hashlib.sha1(f"blob {len(text)}\0{text}".encode(), usedforsecurity=False).hexdigest()
+
+
+def test_git_tidies_up_before_a_measurement_and_in_the_foreground(source: Path, checkouts: Checkouts) -> None:
+    mirror = locate_mirror(checkouts.home, "demo", str(source))
+    checkouts.prepare("demo", str(source), head(source))
+    mirror.run(["config", "gc.auto", "1"])
+    # git guesses how many objects there are from those whose hash begins with 17.
+    guessed_from = [text for text in map(str, range(1000)) if blob_hash(text).startswith("17")]
+    for text in guessed_from:
+        mirror.run(["hash-object", "-w", "--stdin"], stdin=text.encode())
+    checkouts.prepare("demo", str(source), head(source))
+    assert list(mirror.folder.glob("objects/pack/*.pack"))
+    assert not (mirror.folder / "gc.pid").exists()
 
 
 def test_a_path_through_a_link_of_the_commit_is_refused(source: Path, checkouts: Checkouts) -> None:
     (source / "outside.py").symlink_to("/etc/hostname")
     folder = checkouts.prepare("demo", str(source), commit(source, {}))
     with pytest.raises(CheckoutError, match=r"The script 'outside.py' leads out of the checkout"):
-        checkout.inside(folder, "outside.py", "The script")
+        checkout.find_inside(folder, "outside.py", "The script")
 
 
 @pytest.mark.parametrize("name", ["../up.py", "/etc/hostname", "a/../../up.py"])
 def test_a_path_out_of_the_checkout_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(CheckoutError, match="leads out of the checkout"):
-        checkout.inside(tmp_path, name, "The script")
+        checkout.find_inside(tmp_path, name, "The script")
 
 
 def test_the_manifest_of_the_commit_is_read(tmp_path: Path) -> None:
     (tmp_path / "paceline.toml").write_text("x = 1")
-    assert checkout.manifest(tmp_path, None) == "x = 1"
+    assert checkout.place_manifest(tmp_path, None) == "x = 1"
 
 
 def test_a_commit_without_a_manifest_is_told(tmp_path: Path) -> None:
     with pytest.raises(CheckoutError, match=r"The manifest 'paceline.toml' is not a file of this commit"):
-        checkout.manifest(tmp_path, None)
+        checkout.place_manifest(tmp_path, None)
 
 
 def test_the_servers_manifest_never_writes_through_a_link(tmp_path: Path) -> None:
@@ -187,7 +271,7 @@ def test_the_servers_manifest_never_writes_through_a_link(tmp_path: Path) -> Non
     target.write_text("precious")
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "paceline.toml").symlink_to(target)
-    checkout.manifest(tmp_path / "checkout", "x = 1")
+    checkout.place_manifest(tmp_path / "checkout", "x = 1")
     assert target.read_text() == "precious"
     assert (tmp_path / "checkout" / "paceline.toml").read_text() == "x = 1"
 
@@ -198,10 +282,7 @@ def test_a_branch_that_was_forced_elsewhere_can_still_be_fetched(source: Path, c
     assert checkouts.prepare("demo", str(source), head(source)).is_dir()
 
 
-@pytest.mark.parametrize("secret", ["SECRET", "SEC@RET"])
-def test_a_password_in_an_address_is_not_told(tmp_path: Path, secret: str) -> None:
-    with pytest.raises(CheckoutError, match=r"git ls-remote failed: .*") as caught:
-        Git(tmp_path).run("ls-remote", f"git://user:{secret}@localhost:1/x.git", folder=tmp_path)
+def test_a_password_in_an_address_is_not_told(checkouts: Checkouts) -> None:
+    with pytest.raises(CheckoutError, match=r"git://localhost:1/x\.git can't be fetched: .*") as caught:
+        checkouts.prepare("demo", "git://user:SEC@RET@localhost:1/x.git", "a" * 40)
     assert "RET" not in str(caught.value)
-    said = reason(f"fatal: unable to access 'https://user:{secret}@host/x.git/': no")
-    assert said == "unable to access 'https://host/x.git/': no"

@@ -86,8 +86,3 @@ def test_only_one_holds_the_machine(tmp_path: Path) -> None:
 def test_two_machines_do_not_wait_for_each_other(tmp_path: Path) -> None:
     with machine.exclusive(tmp_path, "gpu-1") as first, machine.exclusive(tmp_path, "gpu-2") as second:
         assert None not in (first, second)
-
-
-@pytest.mark.parametrize(("name", "safe"), [("gpu-1", "gpu-1"), ("../x", "___x"), ("", "_"), ("ä b", "__b")])
-def test_a_name_is_one_component_of_a_path(name: str, safe: str) -> None:
-    assert machine.safe_name(name) == safe

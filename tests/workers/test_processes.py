@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dashboard.repositories import try_lock
 from tests.workers.waiting import until
-from workers import locks, processes
-from workers.errors import Stopped
+from workers import processes
 from workers.processes import Ended, Limits, Order
 
 REPOSITORY = Path(processes.__file__).parent.parent
@@ -118,13 +118,6 @@ def test_where_memory_runs_out_the_tree_is_ended_first(tmp_path: Path) -> None:
     assert run(order("print(open('/proc/self/oom_score_adj').read())", tmp_path))[1].strip() == "500"
 
 
-def test_who_waits_for_a_lock_can_be_stopped(tmp_path: Path) -> None:
-    stop = threading.Event()
-    stop.set()
-    with locks.attempt(tmp_path / "lock"), pytest.raises(Stopped), locks.hold(tmp_path / "lock", 60, stop):
-        pass
-
-
 def launcher(lock: Path, code: str) -> subprocess.Popen[bytes]:
     """A process of its own that runs the code as a tree and has printed its first line."""
     command = [sys.executable, "-m", "tests.workers.launcher", str(lock), code]
@@ -155,5 +148,5 @@ def test_the_lock_is_held_until_the_tree_of_a_killed_worker_is_gone(tmp_path: Pa
 
 
 def is_free(path: Path) -> bool:
-    with locks.attempt(path) as held:
+    with try_lock(path) as held:
         return held is not None

@@ -175,7 +175,9 @@ def wait_for(ids: list[int], follow: Callable[[Sequence[Run]], None]) -> None:
     start = time.monotonic()
     with ProgressBar() as bar:
         while True:
-            runs = list(Run.objects.filter(pk__in=ids).select_related("configuration__case", "commit").order_by("pk"))
+            runs = list(
+                Run.objects.filter(pk__in=ids).select_related("configuration__case", "commit").order_by("pk")
+            )
             follow(runs)
             fraction, text = summarize_progress(runs)
             bar.show(fraction, f"{text}; {clock(fraction, time.monotonic() - start)}")

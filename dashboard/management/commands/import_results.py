@@ -52,7 +52,9 @@ class Command(SiteCommand):
                     existing or slug, results.runs, progress_reporter(bar, READ, STORED, "runs stored")
                 )
                 if summary.points or summary.corrected:
-                    regressions.redetect_project(project, progress_reporter(bar, STORED, 1, "histories judged"))
+                    regressions.redetect_project(
+                        project, progress_reporter(bar, STORED, 1, "histories judged")
+                    )
         except ImportRefused as error:
             raise CommandError(str(error)) from error
         self.stdout.write(summarize_import(project, results, summary))

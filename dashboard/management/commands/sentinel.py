@@ -65,10 +65,10 @@ def resolve_commit(project: Project, revision: str) -> Commit:
     """The commit that a revision names, in the newest state of the repository."""
     if not project.repository:
         raise CommandError(f"{project} has no repository, only an imported history: nothing can be pinned.")
-    mirror = repositories.mirror_of(project)
+    mirror = project.mirror
     try:
         mirror.fetch()
-        sha = repositories.resolve(mirror, revision)
-        return runs.get_or_create_commits(project, repositories.facts(mirror, [sha]))[sha]
+        sha = repositories.resolve_revision(mirror, revision)
+        return runs.get_or_create_commits(project, repositories.read_commits(mirror, [sha]))[sha]
     except RepositoryError as error:
         raise CommandError(str(error)) from error

@@ -71,7 +71,11 @@ class Command(SiteCommand):
     def wait_for(self, ids: list[int]) -> None:
         with ProgressBar() as bar:
             while True:
-                runs = list(Run.objects.filter(pk__in=ids).select_related("configuration__case", "commit").order_by("pk"))
+                runs = list(
+                    Run.objects.filter(pk__in=ids)
+                    .select_related("configuration__case", "commit")
+                    .order_by("pk")
+                )
                 bar.show(*summarize_progress(runs))
                 if all(run.state in Run.TERMINAL for run in runs):
                     break

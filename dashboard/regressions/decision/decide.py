@@ -124,7 +124,7 @@ class _Decider:
         affected = [draft for draft in drafts if self._is_affected(draft)]
         outcomes = self._answered(self._outcome, affected)
         outcomes += self._answered(self._outcome_without_changes, self._left_alone(drafts))
-        outcomes = self._with_limits(outcomes, drafts)
+        outcomes = self._with_limits(outcomes)
         residuals = self._answered(self._open_residual, outcomes)
         if self.missing:
             return Decision(missing=frozenset(self.missing))
@@ -267,7 +267,7 @@ class _Decider:
     def _is_proving(self, draft: _Draft, resized: bool) -> bool:
         """Whether it is to be proved, or goes on being proved; what opens in an old history isn't."""
         regression, state = draft.regression, draft.primary.state
-        going_on = bool(regression and regression.proving)
+        going_on = any(one.proving for one in self._rows_of(draft.continued))
         if not self.snapshot.live:
             return going_on
         if draft.opens:
@@ -334,9 +334,9 @@ class _Decider:
             )
         )
         narrowing = proving and draft.primary.state != State.SUSPECTED
-        if not self.snapshot.anew and known:
-            if key == known or narrowing or draft.primary.state == State.REFUTED:
-                return None, known
+        stays = key == known or narrowing or draft.primary.state == State.REFUTED
+        if known and stays and not self.snapshot.anew:
+            return None, known
         request = Explanation(change, draft.good, draft.bad, difference, experiment)
         return self.facts.answer_to(request), key
 
@@ -423,7 +423,7 @@ class _Decider:
 
     # Limits
 
-    def _with_limits(self, outcomes: list[Outcome], drafts: Sequence[_Draft]) -> list[Outcome]:
+    def _with_limits(self, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes, with what limits add: those that runs crossed, and those that they keep again."""
         for violation in self.snapshot.violations:
             outcomes = self._with_violation(outcomes, violation)

@@ -240,7 +240,7 @@ def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Co
         if key not in taken and not known[key].withdrawn and owns_part(groups[index], key):
             taken[key] = index
             absorbed.setdefault(index, []).append(known[key])
-    found = [
+    return [
         Continued(
             group,
             known[continued[index]] if index in continued else decided_before(group, snapshot),
@@ -248,7 +248,6 @@ def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Co
         )
         for index, group in enumerate(groups)
     ]
-    return found
 
 
 def claims_on(

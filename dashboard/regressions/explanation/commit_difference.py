@@ -36,7 +36,7 @@ def touched_functions(project: Project, old: str, new: str) -> TouchedFunctions:
     if not project.repository:
         return TouchedFunctions()
     try:
-        mirror = repositories.mirror_of(project)
+        mirror = project.mirror
         files = repositories.changed_files(mirror, old, new)
         python = [file for file in files if file.new.endswith(".py")][:MOST_FILES]
         before = repositories.file_texts(mirror, (f"{old}:{file.old}" for file in python if file.old))
@@ -62,7 +62,7 @@ def asks_for_other_environment(project: Project, old: str, new: str) -> bool:
     if not project.repository:
         return False
     try:
-        files = repositories.changed_files(repositories.mirror_of(project), old, new)
+        files = repositories.changed_files(project.mirror, old, new)
     except RepositoryError as error:
         logger.warning("Whether %s..%s asks for another environment can't be told: %s", old, new, error)
         return False

@@ -55,7 +55,7 @@ def changed_lines(
     if not asked or not project.repository:
         return []
     try:
-        mirror = repositories.mirror_of(project)
+        mirror = project.mirror
         moved = {file.new: file.old for file in repositories.changed_files(mirror, good, bad)}
         old = repositories.file_texts(
             mirror, {f"{good}:{moved.get(suspect['file']) or suspect['file']}" for suspect in asked}

@@ -105,8 +105,8 @@ def only_commit_that_changed(project: Project, request: Explanation, suspects: l
     if not suspect.get("changed") or not apart or not project.repository:
         return ""
     try:
-        mirror = repositories.mirror_of(project)
-        line = [good.hash, *repositories.between(mirror, good.hash, bad.hash, MOST_COMPARED)]
+        mirror = project.mirror
+        line = [good.hash, *repositories.commits_between(mirror, good.hash, bad.hash, MOST_COMPARED)]
     except RepositoryError as error:
         logger.warning("Which commit of %s changed a suspect can't be told: %s", request.difference, error)
         return ""

@@ -77,9 +77,7 @@ def system_markers(changes: Iterable[int]) -> tuple[Difference, ...]:
     """What the markers of changes say of the system: of runs that history has replaced since."""
     stored = Change.objects.filter(pk__in=changes).order_by("pk").values_list("markers", flat=True)
     differences = [(name, before, after) for rows in stored for name, before, after in rows]
-    return tuple(
-        dict.fromkeys(difference for difference in differences if difference[0] in SYSTEM_LABELS)
-    )
+    return tuple(dict.fromkeys(difference for difference in differences if difference[0] in SYSTEM_LABELS))
 
 
 def calibration_seconds(run_ids: Iterable[int]) -> dict[int, float]:

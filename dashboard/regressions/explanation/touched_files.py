@@ -42,9 +42,9 @@ def read_touched_files(project: Project, configuration: Configuration, old: str,
     if not project.repository:
         return TouchedFiles()
     try:
-        mirror = repositories.mirror_of(project)
+        mirror = project.mirror
         files = repositories.changed_files(mirror, old, new)
-        texts = {} if project.manifest else repositories.manifests(mirror, [old, new])
+        texts = {} if project.manifest else repositories.read_manifests(mirror, [old, new])
     except RepositoryError as error:
         logger.warning("What %s..%s of %s changed can't be told: %s", old, new, project, error)
         return TouchedFiles()

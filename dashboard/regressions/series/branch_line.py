@@ -15,8 +15,7 @@ from django.db.models import Max, Q
 
 from dashboard import repositories
 from dashboard.models import Commit, Project
-from dashboard.repositories import RepositoryError
-from dashboard.repositories.history import DETACHED
+from dashboard.repositories import DETACHED, RepositoryError
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +46,9 @@ def branch_line(project: Project, branch: str) -> Line:
     """The line of a branch, read in the repository; where that can't tell, its known commits alone."""
     if branch in (project.branch, DETACHED) or not project.repository:
         return Line(branch)
-    mirror = repositories.mirror_of(project)
+    mirror = project.mirror
     try:
-        own, fork = repositories.leaving(mirror, branch_tip(project, branch, mirror.branches()))
+        own, fork = repositories.commits_since_fork(mirror, branch_tip(project, branch, mirror.branches()))
     except RepositoryError as error:
         logger.warning("Where %s left %s can't be told: %s", branch, project.branch, error)
         return Line(branch)

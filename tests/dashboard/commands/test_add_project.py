@@ -36,9 +36,9 @@ def test_a_relative_path_is_made_absolute(repository: Repository, monkeypatch: p
 
 
 def test_the_site_can_keep_the_manifest(repository: Repository, tmp_path: Path) -> None:
-    kept = tmp_path / "kept.toml"
-    kept.write_text(MANIFEST)
-    assert add_project("mine", str(repository.folder), manifest=kept).manifest == MANIFEST
+    manifest_file = tmp_path / "kept.toml"
+    manifest_file.write_text(MANIFEST)
+    assert add_project("mine", str(repository.folder), manifest=manifest_file).manifest == MANIFEST
 
 
 @pytest.mark.parametrize(

@@ -229,12 +229,12 @@ def test_both_formats_of_asv_are_read(tmp_path: Path, version: int) -> None:
     assert "8 values of 2 commits are new" in printed
     assert "4 failed or skipped" in printed
     assert "2 of benchmarks that are no longer there" in printed
-    found = {
+    stored = {
         (str(row.case), row.metric.name, row.metric.unit, row.pool.name)
         for row in Series.objects.select_related("case", "metric", "pool")
     }
     pool = "box-py3_11-torch"
-    assert found == {
+    assert stored == {
         ("suite.time_loop", "step_time", "s", pool),
         ("suite.peakmem_it", "peak_memory", "bytes", pool),
         ("suite.track_rows[how=a,n=1]", "gauge.rows", "rows", pool),

@@ -29,10 +29,10 @@ def limit_row(crossed: bool | None, metric: str = "throughput", **changes: Any) 
 
 def test_a_limit_stands_beside_its_point(measure: Measure) -> None:
     run = measure(3, limits=[limit_row(True), limit_row(None, "gpu_utilization")])
-    (found,) = Limit.objects.all()
-    assert (found.run, found.position, found.minimum, found.value, found.crossed) == (run, 3, 80, 100, True)
-    assert found.series.metric.name == "throughput"
-    assert SeriesLatest.objects.get(series=found.series).limit == found
+    (limit,) = Limit.objects.all()
+    assert (limit.run, limit.position, limit.minimum, limit.value, limit.crossed) == (run, 3, 80, 100, True)
+    assert limit.series.metric.name == "throughput"
+    assert SeriesLatest.objects.get(series=limit.series).limit == limit
 
 
 def test_what_stands_crossed_is_what_the_newest_run_says(measure: Measure) -> None:

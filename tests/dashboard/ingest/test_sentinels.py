@@ -26,8 +26,8 @@ def stored(measure: Measure, make_commit: Callable[[int], object], storing: Stor
 
 
 def test_its_values_are_points_of_the_sentinel(stored: Run) -> None:
-    found = {point.metric.name: point.value for point in SentinelPoint.objects.filter(run=stored)}
-    assert found == {"throughput": 50.0, "step_time": 0.02}
+    values = {point.metric.name: point.value for point in SentinelPoint.objects.filter(run=stored)}
+    assert values == {"throughput": 50.0, "step_time": 0.02}
 
 
 def test_its_commits_points_stay_what_they_were(stored: Run) -> None:

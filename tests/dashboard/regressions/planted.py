@@ -51,7 +51,7 @@ class History:
         """Write it where the project's mirror is; `tips` are branches that still exist."""
         # Each has a mirror of its own, also where the database was emptied in between.
         self.project = factories.project(slug, repository=f"/nowhere/{uuid4()}")
-        mirror = repositories.mirror_of(self.project)
+        mirror = self.project.mirror
         mirror.folder.mkdir(parents=True)
         run(["init", "--quiet", "--bare"], mirror.folder)
         run(["symbolic-ref", "HEAD", "refs/heads/main"], mirror.folder)
@@ -60,7 +60,7 @@ class History:
         places = {int(mark[1:]): sha for mark, sha in (line.split() for line in lines if line)}
         names = list(self.parents)
         hashes = [places[index] for index in range(1, len(names) + 1)]
-        known = runs.known(self.project, repositories.facts(mirror, hashes))
+        known = runs.known(self.project, repositories.read_commits(mirror, hashes))
         self.rows = {name: known[sha] for name, sha in zip(names, hashes, strict=True)}
         return self
 

@@ -9,7 +9,6 @@ import pytest
 
 from dashboard.models import Case, Commit, Project, Regression, Series
 from dashboard.regressions import explaining, judge_run
-from dashboard.repositories import mirror_of
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 
@@ -39,7 +38,7 @@ def history(project: Project, repository: Repository, at: int = AT, after: str =
     """Commits as the repository has them; from `at` on replay.py is `after`."""
     texts = [f"{REPLAY if place < at else after}\n# commit {place}\n" for place in range(COUNT)]
     hashes = [repository.commit(f"Commit {place}", replay_py=text) for place, text in enumerate(texts)]
-    mirror_of(project).fetch()
+    project.mirror.fetch()
     return [factories.commit(project, place, name=name) for place, name in enumerate(hashes)]
 
 
@@ -196,7 +195,7 @@ def test_a_new_torch_is_the_commits_doing_where_it_asked_for_it(
         repository.commit(f"Commit {place}", **{file: "torch==2.13\n" if place >= AT else "torch==2.12\n"})
         for place in range(COUNT)
     ]
-    mirror_of(tracked).fetch()
+    tracked.mirror.fetch()
     for place, name in enumerate(names):
         commit = factories.commit(tracked, place, name=name)
         late = place >= AT

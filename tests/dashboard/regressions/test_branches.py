@@ -108,5 +108,5 @@ def test_a_line_without_its_repository_is_what_is_known_of_the_branch() -> None:
 def test_a_branch_leaves_the_main_branch_once() -> None:
     parents = line(4) | {"b0": ["m1"], "b1": ["b0", "m3"], "b2": ["b1"]}
     history = History(parents, {}, main="m4").make(tips=["b2"])
-    own, fork = repositories.leaving(repositories.mirror_of(history.project), "of-b2")
+    own, fork = repositories.commits_since_fork(history.project.mirror, "of-b2")
     assert (own, fork) == ([history.rows[name].hash for name in ("b0", "b1", "b2")], 1)

@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from dashboard.models import Case, Commit, Confirmation, Machine, Project, Regression, Run, Sentinel
 from dashboard.regressions import judge_run, prove, sentinels
-from dashboard.repositories import mirror_of
 from tests.dashboard import factories
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.dashboard.regressions.test_sentinels import measured as remeasured
@@ -31,7 +30,7 @@ def line_of(project: Project, repository: Repository, **changed: tuple[str, str]
     for place in range(COUNT):
         files = {name: both[place >= AT] for name, both in changed.items()}
         names.append(repository.commit(f"Commit {place}", **files))
-    mirror_of(project).fetch()
+    project.mirror.fetch()
     return [factories.commit(project, place, name=name) for place, name in enumerate(names)]
 
 

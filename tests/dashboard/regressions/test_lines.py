@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard import repositories
 from dashboard.models import Commit, Project
 from dashboard.regressions.lines import MOST_LETTERS, Body, body, changed_lines, compare
 from tests.dashboard import factories
@@ -35,7 +34,7 @@ def shown(before: str, after: str, name: str = "push") -> list[str]:
 def ends(repository: Repository, tracked: Project) -> tuple[Commit, Commit]:
     good = repository.commit("old", ring_py=BEFORE)
     bad = repository.commit("new", ring_py=AFTER)
-    repositories.mirror_of(tracked).fetch()
+    tracked.mirror.fetch()
     return factories.commit(tracked, 5, name=good), factories.commit(tracked, 6, name=bad)
 
 

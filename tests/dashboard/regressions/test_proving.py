@@ -22,10 +22,10 @@ def line(tracked: Project, repository: Repository) -> list[Commit]:
     """Fifteen commits of a real repository."""
     for number in range(13):
         repository.commit(f"Change number {number}", notes_txt=str(number))
-    mirror = repositories.mirror_of(tracked)
+    mirror = tracked.mirror
     mirror.fetch()
-    hashes = repositories.select(mirror, {"last": 15})
-    rows = runs.known(tracked, repositories.facts(mirror, hashes))
+    hashes = repositories.select_commits(mirror, {"last": 15})
+    rows = runs.known(tracked, repositories.read_commits(mirror, hashes))
     Channel.objects.create(project=tracked, kind="email", address="a@example.org")
     return [rows[one] for one in hashes]
 

@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from dashboard import repositories, runs
+from dashboard import runs
 from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.repositories import mirror
 from dashboard.runs import resolving
@@ -162,7 +162,7 @@ def test_a_repository_that_is_being_fetched_is_busy(
     tracked: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mirror, "LOCK_SECONDS", 0.2)
-    folder: Path = repositories.mirror_of(tracked).folder
+    folder: Path = tracked.mirror.folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The heartbeat of a held run: renews its lease and streams its progress and log, beside the measurement."""
+"""The heartbeat of held work: renews its lease and streams its progress and log, beside the measurement."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ logger = logging.getLogger(__name__)
 SECONDS = 2.0
 
 # Renews the lease with a fraction, a few words and new lines of the log; False: it is no longer ours.
-Heartbeat = Callable[[float | None, str, str], bool]
+Renew = Callable[[float | None, str, str], bool]
 
 
-class Pulse:
+class LeaseHeartbeat:
     """Beats in a thread of its own until it is left.
 
-    `stop` is set once the run is no longer ours, or once nobody can tell for longer than a lease.
+    `stop` is set once the work is no longer ours, or once nobody can tell for longer than a lease.
     """
 
-    def __init__(self, name: str, heartbeat: Heartbeat, log: Log, stop: threading.Event) -> None:
+    def __init__(self, name: str, renew: Renew, log: Log, stop: threading.Event) -> None:
         self.name = name
-        self.heartbeat = heartbeat
+        self.renew = renew
         self.log = log
         self.stop = stop
         # What people read while it goes on; the source of progress comes with the measurement.
         self.activity = ""
         self.progress: Callable[[], Progress | None] = lambda: None
         self._unsent = ""
-        self._confirmed = time.monotonic()
+        self._renewed = time.monotonic()
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat_until_over, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._beat_until_over, name="lease heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -67,10 +67,10 @@ class Pulse:
         self._unsent += self.log.drain()
         text = progress.text if progress else self.activity
         fraction = progress.fraction if progress else None
-        if not self.heartbeat(fraction, text, self._unsent):
+        if not self.renew(fraction, text, self._unsent):
             self.stop.set()
         self._unsent = ""
-        self._confirmed = time.monotonic()
+        self._renewed = time.monotonic()
 
     def _beat_until_over(self) -> None:
         try:
@@ -80,11 +80,11 @@ class Pulse:
             connection.close()
 
     def _try_to_beat(self) -> None:
-        """The database may be away for a while; after a lease the run counts as lost, and is."""
+        """The database may be away for a while; after a lease the work counts as lost, and is."""
         try:
             self.beat()
         except (OperationalError, InterfaceError) as error:
             logger.warning("No heartbeat of %s: %s", self.name, error)
             connection.close()
-            if time.monotonic() - self._confirmed > settings.PACELINE_LEASE_SECONDS:
+            if time.monotonic() - self._renewed > settings.PACELINE_LEASE_SECONDS:
                 self.stop.set()

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from workers.errors import Stopped
+from dashboard.repositories.errors import Stopped
 
 
 @contextmanager
-def attempt(path: Path) -> Iterator[int | None]:
+def try_lock(path: Path) -> Iterator[int | None]:
     """Hold the lock if nobody else does: its file descriptor, or None at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
@@ -27,15 +27,15 @@ def attempt(path: Path) -> Iterator[int | None]:
 
 
 @contextmanager
-def hold(path: Path, patience: float, stop: threading.Event) -> Iterator[None]:
+def hold_lock(path: Path, patience: float, stop: threading.Event) -> Iterator[None]:
     """Hold the lock, after `patience` seconds of waiting at most: TimeoutError then, Stopped on `stop`."""
     until = time.monotonic() + patience
     while True:
-        with attempt(path) as held:
-            if held is not None:
+        with try_lock(path) as descriptor:
+            if descriptor is not None:
                 yield
                 return
         if time.monotonic() >= until:
             raise TimeoutError(f"another process holds {path.name}")
-        if stop.wait(0.2):
+        if stop.wait(0.1):
             raise Stopped

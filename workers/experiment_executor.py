@@ -1,0 +1,269 @@
+"""One experiment: two sides on this machine, repetition by repetition, until its verdict."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shlex
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from paceline import document
+from paceline.document import Document
+
+from dashboard import experiments
+from dashboard.experiments import ExperimentAssignment, PairMeasured, SideAssignment
+from workers import launching
+from workers.codes import Source
+from workers.errors import BadDocumentError, MeasuringError, Stopped
+from workers.executor import (
+    Executor,
+    PreparedCode,
+    execute_next,
+    machine_trouble,
+    memory_limits,
+    retry_database,
+)
+from workers.logs import Log
+
+logger = logging.getLogger(__name__)
+
+SIDES = ("base", "head")
+# Warnings about what happened around the code: such a pair is measured, shown and not weighed.
+DISTURBANCES = ("processor_contention", "throttling", "co_tenant", "clock_change", "calibration_drift")
+SWEPT = "scaling_contention"
+# A machine that changes its speed meanwhile does so for both that take turns.
+MEETS_BOTH = ("clock_change", "calibration_drift")
+
+
+class SideError(MeasuringError):
+    """A side that doesn't run: nothing can be weighed with it."""
+
+    kind = "crash"
+
+
+def execute_next_experiment(pool: str) -> bool:
+    """Execute the pool's next experiment, if there is one and this machine is free. False: nothing done."""
+    return execute_next(pool, experiments.claim_experiment, ExperimentExecutor)
+
+
+def is_disturbed(measured: Document, in_turns: bool) -> bool:
+    disturbances = set(DISTURBANCES) - set(MEETS_BOTH if in_turns else ())
+    if measured.scaling:
+        # The sweep is what is weighed: of a run it keeps nothing else out of judgement.
+        disturbances.add(SWEPT)
+    return any(
+        doubt.code in disturbances and (doubt.taints or doubt.code == SWEPT) for doubt in measured.warnings
+    )
+
+
+def own_times_by_phase(base: Document, head: Document) -> dict[str, tuple[float, float]]:
+    """Seconds per step in each phase itself, of both; 0 where one hasn't that phase."""
+    sides = [
+        {row.phase: row.value for row in measured.metrics if row.name == "phase_self_time" and row.phase}
+        for measured in (base, head)
+    ]
+    return {phase: (sides[0].get(phase, 0.0), sides[1].get(phase, 0.0)) for phase in sides[0] | sides[1]}
+
+
+def sweeps_of_both(base: Document, head: Document) -> dict[str, Any]:
+    """The points of both sweeps and what else reads a metric off them; empty where they aren't alike."""
+    if not base.scaling or not head.scaling:
+        return {}
+    if (base.scaling.parameter, base.scaling.params) != (head.scaling.parameter, head.scaling.params):
+        return {}
+    job = head.job
+    return {
+        "parameter": head.scaling.parameter,
+        "amount": job.amount if job and job.source == "scaling" else None,
+        "base": [asdict(point) for point in base.scaling.points],
+        "head": [asdict(point) for point in head.scaling.points],
+    }
+
+
+class ExperimentExecutor(Executor):
+    """Executes one experiment, pair by pair."""
+
+    def __init__(self, assignment: ExperimentAssignment, lock: int) -> None:
+        super().__init__(assignment, lock)
+        self.assignment = assignment
+
+    def renew(self, _progress: float | None, text: str, _log: str) -> bool:
+        return experiments.heartbeat_experiment(self.assignment, text)
+
+    def work(self) -> None:
+        sides = {name: self.prepare_side(name) for name in SIDES}
+        commands = [self.repeat_command(name, sides[name]) for name in SIDES]
+        if self.assignment.profiled:
+            profiles = {name: self.profile(sides[name], name) for name in SIDES}
+            retry_database(lambda: experiments.keep_profiles(self.assignment, profiles))
+        verdict, index = "", self.assignment.pairs
+        while not verdict:
+            pair = self.measure_pair(sides, index)
+            verdict = self.keep_pair(pair, commands)
+            index += 1
+        logger.info("%s: %s", self.assignment.name, verdict)
+
+    def finish(self) -> None:
+        """Its last pair has ended it."""
+
+    def give_up(self, error: MeasuringError) -> None:
+        """What can't be measured can't be weighed; which side it was, the reason says."""
+        reason = {"code": "side failed", "text": str(error)}
+        retry_database(lambda: experiments.conclude_experiment(self.assignment, "untestable", reason))
+
+    def keep_pair(self, pair: PairMeasured, commands: Sequence[str]) -> str:
+        """Store the pair; the verdict, once there is one."""
+        return retry_database(lambda: experiments.add_pair(self.assignment, pair, commands))
+
+    def side(self, name: str) -> SideAssignment:
+        return self.assignment.base if name == "base" else self.assignment.head
+
+    def prepare_side(self, name: str) -> PreparedCode:
+        """Check one side's commit out beside the other's."""
+        job, side = self.assignment, self.side(name)
+        source = Source(job.project, job.repository, job.manifest, side.benchmark)
+        return self.prepare(source, side.commit, beside=f"-{name}")
+
+    def measure_pair(self, sides: Mapping[str, PreparedCode], index: int) -> PairMeasured:
+        """One repetition of each: base first in even pairs, head first in odd ones: A B B A and again."""
+        started = time.monotonic()
+        order = SIDES if index % 2 == 0 else SIDES[::-1]
+        measure = self.measure_in_turns if self.assignment.in_turns else self.measure_in_sequence
+        documents = measure({name: sides[name] for name in order}, f"pair {index + 1}")
+        values = {name: self.weighed_value(documents[name]) for name in SIDES}
+        return PairMeasured(
+            index=index,
+            base_first=order[0] == "base",
+            base=values["base"][0],
+            head=values["head"][0],
+            disturbed=values["base"][1] or values["head"][1],
+            seconds=time.monotonic() - started,
+            phases=own_times_by_phase(documents["base"], documents["head"]),
+            sweeps=sweeps_of_both(documents["base"], documents["head"]),
+        )
+
+    def measure_in_sequence(self, sides: Mapping[str, PreparedCode], pair: str) -> dict[str, Document]:
+        """One process after the other, in the order that is given."""
+        documents = {}
+        for name, prepared in sides.items():
+            self.heartbeat.activity = f"{pair}, {name} {prepared.code.commit[:10]}"
+            with launching.scratch_folder(self.home, self.assignment.machine) as scratch:
+                documents[name] = self.measure_side(name, prepared, scratch, None, self.stop)
+        return documents
+
+    def measure_in_turns(self, sides: Mapping[str, PreparedCode], pair: str) -> dict[str, Document]:
+        """Two processes side by side whose steps alternate; the first that is given begins."""
+        self.heartbeat.activity = f"{pair}, both sides in turn"
+        ended = threading.Event()
+        scratches = launching.scratch_folder(self.home, self.assignment.machine)
+        with scratches as scratch, ThreadPoolExecutor(len(sides)) as pool:
+            running = {}
+            for (name, prepared), pipe in zip(sides.items(), launching.TURNS, strict=True):
+                (folder := scratch / name).mkdir()
+                turns = scratch / pipe
+                running[name] = pool.submit(self.measure_side, name, prepared, folder, turns, ended)
+            try:
+                self.await_all(list(running.values()), ended.set)
+            finally:
+                ended.set()
+        return {name: measured.result() for name, measured in running.items()}
+
+    def await_all(self, running: Sequence[Future[Document]], end: Callable[[], None]) -> None:
+        """Until all have ended; where one fails or the experiment is to stop, `end` is called for them."""
+        left = set(running)
+        while left:
+            ended, left = wait(left, timeout=0.2, return_when=FIRST_EXCEPTION)
+            if self.stop.is_set() or any(measured.exception() for measured in ended):
+                end()
+        failures = [failure for measured in running if (failure := measured.exception())]
+        # What was ended because the other failed has nothing to say.
+        for failure in sorted(failures, key=lambda failure: isinstance(failure, Stopped)):
+            raise failure
+
+    def measure_side(
+        self, name: str, prepared: PreparedCode, scratch: Path, turns: Path | None, stop: threading.Event
+    ) -> Document:
+        """One repetition of one side; with `turns` in turn with the other's, by the pipe of that name."""
+        # Where both print at once, the last lines of each are to be told apart.
+        log = Log() if turns else self.log
+        what = self.measurement(name, prepared, turns, self.left_out(prepared))
+        commit = prepared.code.commit[:10]
+        try:
+            with machine_trouble(SideError):
+                return document.read_document(launching.measure(what, scratch, log, stop))
+        except document.DocumentError as error:
+            raise BadDocumentError(f"{commit}: {error}") from error
+        except MeasuringError as error:
+            raise SideError(f"{commit}: {error}") from error
+
+    def profile(self, prepared: PreparedCode, name: str) -> dict[str, Any]:
+        """The functions of one side, counted in a repetition of its own; empty where that fails."""
+        self.heartbeat.activity = f"functions of {name} {prepared.code.commit[:10]}"
+        try:
+            with launching.scratch_folder(self.home, self.assignment.machine) as scratch:
+                what = self.measurement(name, prepared, None, "")
+                counted = document.read_document(launching.measure(what, scratch, self.log, self.stop))
+        except (MeasuringError, document.DocumentError, OSError) as error:
+            logger.info("%s: the functions of %s aren't known: %s", self.assignment.name, name, error)
+            return {}
+        return dict(counted.raw.get("profile") or {})
+
+    def measurement(
+        self, name: str, prepared: PreparedCode, turns: Path | None, without: str
+    ) -> launching.Measurement:
+        side = self.side(name)
+        return launching.Measurement(
+            benchmark=side.benchmark,
+            params=side.params,
+            repetitions=1,
+            quick=side.quick,
+            # In turn each takes as long as both.
+            time_limit=prepared.code.benchmark.time_limit * (2 if turns else 1),
+            checkout=prepared.code.folder,
+            python=prepared.python,
+            without=without,
+            turns=turns,
+            lock=self.lock,
+            limits=memory_limits(),
+        )
+
+    def left_out(self, prepared: PreparedCode) -> str:
+        """What is left out of a pair: the sweep as well, unless only that tells the weighed metric."""
+        swept = prepared.code.benchmark.is_swept(self.assignment.metric)
+        return launching.NO_COUNTING if swept else launching.TIMED_ONLY
+
+    def weighed_value(self, measured: Document) -> tuple[float, bool]:
+        """The weighed metric's value, and whether other work disturbed it."""
+        job = self.assignment
+        row = measured.metric(job.metric, job.phase)
+        if row is None:
+            raise SideError(f"The document has no {job.metric}{f' of {job.phase}' if job.phase else ''}.")
+        return row.value, row.kind in document.TIMED and is_disturbed(measured, job.in_turns)
+
+    def repeat_command(self, name: str, prepared: PreparedCode) -> str:
+        """What repeats one repetition by hand, in a clone of the repository.
+
+        Of two that take turns the first runs in the background, and each in a worktree of its own.
+        """
+        job, side = self.assignment, self.side(name)
+        # As JSON: `True` would be read as a word, "7" as a number.
+        settings_ = [f"--set={key}={json.dumps(value)}" for key, value in side.params.items()]
+        quick = ["--quick"] if side.quick else []
+        manifest = "../../paceline.toml" if job.in_turns else "../paceline.toml"
+        kept = [f"--manifest={manifest}", "--folder=."] if job.manifest else []
+        words = ["python", "-m", "paceline", "run", side.benchmark, *settings_, *quick, *kept]
+        words += ["--repetitions=1", self.left_out(prepared)]
+        note = f"  # {manifest}: the manifest that the project keeps on the site" if job.manifest else ""
+        commit = prepared.code.commit[:10]
+        if not job.in_turns:
+            return f"git checkout {commit} && {shlex.join(words)}{note}"
+        words.append(f"--turns=../{launching.TURNS[SIDES.index(name)]}")
+        worktree = f"../turns/{name}"
+        line = f"git worktree add --detach {worktree} {commit} && (cd {worktree} && {shlex.join(words)})"
+        return f"{line}{' &' if name == SIDES[0] else ''}{note}"
