@@ -30,7 +30,7 @@ class LeaseLost(Exception):  # noqa: N818 - reads as a fact
 
 @dataclass(frozen=True)
 class Lease:
-    """The proof of a claim: the row's key, which attempt it is, and the token that every later call compares."""
+    """The proof of a claim: the row's key, its attempt, and the token that every later call compares."""
 
     key: int
     attempt: int

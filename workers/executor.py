@@ -56,7 +56,7 @@ class PreparedCode:
 def execute_next(
     pool: str, claim: Callable[[str, str], JobType | None], executor: Callable[[JobType, int], Executor]
 ) -> bool:
-    """Claim a job and execute it under the machine's lock, whose descriptor the executor gets. False: none."""
+    """Claim a job and execute it under the machine's lock, whose descriptor it gets. False: none waited."""
     name = settings.PACELINE_MACHINE
     with machine.exclusive(settings.PACELINE_HOME, name) as lock:
         if lock is None:

@@ -244,7 +244,7 @@ class ExperimentExecutor(Executor):
         row = measured.metric(job.metric, job.phase)
         if row is None:
             raise SideError(f"The document has no {job.metric}{f' of {job.phase}' if job.phase else ''}.")
-        return row.value, row.kind in document.TIMED and is_disturbed(measured, job.in_turns)
+        return row.value, row.kind in document.TIMED_KINDS and is_disturbed(measured, job.in_turns)
 
     def repeat_command(self, name: str, prepared: PreparedCode) -> str:
         """What repeats one repetition by hand, in a clone of the repository.

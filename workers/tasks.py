@@ -14,7 +14,7 @@ PASSING = (OperationalError, InterfaceError, runs.Busy)
 
 @app.task(name=dispatch.MEASURE)
 def measure(pool: str) -> None:
-    """Execute one experiment or run of the pool, then wake a worker for the next; where none waits, nobody."""
+    """Execute one experiment or run of the pool, then wake a worker for the next where one waits."""
     if runs.experiment_waits(pool):
         # Not above: it imports scipy, for which every measuring child would wait seconds.
         from workers import experiment_executor

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
+from statistics import median
 
 import numpy as np
 
 from bench.detection.printing import print_tables
-from dashboard.detection import ALARM, SUSPICION, Watch, detect, judge_series, suspect
+from dashboard.detection import detect, judge_series, suspect
 from dashboard.detection.identity import Steadiness
 from dashboard.detection.null_models import simulate_null
 from dashboard.detection.types import Change, Point, Series
 
 HISTORIES = 20
 STEPS = (1.05, 1.15)
-LENGTHS = (100, 1_000, 10_000)
-ADDED = 300
+LENGTHS = (100, 1_000, 2_000, 10_000)
+LEVELS = (1.0, 1.05, 1.1, 1.15)
+SAMPLES = 5
+LOOKS = 7
 
 
 def stability_table(count: int) -> Iterator[str]:
@@ -47,22 +51,35 @@ def growing_reports(values: list[float], told: bool) -> Iterator[Sequence[Change
 
 
 def cost_table() -> Iterator[str]:
-    """Processor time, in milliseconds: of all at once, and of one point more, on average over many."""
-    yield "| points before | `detect` | one more | `suspect` | one more |"
+    """Processor time, in milliseconds: the median of some looks at histories with three steps."""
+    yield "| points | `detect` | `suspect` | `judge_series`, plain | `judge_series`, five samples a point |"
     yield "|---|---|---|---|---|"
     for n in LENGTHS:
-        values = simulate_null("white", 1, n + ADDED).tolist()
-        cells = []
-        for detector, rule in ((detect, ALARM), (suspect, SUSPICION)):
-            begun = time.process_time()
-            detector(values[:n])
-            whole = time.process_time() - begun
-            watch = Watch(values[:n], rule)
-            begun = time.process_time()
-            for value in values[n:]:
-                watch.add(value)
-            cells += [whole, (time.process_time() - begun) / ADDED]
-        yield f"| {n} | " + " | ".join(f"{1000 * cell:.2f}" for cell in cells) + " |"
+        values = simulate_null("white", 1, n) * np.repeat(LEVELS, n // len(LEVELS))
+        samples = values[:, None] * np.exp(np.random.default_rng(1).normal(0, 0.01, (n, SAMPLES)))
+        plain = Series([Point(value) for value in values.tolist()], "lower", "time")
+        sampled = Series([Point(median(row), tuple(row)) for row in samples.tolist()], "lower", "time")
+        looks: list[Callable[[], object]] = [
+            partial(detect, values.tolist()),
+            partial(suspect, values.tolist()),
+            *(partial(judge_series, series, known_starts(series)) for series in (plain, sampled)),
+        ]
+        yield f"| {n} | " + " | ".join(f"{1000 * processor_seconds(look):.1f}" for look in looks) + " |"
+
+
+def known_starts(series: Series) -> list[int]:
+    """What the site knows of a series that it has judged before."""
+    return [change.index for change in judge_series(series)]
+
+
+def processor_seconds(look: Callable[[], object]) -> float:
+    """The median over some looks."""
+    taken = []
+    for _ in range(LOOKS):
+        begun = time.process_time()
+        look()
+        taken.append(time.process_time() - begun)
+    return median(taken)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,6 +15,7 @@ from dashboard.sentences import numbers
 
 HEIGHT = 400
 MOST_LABELS = 8
+LONGEST_MARKER = 24
 # Above and below the drawn values, as a share of their range; arrows need the room.
 ARROW_ROOM = 0.28
 
@@ -219,10 +220,14 @@ def _draw_marker(drawn: go.Figure, marker: TrendMarker) -> None:
         x=x,
         y=0,
         yref="paper",
-        text=theme.escape_markup(marker.text),
+        # By this name the page's script finds it: only there the width is known, and which labels overlap.
+        name="marker",
+        text=theme.escape_markup(_shorten_text(marker.text, LONGEST_MARKER)),
         showarrow=False,
         xanchor="left",
         yanchor="bottom",
+        bgcolor=theme.SURFACE,
+        borderpad=0,
         font={"color": theme.MUTED, "size": 11},
     )
 

@@ -8,22 +8,17 @@ from dashboard.detection.judgement import judge_series
 from dashboard.detection.parts import steps_of_parts
 from dashboard.detection.power import minimum_detectable_effect
 from dashboard.detection.relevance import EFFECT_FLOORS, is_relevant
-from dashboard.detection.rules import ALARM, SUSPICION
 from dashboard.detection.shift_p_value import shift_p_value
 from dashboard.detection.types import Change, Comparison, Point, Series
-from dashboard.detection.watch import Watch
 
 __all__ = [
-    "ALARM",
     "EFFECT_FLOORS",
-    "SUSPICION",
     "Change",
     "Comparison",
     "Decision",
     "FalseAlarmBudget",
     "Point",
     "Series",
-    "Watch",
     "compare_samples",
     "detect",
     "is_relevant",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from dashboard.detection.levels import level_ranges
+from dashboard.detection.levels import level_ranges, neighbouring_levels
 from dashboard.detection.noise import MAD_TO_SIGMA
 from dashboard.detection.segmentation import Floats
 
@@ -85,23 +85,34 @@ def learn_autocorrelation(values: Floats, noise: float, starts: list[int], least
         correlation = estimate_autocorrelation(values, starts)
         evidence = [
             step_evidence(values[a:b], values[b:c], noise, correlation)
-            for (a, b), (_, c) in pairwise(level_ranges(starts, len(values)))
+            for a, b, c in neighbouring_levels(starts, len(values))
         ]
         if not evidence or min(evidence) >= least:
             return correlation
         starts.pop(int(np.argmin(evidence)))
 
 
-def drop_weak_starts(values: Floats, noise: float, starts: list[int], least: float) -> list[int]:
-    """The starts with at least so much evidence against autocorrelation: the weakest goes first."""
-    correlation = learn_autocorrelation(values, noise, starts, least)
-    while starts:
-        evidence = [
-            step_evidence(values[a:b], values[b:c], noise, correlation)
-            for (a, b), (_, c) in pairwise(level_ranges(starts, len(values)))
-        ]
+def drop_weak_starts(
+    starts: Sequence[int],
+    values: Floats,
+    noise: float,
+    correlation: Autocorrelation,
+    least: float,
+    parts: Mapping[int, float],
+) -> list[int]:
+    """Those starts with at least so much evidence, or the part of it asked there: the weakest goes first."""
+
+    def evidence_at(k: int) -> float:
+        a, b, c = [0, *kept, len(values)][k : k + 3]
+        evidence = step_evidence(values[a:b], values[b:c], noise, correlation)
+        return evidence / parts.get(b, 1.0)
+
+    kept = list(starts)
+    evidence = [evidence_at(k) for k in range(len(kept))]
+    while kept and min(evidence) < least:
         weakest = int(np.argmin(evidence))
-        if evidence[weakest] >= least:
-            break
-        starts = starts[:weakest] + starts[weakest + 1 :]
-    return starts
+        del kept[weakest], evidence[weakest]
+        # Its two levels are one now: that is news to the steps at both ends of it.
+        for k in range(max(weakest - 1, 0), min(weakest + 1, len(kept))):
+            evidence[k] = evidence_at(k)
+    return kept

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from dashboard.detection.doubts import NO_RATIO, TOO_FEW
+from dashboard.detection.doubts import NO_RATIO, TOO_FEW_SAMPLES
 from dashboard.detection.scaling import Scale, safe_median
 from dashboard.detection.segmentation import Floats
-from dashboard.detection.types import Comparison, Verdict
+from dashboard.detection.types import Comparison, Doubt, Verdict
 
 LEVEL = 0.95
 # A rank test of three against three can't reach 5 %: its smallest p-value is 2 / 20.
@@ -34,9 +34,9 @@ def compare_samples(a: Sequence[float], b: Sequence[float], between: float = 0.0
     shifts = np.sort(np.subtract.outer(scale.apply(new), scale.apply(old)).ravel())
     level = safe_median(old)
     ratio = scale.ratio(float(np.median(shifts)), level)
-    doubts = () if scale.logarithmic else (NO_RATIO,)
+    doubts = () if scale.logarithmic else (Doubt(NO_RATIO),)
     if min(len(old), len(new)) < ENOUGH_SAMPLES:
-        few = TOO_FEW.format(least=ENOUGH_SAMPLES, a=len(old), b=len(new))
+        few = Doubt(TOO_FEW_SAMPLES, {"least": ENOUGH_SAMPLES, "a": len(old), "b": len(new)})
         return Comparison(ratio, None, None, "?", (*doubts, few))
     low, high = shift_interval(shifts, len(old), len(new), between * math.sqrt(2))
     return Comparison(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
-from dashboard.detection.levels import level_ranges
+from dashboard.detection.levels import neighbouring_levels
 from dashboard.detection.segmentation import Floats
 
 WINDOW = 30  # points on each side of a step: further away a slope would be another one
@@ -19,7 +17,7 @@ def drop_slopes(starts: list[int], values: Floats, noise: Floats, cap: float) ->
     Both fits have the bounded loss of the segmentation and about as many parameters: the smaller cost wins.
     """
     kept = []
-    for (a, b), (_, c) in pairwise(level_ranges(starts, len(values))):
+    for a, b, c in neighbouring_levels(starts, len(values)):
         near = slice(max(a, b - WINDOW), min(c, b + WINDOW))
         if is_step_not_slope(values[near], noise[near], b - near.start, cap):
             kept.append(b)

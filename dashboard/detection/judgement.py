@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dashboard.detection import autocorrelation, doubts
+from dashboard.detection import doubts
+from dashboard.detection.changepoints import detect_again
 from dashboard.detection.drift import drop_slopes
 from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
 from dashboard.detection.readings import Readings, prepare_readings, repeats_exactly
@@ -16,9 +17,11 @@ from dashboard.detection.relevance import SHORT_HISTORY, exceeds_floor
 from dashboard.detection.rules import ALARM
 from dashboard.detection.scaling import safe_median
 from dashboard.detection.segmentation import Floats, Loss, segment_levels
-from dashboard.detection.types import Better, Change, Direction, Series
+from dashboard.detection.types import Better, Change, Direction, Doubt, Series
 
 FEWEST_POINTS = 4  # two of each level
+# With fewer points one step lies between half of those that are ten apart, and passes for wander.
+DETECT_FROM = 3 * ALARM.reach
 MOST_LOOKS = 5  # one is enough nearly always
 LOCATION_DOUBT = 3.84  # of a squared residual: the 95 % point of chi square
 
@@ -41,7 +44,8 @@ def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
     """
     readings = prepare_readings(series)
     exact = repeats_exactly(series)
-    before = {readings.kept.index(i) for i in known if i in readings.kept}
+    # Of a change at the very first point the level before isn't there any more.
+    before = {readings.kept.index(i) for i in known if i in readings.kept[1:]}
     starts = exact_starts(readings) if exact else stable_starts(readings, before)
     return [
         describe_change(series, readings, before, after, exact)
@@ -65,19 +69,20 @@ def stable_starts(readings: Readings, known: Collection[int]) -> list[int]:
 
 
 def noisy_starts(readings: Readings, known: Collection[int] = ()) -> list[int]:
-    """The starts of levels that are both significant and relevant."""
+    """The starts of levels that are both significant and relevant.
+
+    Samples say how noisy each point is. Without them a history says so by itself, once it is long enough:
+    `detect` is asked then.
+    """
     n = len(readings.values)
     if n < FEWEST_POINTS:
         return []
-    # Values alone don't say how noisy each of them is: they are asked for as much as by `detect`.
-    plain = not readings.sampled and n >= SHORT_HISTORY
-    loss = ALARM.loss(n) if plain else loss_for(n)
+    if n >= DETECT_FROM and not readings.sampled:
+        return drop_irrelevant(detect_again(readings.values.tolist(), known), readings)
+    loss = loss_for(n)
     starts = segment_levels(readings.scaled, readings.noise, loss, known=known)
     if n >= SHORT_HISTORY:
         starts = drop_slopes(starts, readings.scaled, readings.noise, loss.cap)
-    if plain:
-        typical = float(np.median(readings.noise))
-        starts = autocorrelation.drop_weak_starts(readings.scaled, typical, starts, ALARM.evidence)
     return drop_irrelevant(starts, readings)
 
 
@@ -117,9 +122,9 @@ def describe_change(
     level = safe_median(readings.values[a:b])
     ratio, low, high = ratio_interval(step, level, readings.scale)
     earliest, latest = (b, b) if exact else location_range(readings, before, after)
-    found = doubts.location_doubts(series.points, readings.kept[b - 1], readings.kept[b])
+    found = doubts.location_doubts(readings.kept[b - 1], readings.kept[b])
     if not readings.scale.logarithmic:
-        found += (doubts.NO_RATIO,)
+        found += (Doubt(doubts.NO_RATIO),)
     if not exact:
         near_floor = not (exceeds_floor(low, readings.floor) and exceeds_floor(high, readings.floor))
         found += doubts.size_doubts(b - a, c - b, near_floor)

@@ -31,6 +31,11 @@ def level_ranges(starts: Sequence[int], n: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
+def neighbouring_levels(starts: Sequence[int], n: int) -> list[tuple[int, int, int]]:
+    """For each start b of n points its level before [a, b) and its own [b, c)."""
+    return [(a, b, c) for (a, b), (_, c) in pairwise(level_ranges(starts, n))]
+
+
 def estimate_step(before: Floats, after: Floats, noise: float) -> Step:
     """The step from points (m,) to points (n,) of this noise, or of what they show themselves, if more.
 

@@ -57,10 +57,15 @@ def rounding_noise(values: Floats) -> float:
 
 def sample_variances(samples: Sequence[Floats]) -> Floats:
     """The variance of a sample in each point (n,), shrunk towards the one that all points share."""
-    own = np.array([float(np.var(s, ddof=1)) if len(s) > 1 else 0.0 for s in samples])
-    weight = np.array([max(len(s) - 1, 0) for s in samples], dtype=np.float64)
+    counts = np.array([len(s) for s in samples])
+    weight = np.maximum(counts - 1.0, 0.0)
     if not weight.any():
         return np.zeros(len(samples))
+    own = np.zeros(len(samples))
+    # Points of as many repetitions are rows of one array: a call for each point would take most of the time.
+    for count in np.unique(counts[counts > 1]):
+        alike = np.flatnonzero(counts == count)
+        own[alike] = np.var(np.array([samples[int(i)] for i in alike]), axis=1, ddof=1)
     pooled = float(np.median(own[weight > 0]))
     return np.asarray((POOLED_WEIGHT * pooled + weight * own) / (POOLED_WEIGHT + weight))
 

@@ -18,7 +18,7 @@ from dashboard.detection.judgement import judge_series, step_direction
 from dashboard.detection.levels import LEVEL_WINDOW
 from dashboard.detection.readings import untainted_positions
 from dashboard.detection.relevance import EFFECT_FLOORS, exceeds_floor
-from dashboard.detection.types import Change, Series
+from dashboard.detection.types import Change, Doubt, Series
 
 # The whole's effect floor is high in short histories, where its noise is unknown; that of its parts is not.
 PART_OF_FLOOR = 0.5
@@ -157,7 +157,7 @@ def change_of_whole(whole: Series, steps: Sequence[PartStep], others: Sequence[C
         earliest=main.earliest,
         latest=main.latest,
         doubts=(
-            doubts.IN_PARTS.format(parts=", ".join(shown)),
-            *doubts.location_doubts(whole.points, kept[-1], main.index),
+            Doubt(doubts.IN_PARTS, {"parts": shown}),
+            *doubts.location_doubts(kept[-1], main.index),
         ),
     )

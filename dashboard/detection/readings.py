@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -78,7 +79,7 @@ def judged_value(point: Point, series: Series) -> float:
 def refuse_non_finite(points: Sequence[Point]) -> None:
     """One sentence for the first value that is NaN or infinite."""
     for i, point in enumerate(points):
-        if not np.all(np.isfinite((point.value, *point.samples))):
+        if not all(map(math.isfinite, (point.value, *point.samples))):
             raise ValueError(f"points[{i}] holds a value that isn't finite")
 
 

@@ -9,7 +9,7 @@ for functional pruning: the costs of all levels are one vector, and a new point 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,12 +73,12 @@ class Grid:
 class Segmentation:
     """The cheapest fit of every prefix of a history, kept so that a further point is one step more.
 
-    No level starts before the index `first`. One that starts at an index of `known` costs less: it was found
-    before, and isn't given up for a little.
+    No level starts before the index `first`, but at one of those in `parts`, which say what part of the
+    penalty a level costs there.
     """
 
-    def __init__(self, grid: Grid, loss: Loss, first: int, known: Container[int] = ()) -> None:
-        self.grid, self.loss, self.first, self.known = grid, loss, first, known
+    def __init__(self, grid: Grid, loss: Loss, first: int, parts: Mapping[int, float]) -> None:
+        self.grid, self.loss, self.first, self.parts = grid, loss, first, parts
         self.levels = grid.levels(grid.cells)
         self.cost = np.zeros(len(self.levels))
         self.start = np.zeros(len(self.levels), dtype=np.int64)
@@ -90,8 +90,8 @@ class Segmentation:
         """Points (k,) that follow, with their noise (k,), all of them near levels of the grid."""
         for losses in level_losses(self.levels, values, noise, self.loss):
             t = len(self.previous)
-            if t >= self.first:
-                penalty = self.loss.penalty * (KNOWN_COST if t in self.known else 1.0)
+            if t >= self.first or t in self.parts:
+                penalty = self.loss.penalty * self.parts.get(t, 1.0)
                 fresh = self.cost > self.best + penalty
                 np.copyto(self.cost, self.best + penalty, where=fresh)
                 np.copyto(self.start, t, where=fresh)
@@ -121,16 +121,15 @@ class Segmentation:
         return found[::-1]
 
 
-def segment_levels(
-    values: Floats, noise: Floats, loss: Loss, first: int = 1, known: Container[int] = ()
-) -> list[int]:
+def segment_levels(values: Floats, noise: Floats, loss: Loss, known: Collection[int] = ()) -> list[int]:
     """The indices at which new levels start, for values (n,) with their noise (n,), both in one unit.
 
-    No level starts before the index `first`; those in `known` are kept against a little evidence.
+    A level costs less at an index of `known`: it was found before, and isn't given up for a little.
     """
     if len(values) < 2:
         return []
-    fit = Segmentation(Grid.covering(values, GRID_STEP * float(np.median(noise))), loss, first, known)
+    grid = Grid.covering(values, GRID_STEP * float(np.median(noise)))
+    fit = Segmentation(grid, loss, 1, dict.fromkeys(known, KNOWN_COST))
     fit.extend(values, noise)
     return fit.starts()
 

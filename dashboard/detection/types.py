@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Better = Literal["lower", "higher"]
 Kind = Literal["time", "rate", "memory", "utilization", "counter", "quality"]
@@ -14,15 +14,11 @@ Verdict = Literal["~", "higher", "lower", "?"]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run's value, in the metric's unit, with its repetitions' values (may be empty).
-
-    A `marker` names what changed around the code since the point before (driver, torch, machine, ...).
-    """
+    """One run's value, in the metric's unit, with its repetitions' values (may be empty)."""
 
     value: float
     samples: tuple[float, ...] = ()
     tainted: bool = False
-    marker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +32,24 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """A reason to look twice, as a code of `dashboard.detection.doubts` with what it is about."""
+
+    code: str
+    about: Mapping[str, int | list[str]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"code": self.code, **self.about}
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A new level starts at `points[index]`, the first bad (or first better) point.
 
     `before` and `after` are levels in the metric's unit, medians of the points' values. `ratio` is
     after / before as judged, which for times and rates means by the best repetitions; it lies in
     [`low`, `high`] with 95 % probability. `confidence` (0..1) is the probability that the step isn't noise.
-    Each doubt is a sentence. It may as well have started anywhere from `earliest` to `latest` (both are
+    It may as well have started anywhere from `earliest` to `latest` (both are
     positions in `points`): there the step fits nearly as well as at the index.
     """
 
@@ -56,7 +63,7 @@ class Change:
     confidence: float
     earliest: int
     latest: int
-    doubts: tuple[str, ...] = field(default=())
+    doubts: tuple[Doubt, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +78,4 @@ class Comparison:
     low: float | None
     high: float | None
     verdict: Verdict
-    doubts: tuple[str, ...] = field(default=())
+    doubts: tuple[Doubt, ...] = field(default=())

@@ -12,6 +12,7 @@ from paceline.manifest import case_key
 from paceline.metrics import HEADLINE_LIMIT
 
 from dashboard import runs
+from dashboard.environments import compared_values, store_environments
 from dashboard.imports import commits
 from dashboard.imports.results import ImportedMetric, ImportedRun, ImportedValue, shorten_text
 from dashboard.ingest import latest
@@ -93,6 +94,7 @@ def _get_or_create_runs(
     missing = {key: imported for key, imported in zip(keys, imported_runs, strict=True) if key not in by_key}
     by_pk = {row.pk: row for row in rows.values()}
     created = [_new_run(key, imported, by_pk[key[0]]) for key, imported in missing.items()]
+    _store_environments(created)
     for start in range(0, len(created), BATCH):
         Run.objects.bulk_create(created[start : start + BATCH])
         report_progress(start, len(created))
@@ -116,6 +118,14 @@ def _new_run(key: RunKey, imported: ImportedRun, commit: Commit) -> Run:
         # It is judged with the whole history, not by itself.
         judged_at=timezone.now(),
     )
+
+
+def _store_environments(runs: Iterable[Run]) -> None:
+    """What the other tool says of the machine is compared as what a document says; CSV files say nothing."""
+    described = [run for run in runs if run.fingerprint]
+    keys = store_environments(compared_values(run.fingerprint, None) for run in described)
+    for run, key in zip(described, keys, strict=True):
+        run.environment_id = key
 
 
 def _case_key(imported: ImportedRun) -> str:

@@ -6,6 +6,7 @@ from django.db import connection, transaction
 from paceline.document import Document as CheckedDocument
 
 from dashboard import dispatch, runs
+from dashboard.environments import compared_values, store_environments
 from dashboard.ingest import checks, latest, limits, sentinels, series
 from dashboard.leases import LeaseLost
 from dashboard.models import Document, Run, Telemetry
@@ -30,6 +31,7 @@ def store_document(assignment: RunAssignment, data: bytes) -> None:
             return
         _lock_configuration(run.configuration_id)
         Document.objects.create(run=run, format=document.raw["format"], body=document.raw, sha256=digest)
+        _store_environment(run, document)
         if run.origin == Run.Origin.SENTINEL:
             sentinels.store_sentinel_points(run, document)
         else:
@@ -51,9 +53,16 @@ def _check_stored_before(assignment: RunAssignment, digest: str) -> None:
 
 
 def _lock_configuration(configuration: int) -> None:
-    """Let documents of one configuration wait for each other: they write the same series and their latest states."""
+    """Let documents of one configuration wait for each other: they write the same rows."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, configuration % 2**31])
+
+
+def _store_environment(run: Run, document: CheckedDocument) -> None:
+    """Store what runs are compared by apart from the document, which is too large to be read for many."""
+    values = compared_values(document.raw["environment"], document.harness_version)
+    (run.environment_id,) = store_environments([values])
+    run.save(update_fields=["environment"])
 
 
 def _store_telemetry(run: Run, document: CheckedDocument) -> None:

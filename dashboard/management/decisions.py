@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.models import Regression
-from dashboard.regressions.relevance import TIME
+from dashboard.regressions.decision.series_kinds import TIME
 
 Entry = Mapping[str, Any]
 CAUSE = "cause"

@@ -16,7 +16,7 @@ from django.conf import settings
 from dashboard.management import decisions
 from dashboard.management.decisions import in_words
 from dashboard.models import Change, Document, Point, Project, Regression, Run
-from dashboard.regressions.relevance import is_time, size
+from dashboard.regressions.decision.series_kinds import is_time, log_size
 
 # Sentences that the builder says on its way, for the progress bar: a few more or fewer do no harm.
 SENTENCES = 12
@@ -86,7 +86,8 @@ def report(project: Project, built: Built) -> dict[str, Any]:
     regressions = list(
         Regression.objects.filter(project=project)
         .select_related(
-            *("first_bad", "last_good", "culprit", "recovered_by", "series__metric", "series__case")
+            *("first_bad", "last_good", "culprit", "recovered_by"),
+            *("series__metric", "series__configuration__case"),
         )
         .order_by("first_bad__position")
     )
@@ -110,7 +111,7 @@ def report(project: Project, built: Built) -> dict[str, Any]:
 def describe_runs(project: Project) -> list[dict[str, Any]]:
     runs = (
         Run.objects.filter(commit__project=project)
-        .select_related("commit", "case")
+        .select_related("commit", "configuration__case")
         .order_by("commit__position", "pk")
     )
     tainted = Document.objects.filter(run__commit__project=project, run__tainted=True)
@@ -159,11 +160,11 @@ def improvements(project: Project) -> list[dict[str, Any]]:
     """One for each commit that made headline series better: that of the step's time, or the largest."""
     changes = (
         Change.objects.filter(
-            series__case__project=project,
+            series__configuration__case__project=project,
             series__headline=True,
             direction=Change.Direction.IMPROVEMENT,
         )
-        .select_related("first_bad", "last_good", "series__metric", "series__case")
+        .select_related("first_bad", "last_good", "series__metric", "series__configuration__case")
         .order_by("position", "pk")
     )
     best: dict[int, Change] = {}
@@ -188,10 +189,7 @@ def lightened(change: Change) -> str:
     """The phase whose own time fell most between the two commits; empty where no phase's did."""
     series = change.series
     points = Point.objects.filter(
-        series__case=series.case_id,
-        series__version=series.version,
-        series__pool=series.pool_id,
-        series__quick=series.quick,
+        series__configuration=series.configuration_id,
         series__metric__name="phase_self_time",
         run__commit__in=[change.last_good_id, change.first_bad_id],
     ).order_by("run_id")
@@ -208,7 +206,7 @@ def lightened(change: Change) -> str:
 
 
 def preference(change: Change) -> tuple[bool, bool, float]:
-    return change.series.metric.name == "step_time", is_time(change.series), size(change)
+    return change.series.metric.name == "step_time", is_time(change.series), log_size(change)
 
 
 def rounded(percent: float | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from dashboard.models.alerts import Channel, Delivery
 from dashboard.models.configurations import Configuration
+from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, Machine, Pool
@@ -20,6 +21,7 @@ __all__ = [
     "Configuration",
     "Delivery",
     "Document",
+    "Environment",
     "Experiment",
     "ExperimentPair",
     "Heartbeat",

@@ -198,7 +198,7 @@ class Regression(models.Model):
 
     @property
     def commits_left(self) -> int:
-        """How many commits its range holds: the cause is one of them, and no sentence names one before it is."""
+        """How many commits its range holds: the cause is one of them, and no sentence names one sooner."""
         return 1 if self.culprit_id else max(1, self.first_bad.position - self.last_good.position)
 
 

@@ -5,6 +5,7 @@ from django.db import models
 from django.urls import reverse
 
 from dashboard.models.configurations import Configuration, Configured
+from dashboard.models.environments import Environment
 from dashboard.models.leases import LeasedJob
 from dashboard.models.machines import Machine
 from dashboard.models.projects import Commit, Trigger
@@ -70,6 +71,14 @@ class Run(Configured, LeasedJob):
     state = models.CharField(max_length=20, choices=State.choices, default=State.REQUESTED)
     machine = models.ForeignKey(Machine, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
     fingerprint = models.JSONField(default=dict, blank=True, help_text="The machine as it was for this run.")
+    environment = models.ForeignKey(
+        Environment,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="runs",
+        help_text="What its document says of the software and the system, to be compared with other runs'.",
+    )
 
     progress = models.FloatField(default=0, help_text="0 to 1 of the measurement.")
     failure = models.CharField(max_length=20, choices=Failure.choices, blank=True)

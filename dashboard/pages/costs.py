@@ -88,7 +88,7 @@ def tally_sentence(tally: ProofTally) -> str:
     pairs = f"{tally.pairs} pair{'' if tally.pairs == 1 else 's'} of runs"
     return (
         f"In the last {tally.days} days {tally.suspicions} {subject} measured again: {verdicts}. "
-        f"That took {pairs} and {numbers.format_duration(tally.seconds)} of machine time, bisections included."
+        f"That took {pairs} and {numbers.format_duration(tally.seconds)} of machine time with bisections."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +14,12 @@ from django.views.decorators.http import require_safe
 from dashboard.charts import theme
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, draw_trend
+from dashboard.environments import (
+    Difference,
+    RunEnvironments,
+    compare_environments,
+    describe_differences,
+)
 from dashboard.models import Change, Limit, Point, Regression, Series
 from dashboard.pages.costs import precision_sentence
 from dashboard.pages.paging import parse_whole_number
@@ -24,14 +32,6 @@ from dashboard.sentences.limits import format_limit
 SHOWN, MOST_SHOWN = 200, 1000
 CHOICES = (50, 200, 1000)
 POINTS_AROUND = 30
-# What a person calls the parts of a machine's fingerprint.
-FINGERPRINT = {
-    "cpu_model": "CPU",
-    "cpu_count": "CPUs",
-    "memory_bytes": "memory",
-    "gpus": "GPUs",
-    "os": "system",
-}
 
 
 @require_safe
@@ -48,19 +48,20 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         key=lambda sibling: labels.metric_sort_key(sibling.metric.name, sibling.phase),
     )
     newest_limit = bounds[-1] if bounds else None
+    markers = environment_markers(points)
     context = {
         "series": series,
         "name": labels.series_label(series),
         "project": series.case.project,
         "meaning": labels.metric_description(series.metric.name),
-        "figure": theme.figure_json(draw_series(series, points, changes, bounds)) if points else "",
+        "figure": theme.figure_json(draw_series(series, points, changes, bounds, markers)) if points else "",
         "points": points[::-1],
         "changes": changes[::-1],
         "precision": precision_sentence(alarm_precision(series)),
         "limit": newest_limit,
         "bound": format_limit(newest_limit, series.metric.unit) if newest_limit else "",
         "crossed": {bound.run_id for bound in bounds if bound.crossed},
-        "markers": machine_changes(points)[::-1],
+        "markers": markers[::-1],
         "headlines": [sibling for sibling in siblings if sibling.headline],
         "others": [sibling for sibling in siblings if not sibling.headline],
         "show": show,
@@ -72,7 +73,12 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def draw_series(
-    series: Series, points: list[Point], changes: list[Change], bounds: list[Limit], height: int = 400
+    series: Series,
+    points: list[Point],
+    changes: list[Change],
+    bounds: list[Limit],
+    markers: list[EnvironmentMarker],
+    height: int = 400,
 ) -> Any:
     """The trend of these points, at least one, oldest first."""
     latest = getattr(series, "latest", None)
@@ -81,7 +87,7 @@ def draw_series(
         [_trend_change(change) for change in changes],
         series.metric.unit,
         latest.level if latest else None,
-        markers=[TrendMarker(change["point"].position, change["text"]) for change in machine_changes(points)],
+        markers=[TrendMarker(marker.point.position, marker.label) for marker in markers],
         limits=[TrendLimit(bound.position, bound.minimum, bound.maximum) for bound in bounds],
         height=height,
     )
@@ -97,31 +103,38 @@ def regression_trend_json(regression: Regression) -> str:
     span = (points[0].position, points[-1].position)
     changes = series_queries.changes_between(series, *span)
     bounds = limits.limits_between(series, *span)
-    return theme.figure_json(draw_series(series, points, changes, bounds, height=320))
+    markers = environment_markers(points)
+    return theme.figure_json(draw_series(series, points, changes, bounds, markers, height=320))
 
 
-def machine_changes(points: list[Point]) -> list[dict[str, Any]]:
-    """Each point before which the measuring machine became another: what differs, in a word and in full."""
-    changes = []
-    for before, after in pairwise(points):
-        old, new = before.run.fingerprint, after.run.fingerprint
-        keys = [key for key in new if old and new[key] != old.get(key)]
-        if keys:
-            full = "; ".join(
-                f"{FINGERPRINT.get(key, key)} {_format_fingerprint_value(old.get(key))} "
-                f"→ {_format_fingerprint_value(new[key])}"
-                for key in keys
-            )
-            text = ", ".join(FINGERPRINT.get(key, key) for key in keys)
-            changes.append({"point": after, "text": text, "full": full})
-    return changes
+@dataclass(frozen=True, slots=True)
+class EnvironmentMarker:
+    """What changed beside the code before a point: in a word for the chart, and in full."""
+
+    point: Point
+    label: str
+    text: str
 
 
-def _format_fingerprint_value(value: object) -> str:
-    if isinstance(value, list):
-        names = (item.get("name", item) if isinstance(item, dict) else item for item in value)
-        return ", ".join(str(name) for name in names) or "none"
-    return "unknown" if value is None else str(value)
+def environment_markers(points: Sequence[Point]) -> list[EnvironmentMarker]:
+    """A marker for each point whose run had another environment than the run before it, oldest first."""
+    environments = RunEnvironments()
+    environments.read_runs(point.run_id for point in points)
+    compared = (
+        (after, compare_environments(environments.of_run(before.run_id), environments.of_run(after.run_id)))
+        for before, after in pairwise(points)
+    )
+    return [
+        EnvironmentMarker(point, _marker_label(differences), describe_differences(differences))
+        for point, differences in compared
+        if differences
+    ]
+
+
+def _marker_label(differences: Sequence[Difference]) -> str:
+    """`torch`, or `driver + 3` where more changed: a chart has room for one word."""
+    first, *others = differences
+    return f"{first.label} + {len(others)}" if others else first.label
 
 
 def _trend_point(point: Point) -> TrendPoint:

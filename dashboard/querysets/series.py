@@ -28,7 +28,6 @@ def newest_points(series: Series, most: int, until: int | None = None) -> list[P
         rows = rows.filter(position__lte=until)
     rows = rows.select_related("run__commit").only(
         "series", "position", "value", "low", "high", "samples", "tainted",
-        "run__fingerprint",
         "run__commit__hash", "run__commit__subject", "run__commit__committed_at",
     )  # fmt: skip
     return list(rows.order_by("-position", "-run_id")[:most])[::-1]

@@ -10,13 +10,12 @@ from dashboard import detection
 from dashboard.environments import (
     Difference,
     RunEnvironments,
-    compare_environments,
     machine_differences,
     software_differences,
     system_differences,
 )
 from dashboard.models import Change
-from dashboard.regressions.series.history import History, Marker, MeasuredCommit, load_phases
+from dashboard.regressions.series.history import History, MeasuredCommit, load_phases
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
 # with few points behind it, one noisy point moves the place where it fits best.
@@ -65,25 +64,20 @@ class SyncedChanges:
 
 
 def find_changes(history: History, environments: RunEnvironments) -> list[FoundChange]:
-    """The changes of a series, with doubts about those at which the environment changed too.
+    """The changes of a series, with what changed around the code at each.
 
     Those that were found before are judged as known: a little noise neither moves nor removes them.
     """
     rows = Change.objects.filter(history.line.lookup("first_bad"), series=history.series)
     places = set(rows.values_list("position", flat=True))
     known = [index for index, commit in enumerate(history.measured) if commit.position in places]
-    phases = phases_for_detection(history)
-    plain = judge_with_phases(history.detection_series(), phases, known)
-    environments.read_runs(run for change in plain for run in runs_beside(history, change.index))
-    marked = {
-        change.index: marker for change in plain if (marker := marker_at(history, change.index, environments))
-    }
-    changes = judge_with_phases(history.detection_series(marked), phases, known) if marked else plain
-    return [
-        with_surroundings(history, change, environments)
-        for change in changes
+    changes = [
+        change
+        for change in judge_with_phases(history.detection_series(), phases_for_detection(history), known)
         if history.untainted_before(change.index) >= 0
     ]
+    environments.read_runs(run for change in changes for run in runs_beside(history, change.index))
+    return [with_surroundings(history, change, environments) for change in changes]
 
 
 def judge_with_phases(
@@ -117,22 +111,14 @@ def phases_for_detection(history: History) -> dict[str, detection.Series]:
 
 def runs_beside(history: History, index: int) -> list[int]:
     """A run before a step and one after it."""
-    good = history.untainted_before(index)
-    return [history.measured[place].runs[-1] for place in (good, index) if place >= 0]
-
-
-def marker_at(history: History, index: int, environments: RunEnvironments) -> tuple[Marker, ...]:
-    """What changed around the code at a step, for detection's doubt; empty where nothing did."""
-    runs = runs_beside(history, index)
-    differences = compare_environments(environments.of_run(runs[0]), environments.of_run(runs[-1]))
-    return tuple((difference.label, difference.before, difference.after) for difference in differences)
+    return [history.measured[place].runs[-1] for place in (history.untainted_before(index), index)]
 
 
 def with_surroundings(
     history: History, change: detection.Change, environments: RunEnvironments
 ) -> FoundChange:
     runs = runs_beside(history, change.index)
-    before, after = environments.of_run(runs[0]), environments.of_run(runs[-1])
+    before, after = (environments.of_run(run) for run in runs)
     good = history.untainted_before(change.index)
     earlier, later = history.untainted_before(good), history.untainted_after(change.index)
     positions = history.positions

@@ -60,6 +60,7 @@ def change_fact(row: Change) -> facts.Change:
         direction=row.direction,
         reach=Range(row.reach_good, row.reach_bad),
         environment_only=row.environment_only,
+        markers=tuple((name, before, after) for name, before, after in row.markers),
         regression_id=row.regression_id,
     )
 

@@ -117,7 +117,7 @@ def request_sentinel_run(pattern: Run, commit: Commit, machine: Machine, priorit
 
 
 def experiment_waits(pool: str) -> bool:
-    """True where an experiment waits for a machine of this pool; asked before what executes it is imported."""
+    """True where an experiment waits for this pool's machines; asked before what executes it is imported."""
     waiting = Experiment.objects.filter(state=Experiment.State.REQUESTED, head_configuration__pool__name=pool)
     return waiting.exists()
 

@@ -1,1 +1,1 @@
-"""What people read: names, numbers and sentences, made of codes and values for page, mail, webhook and command alike."""
+"""What people read, made of codes and values for page, mail, webhook and command alike."""

@@ -40,14 +40,14 @@ def merge_sentence(found: Mapping[str, Any]) -> str:
             return f"{merge} is a merge that brought no commit: it is itself to blame."
         case "merge itself":
             return (
-                f"The merge {merge} itself is to blame: its branch, up to {found['tip'][:10]}, doesn't have it "
+                f"The merge {merge} itself is to blame: its branch up to {found['tip'][:10]} doesn't have it "
                 f"against their merge base {found['base'][:10]}."
             )
         case "branch can't tell":
             untestable = found["verdict"] == Experiment.Verdict.UNTESTABLE
             why = "don't both run" if untestable else "couldn't be told apart"
             return (
-                f"{merge} is a merge; whether its branch brought it can't be told: the branch's newest commit "
+                f"{merge} is a merge. Whether its branch brought it isn't known: the branch's newest commit "
                 f"{found['tip'][:10]} and their merge base {found['base'][:10]} {why}."
             )
         case "branch can't be measured":

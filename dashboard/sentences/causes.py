@@ -76,6 +76,6 @@ def sentinel_sentence(evidence: Mapping[str, Any]) -> str:
 def calibration_sentence(ratio: float) -> str:
     took, was = ("longer", "slower") if ratio > 1 else ("less", "faster")
     return (
-        f"Beside the first run that saw it a fixed piece of arithmetic took {100 * abs(ratio - 1):.0f} % {took} "
+        f"Beside the first run that saw it fixed arithmetic took {100 * abs(ratio - 1):.0f} % {took} "
         f"than beside the last one before: the machine was {was}."
     )

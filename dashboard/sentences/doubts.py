@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dashboard.models import Change
 from dashboard.sentences import labels
 
 SENTENCES = {
@@ -12,16 +13,22 @@ SENTENCES = {
     "few points before": "The level before has only {count} points.",
     "tainted before": "Tainted points lie directly before it ({count}): the step may be theirs.",
     "no ratio": "There are no ratios (zero or both signs): the change is relative to the typical size.",
-    "too few samples": "Too few samples to tell: {least} of each are needed, {a} and {b} were given.",
     "near floor": "Its interval reaches below what is relevant for this kind of metric.",
-    "in parts": "Seen in {parts}: the whole doesn't stand out of its noise.",
 }
 
 
+def describe_doubts(change: Change) -> list[str]:
+    """Why one should look twice at a change: detection's doubts, and what else changed where it starts."""
+    doubts = [doubt_sentence(doubt) for doubt in change.doubts]
+    if change.markers:
+        named = ", ".join(labels.format_difference(difference) for difference in change.markers)
+        doubts.append(f"The environment changed here: {named}.")
+    return doubts
+
+
 def doubt_sentence(doubt: Mapping[str, Any]) -> str:
-    """The sentence of a doubt, as it is stored with the change."""
-    if doubt["code"] == "environment changed":
-        named = ", ".join(labels.format_difference(difference) for difference in doubt["differences"])
-        return f"The environment changed here: {named}."
+    """The sentence of a doubt, as it is stored with its change."""
+    if doubt["code"] == "in parts":
+        return f"Seen in {', '.join(doubt['parts'])}: the whole doesn't stand out of its noise."
     known = SENTENCES.get(doubt["code"])
     return known.format(**doubt) if known else str(doubt.get("text", doubt["code"]))

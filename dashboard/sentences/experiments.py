@@ -68,7 +68,7 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
 
 
 def answer_sentence(experiment: Experiment) -> str:
-    """What an estimate has found out so far: `step time +2.1 % [1.3, 2.9]`, or no difference larger than so much."""
+    """An estimate so far: `step time +2.1 % [1.3, 2.9]`, or no difference larger than so much."""
     metric = experiment.metric.name.replace("_", " ")
     if experiment.state == State.REQUESTED:
         return "Waiting for a machine."

@@ -85,7 +85,8 @@ def describe_host_or_device(regression: Regression) -> str:
         case Regression.Place.DEVICE:
             return "on the device"
         case Regression.Place.WAITS_FOR_DEVICE:
-            return f"on the device: the host waits in this phase for the device's work of {regression.place_phase}"
+            waited = regression.place_phase
+            return f"on the device: the host waits in this phase for the device's work of {waited}"
         case Regression.Place.UNKNOWN:
             return "on the host or the device: their times grew alike"
     return ""

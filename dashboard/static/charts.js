@@ -30,6 +30,31 @@
     axis.tickangle = 0;
   };
 
+  // A marker's label stands right of its line, left of it at the chart's end, and in a higher lane where it would
+  // overlap another. Where every lane is taken it is left out: the list beside the chart has all of them.
+  const LANES = [0, 1, 2];
+  const LANE_HEIGHT = 15;
+  const LETTER_WIDTH = 6.5;
+  const placeMarkerLabels = (layout, width) => {
+    const labels = (layout.annotations || []).filter((annotation) => annotation.name === "marker");
+    if (!labels.length) return;
+    const [low, high] = layout.xaxis.range;
+    const plot = width - 90;
+    const ends = LANES.map(() => -Infinity);
+    for (const label of labels) {
+      const x = ((label.x - low) / (high - low)) * plot;
+      const size = LETTER_WIDTH * label.text.length + 8;
+      const atEdge = x + size > plot;
+      const left = atEdge ? x - size : x;
+      const lane = LANES.find((candidate) => ends[candidate] <= left);
+      label.xanchor = atEdge ? "right" : "left";
+      label.visible = lane !== undefined;
+      if (!label.visible) continue;
+      label.yshift = LANE_HEIGHT * lane;
+      ends[lane] = left + size;
+    }
+  };
+
   const openPoint = (event) => {
     const target = event.points && event.points[0] && event.points[0].customdata;
     if (typeof target === "string" && target.startsWith("/") && !target.startsWith("//")) location.assign(target);
@@ -42,6 +67,7 @@
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
     layout.autosize = true;
     thinTickLabels(layout.xaxis, canvas.clientWidth);
+    placeMarkerLabels(layout, canvas.clientWidth);
     // A finger that drags over a chart wants to scroll the page.
     if (coarse.matches) layout.dragmode = false;
     const first = !canvas.dataset.drawn;

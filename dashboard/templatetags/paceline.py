@@ -35,7 +35,7 @@ for label_filter in (
     regressions.describe_host_or_device,
     bisections.bisection_sentence,
     causes.cause_sentence,
-    doubts.doubt_sentence,
+    doubts.describe_doubts,
     experiments.answer_sentence,
     experiments.experiment_state_label,
     experiments.reason_sentence,

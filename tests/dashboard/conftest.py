@@ -59,7 +59,7 @@ def make_commit(project: Project) -> Callable[[int], Commit]:
 
 @pytest.fixture
 def run(make_commit: Callable[[int], Commit], case: Case, benchmark: Benchmark) -> Run:
-    return runs.request(make_commit(1), case, benchmark)
+    return runs.request_run(make_commit(1), case, benchmark)
 
 
 class Repository:

@@ -10,17 +10,20 @@ from typing import Any
 from django.utils import timezone
 from paceline.metrics import describe_metric
 
+from dashboard.environments import compared_values, store_environments
 from dashboard.models import (
     Case,
     Commit,
-    Confirmation,
+    Configuration,
     Document,
+    Experiment,
     Machine,
     Metric,
     Point,
     Pool,
     Project,
     Regression,
+    RegressionExperiment,
     Run,
     Series,
     SeriesLatest,
@@ -60,11 +63,28 @@ def case(project: Project, benchmark: str = "snake_dqn", **params: Any) -> Case:
     return Case.objects.create(project=project, benchmark=benchmark, params=params, key=key)
 
 
-def run(commit: Commit, case: Case, state: str = Run.State.DONE, **fields: Any) -> Run:
-    pool, _ = Pool.objects.get_or_create(name="default")
-    machine, _ = Machine.objects.get_or_create(name="bench-1", defaults={"pool": pool})
-    defaults = {"pool": pool, "machine": machine, "version": 1, "repetitions": 3, "time_limit": 600}
-    return Run.objects.create(commit=commit, case=case, state=state, **(defaults | fields))
+def configuration(
+    case: Case, *, pool: Pool | None = None, version: int = 1, quick: bool = False
+) -> Configuration:
+    where = pool or Pool.objects.get_or_create(name="default")[0]
+    made, _ = Configuration.objects.get_or_create(case=case, pool=where, version=version, quick=quick)
+    return made
+
+
+def run(
+    commit: Commit,
+    case: Case,
+    state: str = Run.State.DONE,
+    *,
+    pool: Pool | None = None,
+    version: int = 1,
+    quick: bool = False,
+    **fields: Any,
+) -> Run:
+    measured = configuration(case, pool=pool, version=version, quick=quick)
+    machine, _ = Machine.objects.get_or_create(name="bench-1", defaults={"pool": measured.pool})
+    defaults = {"machine": machine, "repetitions": 3, "time_limit": 600}
+    return Run.objects.create(commit=commit, configuration=measured, state=state, **(defaults | fields))
 
 
 def series(run: Run, name: str, phase: str = "") -> Series:
@@ -74,12 +94,9 @@ def series(run: Run, name: str, phase: str = "") -> Series:
         name=name, defaults={"unit": known.unit, "better": known.better, "kind": known.kind}
     )
     found, _ = Series.objects.get_or_create(
-        case=run.case,
-        version=run.version,
-        pool=run.pool,
+        configuration=run.configuration,
         metric=metric,
         phase=phase,
-        quick=run.quick,
         defaults={"headline": name in HEADLINE and not phase, "exact": name in EXACT},
     )
     return found
@@ -121,27 +138,45 @@ def measured(
         **(document or {}),
     }
     Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
+    set_environment(made, body["environment"], body["harness"]["version"])
     return made
 
 
-def weighed(
-    made: Regression, verdict: str, good: Commit, bad: Commit, purpose: str = "confirm", **found: float
-) -> None:
-    """A confirmation or a step of a bisection that is done."""
-    Confirmation.objects.create(
-        regression=made,
+def set_environment(run: Run, environment: Mapping[str, Any], harness: str | None = "0.1.0") -> None:
+    """Let a run have been measured under this environment, as ingest stores it."""
+    (run.environment_id,) = store_environments([compared_values(environment, harness)])
+    run.save(update_fields=["environment"])
+
+
+def experiment(
+    made: Regression, base: Commit, head: Commit, purpose: str = "proof", **fields: Any
+) -> Experiment:
+    """An experiment that a regression asked for, on its series."""
+    series = made.series
+    defaults = {"question": "test" if purpose == "proof" else "place"}
+    row = Experiment.objects.create(
+        project=made.project,
         purpose=purpose,
-        good=good,
-        bad=bad,
-        series=made.series,
-        pool=made.series.pool,
+        base_commit=base,
+        head_commit=head,
+        base_configuration=series.configuration,
+        head_configuration=series.configuration,
+        metric=series.metric,
+        phase=series.phase,
         before=made.before,
         after=made.after,
-        state="done",
-        verdict=verdict,
-        finished_at=timezone.now(),
-        **found,
+        **(defaults | fields),
     )
+    RegressionExperiment.objects.create(regression=made, experiment=row, series=series)
+    return row
+
+
+def weighed(
+    made: Regression, verdict: str, base: Commit, head: Commit, purpose: str = "proof", **found: float
+) -> Experiment:
+    """A proof or a step of a bisection that is done."""
+    ended = {"state": "done", "verdict": verdict, "finished_at": timezone.now()}
+    return experiment(made, base, head, purpose, **ended, **found)
 
 
 def function(name: str, file: str = "replay.py", line: int = 1, **fields: Any) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.detection import false_alarms, stability, verdicts
+from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
 from dashboard.detection.identity import STABLE_WITHIN
 from dashboard.detection.null_models import NULL_MODELS
 from dashboard.detection.rules import ALARM
 from dashboard.detection.segmentation import KNOWN_COST
-from dashboard.detection.watch import GROWTH, SETTLED
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = " ".join((DOCS / "detection.md").read_text().split())

@@ -29,6 +29,7 @@ from dashboard.models import (
     SeriesLatest,
     Telemetry,
 )
+from tests.dashboard.factories import set_environment
 from tests.pages.documents import create_document
 
 SUBJECTS = (
@@ -107,6 +108,7 @@ def create_measured_run(
     run = create_run(commit, case, **fields)
     body = body or create_document(case, step_time, random.Random(seed))  # noqa: S311
     Document.objects.create(run=run, format=body["format"], body=body, sha256="0" * 64)
+    set_environment(run, body["environment"], body["harness"]["version"])
     RunLog.objects.create(
         run=run, text="warm-up done\nrepetition 1 of 5\nrepetition 5 of 5\ndocument written\n"
     )

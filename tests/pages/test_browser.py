@@ -5,9 +5,11 @@ Drives the system's Chromium; `make test` installs it.
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,8 +17,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard.models import Run, RunLog
+from tests.dashboard.factories import set_environment
 from tests.pages import builders
-from tests.pages.documents import complete_document
+from tests.pages.documents import complete_document, environment_member
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -143,6 +146,30 @@ def test_colours_of_charts_follow_the_scheme_while_the_page_is_open(site: Site) 
     page.locator(".canvas[data-drawn=dark]").wait_for()
     assert line.evaluate("line => line.style.stroke") != light
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 17, 22)"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_labels_of_markers_neither_overlap_nor_leave_the_chart(site: Site, width: int) -> None:
+    upgrades = ({}, {"torch": "3"}, {"torch": "3", "python": "4", "os": "Debian 13"}, {"torch": "5"})
+    for position, upgrade in enumerate(upgrades, start=2):
+        run = Run.objects.get(commit__position=position, state="done", case__benchmark="snake_dqn")
+        set_environment(run, environment_member() | upgrade)
+    page = site.page("/series/{series}/", viewport={"width": width, "height": 800})
+    labels = page.locator(".annotation-text-g").filter(has_text=re.compile("torch|system"))
+    boxes = [box for label in labels.all() if (box := label.bounding_box())]
+    chart = page.locator(".canvas").first.bounding_box()
+    assert len(boxes) == 3
+    assert chart is not None
+    end = chart["x"] + chart["width"]
+    assert [box for box in boxes if box["x"] < chart["x"] or box["x"] + box["width"] > end] == []
+    assert not any(boxes_overlap(first, second) for first, second in combinations(boxes, 2))
+
+
+def boxes_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
+    return all(
+        first[start] < second[start] + second[size] and second[start] < first[start] + first[size]
+        for start, size in (("x", "width"), ("y", "height"))
+    )
 
 
 def test_a_click_on_a_point_leads_to_its_run(site: Site) -> None:

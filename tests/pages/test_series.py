@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.models import Commit, Run, Series
+from dashboard.models import Change, Commit, Run, Series
+from dashboard.pages.series import environment_markers
+from dashboard.regressions import judge_run
+from tests.dashboard import factories
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -80,12 +84,60 @@ def test_a_number_that_is_none_is_refused_by_its_name(client: Client, step_time:
     assert "show must be a whole number" in answer.content.decode()
 
 
-def test_another_machine_draws_a_marker_that_no_commit_is_blamed_for(
-    client: Client, step_time: Series
+UPGRADES = [
+    ({"torch": "2.14.0"}, "torch", "torch 2.13.0 -> 2.14.0"),
+    ({"python": "3.12.1"}, "python", "python 3.11.2 -> 3.12.1"),
+    ({"packages": {"numpy": "2.5.0"}}, "numpy", "numpy 2.4.6 -> 2.5.0"),
+    ({"driver": "560.2"}, "driver", "driver 550.1 -> 560.2"),
+    ({"harness": "0.2.0"}, "harness", "harness 0.1.0 -> 0.2.0"),
+    ({"machine": "bench-2"}, "machine", "machine bench-1 -> bench-2"),
+    (
+        {"driver": "560.2", "torch": "2.14.0", "packages": {"numpy": "2.5.0", "pillow": "12.0"}},
+        "driver + 3",
+        "driver 550.1 -> 560.2, torch 2.13.0 -> 2.14.0, numpy 2.4.6 -> 2.5.0, pillow none -> 12.0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("upgrade", "label", "text"), UPGRADES)
+def test_an_upgrade_draws_a_marker_and_judgement_says_the_same(
+    client: Client, upgrade: dict[str, Any], label: str, text: str
 ) -> None:
-    Run.objects.update(fingerprint={"kernel": "6.1", "cpu_model": "EPYC"})
-    Run.objects.filter(commit__position__gte=4).update(fingerprint={"kernel": "6.9", "cpu_model": "EPYC"})
-    where = f"/series/{step_time.pk}/"
+    run = measure_upgrade(upgrade, at=5)
+    judge_run(run.pk)
+    change = Change.objects.get(series__metric__name="step_time", series__phase="")
+    where = f"/series/{change.series_id}/"
     layout = embedded_figure(client, where, "trend")["layout"]
-    assert [shape["x0"] for shape in layout["shapes"]] == [3.5]
-    assert "kernel 6.1 → 6.9" in client.get(where).content.decode()
+    assert label in [annotation["text"] for annotation in layout["annotations"]]
+    assert [shape["x0"] for shape in layout["shapes"]] == [4.5]
+    shown = html.unescape(client.get(where).content.decode())
+    assert f'<span class="small">{text}</span>' in shown
+    assert ", ".join(change.markers) == text
+    assert any(text in doubt for doubt in change.doubts)
+
+
+def measure_upgrade(upgrade: dict[str, Any], at: int) -> Run:
+    """The last of ten runs that became slower at the commit from which on they had another environment."""
+    project = factories.project()
+    case = factories.case(project)
+    environment = {"python": "3.11.2", "torch": "2.13.0", "driver": "550.1", "packages": {"numpy": "2.4.6"}}
+    for commit, value in zip(
+        factories.commits(project, 10), factories.steps((at, 0.010), (10 - at, 0.014)), strict=True
+    ):
+        values = environment | {"harness": "0.1.0", "machine": "bench-1"}
+        if commit.position >= at:
+            values |= upgrade
+        machine = builders.create_machine(values.pop("machine"))
+        run = factories.measured(
+            commit, case, {"step_time": value}, machine=machine, environment=values,
+            document={"harness": {"version": values.pop("harness")}},
+        )  # fmt: skip
+    return run
+
+
+def test_a_thousand_points_have_two_queries_for_their_environments(
+    client: Client, step_time: Series, django_assert_num_queries: Any
+) -> None:
+    points = list(step_time.points.select_related("run"))
+    with django_assert_num_queries(2):
+        assert environment_markers(points) == []

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dashboard.regressions.confirmations import turns
 from paceline import manifest, metrics
 
 from dashboard import regressions
 from dashboard.models import Case, Commit, Confirmation, Machine, Metric, Project, Regression, Run, Series
 from dashboard.regressions import paired
-from dashboard.regressions.confirmations import turns
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Requested
 from workers import confirming, tasks

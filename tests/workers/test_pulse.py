@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from workers.pulse import Pulse
 
 from dashboard import runs
 from dashboard.models import Run
@@ -13,7 +14,6 @@ from tests.workers.waiting import until
 from workers import measuring
 from workers.launching import Progress
 from workers.logs import Log
-from workers.pulse import Pulse
 
 
 def claimed(run: Run) -> runs.Assignment:

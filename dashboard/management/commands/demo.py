@@ -208,7 +208,8 @@ def wait_for_proofs(ids: list[int], bar: ProgressBar) -> None:
     deadline = time.monotonic() + PROOF_SECONDS
     while True:
         waiting = Regression.objects.filter(project=project, proving=True, withdrawn_at=None)
-        active = Experiment.objects.filter(regression__in=waiting, state__in=Experiment.ACTIVE).first()
+        asked = Experiment.objects.filter(regression_link__regression__in=waiting)
+        active = asked.filter(state__in=Experiment.ACTIVE).first()
         if not waiting.exists():
             bar.show(1, "every suspicion is decided")
             return

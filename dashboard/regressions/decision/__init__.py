@@ -1,1 +1,1 @@
-"""What changes, verdicts and people's words make of a project's regressions: pure, from facts to a decision."""
+"""What changes, verdicts and triage make of a project's regressions: pure, from facts to a decision."""

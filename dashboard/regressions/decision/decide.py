@@ -367,7 +367,7 @@ class _Decider:
             standing.last_good,
             standing.first_bad,
             difference,
-            tuple(change.pk for change in draft.members if change.pk),
+            tuple(dict.fromkeys(marker for change in draft.members for marker in change.markers)),
         )
         if standing.explained:
             suspects = suspect_places(standing.explained)

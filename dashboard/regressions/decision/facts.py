@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.metric_scale import MetricScale
@@ -49,10 +49,11 @@ class Change:
     """A step that detection found in a series between two commits; without `pk` one that only pairs saw.
 
     `before` and `after` are levels in the metric's unit, `ratio` is after / before with its interval. `reach`
-    holds one more measured commit on both sides: noise may place a step so far off.
+    holds one more measured commit on both sides: noise may place a step so far off. Two are equal that say
+    the same, whatever their rows' keys are.
     """
 
-    pk: int | None
+    pk: int | None = field(compare=False)
     series: Series
     last_good: Commit
     first_bad: Commit
@@ -65,7 +66,9 @@ class Change:
     reach: Range | None = None
     # What changed around the code explains it: no commit is blamed.
     environment_only: bool = False
-    regression_id: int | None = None
+    # What changed around the code: name, before, after.
+    markers: tuple[tuple[str, str, str], ...] = ()
+    regression_id: int | None = field(default=None, compare=False)
 
     @property
     def range(self) -> Range:

@@ -59,7 +59,7 @@ def placed_at(culprit: Commit | None, bisection_found: Evidence | None) -> NextS
 
 @dataclass(frozen=True, slots=True)
 class MergedBranch:
-    """A merge of two histories, by its parents: the branch that it was merged into, and the tip of the other."""
+    """A merge by its parents: the branch that it was merged into, and the tip of the other."""
 
     proving: Proving
     counter: Change | None
@@ -149,9 +149,10 @@ class MergedBranch:
         brought = tuple(self.history.brought)
         tried = facts.answer_to(RunsAtCommits(self.counter.series, brought, key))
         bases = tuple(dict.fromkeys(self.base_of(sha) for sha in tried))
-        return (
-            {**facts.answer_to(RunsAtCommits(self.counter.series, bases, key)), **tried} if bases else tried
+        of_bases: Mapping[str, CommitRuns] = (
+            facts.answer_to(RunsAtCommits(self.counter.series, bases, key)) if bases else {}
         )
+        return {**of_bases, **tried}
 
     def waits_for_runs(self) -> NextStep | None:
         under_way = any(run.under_way for run in self.counted().values())

@@ -43,7 +43,7 @@ NOT_PROVED = (State.REFUTED, State.UNDECIDED)
 
 
 def plan_next_step(proving: Proving) -> NextStep:
-    """What is to be measured now; the regression is one that is being proved, and nothing of it is under way."""
+    """What is to be measured now, of a regression that is being proved and of which nothing is under way."""
     state, change = proving.primary.state, proving.primary.change
     if state == State.SUSPECTED:
         return NextStep((proving.experiment(Purpose.PROOF, proving.good, proving.bad),))

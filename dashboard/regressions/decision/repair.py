@@ -43,7 +43,7 @@ def find_repair(step: Change, changes: Iterable[Change], facts: GatheredFacts) -
 
 
 def is_repaired_by(step: Change, improvement: Change, left_of_phase: float | None) -> bool:
-    """True where an improvement took the step back, with this part of it left in its phase (None: unknown)."""
+    """True where an improvement took the step back, with this part left in its phase (None: unknown)."""
     if is_level_back(step, improvement):
         return left_of_phase is None or left_of_phase <= LEFT_OF_PHASE
     return left_of_phase is not None and left_of_phase <= LEFT_OVER

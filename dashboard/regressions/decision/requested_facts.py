@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from dashboard.regressions.decision.cause_class import Surroundings
+from dashboard.regressions.decision.cause_class import Difference, Surroundings
 from dashboard.regressions.decision.facts import Change, Commit, Regression, Series
 
 Answer = TypeVar("Answer")
@@ -43,7 +43,7 @@ class GatheredFacts:
 
 @dataclass(frozen=True, slots=True)
 class CommitsBetween(Request[tuple[str, ...]]):
-    """The hashes of the first-parent commits strictly between two, oldest first; none where git can't tell."""
+    """Hashes of the first-parent commits strictly between two, oldest first; none where git can't tell."""
 
     good: Commit
     bad: Commit
@@ -115,7 +115,7 @@ class RunsAtCommits(Request[Mapping[str, CommitRuns]]):
 
 @dataclass(frozen=True, slots=True)
 class PointsAround:
-    """Of a series, undisturbed: its values at two commits, and the measured commits before and behind these."""
+    """Of a series, untainted: its values at two commits, and the measured commits before and behind them."""
 
     good_value: float | None = None
     bad_value: float | None = None
@@ -169,7 +169,7 @@ class PhaseLeftOver(Request[float | None]):
 
 @dataclass(frozen=True, slots=True)
 class CauseOnOtherBranch(Request[int | None]):
-    """The open regression of another branch whose cause came with a change's commits, or the other way round."""
+    """The open regression of another branch whose cause came with a change's commits, or the reverse."""
 
     change: Change
 
@@ -216,5 +216,5 @@ class SurroundingsOf(Request[Surroundings]):
     good: Commit
     bad: Commit
     difference: tuple[str, str]
-    # Of markers that were kept with the changes: of runs that history has replaced since.
-    changes: tuple[int, ...] = ()
+    # Those that were kept with the changes: of runs that history has replaced since.
+    markers: tuple[Difference, ...] = ()

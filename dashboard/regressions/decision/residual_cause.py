@@ -115,7 +115,7 @@ def behind_part(proving: Proving, part: Verdict, bad: Commit) -> ResidualCause |
 def residual_between(
     proving: Proving, ends: tuple[Commit, Commit], levels: tuple[float, float]
 ) -> ResidualCause | None:
-    """The rest of a step between two commits; it is proved once: refuted or narrowed, it isn't asked again."""
+    """The rest of a step between two commits; proved once: refuted or narrowed, it isn't asked again."""
     rest = ResidualCause(*ends, proving.primary.change.series, *levels)
     return None if is_asked_already(proving, rest) else rest
 

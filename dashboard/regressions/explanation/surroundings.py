@@ -1,4 +1,4 @@
-"""What moved beside the commits at a step: environments, machines, sentinels, and what the commits touched."""
+"""What moved beside the commits at a step: environments, machines, sentinels, and the files touched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import F, QuerySet
 
 from dashboard import environments, sentinels
 from dashboard.environments import RunEnvironments
-from dashboard.models import Change, Document, Metric, Project, Run, Series
+from dashboard.models import Document, Metric, Project, Run, Series
 from dashboard.regressions.decision.cause_class import Difference, SentinelMove, Surroundings
 from dashboard.regressions.decision.requested_facts import SurroundingsOf
 from dashboard.regressions.explanation.touched_files import read_touched_files
@@ -19,13 +19,13 @@ SYSTEM_LABELS = frozenset(environments.LABELS.get(name, name) for name in enviro
 
 
 def read_surroundings(project: Project, request: SurroundingsOf) -> Surroundings:
-    """Compares the last run of the old level with the first of the new one, as their documents describe them."""
+    """Compares the last run of the old level with the first of the new one, by their documents."""
     series = Series.objects.select_related("metric", "configuration__case").get(pk=request.series.pk)
     bad = run_after_step(series, request.bad.pk)
     good = run_before_step(series, request.good.pk, bad)
     seen = compare_environments(good, bad)
     return Surroundings(
-        system=seen.system or system_markers(request.changes),
+        system=seen.system or system_markers(request.markers),
         software=seen.software,
         machines=seen.machines,
         touched=read_touched_files(project, series.configuration, *request.difference),
@@ -73,11 +73,9 @@ def as_triples(differences: Iterable[environments.Difference]) -> tuple[Differen
     return tuple((difference.label, difference.before, difference.after) for difference in differences)
 
 
-def system_markers(changes: Iterable[int]) -> tuple[Difference, ...]:
-    """What the markers of changes say of the system: of runs that history has replaced since."""
-    stored = Change.objects.filter(pk__in=changes).order_by("pk").values_list("markers", flat=True)
-    differences = [(name, before, after) for rows in stored for name, before, after in rows]
-    return tuple(dict.fromkeys(difference for difference in differences if difference[0] in SYSTEM_LABELS))
+def system_markers(markers: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Those of the system: of runs that history has replaced since."""
+    return tuple(marker for marker in markers if marker[0] in SYSTEM_LABELS)
 
 
 def calibration_seconds(run_ids: Iterable[int]) -> dict[int, float]:

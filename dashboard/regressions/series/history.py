@@ -17,8 +17,6 @@ from dashboard.regressions.series.branch_line import Line
 NEWEST = 2000
 # Near the cut the first level is short: what is found there isn't believed over what was found in full view.
 FROZEN_SHARE = 0.1
-# What changed beside the code before a point: name, before, after of each difference.
-Marker = tuple[tuple[str, str, str], ...]
 # Of a history that wasn't read from rows.
 NOWHERE = Line("")
 
@@ -70,9 +68,8 @@ class History:
     def untainted(self, start: int, stop: int) -> list[MeasuredCommit]:
         return [commit for commit in self.measured[max(start, 0) : stop] if not commit.tainted]
 
-    def detection_series(self, markers: dict[int, Marker] | None = None) -> detection.Series:
-        """The history in detection's words and on a scale with ratios; with known markers, by index."""
-        known = markers or {}
+    def detection_series(self) -> detection.Series:
+        """The history in detection's words and on a scale with ratios."""
         metric = self.series.metric
         return detection.Series(
             points=[
@@ -80,9 +77,8 @@ class History:
                     metric.on_ratio_scale(commit.value),
                     tuple(metric.on_ratio_scale(sample) for sample in commit.samples),
                     commit.tainted,
-                    known.get(index, ()),
                 )
-                for index, commit in enumerate(self.measured)
+                for commit in self.measured
             ],
             better="lower" if metric.better == metric.Better.LOWER else "higher",
             kind=metric.kind,  # type: ignore[arg-type]  # the column's choices are detection's kinds
@@ -105,7 +101,7 @@ def load_history(series: Series, line: Line | str, newest: int = NEWEST) -> Hist
 
 
 def load_phases(history: History, metric: str) -> dict[str, dict[int, MeasuredCommit]]:
-    """By phase and position: what each commit of a history measured of its configuration by another metric."""
+    """By phase and position: what a history's commits measured by another metric of its configuration."""
     if not history.measured:
         return {}
     rows = (

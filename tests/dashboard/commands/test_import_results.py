@@ -244,6 +244,8 @@ def test_both_formats_of_asv_are_read(tmp_path: Path, version: int) -> None:
     assert peak is not None
     assert (peak.low, peak.high, peak.position) == (1e6, 3e6, 0)
     assert peak.run.fingerprint["cpu_count"] == 8
+    assert peak.run.environment is not None
+    assert peak.run.environment.values["python"] == "3.11"
 
 
 def test_results_of_an_earlier_version_of_a_benchmark_are_left_out(tmp_path: Path) -> None:

@@ -70,6 +70,16 @@ def test_code_that_learns_too_little_spoils_its_counters_too(assignment: Assignm
     assert not Point.objects.filter(tainted=False).exists()
 
 
+def test_the_compared_environment_is_stored_apart_and_once(measure: Callable[..., Run]) -> None:
+    upgraded = document_body()["environment"] | {"python": "3.12.1"}
+    stored = [measure(5), measure(6), measure(7, environment=upgraded)]
+    first, second, third = (Run.objects.get(pk=run.pk).environment for run in stored)
+    assert first == second != third
+    assert third is not None
+    assert (third.values["python"], third.values["os"]) == ("3.12.1", "Debian 12")
+    assert "cpu_count" not in third.values
+
+
 def test_the_same_document_again_changes_nothing(run: Run, assignment: Assignment) -> None:
     ingest.store_document(assignment, encoded_document())
     ingest.store_document(assignment, encoded_document())
@@ -144,7 +154,7 @@ def test_judgement_is_asked_for_once_it_is_stored(
 def test_queries_do_not_grow_with_the_metrics(
     assignment: Assignment, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(21):
         ingest.store_document(assignment, encoded_document(metrics=MANY))
     assert Point.objects.count() == 300
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 from django.utils import timezone
 
 from dashboard import repositories, runs
-from dashboard.models import Commit, Confirmation, Project, Regression
+from dashboard.models import Commit, Experiment, Project, Regression
 from dashboard.regressions import prove
 from tests.dashboard import factories
 
@@ -60,7 +60,7 @@ class History:
         places = {int(mark[1:]): sha for mark, sha in (line.split() for line in lines if line)}
         names = list(self.parents)
         hashes = [places[index] for index in range(1, len(names) + 1)]
-        known = runs.known(self.project, repositories.read_commits(mirror, hashes))
+        known = runs.get_or_create_commits(self.project, repositories.read_commits(mirror, hashes))
         self.rows = {name: known[sha] for name, sha in zip(names, hashes, strict=True)}
         return self
 
@@ -90,24 +90,25 @@ class History:
             before=self.level(good),
             after=self.level(bad),
             proving=True,
+            residual=True,
         )
 
     def carry(self) -> int:
         """Answer until nothing is asked any more; how many bisection steps that took."""
         for regression in self.project.regressions.all():
             prove(regression.pk)
-        asked = Confirmation.objects.filter(regression__project=self.project, state="requested")
+        asked = self.project.experiments.filter(state="requested")
         steps = 0
-        while row := asked.select_related("good", "bad").first():
+        while row := asked.select_related("base_commit", "head_commit").first():
             self.answer(row)
-            steps += row.purpose != "confirm"
-            prove(row.regression_id)
+            steps += row.purpose != "proof"
+            prove(row.regression_link.regression_id)
             assert steps < 200, "it doesn't end"
         return steps
 
-    def answer(self, row: Confirmation) -> None:
+    def answer(self, row: Experiment) -> None:
         names = {commit.hash: name for name, commit in self.rows.items()}
-        good, bad = names[row.good.hash], names[row.bad.hash]
+        good, bad = names[row.base_commit.hash], names[row.head_commit.hash]
         moved = math.log(self.level(bad) / self.level(good))
         share = moved / math.log(row.after / row.before)
         row.verdict = "untestable" if {good, bad} & self.broken else verdict(row, share)
@@ -115,13 +116,13 @@ class History:
         row.save()
 
 
-def verdict(row: Confirmation, share: float) -> str:
+def verdict(row: Experiment, share: float) -> str:
     """What pairs without noise say."""
-    if row.purpose == "confirm":
+    if row.purpose == "proof":
         return "confirmed" if share > 0.1 else "refuted"
     if 0.25 < share < 0.75:
-        return "between"
-    return "bad" if share >= 0.75 else "good"
+        return "part"
+    return "whole" if share >= 0.75 else "none"
 
 
 def run(arguments: list[str], folder: object, text: str = "") -> None:

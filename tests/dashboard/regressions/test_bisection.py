@@ -4,7 +4,6 @@ import math
 import random
 
 import pytest
-
 from dashboard.regressions.bisection import narrow, narrow_branch
 
 BETWEEN = list("bcdefg")

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-
-from dashboard.models import Commit, Confirmation, Machine, Sentinel
-from dashboard.regressions import causes
 from dashboard.regressions.causes import Facts, decide
 from dashboard.regressions.installed import Touched
 from dashboard.regressions.sentinels import Moved
+
+from dashboard.models import Commit, Confirmation, Machine, Sentinel
+from dashboard.regressions import causes
 
 CODE = Touched(known=True, code=("replay.py",))
 ASKED = Touched(known=True, install=("requirements.txt",))

@@ -5,13 +5,13 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from dashboard.regressions.confirmations import ConfirmationAssignment, PairMeasured
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard.management.commands.trigger import describe_wait
 from dashboard.models import Case, Confirmation, Machine, Project, Run
 from dashboard.regressions import confirmations
-from dashboard.regressions.confirmations import ConfirmationAssignment, PairMeasured
 from dashboard.runs import LeaseLost
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_settling import regression

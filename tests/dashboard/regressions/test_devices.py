@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from dashboard.regressions.attribution import Sides
+from dashboard.regressions.devices import DEVICE, HOST, UNKNOWN, told
 
 from dashboard.models import Case, Document, Project, Regression, Series
 from dashboard.regressions import devices, judge_run
-from dashboard.regressions.attribution import Sides
-from dashboard.regressions.devices import DEVICE, HOST, UNKNOWN, told
 from tests.dashboard import factories
 
 COUNT, AT = 9, 5

@@ -8,8 +8,9 @@ import random
 
 import pytest
 
-from dashboard.models import Confirmation, Regression, Run
+from dashboard.models import Experiment, Regression, Run
 from dashboard.regressions import judge_run, prove
+from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, line
 
@@ -52,7 +53,7 @@ def test_one_culprit_is_found_as_far_as_commits_run(seed: int) -> None:
     good, bad = ends(count, culprit, broken)
     assert (one.last_good.subject, one.first_bad.subject) == (f"m{good}", f"m{bad}")
     assert steps <= math.ceil(math.log2(count)) + len(broken)
-    assert one.bisected.startswith(f"It is one of these {bad - good} commits; ") == (bad - good > 1)
+    assert bisection_sentence(one).startswith(f"It is one of these {bad - good} commits; ") == (bad - good > 1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -108,9 +109,9 @@ def test_a_culprit_that_a_merge_brought_is_named_with_the_merge(seed: int, inner
     taken = history.carry()
     (one,) = found(history)
     assert one.first_bad.subject == "merge"
-    assert f"came by the merge {one.first_bad}" in one.bisected
+    assert f"came by the merge {one.first_bad}" in bisection_sentence(one)
     hashes = history.rows[culprit]
-    assert one.culprit == hashes if one.culprit else "it is one of " in one.bisected
+    assert one.culprit == hashes if one.culprit else "it is one of " in bisection_sentence(one)
     assert one.culprit or broken
     assert taken <= 2 + math.ceil(math.log2(len(parents))) + math.ceil(math.log2(len(brought))) + len(broken)
 
@@ -124,8 +125,8 @@ def test_a_merge_whose_branch_has_no_step_is_itself_to_blame(seed: int) -> None:
     history.carry()
     (one,) = found(history)
     assert (one.first_bad.subject, one.culprit) == ("merge", None)
-    assert one.bisected.startswith(f"The merge {one.first_bad} itself is to blame: its branch, up to ")
-    assert history.rows[brought[-1]].short in one.bisected
+    assert bisection_sentence(one).startswith(f"The merge {one.first_bad} itself is to blame: its branch up to ")
+    assert history.rows[brought[-1]].short in bisection_sentence(one)
 
 
 def counted(history: History, name: str) -> None:
@@ -157,5 +158,5 @@ def test_each_culprit_of_an_exact_counter_is_found_without_proof(seed: int) -> N
     assert [(one.last_good.subject, one.first_bad.subject) for one in rows] == [
         (f"m{one - 1}", f"m{one}") for one in culprits
     ]
-    assert not Confirmation.objects.exists()
+    assert not Experiment.objects.exists()
     assert measured <= 3 * math.ceil(math.log2(every)) + 3

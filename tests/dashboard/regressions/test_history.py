@@ -3,10 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
-from dashboard.models import Case, Change, Commit, Project, Series
-from dashboard.regressions import changes, history, markers
 from dashboard.regressions.history import History
+
+from dashboard.environments import RunEnvironments
+from dashboard.models import Case, Change, Commit, Project, Series
+from dashboard.regressions import changes, history
 from tests.dashboard import factories
 
 
@@ -28,7 +29,7 @@ def _with(line: list[Commit], of: Case) -> list[tuple[Commit, Case]]:
 
 
 def sync(past: History) -> dict[str, int]:
-    return dict(changes.sync(past, "main", changes.find(past, markers.Environments())).counts)
+    return dict(changes.sync(past, "main", changes.find(past, RunEnvironments())).counts)
 
 
 def test_the_runs_of_a_commit_are_one_point(project: Project, of: Case) -> None:
@@ -81,7 +82,7 @@ def test_a_step_that_is_new_beside_another_takes_nothing_from_it(project: Projec
     """Two commits before a known change another one is found: the known one stays the row that it was."""
     found = series(factories.commits(project, 20), of, factories.steps((10, 1.0), (10, 1.4)))
     past = history.load(found, "main")
-    (known,) = changes.find(past, markers.Environments())
+    (known,) = changes.find(past, RunEnvironments())
     changes.sync(past, "main", [known])
     row = Change.objects.get()
     index = known.change.index - 2

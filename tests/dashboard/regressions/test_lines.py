@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from dashboard.regressions.lines import MOST_LETTERS, Body, body, changed_lines, compare
 
 from dashboard.models import Commit, Project
-from dashboard.regressions.lines import MOST_LETTERS, Body, body, changed_lines, compare
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from dashboard.regressions.operations import MOST, rank
 
 PHASE = "replay/sample"

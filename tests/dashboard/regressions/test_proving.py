@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from dashboard.regressions.confirmations import PairMeasured
 
 from dashboard import repositories, runs
 from dashboard.models import Channel, Commit, Confirmation, Delivery, Project, Regression, Run
 from dashboard.regressions import confirmations, judge_run, prove
-from dashboard.regressions.confirmations import PairMeasured
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from dashboard.regressions.repairs import moved_at_pace
 
 from dashboard.models import Case, Commit, Project, Regression
 from dashboard.regressions import judge_run
-from dashboard.regressions.repairs import moved_at_pace
 from tests.dashboard import factories
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from dashboard.regressions.settling import settle, settle_all
 
 from dashboard.models import Change, Commit, Project, Regression
-from dashboard.regressions.settling import settle, settle_all
 from tests.dashboard import factories
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dashboard.regressions.settling import settle
 
 from dashboard.models import Change, Commit, Confirmation, Pool, Project, Regression
 from dashboard.regressions import speaking
-from dashboard.regressions.settling import settle
 from tests.dashboard import factories
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from dashboard.regressions.suspects import BUILT_IN, MOST, rank
 from dashboard.regressions.touched import MODULE, Function, Touched
+
 from tests.dashboard.factories import function
 
 PHASE = "replay/sample"

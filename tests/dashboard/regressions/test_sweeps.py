@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from dashboard.regressions.confirmations import weighing
+from dashboard.regressions.sweeps import Reading
 from paceline import scaling
 
 from dashboard.models import Case, Commit, Document, Project, Regression, Series
 from dashboard.regressions import explaining, judge_run, paired, sweeps
-from dashboard.regressions.confirmations import weighing
-from dashboard.regressions.sweeps import Reading
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_paired import proved
 

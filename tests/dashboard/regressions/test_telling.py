@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from dashboard.regressions.settling import merge
 from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Case, Channel, Commit, Delivery, Project, Regression
 from dashboard.regressions import judge_run, promise, redetect
-from dashboard.regressions.settling import merge
 from tests.dashboard import factories
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from dashboard.regressions.settling import merge
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Case, Channel, Commit, Confirmation, Delivery, Project, Regression, Triage
 from dashboard.regressions import judge_run, proving, redetect
-from dashboard.regressions.settling import merge
 from dashboard.regressions.triage import TriageError, triage
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_judging import judge, measure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dashboard.regressions.confirmations import turns
 
 from dashboard.models import Confirmation, Document, Metric, Project, Run
-from dashboard.regressions.confirmations import turns
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_settling import regression
 

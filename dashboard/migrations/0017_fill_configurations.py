@@ -24,6 +24,6 @@ WHERE machine.id = row.machine_id
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dashboard", "0014_configurations")]
+    dependencies = [("dashboard", "0016_configurations")]
 
     operations = [migrations.RunSQL(FILL, migrations.RunSQL.noop)]

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
     """What decided and explained something is kept as codes and values; sentences are made where they are shown."""
 
     dependencies = [
-        ("dashboard", "0018_fill_experiments"),
+        ("dashboard", "0020_fill_experiments"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

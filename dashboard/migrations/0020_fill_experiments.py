@@ -42,6 +42,6 @@ SELECT setval(pg_get_serial_sequence('dashboard_experimentpair', 'id'),
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dashboard", "0017_experiments")]
+    dependencies = [("dashboard", "0019_experiments")]
 
     operations = [migrations.RunSQL(FILL, migrations.RunSQL.noop)]

@@ -9,7 +9,7 @@ DEFERRABLE INITIALLY DEFERRED
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dashboard", "0020_fill_evidence")]
+    dependencies = [("dashboard", "0022_fill_evidence")]
 
     operations = [
         migrations.RemoveField("regression", "old_limit"),

@@ -46,6 +46,6 @@ UPDATE dashboard_regression SET withdrawal = 'not found' WHERE withdrawn_at IS N
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dashboard", "0019_evidence_as_data")]
+    dependencies = [("dashboard", "0021_evidence_as_data")]
 
     operations = [migrations.RunSQL(FILL.replace("%%", "%"), migrations.RunSQL.noop)]

@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
     """Experiments take the place of confirmations; everybody may ask for one, and regressions are linked to theirs."""
 
     dependencies = [
-        ("dashboard", "0016_belong_to_configurations"),
+        ("dashboard", "0018_belong_to_configurations"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -326,15 +326,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="experimentpair",
             constraint=models.UniqueConstraint(fields=("experiment", "index"), name="experiment_pair_once"),
-        ),
-        migrations.AddField(
-            model_name="experiment",
-            name="project",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="experiments",
-                to="dashboard.project",
-            ),
         ),
         migrations.AddField(
             model_name="regression",

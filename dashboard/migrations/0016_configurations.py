@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """A row for what is measured one way; runs, series and sentinels are about to belong to it."""
 
-    dependencies = [("dashboard", "0013_attribution")]
+    dependencies = [("dashboard", "0015_environments_of_runs")]
 
     operations = [
         migrations.CreateModel(

@@ -10,7 +10,7 @@ ENDED = ["done", "failed", "cancelled"]
 class Migration(migrations.Migration):
     """Runs, series and sentinels have one key in the place of four columns; a run may wait for its time."""
 
-    dependencies = [("dashboard", "0015_fill_configurations")]
+    dependencies = [("dashboard", "0017_fill_configurations")]
 
     operations = [
         migrations.RemoveConstraint(model_name="run", name="run_active_once"),
