@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.workers.waiting import until
+from tests.workers.waiting import wait_until
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 START_TIMEOUT = 60
@@ -56,7 +56,7 @@ def running_worker(environment: Mapping[str, str], *queues: str, log: Path) -> I
         )
     worker = Worker(process, log)
     try:
-        until(lambda: is_ready(worker), START_TIMEOUT)
+        wait_until(lambda: is_ready(worker), START_TIMEOUT)
         yield worker
     finally:
         stop_worker(worker)

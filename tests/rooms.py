@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-OURS = ("paceline", "dashboard", "workers", "trainers", "tests")
+OURS = ("paceline", "dashboard", "workers", "trainers", "bench", "tests")
 STANDARD = frozenset(sys.stdlib_module_names) | {"__future__"}
 MEASURED = frozenset({"torch", "psutil", "pynvml"})
 

@@ -20,7 +20,7 @@ from dashboard.triggers.hook_installation import install_hooks
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
 from tests.processes import running_worker
 from tests.workers import repositories
-from tests.workers.waiting import until
+from tests.workers.waiting import wait_until
 
 MANIFEST = """
 [benchmarks.tiny]
@@ -91,26 +91,28 @@ def test_a_commit_that_slows_training_is_told(
     site: None, mail: MailSink, web: HttpSink, tmp_path: Path
 ) -> None:
     files = {"paceline.toml": MANIFEST, "train.py": TRAIN, "replay.py": GOOD}
-    repository = repositories.repository(tmp_path / "training", files)
+    repository = repositories.create_repository(tmp_path / "training", files)
     project = add_project("training", str(repository))
     alerts.add_channel(project, "email", "team@example.org")
     channel, _ = alerts.add_channel(project, "webhook", web.url)
     install_hooks(project, repository)
     commits = [
-        repositories.commit(
+        repositories.commit_files(
             repository, {"notes.txt": str(number)} | ({"replay.py": BAD} if number == 2 else {})
         )
         for number in range(4)
     ]
 
-    until(lambda: Run.objects.filter(judged_at__isnull=False).count() == len(commits), 200)
+    wait_until(lambda: Run.objects.filter(judged_at__isnull=False).count() == len(commits), 200)
     assert Document.objects.count() == len(commits)
-    until(lambda: Regression.objects.filter(withdrawn_at=None, state="confirmed", proving=False).exists(), 90)
+    wait_until(
+        lambda: Regression.objects.filter(withdrawn_at=None, state="confirmed", proving=False).exists(), 90
+    )
     regression = Regression.objects.get(withdrawn_at=None)
     assert (regression.first_bad.hash, regression.phase) == (commits[2], "sample")
     assert regression.suspects[0]["function"] in ("sample", "find")
 
-    until(lambda: Delivery.objects.filter(state="delivered").count() == 2)
+    wait_until(lambda: Delivery.objects.filter(state="delivered").count() == 2)
     (message,) = mail.messages
     assert message["To"] == "team@example.org"
     assert commits[2][:7] in message.get_body(("plain",)).get_content()  # type: ignore[union-attr]

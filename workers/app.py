@@ -12,6 +12,6 @@ from dashboard.dispatch import app
 
 __all__ = ["app"]
 
-app.conf.imports = ("workers.tasks", "workers.presence")
+app.conf.imports = ("workers.tasks", "workers.worker_heartbeat")
 # Celery sets Django up before it imports them. A child of the pool is a fresh interpreter and comes here too.
 app.loader.import_default_modules()

@@ -83,15 +83,15 @@ class Checkouts:
     machine: str
     git: Git = field(default_factory=Git)
 
-    def prepare(self, project: str, repository: str, commit: str, beside: str = "") -> Path:
+    def prepare(self, project: str, repository: str, commit: str, folder_suffix: str = "") -> Path:
         """A folder with exactly the files of the commit; CheckoutError says why not.
 
-        Folders of another `beside` exist at the same time.
+        Folders of other suffixes exist at the same time.
         """
         if not HASH.fullmatch(commit):
             raise CheckoutError(f"{commit[:80]!r} is not the full hash of a commit.")
         mirror = locate_mirror(self.home, project, repository, git=self.git)
-        worktree = self.worktree(mirror, beside)
+        worktree = self.worktree(mirror, folder_suffix)
         try:
             bring_commit(mirror, commit)
             try:
@@ -105,8 +105,8 @@ class Checkouts:
             raise CheckoutError(str(error)) from error
         return worktree.folder
 
-    def worktree(self, mirror: Mirror, beside: str = "") -> Worktree:
-        folder = self.home / "worktrees" / safe_name(self.machine) / f"{mirror.folder.stem}{beside}"
+    def worktree(self, mirror: Mirror, folder_suffix: str = "") -> Worktree:
+        folder = self.home / "worktrees" / safe_name(self.machine) / f"{mirror.folder.stem}{folder_suffix}"
         return Worktree(mirror, folder.resolve())
 
 
@@ -125,7 +125,7 @@ def place_manifest(checkout: Path, kept_by_server: str | None) -> str:
     if kept_by_server is None:
         return read_text_inside(checkout, FILE_NAME, "The manifest")
     path = checkout / FILE_NAME
-    # Removed first: writing through a link of the commit would write elsewhere.
+    # Removed first: writing through a link of the commit would change what it leads to.
     path.unlink(missing_ok=True)
     path.write_text(kept_by_server)
     return kept_by_server

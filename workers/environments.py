@@ -1,6 +1,6 @@
 """The interpreter that a commit is measured with: the worker's own, or one built from its requirements.
 
-A built environment is kept under the key of its requirements; one that is not marked as whole does not exist.
+A built environment is kept under the key of its requirements; one without its mark does not exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from workers.logs import Log
 
 BUILD_SECONDS = 3600
 # Written last. Nothing is renamed, since the scripts of an environment hold the path it was built at.
-WHOLE = "paceline-environment.json"
+COMPLETION_MARK = "paceline-environment.json"
 # What the harness reads memory and devices with, beside the standard library.
 INSTRUMENTS = ("psutil", "pynvml")
 PASSED_ON = (
@@ -34,11 +34,11 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A built environment, or (`whole` false) the rest of an interrupted build; `used_at` is a Unix time."""
+class CachedEnvironment:
+    """A built environment, or what an interrupted build has left; `used_at` is a Unix time."""
 
     folder: Path
-    whole: bool
+    complete: bool
     used_at: float
 
 
@@ -58,22 +58,22 @@ class Environments:
         """
         if not names:
             return Path(sys.executable)
-        texts = requirements.read(checkout, names)
-        folder = self.home / "environments" / requirements.key(texts)[:32]
+        texts = requirements.read_requirements(checkout, names)
+        folder = self.home / "environments" / requirements.environment_key(texts)[:32]
         try:
             with hold_lock(folder.with_suffix(".lock"), BUILD_SECONDS, self.stop):
-                if not (folder / WHOLE).exists():
+                if not (folder / COMPLETION_MARK).exists():
                     self.build(folder, checkout, names, texts)
         except TimeoutError as error:
-            raise BuildError(f"The environment is being built elsewhere: {error}.") from error
+            raise BuildError(f"The environment is being built by another worker: {error}.") from error
         # Its age of use, for who prunes.
-        os.utime(folder / WHOLE)
+        os.utime(folder / COMPLETION_MARK)
         return folder / "bin" / "python"
 
     def build(self, folder: Path, checkout: Path, names: Sequence[str], texts: dict[str, str]) -> None:
-        """Make the environment anew, and mark it once it is whole."""
+        """Make the environment anew, and mark it once it is complete."""
         started = time.monotonic()
-        self.log.say(f"building the environment of {', '.join(texts)}")
+        self.log.add_notice(f"building the environment of {', '.join(texts)}")
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
         self.execute([sys.executable, "-I", "-m", "venv", str(folder)], checkout)
@@ -81,24 +81,24 @@ class Environments:
         pip = [str(folder / "bin" / "python"), "-I", "-m", "pip", "--no-input", "install"]
         self.execute([*pip, "--progress-bar", "off", *files], checkout)
         lend_instruments(site_packages(folder))
-        draft = folder / f"{WHOLE}.draft"
+        draft = folder / f"{COMPLETION_MARK}.draft"
         draft.write_text(json.dumps({"requirements": texts, "python": sys.version, "built_at": time.time()}))
-        draft.rename(folder / WHOLE)
-        self.log.say(f"the environment was built in {time.monotonic() - started:.0f} s")
+        draft.rename(folder / COMPLETION_MARK)
+        self.log.add_notice(f"the environment was built in {time.monotonic() - started:.0f} s")
 
     def execute(self, command: list[str], checkout: Path) -> None:
         """Run one command of the build, its output into the run's log."""
-        said = Log()
-        order = processes.Order(command, checkout, self.surroundings_of_pip(), time_limit=BUILD_SECONDS)
-        ended = processes.run(order, both(said.write, self.log.write), self.stop)
-        if ended.stopped:
+        printed = Log()
+        spec = processes.ProcessSpec(command, checkout, self.pip_environment(), time_limit=BUILD_SECONDS)
+        result = processes.run_process_tree(spec, tee_output(printed.write, self.log.write), self.stop)
+        if result.stopped:
             raise Stopped
-        if ended.timed_out:
+        if result.timed_out:
             raise BuildError(f"The environment was not built within {BUILD_SECONDS} s.")
-        if ended.status != 0:
-            raise BuildError(f"The environment can't be built: {pip_reason(said)}")
+        if result.status != 0:
+            raise BuildError(f"The environment can't be built: {pip_reason(printed)}")
 
-    def surroundings_of_pip(self) -> dict[str, str]:
+    def pip_environment(self) -> dict[str, str]:
         """All that pip and the builds it starts see of this process: how packages are reached."""
         cache = self.home / "environments" / "home"
         cache.mkdir(parents=True, exist_ok=True)
@@ -110,16 +110,19 @@ class Environments:
         return {"PATH": PATH, "HOME": str(cache), "LANG": "C.UTF-8", **passed_on}
 
 
-def listed(home: Path) -> list[Kept]:
-    """What stands under `home`, longest unused first."""
+def list_environments(home: Path) -> list[CachedEnvironment]:
+    """The environments under `home`, longest unused first."""
     folders = [path for path in (home / "environments").glob("*") if path.is_dir() and path.name != "home"]
-    return sorted((kept(folder) for folder in folders), key=lambda one: one.used_at)
+    return sorted(
+        (inspect_environment(folder) for folder in folders), key=lambda environment: environment.used_at
+    )
 
 
-def kept(folder: Path) -> Kept:
-    mark = folder / WHOLE
-    whole = mark.exists()
-    return Kept(folder, whole, (mark if whole else folder).stat().st_mtime)
+def inspect_environment(folder: Path) -> CachedEnvironment:
+    """Whether a folder's environment is complete, and when it was last used."""
+    mark = folder / COMPLETION_MARK
+    complete = mark.exists()
+    return CachedEnvironment(folder, complete, (mark if complete else folder).stat().st_mtime)
 
 
 def site_packages(folder: Path) -> Path:
@@ -141,7 +144,7 @@ def lend_instruments(packages: Path) -> None:
             shutil.copy(origin, packages / origin.name)
 
 
-def both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
+def tee_output(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
     def write(data: bytes) -> None:
         first(data)
         second(data)
@@ -149,6 +152,6 @@ def both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Cal
     return write
 
 
-def pip_reason(said: Log) -> str:
+def pip_reason(printed: Log) -> str:
     """pip's last line, without the word before it."""
-    return said.last_line().removeprefix("ERROR: ") or "pip gave no reason"
+    return printed.last_line().removeprefix("ERROR: ") or "pip gave no reason"

@@ -18,7 +18,7 @@ from django.db import InterfaceError, OperationalError, connection
 from dashboard import runs
 from dashboard.leases import LeaseLost
 from workers import machine
-from workers.codes import Code, Source
+from workers.commit_code import CodeSource, CommitCode
 from workers.errors import BuildError, CheckoutError, MeasuringError, Stopped
 from workers.lease_heartbeat import LeaseHeartbeat
 from workers.logs import Log
@@ -49,7 +49,7 @@ JobType = TypeVar("JobType", bound=Job)
 class PreparedCode:
     """A commit that is checked out, with the interpreter of its environment."""
 
-    code: Code
+    code: CommitCode
     python: Path
 
 
@@ -58,11 +58,11 @@ def execute_next(
 ) -> bool:
     """Claim a job and execute it under the machine's lock, whose descriptor it gets. False: none waited."""
     name = settings.PACELINE_MACHINE
-    with machine.exclusive(settings.PACELINE_HOME, name) as lock:
+    with machine.lock_machine(settings.PACELINE_HOME, name) as lock:
         if lock is None:
             return False
         # The job keeps the machine as it is now.
-        runs.machine_seen(name, pool, machine.fingerprint().as_dict())
+        runs.machine_seen(name, pool, machine.take_fingerprint().as_dict())
         job = claim(pool, name)
         if job is None:
             return False
@@ -113,11 +113,11 @@ class Executor(ABC):
             except LeaseLost:
                 logger.info("%s had been given up before", self.job.name)
 
-    def prepare(self, source: Source, commit: str, beside: str = "") -> PreparedCode:
+    def prepare(self, source: CodeSource, commit: str, folder_suffix: str = "") -> PreparedCode:
         """Check a commit out and have its environment built; CheckoutError or BuildError says why not."""
         self.heartbeat.activity = f"checking out {commit[:10]}"
         with machine_trouble(CheckoutError):
-            code = source.code(commit, self.home, self.job.machine, self.stop, beside=beside)
+            code = source.code(commit, self.home, self.job.machine, self.stop, folder_suffix=folder_suffix)
         self.heartbeat.activity = f"preparing the environment of {commit[:10]}"
         with machine_trouble(BuildError):
             return PreparedCode(code, code.python(self.home, self.log, self.stop))

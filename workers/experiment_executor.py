@@ -19,7 +19,7 @@ from paceline.document import Document
 from dashboard import experiments
 from dashboard.experiments import ExperimentAssignment, PairMeasured, SideAssignment
 from workers import launching
-from workers.codes import Source
+from workers.commit_code import CodeSource
 from workers.errors import BadDocumentError, MeasuringError, Stopped
 from workers.executor import (
     Executor,
@@ -127,8 +127,8 @@ class ExperimentExecutor(Executor):
     def prepare_side(self, name: str) -> PreparedCode:
         """Check one side's commit out beside the other's."""
         job, side = self.assignment, self.side(name)
-        source = Source(job.project, job.repository, job.manifest, side.benchmark)
-        return self.prepare(source, side.commit, beside=f"-{name}")
+        source = CodeSource(job.project, job.repository, job.manifest, side.benchmark)
+        return self.prepare(source, side.commit, folder_suffix=f"-{name}")
 
     def measure_pair(self, sides: Mapping[str, PreparedCode], index: int) -> PairMeasured:
         """One repetition of each: base first in even pairs, head first in odd ones: A B B A and again."""
@@ -196,7 +196,7 @@ class ExperimentExecutor(Executor):
         commit = prepared.code.commit[:10]
         try:
             with machine_trouble(SideError):
-                return document.read_document(launching.measure(what, scratch, log, stop))
+                return document.read_document(launching.run_harness(what, scratch, log, stop))
         except document.DocumentError as error:
             raise BadDocumentError(f"{commit}: {error}") from error
         except MeasuringError as error:
@@ -208,7 +208,7 @@ class ExperimentExecutor(Executor):
         try:
             with launching.scratch_folder(self.home, self.assignment.machine) as scratch:
                 what = self.measurement(name, prepared, None, "")
-                counted = document.read_document(launching.measure(what, scratch, self.log, self.stop))
+                counted = document.read_document(launching.run_harness(what, scratch, self.log, self.stop))
         except (MeasuringError, document.DocumentError, OSError) as error:
             logger.info("%s: the functions of %s aren't known: %s", self.assignment.name, name, error)
             return {}
@@ -235,7 +235,7 @@ class ExperimentExecutor(Executor):
 
     def left_out(self, prepared: PreparedCode) -> str:
         """What is left out of a pair: the sweep as well, unless only that tells the weighed metric."""
-        swept = prepared.code.benchmark.is_swept(self.assignment.metric)
+        swept = prepared.code.benchmark.needs_sweep(self.assignment.metric)
         return launching.NO_COUNTING if swept else launching.TIMED_ONLY
 
     def weighed_value(self, measured: Document) -> tuple[float, bool]:

@@ -82,30 +82,32 @@ class Progress:
     text: str
 
 
-def measure(what: Measurement, scratch: Path, log: Log, stop: threading.Event) -> bytes:
+def run_harness(measurement: Measurement, scratch: Path, log: Log, stop: threading.Event) -> bytes:
     """The document's bytes; else TimeLimitError, CrashError, NoDocumentError or BadDocumentError, or Stopped.
 
     `scratch` is an empty folder of this run alone; what is measured may write in it.
     """
-    order = processes.Order(
-        command=what.command(scratch),
-        folder=what.checkout,
-        environment=environment(what.python, scratch, os.environ),
-        time_limit=what.time_limit,
-        limits=what.limits,
-        lock=what.lock,
+    spec = processes.ProcessSpec(
+        command=measurement.command(scratch),
+        folder=measurement.checkout,
+        environment=harness_environment(measurement.python, scratch, os.environ),
+        time_limit=measurement.time_limit,
+        limits=measurement.limits,
+        lock=measurement.lock,
     )
-    ended = processes.run(order, log.write, stop)
-    if ended.stopped:
+    result = processes.run_process_tree(spec, log.write, stop)
+    if result.stopped:
         raise Stopped
-    if ended.timed_out:
-        raise TimeLimitError(f"The benchmark did not end within its time limit of {what.time_limit:g} s.")
-    if ended.status != 0:
-        raise CrashError(crash_reason(ended.status, log.last_lines()))
-    return document(scratch)
+    if result.timed_out:
+        raise TimeLimitError(
+            f"The benchmark did not end within its time limit of {measurement.time_limit:g} s."
+        )
+    if result.status != 0:
+        raise CrashError(crash_reason(result.status, log.last_lines()))
+    return read_document(scratch)
 
 
-def environment(python: Path, scratch: Path, surroundings: Mapping[str, str]) -> dict[str, str]:
+def harness_environment(python: Path, scratch: Path, surroundings: Mapping[str, str]) -> dict[str, str]:
     """All that the measured processes see of this machine's environment."""
     for folder in ("home", "tmp"):
         (scratch / folder).mkdir()
@@ -115,12 +117,12 @@ def environment(python: Path, scratch: Path, surroundings: Mapping[str, str]) ->
         "HOME": str(scratch / "home"),
         "TMPDIR": str(scratch / "tmp"),
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(harness(scratch)),
+        "PYTHONPATH": str(harness_folder(scratch)),
         **passed_on,
     }
 
 
-def harness(scratch: Path) -> Path:
+def harness_folder(scratch: Path) -> Path:
     """A folder to import the worker's harness from, and nothing else of the worker's."""
     package = Path(manifest.__file__).parent
     if package.parent.name != "site-packages":
@@ -138,10 +140,10 @@ def crash_reason(status: int, lines: list[str]) -> str:
     if lines and lines[-1].startswith(HARNESS):
         last_printed = lines[-3] if len(lines) > 2 and lines[-2] == DASHES else ""
         return f"{lines[-1].removeprefix(HARNESS)}{after_colon(last_printed)}"
-    return f"The benchmark {way_of_ending(status)}{after_colon(lines[-1] if lines else '')}"
+    return f"The benchmark {describe_exit_status(status)}{after_colon(lines[-1] if lines else '')}"
 
 
-def way_of_ending(status: int) -> str:
+def describe_exit_status(status: int) -> str:
     """Of an exit status as a shell counts it."""
     with contextlib.suppress(ValueError):
         return f"was ended by signal {status - 128} ({signal.Signals(status - 128).name})"
@@ -152,21 +154,21 @@ def after_colon(line: str) -> str:
     return f": {line}" if line else "."
 
 
-def document(scratch: Path) -> bytes:
+def read_document(scratch: Path) -> bytes:
     """What the harness renamed into place."""
     try:
-        return untrusted(scratch / "document.json", LARGEST_DOCUMENT)
+        return read_untrusted_file(scratch / "document.json", LARGEST_DOCUMENT)
     except FileNotFoundError:
         raise NoDocumentError("The benchmark ended without an error, but left no document.") from None
     except OSError as error:
         raise BadDocumentError(f"The document can't be read: {error.strerror or error}.") from error
 
 
-def progress(scratch: Path) -> Progress | None:
+def read_progress(scratch: Path) -> Progress | None:
     """The newest progress; None where there is none, or none that can be read."""
     try:
-        said = json.loads(untrusted(scratch / "progress.json", LARGEST_PROGRESS))
-        fraction, text = float(said["fraction"]), str(said["text"])
+        written = json.loads(read_untrusted_file(scratch / "progress.json", LARGEST_PROGRESS))
+        fraction, text = float(written["fraction"]), str(written["text"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     if not math.isfinite(fraction):
@@ -174,7 +176,7 @@ def progress(scratch: Path) -> Progress | None:
     return Progress(min(1.0, max(0.0, fraction)), text.replace("\0", "")[:200])
 
 
-def untrusted(path: Path, limit: int) -> bytes:
+def read_untrusted_file(path: Path, limit: int) -> bytes:
     """The bytes of a plain file that measured code may have put there: no link, no pipe, at most `limit`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:

@@ -7,8 +7,8 @@ import threading
 
 HEAD_CHARACTERS = 192 * 1024
 TAIL_CHARACTERS = 64 * 1024
-# Starts the lines of the worker and its keeper, so that they are told from what was measured.
-OWN = "[paceline] "
+# Starts the lines of the worker and its reaper, so that they are told from what was measured.
+NOTICE_PREFIX = "[paceline] "
 
 
 class Log:
@@ -30,9 +30,9 @@ class Log:
             # Postgres keeps no NUL in a text.
             self._take(self._decoder.decode(data).replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
-    def say(self, sentence: str) -> None:
+    def add_notice(self, sentence: str) -> None:
         """Add a line of the worker's own."""
-        self.write(f"{OWN}{sentence}\n".encode())
+        self.write(f"{NOTICE_PREFIX}{sentence}\n".encode())
 
     def drain(self) -> str:
         """What has come since the last call, for the site."""
@@ -53,7 +53,9 @@ class Log:
     def last_lines(self) -> list[str]:
         """The last lines of theirs that aren't blank, each at most 300 characters long."""
         with self._lock:
-            lines = [line.strip()[:300] for line in self._last.splitlines() if not line.startswith(OWN)]
+            lines = [
+                line.strip()[:300] for line in self._last.splitlines() if not line.startswith(NOTICE_PREFIX)
+            ]
         return [line for line in lines if line]
 
     def last_line(self) -> str:

@@ -37,7 +37,7 @@ class Fingerprint:
         return {**asdict(self), "gpus": [asdict(gpu) for gpu in self.gpus]}
 
 
-def exclusive(home: Path, machine: str) -> AbstractContextManager[int | None]:
+def lock_machine(home: Path, machine: str) -> AbstractContextManager[int | None]:
     """The machine for one measurement alone: a lock's file descriptor, or None where it is taken.
 
     All workers of a machine share one home, so however many there are, one measures at a time.
@@ -45,9 +45,9 @@ def exclusive(home: Path, machine: str) -> AbstractContextManager[int | None]:
     return try_lock(home / "locks" / f"{safe_name(machine)}.lock")
 
 
-def fingerprint() -> Fingerprint:
+def take_fingerprint() -> Fingerprint:
     """The machine as it is now."""
-    gpus, driver = devices()
+    gpus, driver = list_gpus()
     return Fingerprint(
         cpu_model=cpu_model(),
         # As many as this process may use: fewer than the host has, in a container with a CPU set.
@@ -78,7 +78,7 @@ def operating_system() -> str:
         return platform.system()
 
 
-def devices() -> tuple[tuple[Gpu, ...], str | None]:
+def list_gpus() -> tuple[tuple[Gpu, ...], str | None]:
     """The GPUs and the driver's version; none where NVML or its driver is absent."""
     try:
         import pynvml
@@ -91,16 +91,19 @@ def devices() -> tuple[tuple[Gpu, ...], str | None]:
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
         gpus = tuple(
-            Gpu(text(pynvml.nvmlDeviceGetName(handle)), int(pynvml.nvmlDeviceGetMemoryInfo(handle).total))
+            Gpu(
+                decode_text(pynvml.nvmlDeviceGetName(handle)),
+                int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+            )
             for handle in handles
         )
-        return gpus, text(pynvml.nvmlSystemGetDriverVersion())
+        return gpus, decode_text(pynvml.nvmlSystemGetDriverVersion())
     except pynvml.NVMLError:
         return (), None
     finally:
         pynvml.nvmlShutdown()
 
 
-def text(value: str | bytes) -> str:
+def decode_text(value: str | bytes) -> str:
     """Older bindings return bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

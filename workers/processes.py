@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
-KEEPER = Path(__file__).with_name("keeper.py")
+REAPER = Path(__file__).with_name("process_reaper.py")
 GIB = 1024**3
 
 
@@ -27,13 +27,13 @@ class Limits:
     data: int | None = None
 
     def by_name(self) -> dict[str, int]:
-        """As the keeper takes them. A core file of a training process would fill the disk."""
+        """As the reaper takes them. A core file of a training process would fill the disk."""
         limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": self.file_size, "RLIMIT_NOFILE": self.open_files}
         return limits if self.data is None else {**limits, "RLIMIT_DATA": self.data}
 
 
 @dataclass(frozen=True)
-class Order:
+class ProcessSpec:
     """What to start: the whole environment of the tree is given, nothing is inherited."""
 
     command: Sequence[str]
@@ -47,7 +47,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessResult:
     """How a tree ended: exit status of its root (128 + N: by signal N)."""
 
     status: int
@@ -55,45 +55,47 @@ class Ended:
     stopped: bool = False
 
 
-def run(order: Order, output: Callable[[bytes], None], stop: threading.Event) -> Ended:
+def run_process_tree(
+    spec: ProcessSpec, output: Callable[[bytes], None], stop: threading.Event
+) -> ProcessResult:
     """Start the tree and wait until nothing of it is left.
 
     `output` gets what it prints, chunk by chunk, in another thread. Where `stop` is set or the time limit
-    passes, every process of the tree is ended: SIGTERM, then SIGKILL after the order's grace.
+    passes, every process of the tree is ended: SIGTERM, then SIGKILL after the spec's grace.
     """
-    keeper = start(order)
-    watchdog, printed = cast("IO[bytes]", keeper.stdin), cast("IO[bytes]", keeper.stdout)
-    reader = threading.Thread(target=pump, args=(printed.fileno(), output), daemon=True)
+    reaper = start_reaper(spec)
+    watchdog, printed = cast("IO[bytes]", reaper.stdin), cast("IO[bytes]", reaper.stdout)
+    reader = threading.Thread(target=forward_output, args=(printed.fileno(), output), daemon=True)
     reader.start()
-    until = time.monotonic() + order.time_limit
+    until = time.monotonic() + spec.time_limit
     try:
-        ended = wait(keeper.pid, until, stop)
+        cause = wait_for_end(reaper.pid, until, stop)
     finally:
         watchdog.close()
-        status = keeper.wait()
-        # A process that left the tree's session may hold the pipe open only until the keeper found it.
+        status = reaper.wait()
+        # A process that left the tree's session may hold the pipe open only until the reaper found it.
         reader.join(timeout=5)
         if not reader.is_alive():
             printed.close()
-    return Ended(status, timed_out=ended == "time", stopped=ended == "stop")
+    return ProcessResult(status, timed_out=cause == "time", stopped=cause == "stop")
 
 
-def start(order: Order) -> subprocess.Popen[bytes]:
-    """The keeper of the tree, under way."""
-    options = {"grace": order.grace, "limits": order.limits.by_name(), "lock": order.lock}
+def start_reaper(spec: ProcessSpec) -> subprocess.Popen[bytes]:
+    """Start the process that starts the tree and ends it."""
+    options = {"grace": spec.grace, "limits": spec.limits.by_name(), "lock": spec.lock}
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(KEEPER), json.dumps(options), *order.command],
-        cwd=order.folder,
-        env=dict(order.environment),
+        [sys.executable, "-I", "-S", str(REAPER), json.dumps(options), *spec.command],
+        cwd=spec.folder,
+        env=dict(spec.environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        pass_fds=() if order.lock is None else (order.lock,),
+        pass_fds=() if spec.lock is None else (spec.lock,),
     )
 
 
-def wait(process: int, until: float, stop: threading.Event) -> str:
+def wait_for_end(process: int, until: float, stop: threading.Event) -> str:
     """Until the process ends ("end"), the time comes ("time"), or the stop is set ("stop")."""
     descriptor = os.pidfd_open(process)
     try:
@@ -111,7 +113,7 @@ def wait(process: int, until: float, stop: threading.Event) -> str:
         os.close(descriptor)
 
 
-def pump(descriptor: int, output: Callable[[bytes], None]) -> None:
+def forward_output(descriptor: int, output: Callable[[bytes], None]) -> None:
     """Read to the end, always: a tree whose output nobody takes would stand still."""
     while chunk := os.read(descriptor, 65536):
         output(chunk)

@@ -19,7 +19,7 @@ ADDRESS = re.compile(r"(?:[\w.-]+(?:\[[^\]]*\])?@)?(?:https?|(?:git|hg|svn|bzr)\
 FILE_ADDRESS = re.compile(r"\bfile:", re.IGNORECASE)
 
 
-def read(checkout: Path, names: Sequence[str]) -> dict[str, str]:
+def read_requirements(checkout: Path, names: Sequence[str]) -> dict[str, str]:
     """Name -> text of the files that the manifest names and of all that they include, in order."""
     texts: dict[str, str] = {}
     waiting = list(names)
@@ -33,30 +33,30 @@ def read(checkout: Path, names: Sequence[str]) -> dict[str, str]:
             raise BuildError(str(error)) from error
         if len(texts) > MOST_FILES:
             raise BuildError(f"The requirements include more than {MOST_FILES} files.")
-        waiting.extend(included(checkout, name, texts[name]))
+        waiting.extend(included_files(checkout, name, texts[name]))
     return texts
 
 
-def included(checkout: Path, name: str, text: str) -> list[str]:
+def included_files(checkout: Path, name: str, text: str) -> list[str]:
     """The files that a requirements file includes, relative to the checkout."""
-    found = []
+    files = []
     for number, line in enumerate(text.splitlines(), start=1):
-        words = words_of(line)
+        words = split_words(line)
         if not words:
             continue
         if words[0] in INCLUDES and len(words) > 1:
-            found.append(str(PurePosixPath(name).parent / words[1]))
+            files.append(str(PurePosixPath(name).parent / words[1]))
         elif is_local(checkout, words):
             # A cached environment that holds code of one commit would measure it for every other.
             raise BuildError(
                 f"{name} line {number} installs a folder or file: an environment kept for other commits "
                 "can't hold it."
             )
-    return found
+    return files
 
 
 def is_local(checkout: Path, words: Sequence[str]) -> bool:
-    """Would pip install this from a folder or file, or leave a link to its source behind?"""
+    """Whether pip would install this from a folder or file, or leave a link to its source behind."""
     if any(word.startswith(("-e", "--editable")) or FILE_ADDRESS.search(word) for word in words):
         return True
     first = words[0]
@@ -67,7 +67,7 @@ def is_local(checkout: Path, words: Sequence[str]) -> bool:
     return first.startswith(".") or "/" in first or (checkout / bare).is_file()
 
 
-def words_of(line: str) -> list[str]:
+def split_words(line: str) -> list[str]:
     """The words before a comment; `--requirement=x` and `-rx` count as two."""
     try:
         words = shlex.split(line, comments=True)
@@ -80,9 +80,13 @@ def words_of(line: str) -> list[str]:
     return words
 
 
-def key(texts: dict[str, str]) -> str:
+def environment_key(texts: dict[str, str]) -> str:
     """Names an environment by what it is made of: the texts and the interpreter."""
     digest = hashlib.sha256()
-    for part in (platform.python_version(), platform.machine(), *(x for item in texts.items() for x in item)):
+    for part in (
+        platform.python_version(),
+        platform.machine(),
+        *(text for item in texts.items() for text in item),
+    ):
         digest.update(len(part).to_bytes(8, "big") + part.encode())
     return digest.hexdigest()

@@ -7,7 +7,7 @@ import logging
 from dashboard import ingest, runs
 from dashboard.runs import RunAssignment
 from workers import launching
-from workers.codes import Source
+from workers.commit_code import CodeSource
 from workers.errors import BadDocumentError, CrashError, MeasuringError
 from workers.executor import (
     Executor,
@@ -41,7 +41,7 @@ class RunExecutor(Executor):
         """Check out, prepare, measure."""
         run = self.assignment
         self.enter_state("preparing")
-        source = Source(run.project, run.repository, run.manifest, run.benchmark)
+        source = CodeSource(run.project, run.repository, run.manifest, run.benchmark)
         prepared = self.prepare(source, run.commit)
         with (
             machine_trouble(CrashError),
@@ -49,9 +49,11 @@ class RunExecutor(Executor):
         ):
             self.enter_state("measuring")
             self.heartbeat.activity = "starting"
-            self.heartbeat.progress = lambda: launching.progress(scratch)
+            self.heartbeat.progress = lambda: launching.read_progress(scratch)
             try:
-                self.document = launching.measure(self.measurement(prepared), scratch, self.log, self.stop)
+                self.document = launching.run_harness(
+                    self.measurement(prepared), scratch, self.log, self.stop
+                )
             finally:
                 self.heartbeat.progress = lambda: None
         self.enter_state("storing")

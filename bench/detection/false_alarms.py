@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from bench.detection.null_models import NULL_MODELS, simulate_null
 from bench.detection.printing import print_tables
 from bench.detection.scoring import Alarms, count_false_alarms
 from bench.detection.trials import Trial, load_trials
 from dashboard.detection import FalseAlarmBudget, detect, shift_p_value, suspect
-from dashboard.detection.null_models import NULL_MODELS, simulate_null
 
 SERIES = 20
 POINTS = 150

@@ -14,19 +14,21 @@ from dataclasses import dataclass, field
 from paceline import document
 from paceline.document import Document
 
+from bench.detection.power import minimum_detectable_effect
 from bench.repeat import KEPT
 from dashboard.detection import FalseAlarmBudget, judge_series, shift_p_value
 from dashboard.detection.types import Point, Series
 
 BUDGETS = (1.0, 10.0)
+NEW_POINTS = 3
 
 
 @dataclass(slots=True)
 class Judged:
-    """One headline series: how often a change was reported, and whether one stands at the end."""
+    """One headline series: how often a change was reported, whether one stands, and what it would show."""
 
     points: int
-    tainted: int
+    smallest: float
     reported: int = 0
     standing: int = 0
     p_values: list[float] = field(default_factory=list)
@@ -56,7 +58,7 @@ def headline_series(runs: Sequence[Document]) -> dict[str, Series]:
 
 def judge_growing(series: Series) -> Judged:
     """Judge a growing series after each of its points."""
-    judged = Judged(len(series.points), sum(point.tainted for point in series.points))
+    judged = Judged(len(series.points), minimum_detectable_effect(series, NEW_POINTS))
     known: list[int] = []
     for end in range(1, len(series.points) + 1):
         part = Series(series.points[:end], series.better, series.kind, series.exact)
@@ -80,10 +82,10 @@ def count_alerts(judged: dict[str, Judged], per_100_commits: float) -> int:
 def result_lines(runs: Sequence[Document]) -> Iterator[str]:
     judged = {name: judge_growing(series) for name, series in headline_series(runs).items()}
     yield f"{len(runs)} runs of one commit; {sum(run.tainted for run in runs)} of them tainted\n"
-    yield "| headline series | changes reported | standing at the end |"
-    yield "|---|---|---|"
+    yield f"| headline series | changes reported | standing at the end | {NEW_POINTS} points would show |"
+    yield "|---|---|---|---|"
     for name, series in judged.items():
-        yield f"| {name} | {series.reported} | {series.standing} |"
+        yield f"| {name} | {series.reported} | {series.standing} | {100 * series.smallest:.0f} % |"
     yield ""
     for per_100_commits in BUDGETS:
         count = count_alerts(judged, per_100_commits)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from statistics import median
 
 import numpy as np
 
+from bench.detection.null_models import simulate_null
 from bench.detection.printing import print_tables
 from dashboard.detection import detect, judge_series, suspect
-from dashboard.detection.identity import Steadiness
-from dashboard.detection.null_models import simulate_null
+from dashboard.detection.identity import same_change
 from dashboard.detection.types import Change, Point, Series
 
 HISTORIES = 20
@@ -25,16 +26,53 @@ SAMPLES = 5
 LOOKS = 7
 
 
+@dataclass(slots=True)
+class Stability:
+    """What became of the changes that were reported while histories grew, counted."""
+
+    reported: int = 0
+    moved: int = 0
+    vanished: int = 0
+
+    def add_history(self, reports: Iterable[Sequence[Change]]) -> None:
+        """Add the reports of one history, one after each point."""
+        before: Sequence[Change] = ()
+        for now in reports:
+            for old, new in pair_changes(before, now):
+                self.reported += old is None
+                self.vanished += new is None
+                self.moved += old is not None and new is not None and old.index != new.index
+            before = now
+
+
+def pair_changes(old: Sequence[Change], new: Sequence[Change]) -> list[tuple[Change | None, Change | None]]:
+    """Which change was which, both in order. Pairs never cross; of several that fit, the nearest is taken.
+
+    (old, new) for the same one, (None, new) for one that appeared, (old, None) for one that vanished.
+    """
+    remaining = list(old)
+    matched: list[tuple[Change | None, Change | None]] = []
+    for change in new:
+        fitting = [known for known in remaining if same_change(known, change)]
+        nearest = min(fitting, key=lambda known: abs(known.index - change.index), default=None)
+        if nearest is not None:
+            at = remaining.index(nearest)
+            matched.extend((gone, None) for gone in remaining[:at])
+            remaining = remaining[at + 1 :]
+        matched.append((nearest, change))
+    return [*matched, *((gone, None) for gone in remaining)]
+
+
 def stability_table(count: int) -> Iterator[str]:
     """What became of the changes that `judge_series` reported while histories grew from 30 to 80 points."""
     yield "| step | noise | told what is known | reported | moved, per report | vanished, per report |"
     yield "|---|---|---|---|---|---|"
     for step, sigma, told in product(STEPS, (0.01, 0.03), (False, True)):
-        total = Steadiness()
+        total = Stability()
         for seed in range(count):
             values = np.exp(np.random.default_rng(seed).normal(0, sigma, 80))
             values[40:] *= step
-            total.follow(growing_reports(values.tolist(), told))
+            total.add_history(growing_reports(values.tolist(), told))
         shares = (part / max(total.reported, 1) for part in (total.moved, total.vanished))
         cells = " | ".join(f"{share:.2f}" for share in shares)
         yield f"| {step - 1:.0%} | {sigma:.0%} | {'yes' if told else 'no'} | {total.reported} | {cells} |"

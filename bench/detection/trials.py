@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dashboard.detection.null_models import NULL_MODELS, simulate_null
+from bench.detection.null_models import NULL_MODELS, simulate_null
 
 SIMULATED_STEPS = (3, 5, 10)
 SIMULATED_POINTS = 150

@@ -2,12 +2,10 @@
 
 from dashboard.detection.changepoints import detect, suspect
 from dashboard.detection.comparison import compare_samples
-from dashboard.detection.false_alarm_budget import Decision, FalseAlarmBudget
-from dashboard.detection.identity import pair_changes, same_change
+from dashboard.detection.false_alarm_budget import FalseAlarmBudget
 from dashboard.detection.judgement import judge_series
 from dashboard.detection.parts import steps_of_parts
-from dashboard.detection.power import minimum_detectable_effect
-from dashboard.detection.relevance import EFFECT_FLOORS, is_relevant
+from dashboard.detection.relevance import EFFECT_FLOORS
 from dashboard.detection.shift_p_value import shift_p_value
 from dashboard.detection.types import Change, Comparison, Point, Series
 
@@ -15,17 +13,12 @@ __all__ = [
     "EFFECT_FLOORS",
     "Change",
     "Comparison",
-    "Decision",
     "FalseAlarmBudget",
     "Point",
     "Series",
     "compare_samples",
     "detect",
-    "is_relevant",
     "judge_series",
-    "minimum_detectable_effect",
-    "pair_changes",
-    "same_change",
     "shift_p_value",
     "steps_of_parts",
     "suspect",

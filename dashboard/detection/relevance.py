@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dashboard.detection.types import Change, Kind
+from dashboard.detection.types import Kind
 
 SHORT_HISTORY = 20  # points; below it a series has not yet shown how it wanders
 
@@ -36,11 +36,6 @@ EFFECT_FLOORS: dict[Kind, EffectFloor] = {
     "counter": EffectFloor(short=0.05, long=0.05),
     "quality": EffectFloor(short=0.20, long=0.10),
 }
-
-
-def is_relevant(change: Change, kind: Kind, points: int = SHORT_HISTORY) -> bool:
-    """True where the step is at least the kind's effect floor. For significance see `judge_series`."""
-    return exceeds_floor(change.ratio, EFFECT_FLOORS[kind].at(points))
 
 
 def exceeds_floor(ratio: float, floor: float) -> bool:

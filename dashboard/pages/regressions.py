@@ -1,4 +1,4 @@
-"""The inbox of regressions, one regression with its evidence, and the log of what was told about them."""
+"""The inbox of regressions, one regression with its evidence, and the log of the alerts about them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dashboard.sentences.regressions import (
 )
 
 ROWS_PER_PAGE = 40
-# The share of what was lost from which on a tensor operation is told in the first sentences.
+# The share of what was lost from which on the first sentences name a tensor operation.
 LEADING_SHARE = 0.25
 ACTION_LABELS = {
     Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it."),

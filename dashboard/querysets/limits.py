@@ -1,4 +1,4 @@
-"""The limits that runs crossed: what stands crossed now, and how each run stood."""
+"""The limits that runs crossed: which are crossed now, and which run kept or crossed them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def currently_crossed() -> QuerySet[SeriesLatest]:
 
 
 def crossed_without_regression() -> QuerySet[SeriesLatest]:
-    """Those of them that no open regression tells already."""
+    """Those of them that no open regression names already."""
     own = Regression.objects.filter(STANDING, series=OuterRef("series"))
     telling = Regression.objects.filter(STANDING, limits__series=OuterRef("series"))
     return currently_crossed().filter(~Exists(own), ~Exists(telling))
 
 
 def limits_between(series: Series, least: int, most: int) -> list[Limit]:
-    """How runs between two positions stood to the series' limit, on the project's branch, oldest first."""
+    """Which runs between two positions kept or crossed the limit, on the project's branch, oldest first."""
     branch = series.case.project.branch
     rows = Limit.objects.filter(series=series, position__range=(least, most), run__commit__branch=branch)
     return list(rows.order_by("position", "run_id"))

@@ -25,7 +25,7 @@ from dashboard.models import (
     Triage,
 )
 
-# Verdicts and their cost are told of so many days.
+# The tally of verdicts and their cost covers so many days.
 TALLY_DAYS = 30
 
 # STANDING: real as far as we know, whatever people decided about it. OPEN: a person still has to decide.
@@ -186,9 +186,9 @@ class AlarmPrecision:
 
 
 def alarm_precision(series: Series) -> AlarmPrecision:
-    """An alarm was told to somebody, or stands confirmed; what nobody has triaged counts for neither side."""
-    told = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
-    alarms = Regression.objects.filter(told | Q(state=Regression.State.CONFIRMED), series=series)
+    """An alarm is a regression that was announced or confirmed; an untriaged one counts for neither side."""
+    announced = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
+    alarms = Regression.objects.filter(announced | Q(state=Regression.State.CONFIRMED), series=series)
     not_real = Q(triaged=Regression.Triaged.NOT_REAL)
     counts = alarms.aggregate(
         alarms=Count("pk"),
@@ -226,7 +226,7 @@ def runs_by_commit(regression: Regression) -> dict[int, int]:
 def phases_around_step(regression: Regression) -> tuple[dict[str, float], dict[str, float]]:
     """By phase, before and after the step: what the metric of the regression's series is made of.
 
-    Memory is told in bytes that a phase grew by, a counter in counts, all else in seconds per step in the
+    Memory is in bytes that a phase grew by, a counter in counts, all else in seconds per step in the
     phase itself. Empty where that commit has no point.
     """
     runs = runs_by_commit(regression)

@@ -33,7 +33,7 @@ Output = Callable[[bytes], object]
 
 
 @dataclass(frozen=True)
-class Ended:
+class ChildResult:
     """How the process ended, and the beginning of what it wrote to its standard error."""
 
     status: int
@@ -49,7 +49,7 @@ def run_child(
     output: Output,
     time_limit: float,
     stop: threading.Event,
-) -> Ended:
+) -> ChildResult:
     """Run the command to its end; `output` is called with each piece of its standard output.
 
     Raises TimeoutError after `time_limit` seconds, Stopped where `stop` is set, OSError where it can't be
@@ -71,14 +71,14 @@ def run_child(
         complaint = bytearray()
         descriptor = os.pidfd_open(process.pid)
         try:
-            _exchange(process, descriptor, stdin, output, complaint, until, stop)
+            _exchange_data(process, descriptor, stdin, output, complaint, until, stop)
         finally:
             _end_group(process, descriptor)
             os.close(descriptor)
-        return Ended(process.returncode, bytes(complaint))
+        return ChildResult(process.returncode, bytes(complaint))
 
 
-def _exchange(
+def _exchange_data(
     process: subprocess.Popen[bytes],
     descriptor: int,
     stdin: bytes,
@@ -112,14 +112,14 @@ def _exchange(
                 raise TimeoutError
             ready = {key.fd for key, _ in selector.select(min(left, SLICE_SECONDS))}
             if not feeder.closed and feeder.fileno() in ready:
-                unsent = _feed(feeder.fileno(), unsent)
+                unsent = _write_some(feeder.fileno(), unsent)
                 if not unsent:
                     selector.unregister(feeder)
                     feeder.close()
             # What has ended prints no more: then what is left in the pipes is taken.
             ended = descriptor in ready
             for pipe in [pipe for pipe in takers if ended or pipe in ready]:
-                if _drain(pipe, takers[pipe], PIPE_CHUNKS if ended else 1):
+                if _read_some(pipe, takers[pipe], PIPE_CHUNKS if ended else 1):
                     selector.unregister(pipe)
                     del takers[pipe]
 
@@ -128,7 +128,7 @@ def _first_bytes(kept: bytearray) -> Output:
     return lambda data: kept.extend(data[: MOST_COMPLAINT_BYTES - len(kept)])
 
 
-def _feed(pipe: int, unsent: memoryview) -> memoryview:
+def _write_some(pipe: int, unsent: memoryview) -> memoryview:
     """What is left to send; nothing where nobody reads it."""
     try:
         return unsent[os.write(pipe, unsent[:CHUNK]) :]
@@ -138,7 +138,7 @@ def _feed(pipe: int, unsent: memoryview) -> memoryview:
         return unsent
 
 
-def _drain(pipe: int, take: Output, chunks: int) -> bool:
+def _read_some(pipe: int, take: Output, chunks: int) -> bool:
     """Read so many chunks, if they are there; True at the end of the pipe."""
     for _ in range(chunks):
         try:

@@ -70,8 +70,8 @@ def _read_name(identity: bytes) -> bytes:
 
 def _read_seconds(identity: bytes) -> int | None:
     """The seconds since 1970 after the address; the zone says only where the clock hung."""
-    found = re.match(rb"\s*(-?\d+)", identity.rpartition(b">")[2])
-    return int(found[1][:MOST_DIGITS]) if found else None
+    match = re.match(rb"\s*(-?\d+)", identity.rpartition(b">")[2])
+    return int(match[1][:MOST_DIGITS]) if match else None
 
 
 def _to_datetime(seconds: int) -> datetime:

@@ -68,13 +68,15 @@ class Git:
         """
         printed = bytearray()
 
-        def keep(data: bytes) -> None:
+        def collect(data: bytes) -> None:
             printed.extend(data)
             if len(printed) > MOST_BYTES:
-                raise RepositoryError(f"git {_subcommand(arguments)} printed more than {MOST_BYTES} bytes.")
+                raise RepositoryError(
+                    f"git {_subcommand_name(arguments)} printed more than {MOST_BYTES} bytes."
+                )
 
         self.stream(
-            arguments, folder=folder, variables=variables, stdin=stdin, time_limit=time_limit, output=keep
+            arguments, folder=folder, variables=variables, stdin=stdin, time_limit=time_limit, output=collect
         )
         return bytes(printed)
 
@@ -101,13 +103,13 @@ class Git:
             )
         except TimeoutError:
             raise RepositoryError(
-                f"git {_subcommand(arguments)} took longer than {time_limit:g} seconds."
+                f"git {_subcommand_name(arguments)} took longer than {time_limit:g} seconds."
             ) from None
         except OSError as error:
             raise RepositoryError(f"git can't be started in {folder}: {error.strerror}.") from error
         if ended.status:
             reason = failure_reason(ended.complaint.decode("utf-8", "replace"))
-            raise GitError(f"git {_subcommand(arguments)} failed: {reason}.", ended.status)
+            raise GitError(f"git {_subcommand_name(arguments)} failed: {reason}.", ended.status)
 
     def environment(self) -> dict[str, str]:
         """All that git sees of this process."""
@@ -115,7 +117,7 @@ class Git:
         return {**passed_on, **PROTECTIONS}
 
 
-def _subcommand(arguments: Sequence[str]) -> str:
+def _subcommand_name(arguments: Sequence[str]) -> str:
     """The word that says what git does, which `-c name=value` may stand before."""
     return arguments[2] if arguments[0] == "-c" else arguments[0]
 

@@ -1,4 +1,4 @@
-"""Questions to a mirror: which commits, what is known of each, what a file said there."""
+"""The history in a mirror: which commits there are, what is known of each, what stood in a file."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def select_commits(mirror: Mirror, revisions: Mapping[str, Any], most: int = MOS
 def commits_between(mirror: Mirror, first: str, final: str, most: int = MOST_COMMITS) -> list[str]:
     """The first-parent commits after `first` up to `final`, oldest first."""
     ends = resolve_revision(mirror, first), resolve_revision(mirror, final)
-    found = mirror.lines("rev-list", "--first-parent", f"--max-count={most + 1}", f"{ends[0]}..{ends[1]}")
-    if not found:
+    hashes = mirror.lines("rev-list", "--first-parent", f"--max-count={most + 1}", f"{ends[0]}..{ends[1]}")
+    if not hashes:
         raise RepositoryError(f"The range {first}..{final} holds no commit: is {first} the older one?")
-    if len(found) > most:
+    if len(hashes) > most:
         raise RepositoryError(f"The range {first}..{final} holds more than {most} commits.")
-    return found[::-1]
+    return hashes[::-1]
 
 
 def newest_commits(mirror: Mirror, count: int) -> list[str]:
@@ -122,12 +122,12 @@ def merged_commits(mirror: Mirror, first: str, second: str) -> dict[str, list[st
     Raises RepositoryError where they are more than MOST_COMMITS.
     """
     ends = resolve_revision(mirror, first), resolve_revision(mirror, second)
-    found = mirror.lines(
+    lines = mirror.lines(
         *("rev-list", "--topo-order", "--parents", f"--max-count={MOST_COMMITS + 1}"), f"{ends[0]}..{ends[1]}"
     )
-    if len(found) > MOST_COMMITS:
+    if len(lines) > MOST_COMMITS:
         raise RepositoryError(f"The merge of {second[:10]} brings more than {MOST_COMMITS} commits.")
-    rows = [line.split() for line in reversed(found)]
+    rows = [line.split() for line in reversed(lines)]
     return {sha: parents for sha, *parents in rows}
 
 
@@ -150,29 +150,29 @@ def is_same_tree(mirror: Mirror, commit: str, other: str) -> bool:
 
 def find_commits(mirror: Mirror, names: Iterable[str]) -> dict[str, str]:
     """Name -> full hash of those that the mirror has; a name may be a hash, or the beginning of one."""
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     asked = [name for name in names if _REVISION.fullmatch(name)]
 
-    def keep(answer: GitObject) -> None:
+    def collect(answer: GitObject) -> None:
         if answer.kind == "commit":
-            found[answer.name.removesuffix("^{commit}")] = answer.hash
+            hashes[answer.name.removesuffix("^{commit}")] = answer.hash
 
-    read_objects(mirror, [f"{name}^{{commit}}" for name in asked], keep, most_bytes=0)
-    return found
+    read_objects(mirror, [f"{name}^{{commit}}" for name in asked], collect, most_bytes=0)
+    return hashes
 
 
 def read_commits(mirror: Mirror, hashes: Sequence[str]) -> list[CommitFacts]:
     """What is known of each commit, in the order given. One that is odd costs the others nothing."""
-    found: dict[str, CommitContents] = {}
+    contents: dict[str, CommitContents] = {}
 
-    def keep(answer: GitObject) -> None:
+    def collect(answer: GitObject) -> None:
         if answer.kind != "commit":
             raise RepositoryError(f"The repository of {mirror.project} has no commit {answer.name[:10]}.")
-        found[answer.name] = parse_commit(answer.data)
+        contents[answer.name] = parse_commit(answer.data)
 
-    read_objects(mirror, hashes, keep, most_bytes=MOST_COMMIT_BYTES)
-    places = _locate_commits(mirror, found)
-    return [_describe_commit(sha, found[sha], *places[sha]) for sha in hashes]
+    read_objects(mirror, hashes, collect, most_bytes=MOST_COMMIT_BYTES)
+    locations = _locate_commits(mirror, contents)
+    return [_describe_commit(sha, contents[sha], *locations[sha]) for sha in hashes]
 
 
 def _describe_commit(sha: str, contents: CommitContents, branch: str, position: int) -> CommitFacts:
@@ -189,15 +189,15 @@ def _describe_commit(sha: str, contents: CommitContents, branch: str, position: 
 
 def read_manifests(mirror: Mirror, hashes: Iterable[str]) -> dict[str, str]:
     """The text of paceline.toml at each commit that has one of a bearable size."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
 
-    def keep(answer: GitObject) -> None:
+    def collect(answer: GitObject) -> None:
         # A tree or link of that name is none.
         if answer.kind == "blob" and answer.size <= MOST_MANIFEST_BYTES:
-            found[answer.name.partition(":")[0]] = answer.data.decode("utf-8", "replace")
+            texts[answer.name.partition(":")[0]] = answer.data.decode("utf-8", "replace")
 
-    read_objects(mirror, [f"{sha}:{FILE_NAME}" for sha in hashes], keep, most_bytes=MOST_MANIFEST_BYTES)
-    return found
+    read_objects(mirror, [f"{sha}:{FILE_NAME}" for sha in hashes], collect, most_bytes=MOST_MANIFEST_BYTES)
+    return texts
 
 
 def _branch_positions(mirror: Mirror) -> dict[str, int]:

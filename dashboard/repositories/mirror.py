@@ -176,11 +176,11 @@ class Mirror:
             own = [f"{settings}/git/config", f"{home}/.gitconfig"]
         else:
             own = []
-        text = DEFAULTS + "".join(f"[include]\n\tpath = {_quoted(path)}\n" for path in own)
+        text = DEFAULTS + "".join(f"[include]\n\tpath = {_quote_value(path)}\n" for path in own)
         path = _local_path(self.repository)
         if path:
             for trusted in (path, f"{path.rstrip('/')}/.git"):
-                text += f"[safe]\n\tdirectory = {_quoted(trusted)}\n"
+                text += f"[safe]\n\tdirectory = {_quote_value(trusted)}\n"
         # Renamed into place: who reads the mirror meanwhile reads the old one or the new one.
         draft = self.folder / "paceline-user-config.draft"
         draft.write_text(text)
@@ -209,5 +209,5 @@ def _local_path(repository: str) -> str:
     return repository if Path(repository).is_absolute() else ""
 
 
-def _quoted(value: str) -> str:
+def _quote_value(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

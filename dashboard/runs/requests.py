@@ -55,7 +55,7 @@ def request_runs(
         )
         rows = []
         for commit, case, benchmark in listed:
-            measured = benchmark.quickened() if quick else benchmark
+            measured = benchmark.as_quick() if quick else benchmark
             row = Run(
                 commit=commit,
                 configuration=configurations[case.pk, benchmark.version],

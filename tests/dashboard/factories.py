@@ -38,15 +38,15 @@ START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 Values = Mapping[str, float]
 
 
-def project(slug: str = "snakes", repository: str = "/nowhere", **fields: Any) -> Project:
+def create_project(slug: str = "snakes", repository: str = "/nowhere", **fields: Any) -> Project:
     return Project.objects.create(slug=slug, repository=repository, **fields)
 
 
-def commits(project: Project, count: int, branch: str = "main", first: int = 0) -> list[Commit]:
-    return [commit(project, position, branch) for position in range(first, first + count)]
+def create_commits(project: Project, count: int, branch: str = "main", first: int = 0) -> list[Commit]:
+    return [create_commit(project, position, branch) for position in range(first, first + count)]
 
 
-def commit(project: Project, position: int, branch: str = "main", name: str = "") -> Commit:
+def create_commit(project: Project, position: int, branch: str = "main", name: str = "") -> Commit:
     return Commit.objects.create(
         project=project,
         hash=name or hashlib.sha256(f"{project.slug} {branch} {position}".encode()).hexdigest()[:40],
@@ -58,12 +58,12 @@ def commit(project: Project, position: int, branch: str = "main", name: str = ""
     )
 
 
-def case(project: Project, benchmark: str = "snake_dqn", **params: Any) -> Case:
+def create_case(project: Project, benchmark: str = "snake_dqn", **params: Any) -> Case:
     key = ",".join(f"{name}={value}" for name, value in sorted(params.items()))
     return Case.objects.create(project=project, benchmark=benchmark, params=params, key=key)
 
 
-def configuration(
+def get_configuration(
     case: Case, *, pool: Pool | None = None, version: int = 1, quick: bool = False
 ) -> Configuration:
     where = pool or Pool.objects.get_or_create(name="default")[0]
@@ -71,7 +71,7 @@ def configuration(
     return made
 
 
-def run(
+def create_run(
     commit: Commit,
     case: Case,
     state: str = Run.State.DONE,
@@ -81,13 +81,13 @@ def run(
     quick: bool = False,
     **fields: Any,
 ) -> Run:
-    measured = configuration(case, pool=pool, version=version, quick=quick)
+    measured = get_configuration(case, pool=pool, version=version, quick=quick)
     machine, _ = Machine.objects.get_or_create(name="bench-1", defaults={"pool": measured.pool})
     defaults = {"machine": machine, "repetitions": 3, "time_limit": 600}
     return Run.objects.create(commit=commit, configuration=measured, state=state, **(defaults | fields))
 
 
-def series(run: Run, name: str, phase: str = "") -> Series:
+def get_series(run: Run, name: str, phase: str = "") -> Series:
     known = describe_metric(name)
     assert known is not None, name
     metric, _ = Metric.objects.get_or_create(
@@ -102,7 +102,7 @@ def series(run: Run, name: str, phase: str = "") -> Series:
     return found
 
 
-def point(run: Run, series: Series, value: float, tainted: bool = False) -> Point:
+def add_point(run: Run, series: Series, value: float, tainted: bool = False) -> Point:
     samples = [value] * 3 if series.exact else [value * factor for factor in SPREAD]
     made = Point.objects.create(
         series=series, position=run.commit.position, run=run, value=value, samples=samples, tainted=tainted
@@ -112,7 +112,7 @@ def point(run: Run, series: Series, value: float, tainted: bool = False) -> Poin
     return made
 
 
-def measured(
+def store_measured_run(
     commit: Commit,
     case: Case,
     values: Values,
@@ -125,12 +125,12 @@ def measured(
     **fields: Any,
 ) -> Run:
     """A stored run with `values` by metric, `phases` by metric and path, and a document (its members)."""
-    made = run(commit, case, tainted=tainted, **fields)
+    made = create_run(commit, case, tainted=tainted, **fields)
     for name, value in values.items():
-        point(made, series(made, name), value, tainted)
+        add_point(made, get_series(made, name), value, tainted)
     for name, by_phase in (phases or {}).items():
         for path, value in by_phase.items():
-            point(made, series(made, name, path), value, tainted)
+            add_point(made, get_series(made, name, path), value, tainted)
     body = {
         "harness": {"version": "0.1.0"},
         "environment": {"python": "3.11.2", "torch": "2.13.0", **(environment or {})},
@@ -148,7 +148,7 @@ def set_environment(run: Run, environment: Mapping[str, Any], harness: str | Non
     run.save(update_fields=["environment"])
 
 
-def experiment(
+def create_experiment(
     made: Regression, base: Commit, head: Commit, purpose: str = "proof", **fields: Any
 ) -> Experiment:
     """An experiment that a regression asked for, on its series."""
@@ -171,27 +171,27 @@ def experiment(
     return row
 
 
-def weighed(
+def create_ended_experiment(
     made: Regression, verdict: str, base: Commit, head: Commit, purpose: str = "proof", **found: float
 ) -> Experiment:
     """A proof or a step of a bisection that is done."""
     ended = {"state": "done", "verdict": verdict, "finished_at": timezone.now()}
-    return experiment(made, base, head, purpose, **ended, **found)
+    return create_experiment(made, base, head, purpose, **ended, **found)
 
 
-def function(name: str, file: str = "replay.py", line: int = 1, **fields: Any) -> dict[str, Any]:
+def profiled_function(name: str, file: str = "replay.py", line: int = 1, **fields: Any) -> dict[str, Any]:
     """One function of a profile, per step."""
     row = {"calls": 1.0, "self": 0.0, "cumulative": 0.0, "phase": None} | fields
     return {"function": name, "file": file, "line": line, **row}
 
 
-def wobble(position: int) -> float:
+def run_noise(position: int) -> float:
     """Noise between runs of about half a percent, the same at each call."""
     digest = hashlib.sha256(f"noise {position}".encode()).digest()
     return 1 + 0.01 * (digest[0] / 255 - 0.5)
 
 
-def steps(*levels: tuple[int, float]) -> list[float]:
+def noisy_levels(*levels: tuple[int, float]) -> list[float]:
     """Values that stay on each level for so many commits: `steps((6, 1.0), (4, 1.4))`."""
     flat = [level for count, level in levels for _ in range(count)]
-    return [level * wobble(position) for position, level in enumerate(flat)]
+    return [level * run_noise(position) for position, level in enumerate(flat)]

@@ -84,13 +84,13 @@ def test_runs_that_had_the_same_environment_share_a_row(db: None) -> None:
 def test_the_environments_of_many_runs_are_two_queries(
     project: Project, case: Case, django_assert_num_queries: Any
 ) -> None:
-    commits = factories.commits(project, 6)
+    commits = factories.create_commits(project, 6)
     torch = ("2.12.0", "2.13.0")
     runs = [
-        factories.measured(commit, case, {}, environment={"torch": torch[commit.position % 2]})
+        factories.store_measured_run(commit, case, {}, environment={"torch": torch[commit.position % 2]})
         for commit in commits[:5]
     ]
-    runs.append(factories.run(commits[5], case))
+    runs.append(factories.create_run(commits[5], case))
     environments = RunEnvironments()
     with django_assert_num_queries(2):
         environments.read_runs(run.pk for run in runs)
@@ -101,14 +101,16 @@ def test_the_environments_of_many_runs_are_two_queries(
 
 
 def test_the_environments_of_earlier_runs_are_stored_by_a_migration(project: Project, case: Case) -> None:
-    commits = factories.commits(project, 4)
+    commits = factories.create_commits(project, 4)
     torch = ("2.12.0", "2.12.0", "2.13.0")
     runs = [
-        factories.measured(commit, case, {}, environment={"torch": version})
+        factories.store_measured_run(commit, case, {}, environment={"torch": version})
         for commit, version in zip(commits, torch, strict=False)
     ]
     fingerprint = {"os": "Debian 12", "kernel": "6.1"}
-    runs.append(factories.run(commits[3], case, origin="imported", machine=None, fingerprint=fingerprint))
+    runs.append(
+        factories.create_run(commits[3], case, origin="imported", machine=None, fingerprint=fingerprint)
+    )
     before = list(Run.objects.order_by("pk").values_list("environment__values", flat=True))
     Run.objects.update(environment=None)
     Environment.objects.all().delete()

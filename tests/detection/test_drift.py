@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bench.detection.simulation import autoregressive_wander
 from dashboard.detection import detect, judge_series
 from dashboard.detection.drift import drop_slopes
 from dashboard.detection.noise import lag_noise, largest_lag_noise, rounding_noise
-from dashboard.detection.simulation import autoregressive_wander
 from tests.detection.builders import noise_factors, plain_series, step_levels
 
 

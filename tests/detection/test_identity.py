@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.detection.stability import growing_reports
-from dashboard.detection import judge_series, pair_changes, same_change
-from dashboard.detection.identity import Steadiness
+from bench.detection.stability import Stability, growing_reports
+from dashboard.detection import judge_series
+from dashboard.detection.identity import same_change
 from tests.detection.builders import noise_factors, plain_series, step_levels
 
 (CHANGE,) = judge_series(plain_series(step_levels(10, 10, 1.3)))
@@ -40,34 +40,21 @@ def test_the_other_direction_is_another_change():
     assert not same_change(CHANGE, replace(CHANGE, direction="improvement"))
 
 
-def test_pairs_are_the_nearest_and_never_cross():
-    near, far = moved_change(1), moved_change(20)
-    assert pair_changes([CHANGE, far], [near]) == [(CHANGE, near), (far, None)]
-    assert pair_changes([CHANGE], [moved_change(-9), near]) == [(None, moved_change(-9)), (CHANGE, near)]
-    assert pair_changes([], []) == []
-
-
-def test_steadiness_counts_what_became_of_reports():
-    total = Steadiness()
-    total.follow(iter([[], [CHANGE], [moved_change(1)], [], [CHANGE]]))
-    assert (total.reported, total.moved, total.vanished) == (2, 1, 1)
-
-
 def test_clear_steps_stay_where_they_were_found():
-    total = Steadiness()
+    total = Stability()
     for seed in range(10):
         values = step_levels(30, 30, 1.15) * noise_factors(60, 0.02, seed)
-        total.follow(judge_series(plain_series(values[:n])) for n in range(31, 61))
+        total.add_history(judge_series(plain_series(values[:n])) for n in range(31, 61))
     assert total.reported == 10
     assert (total.moved, total.vanished) <= (1, 0)
 
 
 def test_what_is_known_is_not_given_up_for_a_little():
-    told, untold = Steadiness(), Steadiness()
+    told, untold = Stability(), Stability()
     for seed in range(12):
         values = (step_levels(30, 30, 1.05) * noise_factors(60, 0.025, seed)).tolist()
-        told.follow(growing_reports(values, told=True))
-        untold.follow(growing_reports(values, told=False))
+        told.add_history(growing_reports(values, told=True))
+        untold.add_history(growing_reports(values, told=False))
     assert told.moved + told.vanished < 0.7 * (untold.moved + untold.vanished)
 
 

@@ -9,8 +9,8 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from dashboard.detection import Point, Series, compare_samples, detect, judge_series, null_models, suspect
-from dashboard.detection.null_models import NULL_MODELS
+from bench.detection.null_models import NULL_MODELS, simulate_null
+from dashboard.detection import Point, Series, compare_samples, detect, judge_series, suspect
 from tests.detection.builders import noise_factors, plain_series, step_levels
 
 CASES = 10_000
@@ -75,7 +75,7 @@ def test_up_and_down_are_the_same():
 
 @pytest.mark.parametrize("model", NULL_MODELS)
 def test_neither_unit_nor_direction_matter_in_any_noise(model):
-    values = null_models.simulate_null(model, 5, 120)
+    values = simulate_null(model, 5, 120)
     values[70:] *= 1.04
     assert detect(7e5 * values) == detect(values) == detect(1 / values) == detect(-values)
     assert suspect(7e5 * values) == suspect(values) == suspect(1 / values) == suspect(-values)
@@ -83,7 +83,7 @@ def test_neither_unit_nor_direction_matter_in_any_noise(model):
 
 @pytest.mark.parametrize("model", NULL_MODELS)
 def test_neither_unit_nor_direction_matter_to_a_judgement(model):
-    values = null_models.simulate_null(model, 5, 120)
+    values = simulate_null(model, 5, 120)
     values[70:] *= 1.2
     slower, unit, throughput = (
         [(change.index, change.direction) for change in judge_series(plain_series(*given))]

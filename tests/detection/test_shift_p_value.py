@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dashboard.detection.null_models import simulate_null
+from bench.detection.null_models import simulate_null
 from dashboard.detection.shift_p_value import shift_p_value
 from tests.detection.builders import noise_factors, step_levels
 from tests.detection.test_properties import extreme_values

@@ -35,7 +35,7 @@ class Project:
 
     def write(self, script: str, **settings: object) -> None:
         chosen = {"version": 1, "script": "tiny.py", "warmup_steps": 10, "steps": 100, "repetitions": 2}
-        lines = [f"{name} = {_toml(value)}" for name, value in {**chosen, **settings}.items()]
+        lines = [f"{name} = {_format_toml(value)}" for name, value in {**chosen, **settings}.items()]
         (self.folder / "paceline.toml").write_text("\n".join(["[benchmarks.tiny]", *lines]))
         (self.folder / "tiny.py").write_text(script)
 
@@ -60,27 +60,27 @@ class Project:
         return raw
 
 
-def _toml(value: object) -> str:
+def _format_toml(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {_toml(member)}" for name, member in value.items()) + "}"
+        return "{" + ", ".join(f"{name} = {_format_toml(member)}" for name, member in value.items()) + "}"
     return json.dumps(value)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A project whose script loops over cheap steps with three phases."""
-    made = Project(tmp_path)
-    made.write(LOOP)
-    return made
+    tiny = Project(tmp_path)
+    tiny.write(LOOP)
+    return tiny
 
 
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document of that project, measured once."""
-    made = Project(tmp_path_factory.mktemp("measured"))
+    tiny = Project(tmp_path_factory.mktemp("measured"))
     # Long enough for a few samples on the telemetry's grid.
-    made.write(f"import time\ntime.sleep(0.4)\n{LOOP}", repetitions=3)
-    return made.measure()
+    tiny.write(f"import time\ntime.sleep(0.4)\n{LOOP}", repetitions=3)
+    return tiny.measure()
 
 
 Value = Callable[..., Any]

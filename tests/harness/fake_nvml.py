@@ -1,4 +1,4 @@
-"""A whole NVML that no driver stands behind: devices whose readings a test sets, fails or takes away.
+"""A fake NVML without a driver: devices whose readings a test sets, fails or removes.
 
 The names, constants and errors are those of nvidia-ml-py; a test compares them where it is installed.
 """
@@ -93,11 +93,12 @@ class FakeNvml:
         return self.devices[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Device | Instance:  # noqa: N802
-        parts: list[Device | Instance] = [*self.devices, *(one for d in self.devices for one in d.instances)]
-        found = [part for part in parts if part.uuid == uuid]
-        if not found:
+        instances = (instance for device in self.devices for instance in device.instances)
+        parts: list[Device | Instance] = [*self.devices, *instances]
+        named = [part for part in parts if part.uuid == uuid]
+        if not named:
             raise NVMLError("not found")
-        return found[0]
+        return named[0]
 
     def nvmlDeviceGetUUID(self, device: Device) -> str:  # noqa: N802
         return device.uuid

@@ -1,4 +1,4 @@
-"""Scripts that know nothing of the harness, and a library of environments that isn't installed here."""
+"""Scripts without marks, and a stand-in for a library of environments that isn't installed here."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def write_gymnasium(folder: Path) -> None:
     (folder / "gymnasium" / "vector.py").write_text("from . import Env\nclass VectorEnv(Env): ...\n")
 
 
-def run(folder: Path, script: str, steps: int = 20, kind: str = "timing") -> dict[str, Any]:
-    """Run a script in one measured process, ended after so many steps, and return what it left."""
+def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing") -> dict[str, Any]:
+    """Run a script in one measured process, ended after so many steps, and return its outcome."""
     (folder / "train.py").write_text(script)
     (folder / "measured").mkdir()
     plan = ProcessPlan(
@@ -97,7 +97,7 @@ def run(folder: Path, script: str, steps: int = 20, kind: str = "timing") -> dic
         return process.outcome()
 
 
-def counts(left: dict[str, Any]) -> dict[str, float]:
+def phase_counts(left: dict[str, Any]) -> dict[str, float]:
     """Return how often per step the main thread was in each phase."""
     rows = left["result"]["phases"]
     return {row["path"]: row["count"] for row in rows if row["thread"] == "main" and row["path"][0] != "("}

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.strangers import PLAY, TRAIN, counts, run, write_gymnasium
+from tests.harness.strangers import PLAY, TRAIN, phase_counts, run_script, write_gymnasium
 
 
 def test_finally_blocks_run(tmp_path: Path) -> None:
-    run(tmp_path, TRAIN + "\ntry:\n    main(10**6)\nfinally:\n    open('tidied', 'w')\n")
+    run_script(tmp_path, TRAIN + "\ntry:\n    main(10**6)\nfinally:\n    open('tidied', 'w')\n")
     assert (tmp_path / "tidied").exists()
 
 
 def test_a_script_that_fails_while_it_tidies_up_was_measured(tmp_path: Path) -> None:
-    left = run(tmp_path, TRAIN + "\ntry:\n    main(10**6)\nfinally:\n    best + 1\n")
+    left = run_script(tmp_path, TRAIN + "\ntry:\n    main(10**6)\nfinally:\n    best + 1\n")
     assert left["ended"]
 
 
@@ -28,7 +28,7 @@ while True:
     except {kind}:
         print("and again")
 """
-    left = run(tmp_path, TRAIN + loop)
+    left = run_script(tmp_path, TRAIN + loop)
     assert left["ended"]
 
 
@@ -40,8 +40,8 @@ if __name__ == "__main__":
     main(10**6)
 """
     script = TRAIN.replace("batch_size=16", "batch_size=16, num_workers=1")
-    left = run(tmp_path, script + threads)
-    assert "data_loading" in set(counts(left))
+    left = run_script(tmp_path, script + threads)
+    assert "data_loading" in set(phase_counts(left))
 
 
 def test_steps_in_another_thread_end_the_main_one(tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ worker = threading.Thread(target=main, args=(10**6,), daemon=True)
 worker.start()
 worker.join()
 """
-    left = run(tmp_path, TRAIN + threads)
-    assert "forward" in set(counts(left))
+    left = run_script(tmp_path, TRAIN + threads)
+    assert "forward" in set(phase_counts(left))
 
 
 def test_forked_environments_take_no_steps(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ for number in range(10**6):
     weight.sum().backward()
     optimizer.step()
 """
-    left = run(tmp_path, PLAY + loop)
-    assert set(counts(left)) == {"backward", "optimizer"}
+    left = run_script(tmp_path, PLAY + loop)
+    assert set(phase_counts(left)) == {"backward", "optimizer"}
 
 
 def test_a_loop_of_the_scripts_own_wins(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ for _ in paceline.steps(range(10**6)):
             optimizer.step()
 paceline.quality("score", 1.0)
 """
-    left = run(tmp_path, TRAIN + loop)
-    found = counts(left)
+    left = run_script(tmp_path, TRAIN + loop)
+    found = phase_counts(left)
     assert (found["learn"], found["learn/optimizer"]) == (1, 3)
     assert left["result"]["quality"] == {"score": 1.0}
     assert not left["ended"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.strangers import TRAIN, counts, run
+from tests.harness.strangers import TRAIN, phase_counts, run_script
 
 
 def test_compilation_is_a_phase_and_breaks_no_graph(tmp_path: Path) -> None:
@@ -25,9 +25,9 @@ for number in range(10**6):
     (loss_of(torch.randn(4, 8)) + fast(torch.randn(4, 8)).sum()).backward()
     optimizer.step()
 """
-    found = counts(run(tmp_path, TRAIN + loop))
-    assert found["compile"] == found["forward/compile"] == pytest.approx(1 / 20)
-    assert found["forward"] == 1
+    counts = phase_counts(run_script(tmp_path, TRAIN + loop))
+    assert counts["compile"] == counts["forward/compile"] == pytest.approx(1 / 20)
+    assert counts["forward"] == 1
 
 
 def test_a_closure_nests_in_the_optimizer(tmp_path: Path) -> None:
@@ -43,9 +43,9 @@ def closure():
 while True:
     optimizer.step(closure)
 """
-    found = counts(run(tmp_path, TRAIN + loop))
-    assert found["optimizer"] == 1
-    assert {"optimizer/forward", "optimizer/backward", "optimizer/zero_grad"} < set(found)
+    counts = phase_counts(run_script(tmp_path, TRAIN + loop))
+    assert counts["optimizer"] == 1
+    assert {"optimizer/forward", "optimizer/backward", "optimizer/zero_grad"} < set(counts)
 
 
 def test_an_optimizer_of_ones_own_under_a_scheduler_and_a_scaler(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ while True:
     optimizer.zero_grad()
     scheduler.step()
 """
-    found = counts(run(tmp_path, TRAIN + loop))
-    assert found == {"forward": 1, "backward": 1, "optimizer": 1, "zero_grad": 1}
+    counts = phase_counts(run_script(tmp_path, TRAIN + loop))
+    assert counts == {"forward": 1, "backward": 1, "optimizer": 1, "zero_grad": 1}
 
 
 def test_phases_by_hand_nest_with_the_automatic_ones(tmp_path: Path) -> None:
@@ -85,13 +85,13 @@ while True:
             loss.backward()
             optimizer.step()
 """
-    left = run(tmp_path, TRAIN + loop)
-    assert {"learn/forward", "learn/distribution", "learn/descend/backward"} < set(counts(left))
-    assert counts(left)["learn/descend/optimizer"] == 1
+    left = run_script(tmp_path, TRAIN + loop)
+    assert {"learn/forward", "learn/distribution", "learn/descend/backward"} < set(phase_counts(left))
+    assert phase_counts(left)["learn/descend/optimizer"] == 1
 
 
 def test_the_whole_loop_of_a_script(tmp_path: Path) -> None:
-    left = run(tmp_path, TRAIN + "\nmain(20)\n", kind="whole")
+    left = run_script(tmp_path, TRAIN + "\nmain(20)\n", kind="whole")
     assert left["result"]["steps"] == 19
     assert left["result"]["phases"]["backward"] > 0
     assert left["complete"]
@@ -108,12 +108,12 @@ def after(*_):
 register_optimizer_step_post_hook(after)
 main(10**6)
 """
-    found = counts(run(tmp_path, TRAIN + hook))
-    assert found["optimizer"] == found["optimizer/after"] == 1
-    assert "after" not in found
+    counts = phase_counts(run_script(tmp_path, TRAIN + hook))
+    assert counts["optimizer"] == counts["optimizer/after"] == 1
+    assert "after" not in counts
 
 
 def test_an_optimizers_steps_are_counted_in_its_phase(tmp_path: Path) -> None:
-    left = run(tmp_path, TRAIN + "\nmain(10**6)\n", kind="counting")
+    left = run_script(tmp_path, TRAIN + "\nmain(10**6)\n", kind="counting")
     steps = {path: row["optimizer_steps"] for path, row in left["result"]["operations"].items()}
     assert {path: number for path, number in steps.items() if number} == {"optimizer": 1.0}

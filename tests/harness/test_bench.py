@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def bench(*arguments: str) -> str:
+def run_bench(*arguments: str) -> str:
     command = [sys.executable, "-m", "bench", *arguments]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert ended.returncode == 0, ended.stderr
@@ -20,18 +20,18 @@ def bench(*arguments: str) -> str:
 
 
 def test_marks_are_shown_beside_their_alternatives() -> None:
-    shown = bench("marks", "--rounds", "2")
+    shown = run_bench("marks", "--rounds", "2")
     assert re.search(r"a phase +\d+ ns +1\.00 +(reached|MISSED|undecided): at most 300 ns", shown)
     assert re.search(r"record_function.+ns +\d+\.\d+", shown)
 
 
 def test_a_run_is_compared_with_one_without_marks() -> None:
-    shown = bench("overhead", "--pairs", "4")
+    shown = run_bench("overhead", "--pairs", "4")
     assert re.search(r"added by measuring +[+-]\d+\.\d+ us", shown)
 
 
 def test_growth_is_told_per_million_steps() -> None:
-    assert len(re.findall(r"[\d,]+ +-?\d+\.\d+ MB", bench("growth", "--steps", "2000"))) == 3
+    assert len(re.findall(r"[\d,]+ +-?\d+\.\d+ MB", run_bench("growth", "--steps", "2000"))) == 3
 
 
 def test_a_part_that_does_not_exist_is_refused() -> None:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from paceline import claims, claims_table, trials
-from paceline.claims import Claim, Measured, Trial
-from paceline.fields import ManifestError
+from paceline import claim_testing, claims, claims_table
+from paceline.claims import Claim, ClaimResult, Estimate
+from paceline.toml_table import ManifestError
 
 from .conftest import Project
 
@@ -69,16 +69,18 @@ after = { work = 1 }
 """
 
 
-def parsed(line: str) -> claims.Claims:
-    return claims.parse(
+def parse_claim(line: str) -> claims.Claims:
+    return claims.parse_claims(
         f'document = "A plan"\n[[claims]]\nid = "one"\nclaim = "It is fast"\n{line}', "claims.toml"
     )
 
 
-def judged(measured: tuple[float, float, float], *, direction: str = "better", value: object = (2, 5)) -> str:
+def judge_ratio(
+    measured: tuple[float, float, float], *, direction: str = "better", value: object = (2, 5)
+) -> str:
     low, high = value if isinstance(value, tuple) else (value, value)
     claim = Claim("one", "It is fast", low, high, direction=direction, before={}, after={})
-    return trials.verdict(claim, Measured(*measured))
+    return claim_testing.judge_estimate(claim, Estimate(*measured))
 
 
 @pytest.mark.parametrize(
@@ -121,13 +123,13 @@ def judged(measured: tuple[float, float, float], *, direction: str = "better", v
 )
 def test_a_wrong_claim_gets_one_sentence(line: str, sentence: str) -> None:
     with pytest.raises(ManifestError) as raised:
-        parsed(line)
+        parse_claim(line)
     assert str(raised.value).startswith(sentence)
 
 
 def test_a_claim_that_nobody_made_is_refused() -> None:
     with pytest.raises(ManifestError, match="claims: 'two' is unknown"):
-        parsed("case = {}").chosen(["two"], "claims.toml")
+        parse_claim("case = {}").chosen(["two"], "claims.toml")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_a_claim_that_nobody_made_is_refused() -> None:
     ],
 )
 def test_a_ratio_is_judged_by_the_claim(measured: tuple[float, float, float], verdict: str) -> None:
-    assert judged(measured) == verdict
+    assert judge_ratio(measured) == verdict
 
 
 @pytest.mark.parametrize(
@@ -152,12 +154,12 @@ def test_a_ratio_is_judged_by_the_claim(measured: tuple[float, float, float], ve
     [((1.0, 0.9, 1.1), "holds"), ((1.2, 1.1, 1.3), "larger"), ((0.8, 0.7, 0.9), "opposite")],
 )
 def test_sides_that_should_be_alike_are_judged(measured: tuple[float, float, float], verdict: str) -> None:
-    assert judged(measured, direction="same", value=1.05) == verdict
+    assert judge_ratio(measured, direction="same", value=1.05) == verdict
 
 
 def test_a_loss_that_was_claimed_holds() -> None:
-    assert judged((0.5, 0.45, 0.55), direction="worse", value=2) == "holds"
-    assert judged((1.5, 1.4, 1.6), direction="worse", value=2) == "opposite"
+    assert judge_ratio((0.5, 0.45, 0.55), direction="worse", value=2) == "holds"
+    assert judge_ratio((1.5, 1.4, 1.6), direction="worse", value=2) == "opposite"
 
 
 @pytest.mark.parametrize(
@@ -171,13 +173,14 @@ def test_a_loss_that_was_claimed_holds() -> None:
 )
 def test_one_case_is_judged_by_its_value(measured: tuple[float, float, float], verdict: str) -> None:
     claim = Claim("one", "768 reads", 768, 768, after={})
-    assert trials.verdict(claim, Measured(*measured)) == verdict
+    assert claim_testing.judge_estimate(claim, Estimate(*measured)) == verdict
 
 
 def test_a_table_names_claim_value_ratio_phase_counter_and_verdict() -> None:
     claim = Claim("one", "It is fast", 2, 5, counter="scalar_reads:push", before={}, after={})
-    trial = Trial(claim, "smaller", Measured(1.14, 1.1, 1.2), phase=Measured(56, 50, 60), counter=(768, 0))
-    row = claims_table.CLAIMS.table([trial]).splitlines()[-1]
+    loop, phase = Estimate(1.14, 1.1, 1.2), Estimate(56, 50, 60)
+    result = ClaimResult(claim, "smaller", loop, phase=phase, counter=(768, 0))
+    row = claims_table.CLAIMS.table([result]).splitlines()[-1]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == [
         "It is fast",
@@ -206,7 +209,8 @@ def test_claims_are_measured(project: Project) -> None:
     (project.folder / "claims.toml").write_text(CLAIMS)
     ended = project.call("claims", "tiny", "--pairs", "2", "--json", "claims.json")
     assert ended.returncode == 0, ended.stderr
-    found = {one["id"]: one for one in json.loads((project.folder / "claims.json").read_text())}
+    rows = json.loads((project.folder / "claims.json").read_text())
+    found = {row["id"]: row for row in rows}
     assert found["less-work"]["verdict"] == "holds?"
     assert (found["fewer-calls"]["verdict"], found["fewer-calls"]["measured"]) == ("holds", [3, 3, 3])
     assert found["less-work"]["counted"] == [6, 2]

@@ -28,31 +28,31 @@ def profile_of(work: Callable[[], object], room: int = 1000) -> ThreadProfile:
     return profile
 
 
-def profiled(work: Callable[[], object], room: int = 1000) -> dict[str, dict[str, Any]]:
+def profile_rows_of(work: Callable[[], object], room: int = 1000) -> dict[str, dict[str, Any]]:
     """Return the rows of a piece of work by function name, with the calls of all phases summed."""
     rows = profile_rows.function_rows([profile_of(work, room)], Path("/"), 1)
     return {row["function"].rpartition(".")[2]: {**row, "calls": sum(row["calls"].values())} for row in rows}
 
 
-def recurse(depth: int) -> int:
-    return recurse(depth - 1) if depth else 0
+def call_itself(depth: int) -> int:
+    return call_itself(depth - 1) if depth else 0
 
 
 def test_calls_of_a_recursive_function() -> None:
-    row = profiled(lambda: recurse(9))["recurse"]
+    row = profile_rows_of(lambda: call_itself(9))["call_itself"]
     assert row["calls"] == 10
     # Its outermost call holds all the others once.
     assert row["self"] <= row["cumulative"] < 10 * row["self"] + 0.01
 
 
-def generate() -> Any:
+def generate_numbers() -> Any:
     yield from range(3)
 
 
 def test_built_ins_and_resumed_generators_are_calls() -> None:
-    rows = profiled(lambda: sorted(generate()))
+    rows = profile_rows_of(lambda: sorted(generate_numbers()))
     assert rows["sorted"]["calls"] == 1
-    assert rows["generate"]["calls"] == 4
+    assert rows["generate_numbers"]["calls"] == 4
 
 
 def test_a_call_that_raises_is_closed() -> None:
@@ -60,12 +60,12 @@ def test_a_call_that_raises_is_closed() -> None:
         for _ in range(3):
             with pytest.raises(ValueError, match="invalid literal"):
                 int("x")
-        recurse(1)
+        call_itself(1)
 
     found = profile_of(work)
-    under = {call.parent.key for call in found.calls if call.key is recurse.__code__ and call.parent}
-    assert under == {work.__code__, recurse.__code__}
-    assert profiled(work)["recurse"]["calls"] == 2
+    under = {call.parent.key for call in found.calls if call.key is call_itself.__code__ and call.parent}
+    assert under == {work.__code__, call_itself.__code__}
+    assert profile_rows_of(work)["call_itself"]["calls"] == 2
 
 
 def test_what_a_mark_asks_of_the_thread_is_not_the_codes() -> None:
@@ -76,22 +76,22 @@ def test_what_a_mark_asks_of_the_thread_is_not_the_codes() -> None:
         found.lap("observe")
         threading.current_thread()
 
-    assert profiled(work)["current_thread"]["calls"] == 1
+    assert profile_rows_of(work)["current_thread"]["calls"] == 1
 
 
 def test_what_is_open_when_counting_begins_is_not_a_call() -> None:
     def work() -> None:
-        recurse(2)
+        call_itself(2)
 
-    assert profiled(work)["recurse"]["calls"] == 3
-    assert "profile_of" not in {name for name, row in profiled(work).items() if row["calls"]}
+    assert profile_rows_of(work)["call_itself"]["calls"] == 3
+    assert "profile_of" not in {name for name, row in profile_rows_of(work).items() if row["calls"]}
 
 
 def test_files_are_relative_and_environments_are_named() -> None:
     folder = Path(__file__).resolve().parent
     own, standard, installed = (
         profile_rows.source_location(function.__code__, folder)[1]
-        for function in (recurse, Path.exists, pytest.approx)
+        for function in (call_itself, Path.exists, pytest.approx)
     )
     assert own == Path(__file__).name
     assert standard == "python/pathlib.py"
@@ -113,7 +113,7 @@ def test_the_profile_is_bounded_and_the_rest_is_summed() -> None:
         }
         for n in range(500)
     ]
-    found = profiles.build({"steps": 5, "functions": rows, "operations": None, "stacks": NO_STACKS})
+    found = profiles.build_profile({"steps": 5, "functions": rows, "operations": None, "stacks": NO_STACKS})
     assert len(found["functions"]) == 200
     rest = {name: found["rest"][name] for name in ("functions", "calls", "self")}
     assert rest == {"functions": 300, "calls": 300.0, "self": pytest.approx(0.3)}
@@ -133,7 +133,7 @@ def test_a_cheap_function_that_is_called_often_is_kept() -> None:
     ]
     rows[499].update(calls={"act": 9000.0}, self=1e-9)
     counted = {"steps": 5, "functions": rows, "operations": None, "stacks": NO_STACKS}
-    kept = profiles.build(counted)["functions"]
+    kept = profiles.build_profile(counted)["functions"]
     assert next(row for row in kept if row["function"] == "f499")["phase"] == "act"
 
 
@@ -171,10 +171,9 @@ def test_tensor_operations_are_counted_by_phase(project: Project, value: Value) 
     kinds = {row["name"]: row for row in raw["profile"]["operations"]}
     assert kinds["aten::addmm"]["count"] == 1.0
     assert 0 < kinds["aten::addmm"]["seconds"] < 0.01
-    assert [(one["phase"], one["count"]) for one in kinds["aten::addmm"]["phases"]] == [("forward", 1.0)]
-    assert all(
-        row["count"] == pytest.approx(sum(one["count"] for one in row["phases"])) for row in kinds.values()
-    )
+    assert [(row["phase"], row["count"]) for row in kinds["aten::addmm"]["phases"]] == [("forward", 1.0)]
+    for kind in kinds.values():
+        assert kind["count"] == pytest.approx(sum(row["count"] for row in kind["phases"]))
     assert raw["environment"]["torch"]
     # The dispatch mode's own calls must not count: optimizer and module code alone need fewer.
     assert value(raw, "function_calls")["value"] < 300

@@ -74,29 +74,29 @@ class Event:
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
-    found = Cuda()
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=found))  # type: ignore[arg-type]
-    return found
+    fake = Cuda()
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=fake))  # type: ignore[arg-type]
+    return fake
 
 
-def loop(steps: int) -> tuple[TimingRecorder, list[int]]:
-    found = TimingRecorder(2, steps, lambda _: None)
+def run_loop(steps: int) -> tuple[TimingRecorder, list[int]]:
+    recorder = TimingRecorder(2, steps, lambda _: None)
     waits = []
-    for _ in found.steps(range(10**6)):
-        with found.phase("learn"), found.phase("backward"):
+    for _ in recorder.steps(range(10**6)):
+        with recorder.phase("learn"), recorder.phase("backward"):
             pass
         waits.append(sys.modules["torch"].cuda.waits)
-    return found, waits
+    return recorder, waits
 
 
-def device_times(found: TimingRecorder) -> dict[str, float | None]:
-    return {row["path"]: row["device_total"] for row in found.result()["phases"]}
+def device_times(recorder: TimingRecorder) -> dict[str, float | None]:
+    return {row["path"]: row["device_total"] for row in recorder.result()["phases"]}
 
 
 def test_phases_have_device_time_per_step(cuda: Cuda) -> None:
-    found, _ = loop(5)
+    recorder, _ = run_loop(5)
     # Each step records four events, a millisecond apart.
-    assert device_times(found) == {
+    assert device_times(recorder) == {
         "learn": pytest.approx(0.003),
         "learn/backward": pytest.approx(0.001),
         "(unattributed)": None,
@@ -104,91 +104,91 @@ def test_phases_have_device_time_per_step(cuda: Cuda) -> None:
 
 
 def test_no_step_waits_for_the_device(cuda: Cuda) -> None:
-    _, waits = loop(5)
+    _, waits = run_loop(5)
     # Once where the window opens; the second wait follows its last step.
     assert waits == [0, 0, 1, 1, 1, 1, 1]
     assert cuda.waits == 2
 
 
 def test_events_are_made_before_the_window(cuda: Cuda) -> None:
-    found = TimingRecorder(2, 50, lambda _: None)
+    recorder = TimingRecorder(2, 50, lambda _: None)
     made = []
-    for _ in found.steps(range(10**6)):
-        with found.phase("learn"), found.phase("backward"):
+    for _ in recorder.steps(range(10**6)):
+        with recorder.phase("learn"), recorder.phase("backward"):
             pass
         made.append(cuda.made)
     assert set(made[2:]) == {4 * 50}
 
 
 def test_long_windows_record_a_bounded_number_of_events(cuda: Cuda) -> None:
-    found, _ = loop(1000)
-    assert found.device._sampled == cuda_device.SAMPLED_STEPS
+    recorder, _ = run_loop(1000)
+    assert recorder.device._sampled == cuda_device.SAMPLED_STEPS
     assert cuda.made == 4 * cuda_device.SAMPLED_STEPS
 
 
 def test_a_flood_of_phases_stays_bounded(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_device, "EVENTS_LIMIT", 20)
     monkeypatch.setattr(cuda_device, "EVENTS_PER_STEP", 10)
-    found = TimingRecorder(1, 20, lambda _: None)
-    for number in found.steps(range(100)):
+    recorder = TimingRecorder(1, 20, lambda _: None)
+    for number in recorder.steps(range(100)):
         for _ in range(100 if number == 4 else 3):
-            with found.phase("learn"):
+            with recorder.phase("learn"):
                 pass
     # Whole steps were kept up to the limit, the one of the flood was not.
-    assert (found.device._sampled, device_times(found)["learn"]) == (4, pytest.approx(0.003))
+    assert (recorder.device._sampled, device_times(recorder)["learn"]) == (4, pytest.approx(0.003))
 
 
 def test_nothing_is_recorded_while_a_graph_is_captured(cuda: Cuda) -> None:
-    found = TimingRecorder(0, 4, lambda _: None)
-    for number in found.steps(range(9)):
+    recorder = TimingRecorder(0, 4, lambda _: None)
+    for number in recorder.steps(range(9)):
         cuda.capturing = number == 1
-        with found.phase("capture"):
+        with recorder.phase("capture"):
             pass
-        with found.phase("begun before"):
+        with recorder.phase("begun before"):
             cuda.capturing = number == 2
         cuda.capturing = False
-    times = device_times(found)
+    times = device_times(recorder)
     assert times["capture"] == pytest.approx(0.003 / 4)
     assert times["begun before"] == pytest.approx(0.002 / 4)
 
 
 def test_a_change_of_device_breaks_nothing(cuda: Cuda) -> None:
-    found = TimingRecorder(1, 4, lambda _: None)
-    for _ in found.steps(range(9)):
-        with found.phase("other"):
+    recorder = TimingRecorder(1, 4, lambda _: None)
+    for _ in recorder.steps(range(9)):
+        with recorder.phase("other"):
             cuda.device = 1
-        with found.phase("first"):
+        with recorder.phase("first"):
             cuda.device = 0
-        with found.phase("learn"):
+        with recorder.phase("learn"):
             pass
-    assert device_times(found)["learn"] == pytest.approx(0.001)
+    assert device_times(recorder)["learn"] == pytest.approx(0.001)
 
 
 def test_a_device_that_is_used_from_the_second_step_on_is_timed(
     cuda: Cuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cuda, "is_initialized", lambda: False)
-    found = TimingRecorder(3, 4, lambda _: None)
-    for number in found.steps(range(9)):
-        with found.phase("learn"):
+    recorder = TimingRecorder(3, 4, lambda _: None)
+    for number in recorder.steps(range(9)):
+        with recorder.phase("learn"):
             if number == 1:
                 monkeypatch.setattr(cuda, "is_initialized", lambda: True)
-    assert device_times(found)["learn"] == pytest.approx(0.001)
+    assert device_times(recorder)["learn"] == pytest.approx(0.001)
 
 
 def test_a_phase_that_is_open_where_the_window_ends_has_no_device_time(cuda: Cuda) -> None:
-    found = TimingRecorder(1, 3, lambda _: None)
+    recorder = TimingRecorder(1, 3, lambda _: None)
     with contextlib.ExitStack() as later:
-        for number in found.steps(range(9)):
-            with found.phase("learn"):
+        for number in recorder.steps(range(9)):
+            with recorder.phase("learn"):
                 pass
             if number == 3:
-                later.enter_context(found.phase("late"))
-    assert device_times(found)["late"] is None
+                later.enter_context(recorder.phase("late"))
+    assert device_times(recorder)["late"] is None
 
 
 def test_device_memory_is_reported(cuda: Cuda) -> None:
-    assert loop(3)[0].result()["device_memory"] == {"allocated": 1000, "reserved": 2000}
+    assert run_loop(3)[0].result()["device_memory"] == {"allocated": 1000, "reserved": 2000}
 
 
 def test_without_torch_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,13 +66,13 @@ def test_the_complete_document_keeps_its_meaning(complete: Raw) -> None:
 @pytest.mark.parametrize("name", ["complete", "measured"])
 def test_a_document_of_today_has_every_optional_member(name: str) -> None:
     raw = json.loads((GOLDEN / f"paceline.document-1-{name}.json").read_text())
-    published = schema.published()
-    for found, described in ((raw, published), (raw["protocol"], published["properties"]["protocol"])):
-        assert set(found) == set(described["properties"])
+    published = schema.load_schema()
+    for member, described in ((raw, published), (raw["protocol"], published["properties"]["protocol"])):
+        assert set(member) == set(described["properties"])
     assert raw["profile"]["stacks"]
 
 
-def refused(raw: Raw, change: Callable[[Raw], object]) -> DocumentError:
+def refused_document(raw: Raw, change: Callable[[Raw], object]) -> DocumentError:
     broken = copy.deepcopy(raw)
     change(broken)
     with pytest.raises(DocumentError) as caught:
@@ -133,16 +133,16 @@ WRONG_ADDITIONS: dict[str, Callable[[Raw], object]] = {
 
 @pytest.mark.parametrize("sentence", WRONG_ADDITIONS)
 def test_a_broken_addition_is_refused_with_its_path(complete: Raw, sentence: str) -> None:
-    assert sentence in str(refused(complete, WRONG_ADDITIONS[sentence]))
+    assert sentence in str(refused_document(complete, WRONG_ADDITIONS[sentence]))
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
 def test_a_broken_document_is_refused_with_its_path(golden: Raw, sentence: str) -> None:
-    assert sentence.strip() in str(refused(golden, REFUSED[sentence]))
+    assert sentence.strip() in str(refused_document(golden, REFUSED[sentence]))
 
 
 def test_the_error_names_the_path_apart(golden: Raw) -> None:
-    error = refused(golden, lambda raw: raw["phases"][2].pop("thread"))
+    error = refused_document(golden, lambda raw: raw["phases"][2].pop("thread"))
     assert (error.path, error.sentence) == ("phases[2].thread", "is missing")
 
 
@@ -150,8 +150,8 @@ def test_the_error_names_the_path_apart(golden: Raw) -> None:
 def test_our_reader_agrees_with_jsonschema(golden: Raw, sentence: str) -> None:
     broken = copy.deepcopy(golden)
     REFUSED[sentence](broken)
-    ours = schema.first_problem(broken, schema.published()) is None
-    theirs = jsonschema.Draft202012Validator(schema.published()).is_valid(broken)
+    ours = schema.first_problem(broken, schema.load_schema()) is None
+    theirs = jsonschema.Draft202012Validator(schema.load_schema()).is_valid(broken)
     # They take numbers that aren't finite; JSON has none, so nobody else meets them.
     assert ours == theirs or "finite" in sentence
 

@@ -167,7 +167,7 @@ def test_a_signal_ends_the_whole_tree(project: Project) -> None:
     run, pids = start_sleeper(project)
     run.send_signal(signal.SIGTERM)
     assert run.wait(timeout=20) == 1
-    wait_until(lambda: not any(alive(pid) for pid in pids))
+    wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def test_the_end_of_stdin_ends_the_whole_tree(project: Project) -> None:
@@ -175,19 +175,19 @@ def test_the_end_of_stdin_ends_the_whole_tree(project: Project) -> None:
     assert run.stdin is not None
     run.stdin.close()
     assert run.wait(timeout=20) == 1
-    wait_until(lambda: not any(alive(pid) for pid in pids))
+    wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def test_the_measured_process_dies_with_a_killed_harness(project: Project) -> None:
     run, pids = start_sleeper(project)
     run.kill()
     run.wait(timeout=20)
-    wait_until(lambda: not alive(pids[0]))
-    assert not alive(pids[0])
+    wait_until(lambda: not is_alive(pids[0]))
+    assert not is_alive(pids[0])
     os.kill(pids[1], signal.SIGKILL)
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return " Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,23 +1,23 @@
 import pytest
-from paceline.assemble import _growth_interval
+from paceline.document_builder import _growth_interval
 
 from .conftest import Project, Value
 
 
-def rows(*slopes: tuple[float, float, float]) -> list[dict[str, object]]:
-    return [{"memory_growth": one, "memory_growth_interval": [low, high]} for one, low, high in slopes]
+def repetition_rows(*slopes: tuple[float, float, float]) -> list[dict[str, object]]:
+    return [{"memory_growth": slope, "memory_growth_interval": [low, high]} for slope, low, high in slopes]
 
 
 def test_one_repetition_has_its_slopes_interval() -> None:
-    assert _growth_interval(rows((5.0, 4.0, 6.0))) == (4.0, 6.0)
+    assert _growth_interval(repetition_rows((5.0, 4.0, 6.0))) == (4.0, 6.0)
 
 
 def test_repetitions_that_differ_widen_it() -> None:
-    assert _growth_interval(rows((5.0, 4.9, 5.1), (1.0, 0.9, 1.1), (9.0, 8.9, 9.1))) == (1.0, 9.0)
+    assert _growth_interval(repetition_rows((5.0, 4.9, 5.1), (1.0, 0.9, 1.1), (9.0, 8.9, 9.1))) == (1.0, 9.0)
 
 
 def test_repetitions_that_agree_do_not_narrow_it() -> None:
-    assert _growth_interval(rows(*[(5.0, 2.0, 8.0)] * 3)) == (2.0, 8.0)
+    assert _growth_interval(repetition_rows(*[(5.0, 2.0, 8.0)] * 3)) == (2.0, 8.0)
 
 
 def test_without_a_slope_there_is_no_interval() -> None:

@@ -11,7 +11,7 @@ from paceline.measured.phase_nodes import PhaseNode
 
 
 class Clock:
-    """Goes on only when it is told to."""
+    """A clock that only `work` moves on."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -25,19 +25,19 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
+    stopped = Clock()
     for module in (mark_recorder, phase_nodes, timing, whole_loop):
-        monkeypatch.setattr(module, "perf_counter", found)
-    return found
+        monkeypatch.setattr(module, "perf_counter", stopped)
+    return stopped
 
 
-def recorder(warmup: int, steps: int) -> timing.TimingRecorder:
+def make_recorder(warmup: int, steps: int) -> timing.TimingRecorder:
     return timing.TimingRecorder(warmup, steps, lambda _: None)
 
 
-def totals(found: timing.TimingRecorder) -> dict[str, float]:
+def phase_milliseconds(recorder: timing.TimingRecorder) -> dict[str, float]:
     """Milliseconds per step by path."""
-    return {row["path"]: round(row["total"] * 1000, 6) for row in found.result()["phases"]}
+    return {row["path"]: round(row["total"] * 1000, 6) for row in recorder.result()["phases"]}
 
 
 def test_a_lap_without_a_measurement_does_nothing() -> None:
@@ -45,75 +45,77 @@ def test_a_lap_without_a_measurement_does_nothing() -> None:
 
 
 def test_laps_share_the_step_between_them(clock: Clock) -> None:
-    found = recorder(1, 5)
-    for _ in found.steps(range(9)):
+    recorder = make_recorder(1, 5)
+    for _ in recorder.steps(range(9)):
         clock.work(4)
-        found.lap("act")
+        recorder.lap("act")
         clock.work(2)
-        found.lap("learn")
+        recorder.lap("learn")
         clock.work(1)
-    assert totals(found) == {"act": 4, "learn": 2, "(unattributed)": 1}
+    assert phase_milliseconds(recorder) == {"act": 4, "learn": 2, "(unattributed)": 1}
 
 
 def test_a_lap_may_come_several_times_in_a_step(clock: Clock) -> None:
-    found = recorder(0, 3)
-    for _ in found.steps(range(9)):
+    recorder = make_recorder(0, 3)
+    for _ in recorder.steps(range(9)):
         for _ in range(2):
-            found.lap("draw")
+            recorder.lap("draw")
             clock.work(2)
-            found.lap("push")
-    row = next(row for row in found.result()["phases"] if row["path"] == "push")
+            recorder.lap("push")
+    row = next(row for row in recorder.result()["phases"] if row["path"] == "push")
     assert (row["count"], row["total"], row["p50"]) == pytest.approx((2, 0.004, 0.004))
 
 
 def test_a_phase_between_laps_belongs_to_neither(clock: Clock) -> None:
-    found = recorder(2, 3)
-    for _ in found.steps(range(9)):
+    recorder = make_recorder(2, 3)
+    for _ in recorder.steps(range(9)):
         clock.work(2)
-        with found.phase("env"):
+        with recorder.phase("env"):
             clock.work(8)
-        found.lap("act")
-        with found.phase("update"):
+        recorder.lap("act")
+        with recorder.phase("update"):
             clock.work(16)
-    assert totals(found) == {"env": 8, "act": 2, "update": 16, "(unattributed)": 0}
+    assert phase_milliseconds(recorder) == {"env": 8, "act": 2, "update": 16, "(unattributed)": 0}
 
 
 def test_laps_inside_a_phase_begin_with_it(clock: Clock) -> None:
-    found = recorder(2, 3)
-    for _ in found.steps(range(9)):
+    recorder = make_recorder(2, 3)
+    for _ in recorder.steps(range(9)):
         clock.work(1)
-        with found.phase("learn"):
+        with recorder.phase("learn"):
             clock.work(2)
-            found.lap("forward")
-            with found.phase("backward"):
+            recorder.lap("forward")
+            with recorder.phase("backward"):
                 clock.work(4)
             clock.work(8)
-            found.lap("optimizer")
+            recorder.lap("optimizer")
             clock.work(16)
         clock.work(32)
-        found.lap("rest")
-    seen = totals(found)
-    assert (seen["learn/forward"], seen["learn/backward"], seen["learn/optimizer"]) == (2, 4, 8)
-    assert (seen["learn"], seen["rest"], seen["(unattributed)"]) == (30, 33, 0)
+        recorder.lap("rest")
+    milliseconds = phase_milliseconds(recorder)
+    assert milliseconds == {
+        **{"learn": 30, "learn/forward": 2, "learn/backward": 4, "learn/optimizer": 8},
+        **{"rest": 33, "(unattributed)": 0},
+    }
 
 
 def test_laps_of_other_threads_and_outside_the_loop_count_for_nothing() -> None:
-    found = recorder(1, 3)
-    found.lap("before")
-    for _ in found.steps(range(9)):
-        thread = threading.Thread(target=found.lap, args=("elsewhere",))
+    recorder = make_recorder(1, 3)
+    recorder.lap("before")
+    for _ in recorder.steps(range(9)):
+        thread = threading.Thread(target=recorder.lap, args=("elsewhere",))
         thread.start()
         thread.join()
-    found.lap("after")
-    assert list(totals(found)) == ["(unattributed)"]
-    assert not found.laps
+    recorder.lap("after")
+    assert list(phase_milliseconds(recorder)) == ["(unattributed)"]
+    assert not recorder.laps
 
 
 def test_a_name_that_can_not_be_shown_is_refused() -> None:
-    found = recorder(1, 3)
-    loop = iter(found.steps(range(9)))
+    recorder = make_recorder(1, 3)
+    loop = iter(recorder.steps(range(9)))
     next(loop)
-    found.lap("")
+    recorder.lap("")
     with pytest.raises(ValueError, match="a phase's name must be a printable string"):
         next(loop)
 
@@ -122,12 +124,12 @@ def test_a_name_that_can_not_be_shown_is_refused() -> None:
     "make", [lambda: MarkRecorder(PhaseNode), lambda: whole_loop.WholeLoopRecorder(lambda _: None)]
 )
 def test_other_recorders_bill_laps_at_once(clock: Clock, make: Callable[[], MarkRecorder[PhaseNode]]) -> None:
-    found = make()
-    with found.phase("learn"):
+    recorder = make()
+    with recorder.phase("learn"):
         clock.work(2)
-        found.lap("forward")
-        with found.phase("backward"):
+        recorder.lap("forward")
+        with recorder.phase("backward"):
             clock.work(4)
-        found.lap("rest")
-    seen = {node.path: round(node.total * 1000, 6) for node in found.main.nodes}
-    assert seen == {"learn": 6, "learn/forward": 2, "learn/backward": 4, "learn/rest": 0}
+        recorder.lap("rest")
+    milliseconds = {node.path: round(node.total * 1000, 6) for node in recorder.main.nodes}
+    assert milliseconds == {"learn": 6, "learn/forward": 2, "learn/backward": 4, "learn/rest": 0}

@@ -28,12 +28,12 @@ params = { log = false }
 """
 
 
-def snake(text: str = SNAKE) -> manifest.Benchmark:
+def parse_snake(text: str = SNAKE) -> manifest.Benchmark:
     return manifest.parse_manifest(text, "paceline.toml").benchmarks["snake"]
 
 
 def test_cases_are_merged_over_params_and_spelt_canonically() -> None:
-    keys = [case.key for case in snake().cases]
+    keys = [case.key for case in parse_snake().cases]
     assert keys == ["batch=64,fused=true,variant=baseline", "batch=128,fused=true,variant=optimized"]
 
 
@@ -50,22 +50,22 @@ def test_the_environment_is_optional() -> None:
 
 
 def test_settings_choose_a_case() -> None:
-    assert snake().case({"variant": "baseline"}).params["batch"] == 64
-    assert snake().case({"fused": True, "variant": "optimized"}).params["batch"] == 128
+    assert parse_snake().case({"variant": "baseline"}).params["batch"] == 64
+    assert parse_snake().case({"fused": True, "variant": "optimized"}).params["batch"] == 128
 
 
 def test_settings_that_no_case_has_make_one() -> None:
-    chosen = snake().case({"variant": "optimized", "batch": 7})
+    chosen = parse_snake().case({"variant": "optimized", "batch": 7})
     assert chosen.key == "batch=7,fused=true,variant=optimized"
 
 
 def test_several_cases_need_a_choice() -> None:
     with pytest.raises(ManifestError, match="several cases, choose one with --set: batch=64"):
-        snake().case({})
+        parse_snake().case({})
 
 
 def test_quick_is_shorter_and_unguarded() -> None:
-    quick = snake().quickened()
+    quick = parse_snake().as_quick()
     assert (quick.steps, quick.counting_steps, quick.countings, quick.guard) == (50, 50, 1, {})
     assert quick.repetitions == 2
 
@@ -118,33 +118,34 @@ scaling = true
 """
 
 
-def sweep(text: str = COMPLETE) -> manifest.Benchmark:
+def parse_sweep(text: str = COMPLETE) -> manifest.Benchmark:
     return manifest.parse_manifest(text, "paceline.toml").benchmarks["sweep"]
 
 
 def test_a_sweep_is_sorted_and_measured_twice() -> None:
-    found = sweep().scaling
+    found = parse_sweep().scaling
     assert found == Sweep("episodes", (128, 256, 512, 1024), 2, {"log": False})
 
 
 def test_limits_name_a_metric_or_a_phase_of_one() -> None:
-    found = [(bound.name, bound.minimum, bound.maximum) for bound in sweep().limits]
+    found = [(bound.name, bound.minimum, bound.maximum) for bound in parse_sweep().limits]
     expected = [("gpu_utilization", 80, None), ("count.drops", None, 0), ("phase_time:learn", 0.001, 0.01)]
     assert found == expected
 
 
 def test_the_surroundings_are_read() -> None:
-    found = sweep()
+    found = parse_sweep()
     assert (found.affinity, found.gc, found.variables) == ((0, 1), "frozen", {"DATA_FOLDER": "data"})
     assert (found.job and (found.job.amount, found.job.unit)) == (50000, "episodes")
-    assert (snake().affinity, snake().gc, snake().variables, snake().job) == (None, "default", {}, None)
+    snake = parse_snake()
+    assert (snake.affinity, snake.gc, snake.variables, snake.job) == (None, "default", {}, None)
 
 
 def test_quick_sweeps_once_or_not_at_all() -> None:
-    quick = sweep().quickened().scaling
+    quick = parse_sweep().as_quick().scaling
     assert quick is not None
     assert (quick.values, quick.repetitions) == ((128, 256, 512, 1024), 1)
-    without = sweep(COMPLETE.replace("scaling = true", "")).quickened()
+    without = parse_sweep(COMPLETE.replace("scaling = true", "")).as_quick()
     assert (without.scaling, without.job) == (None, None)
 
 
@@ -159,8 +160,9 @@ def test_quick_sweeps_once_or_not_at_all() -> None:
     ],
 )
 def test_some_metrics_are_read_off_the_sweep_alone(metric: str, unit: str, expected: bool) -> None:
-    assert sweep(COMPLETE.replace('unit = "episodes"', f'unit = "{unit}"')).is_swept(metric) is expected
-    assert not snake().is_swept(metric)
+    sweep = parse_sweep(COMPLETE.replace('unit = "episodes"', f'unit = "{unit}"'))
+    assert sweep.needs_sweep(metric) is expected
+    assert not parse_snake().needs_sweep(metric)
 
 
 WRONG_SWEEPS = {
@@ -203,7 +205,7 @@ def test_a_wrong_addition_is_named(sentence: str) -> None:
     old, new = WRONG_SWEEPS[sentence]
     assert old in COMPLETE
     with pytest.raises(ManifestError) as caught:
-        sweep(COMPLETE.replace(old, new, 1))
+        parse_sweep(COMPLETE.replace(old, new, 1))
     assert f"paceline.toml: benchmarks.sweep.{sentence}" in str(caught.value)
 
 
@@ -221,16 +223,16 @@ def test_a_limit_on_what_is_never_measured_is_refused(metric: str, table: str) -
 def test_a_wrong_key_is_named(sentence: str) -> None:
     old, new = WRONG[sentence]
     with pytest.raises(ManifestError) as caught:
-        snake(SNAKE.replace(old, new, 1))
+        parse_snake(SNAKE.replace(old, new, 1))
     assert sentence.removeprefix("manifest.") in str(caught.value)
     assert str(caught.value).startswith("paceline.toml: ")
 
 
 def test_headlines_are_known_metrics() -> None:
     with pytest.raises(ManifestError, match="'trougput' is unknown, did you mean 'throughput'"):
-        snake(SNAKE.replace("repetitions = 3", 'headline = ["trougput"]'))
+        parse_snake(SNAKE.replace("repetitions = 3", 'headline = ["trougput"]'))
     with pytest.raises(ManifestError, match="has 7 names, at most 6"):
-        snake(SNAKE.replace("repetitions = 3", f"headline = {['step_time'] * 7}"))
+        parse_snake(SNAKE.replace("repetitions = 3", f"headline = {['step_time'] * 7}"))
 
 
 @pytest.mark.parametrize(
@@ -243,9 +245,9 @@ def test_headlines_are_known_metrics() -> None:
 )
 def test_headlines_and_limits_name_a_phase_where_there_is_one(name: str, sentence: str) -> None:
     with pytest.raises(ManifestError, match=f"snake.headline: {sentence}$"):
-        snake(SNAKE.replace("repetitions = 3", f'headline = ["{name}"]'))
+        parse_snake(SNAKE.replace("repetitions = 3", f'headline = ["{name}"]'))
     with pytest.raises(ManifestError, match=f"limits.{name}: {sentence}$"):
-        snake(SNAKE.replace("repetitions = 3", f'limits = {{ "{name}" = {{ maximum = 2 }} }}'))
+        parse_snake(SNAKE.replace("repetitions = 3", f'limits = {{ "{name}" = {{ maximum = 2 }} }}'))
 
 
 def test_the_manifest_is_found_upwards(tmp_path: Path) -> None:

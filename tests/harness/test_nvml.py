@@ -16,12 +16,14 @@ PCI = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 def probe(monkeypatch: pytest.MonkeyPatch) -> Probe:
     """Probe a fake NVML with these devices, as a process with this environment."""
 
-    def found(*devices: Device, old_driver: bool = False, driver: bool = True, **variables: str) -> Devices:
+    def probe_fake(
+        *devices: Device, old_driver: bool = False, driver: bool = True, **variables: str
+    ) -> Devices:
         fake = FakeNvml(list(devices), driver=driver, old_driver=old_driver)
         monkeypatch.setitem(sys.modules, "pynvml", fake)
         return nvml.probe_devices({**PCI, **variables})
 
-    return found
+    return probe_fake
 
 
 def test_the_fake_has_only_what_the_real_package_has() -> None:
@@ -42,9 +44,9 @@ def test_no_driver_means_no_devices(probe: Probe) -> None:
 
 
 def test_the_driver_is_known_and_let_go(probe: Probe) -> None:
-    found = probe(Device(), Device())
-    found.close()
-    assert (found.driver, len(found.visible), found.api.closed) == ("550.54.15", 2, True)
+    devices = probe(Device(), Device())
+    devices.close()
+    assert (devices.driver, len(devices.visible), devices.api.closed) == ("550.54.15", 2, True)
 
 
 def test_a_device_is_read(probe: Probe) -> None:
@@ -53,24 +55,24 @@ def test_a_device_is_read(probe: Probe) -> None:
 
 
 def test_an_unsupported_reading_is_none_and_not_zero(probe: Probe) -> None:
-    found = probe(Device(unsupported={"power"}))
-    ((_, readings),) = found.read()
+    devices = probe(Device(unsupported={"power"}))
+    ((_, readings),) = devices.read()
     assert (readings["gpu_power"], readings["gpu_temperature"]) == (None, 61)
-    assert found.lost == set()
+    assert devices.lost == set()
 
 
 def test_a_lost_device_is_told_apart_and_the_others_go_on(probe: Probe) -> None:
-    found = probe(Device(lost=True), Device(gpu=7))
-    (_, first), (_, second) = found.read()
+    devices = probe(Device(lost=True), Device(gpu=7))
+    (_, first), (_, second) = devices.read()
     assert (set(first.values()), second["gpu_utilization"]) == ({None}, 7)
-    assert found.lost == {0}
-    assert found.throttling() == set()
+    assert devices.lost == {0}
+    assert devices.throttling() == set()
 
 
 @pytest.mark.parametrize("old_driver", [False, True])
 def test_throttling_is_told_by_any_driver(probe: Probe, old_driver: bool) -> None:
-    found = probe(Device(reasons=0x04 | 0x40 | 0x01), old_driver=old_driver)
-    assert found.throttling() == {(0, "power cap"), (0, "temperature (hardware)")}
+    devices = probe(Device(reasons=0x04 | 0x40 | 0x01), old_driver=old_driver)
+    assert devices.throttling() == {(0, "power cap"), (0, "temperature (hardware)")}
 
 
 @pytest.mark.parametrize(
@@ -78,19 +80,19 @@ def test_throttling_is_told_by_any_driver(probe: Probe, old_driver: bool) -> Non
     [("1", [1]), ("1,0", [1, 0]), ("", []), ("-1", []), ("0,9,1", [0]), ("GPU-b", [1]), ("GPU-", [])],
 )
 def test_only_visible_devices_count(probe: Probe, visible: str, indices: list[int]) -> None:
-    found = probe(Device(uuid="GPU-aa"), Device(uuid="GPU-bb"), CUDA_VISIBLE_DEVICES=visible)
-    assert [one.index for one in found.visible] == indices
+    devices = probe(Device(uuid="GPU-aa"), Device(uuid="GPU-bb"), CUDA_VISIBLE_DEVICES=visible)
+    assert [device.index for device in devices.visible] == indices
 
 
 def test_in_another_order_a_number_names_no_device(probe: Probe) -> None:
-    found = probe(Device(), Device(), CUDA_VISIBLE_DEVICES="1", CUDA_DEVICE_ORDER="FASTEST_FIRST")
-    assert [one.index for one in found.visible] == [0, 1]
+    devices = probe(Device(), Device(), CUDA_VISIBLE_DEVICES="1", CUDA_DEVICE_ORDER="FASTEST_FIRST")
+    assert [device.index for device in devices.visible] == [0, 1]
 
 
 def test_a_part_of_a_divided_device_has_its_own_memory(probe: Probe) -> None:
     parts = [Instance("MIG-a", used=1), Instance("MIG-b", used=2)]
-    found = probe(Device(uuid="GPU-x"), Device(uuid="GPU-y", instances=parts), CUDA_VISIBLE_DEVICES="MIG-b")
-    ((index, readings),) = found.read()
+    devices = probe(Device(uuid="GPU-x"), Device(uuid="GPU-y", instances=parts), CUDA_VISIBLE_DEVICES="MIG-b")
+    ((index, readings),) = devices.read()
     assert (index, readings["gpu_memory"], readings["gpu_utilization"]) == (1, 2, None)
     assert readings["gpu_sm_clock"] == 1700
 
@@ -100,20 +102,20 @@ def test_of_a_divided_device_the_first_part_is_taken(probe: Probe) -> None:
     assert readings["gpu_memory"] == 5
 
 
-def tenants(found: Devices, ours: set[int]) -> set[tuple[int, int]]:
+def foreign_processes(devices: Devices, ours: set[int]) -> set[tuple[int, int]]:
     tenancy = CoTenants()
-    found.note_co_tenants(tenancy, ours)
+    devices.note_co_tenants(tenancy, ours)
     return tenancy.foreign_processes
 
 
 def test_a_co_tenant_is_seen_beside_us(probe: Probe) -> None:
-    assert tenants(probe(Device(processes=[7, 8])), {7}) == {(0, 8)}
-    assert tenants(probe(Device(processes=[7])), {7}) == set()
+    assert foreign_processes(probe(Device(processes=[7, 8])), {7}) == {(0, 8)}
+    assert foreign_processes(probe(Device(processes=[7])), {7}) == set()
 
 
 def test_ids_of_another_namespace_accuse_nobody(probe: Probe) -> None:
-    assert tenants(probe(Device(processes=[40_001, 40_002])), {7}) == set()
+    assert foreign_processes(probe(Device(processes=[40_001, 40_002])), {7}) == set()
 
 
 def test_a_device_that_hides_its_processes_accuses_nobody(probe: Probe) -> None:
-    assert tenants(probe(Device(processes=[7, 8], unsupported={"processes"})), {7}) == set()
+    assert foreign_processes(probe(Device(processes=[7, 8], unsupported={"processes"})), {7}) == set()

@@ -23,14 +23,14 @@ def tallies(marks: MarkRecorder[PhaseNode]) -> Iterator[ThreadTallies]:
         yield found
 
 
-def kinds(tally: Tally) -> dict[str, float]:
+def operation_counts(tally: Tally) -> dict[str, float]:
     return {name: number for name, (number, _) in tally.operations.items()}
 
 
 def test_operations_belong_to_their_phase(marks: MarkRecorder[PhaseNode], tallies: ThreadTallies) -> None:
     with marks.phase("forward"):
         torch.ones(2, 2) @ torch.ones(2, 2)
-    assert kinds(tallies.by_phase["forward"]) == {"aten::ones": 2, "aten::mm": 1}
+    assert operation_counts(tallies.by_phase["forward"]) == {"aten::ones": 2, "aten::mm": 1}
     assert all(0 < seconds < 1 for _, seconds in tallies.by_phase["forward"].operations.values())
 
 
@@ -39,7 +39,7 @@ def test_backward_operations_are_seen(marks: MarkRecorder[PhaseNode], tallies: T
     loss = (weight * 2).sum()
     with marks.phase("backward"):
         loss.backward()
-    assert kinds(tallies.by_phase["backward"])["aten::mul"] == 1
+    assert operation_counts(tallies.by_phase["backward"])["aten::mul"] == 1
 
 
 def test_inference_mode_hides_nothing(marks: MarkRecorder[PhaseNode], tallies: ThreadTallies) -> None:
@@ -51,17 +51,18 @@ def test_inference_mode_hides_nothing(marks: MarkRecorder[PhaseNode], tallies: T
     for name in ("plain", "inference"):
         with marks.phase(name):
             work()
-    assert kinds(tallies.by_phase["inference"]) == kinds(tallies.by_phase["plain"])
+    assert operation_counts(tallies.by_phase["inference"]) == operation_counts(tallies.by_phase["plain"])
     assert tallies.by_phase["inference"].scalar_reads == 1
 
 
 @pytest.mark.parametrize("grad", [torch.enable_grad, torch.inference_mode])
 def test_every_conversion_to_a_number_is_a_scalar_read(tallies: ThreadTallies, grad: Any) -> None:
     with grad():
-        one = torch.ones(1)
-        for read in (one.item, one.tolist, one.__bool__, one.__float__, one.__int__, one.__complex__):
-            read()
-        assert 1.0 in one
+        tensor = torch.ones(1)
+        for convert in (bool, float, int, complex):
+            convert(tensor)
+        tensor.item(), tensor.tolist()
+        assert 1.0 in tensor
     assert tallies.current_tally().scalar_reads == 7
 
 
@@ -102,12 +103,12 @@ def test_explicit_waits_count(tallies: ThreadTallies, monkeypatch: pytest.Monkey
 
 
 def test_new_storages_count_and_views_do_not(tallies: ThreadTallies) -> None:
-    one = torch.ones(4)
-    one.view(2, 2).t().add_(1)
+    tensor = torch.ones(4)
+    tensor.view(2, 2).t().add_(1)
     torch.from_numpy(numpy.ones(3))
     assert (tallies.current_tally().tensors, tallies.current_tally().allocated_bytes) == (1, 16)
     torch.tensor([1.0, 2.0])
-    one.reshape(2, 2).t().reshape(4)
+    tensor.reshape(2, 2).t().reshape(4)
     torch.empty(0)
     assert (tallies.current_tally().tensors, tallies.current_tally().allocated_bytes) == (3, 40)
 

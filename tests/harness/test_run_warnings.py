@@ -7,7 +7,7 @@ import pytest
 from paceline import run_warnings
 from paceline.benchmarks import Guard
 from paceline.document import SETUP
-from paceline.limits import Bound, judge
+from paceline.limits import Bound, judge_limits
 from paceline.projection import Job
 from paceline.run_warnings import results, stability
 from paceline.watching import process_usage
@@ -173,7 +173,7 @@ def test_a_limit_that_is_crossed_or_says_nothing(raw: Raw) -> None:
 
 def test_a_crossed_limit_is_told_with_its_unit(raw: Raw) -> None:
     bound = Bound("step_time", None, None, 0.002)
-    raw["limits"] = judge([bound], [{"name": "step_time", "phase": None, "value": 0.00345}])
+    raw["limits"] = judge_limits([bound], [{"name": "step_time", "phase": None, "value": 0.00345}])
     bench: Any = SimpleNamespace(guard={}, job=None)
     assert [row["message"] for row in results.result_warnings(raw, [], [], bench)] == [
         "step_time is 3.45 ms, its limit is at most 2 ms"

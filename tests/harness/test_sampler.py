@@ -29,106 +29,106 @@ def clock() -> Clock:
     return Clock()
 
 
-def devices(*found: Device, monkeypatch: pytest.MonkeyPatch) -> Devices:
-    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(list(found)))
+def probe_fake(*fakes: Device, monkeypatch: pytest.MonkeyPatch) -> Devices:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(list(fakes)))
     return nvml.probe_devices({})
 
 
-def sampler(clock: Clock, found: Devices | None = None) -> Sampler:
-    return Sampler(ProcessTree(os.getpid()), found or Devices(), clock.now, 0.1, clock)
+def make_sampler(clock: Clock, devices: Devices | None = None) -> Sampler:
+    return Sampler(ProcessTree(os.getpid()), devices or Devices(), clock.now, 0.1, clock)
 
 
-def take(sampled: Sampler, clock: Clock, *moments: float) -> None:
+def take_samples(sampled: Sampler, clock: Clock, *moments: float) -> None:
     for moment in moments:
         clock.now = 100.0 + moment
         sampled.sample()
 
 
-def channel(sampled: Sampler, name: str) -> dict[str, object]:
+def channel_row(sampled: Sampler, name: str) -> dict[str, object]:
     return next(row for row in sampled.channels((0.0, 10.0)) if row["channel"] == name)
 
 
 def test_a_missed_slot_is_none_and_moves_nothing(clock: Clock) -> None:
-    sampled = sampler(clock)
-    take(sampled, clock, 0.1, 0.2, 0.52)
+    sampled = make_sampler(clock)
+    take_samples(sampled, clock, 0.1, 0.2, 0.52)
     values = sampled.series["threads", None]
     assert [value is None for value in values] == [True, False, False, True, True, False]
 
 
 def test_the_next_slot_is_on_the_grid(clock: Clock) -> None:
-    sampled = sampler(clock)
+    sampled = make_sampler(clock)
     clock.now = 100.0 + 0.27
     assert sampled.until_next() == pytest.approx(0.03)
 
 
 def test_a_device_is_read(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampled = sampler(clock, devices(Device(milliwatts=301_500), monkeypatch=monkeypatch))
-    take(sampled, clock, 0.1)
-    row = channel(sampled, "gpu_power")
+    sampled = make_sampler(clock, probe_fake(Device(milliwatts=301_500), monkeypatch=monkeypatch))
+    take_samples(sampled, clock, 0.1)
+    row = channel_row(sampled, "gpu_power")
     assert (row["device"], row["unit"], row["mean"]) == (0, "W", 301.5)
 
 
 def test_an_unsupported_reading_is_none_and_not_zero(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampled = sampler(clock, devices(Device(unsupported={"power"}), monkeypatch=monkeypatch))
-    take(sampled, clock, 0.1)
-    assert channel(sampled, "gpu_power")["values"] == [None, None]
-    assert channel(sampled, "gpu_power")["mean"] is None
-    assert channel(sampled, "gpu_temperature")["mean"] == 61
+    sampled = make_sampler(clock, probe_fake(Device(unsupported={"power"}), monkeypatch=monkeypatch))
+    take_samples(sampled, clock, 0.1)
+    assert channel_row(sampled, "gpu_power")["values"] == [None, None]
+    assert channel_row(sampled, "gpu_power")["mean"] is None
+    assert channel_row(sampled, "gpu_temperature")["mean"] == 61
 
 
 def test_a_device_that_is_lost_leaves_a_gap(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(gpu=50)
-    sampled = sampler(clock, devices(device, monkeypatch=monkeypatch))
-    take(sampled, clock, 0.1)
+    sampled = make_sampler(clock, probe_fake(device, monkeypatch=monkeypatch))
+    take_samples(sampled, clock, 0.1)
     device.lost = True
-    take(sampled, clock, 0.2)
-    row = channel(sampled, "gpu_utilization")
+    take_samples(sampled, clock, 0.2)
+    row = channel_row(sampled, "gpu_utilization")
     assert (row["values"], row["mean"]) == ([None, 50.0, None], 50.0)
 
 
 def test_the_idle_share_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(gpu=100)
-    sampled = sampler(clock, devices(device, monkeypatch=monkeypatch))
-    take(sampled, clock, 0.1, 0.2, 0.3)
+    sampled = make_sampler(clock, probe_fake(device, monkeypatch=monkeypatch))
+    take_samples(sampled, clock, 0.1, 0.2, 0.3)
     device.gpu = 0
-    take(sampled, clock, 0.4)
-    row = channel(sampled, "gpu_utilization")
+    take_samples(sampled, clock, 0.4)
+    row = channel_row(sampled, "gpu_utilization")
     assert (row["mean"], row["peak"], row["idle_share"]) == (75.0, 100.0, 0.25)
 
 
 def test_throttling_and_co_tenants_are_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(reasons=0x20 | 0x01, processes=[os.getpid(), 4_000_000])
-    sampled = sampler(clock, devices(device, monkeypatch=monkeypatch))
-    take(sampled, clock, 0.1)
+    sampled = make_sampler(clock, probe_fake(device, monkeypatch=monkeypatch))
+    take_samples(sampled, clock, 0.1)
     device.reasons, device.processes = 0, []
-    take(sampled, clock, 0.2)
+    take_samples(sampled, clock, 0.2)
     assert sampled.throttling == {(0, "temperature")}
     assert sampled.co_tenants.foreign_processes == {(0, 4_000_000)}
 
 
 def test_a_lost_device_is_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampled = sampler(clock, devices(Device(lost=True), monkeypatch=monkeypatch))
-    take(sampled, clock, 0.1)
+    sampled = make_sampler(clock, probe_fake(Device(lost=True), monkeypatch=monkeypatch))
+    take_samples(sampled, clock, 0.1)
     assert sampled.lost == {0}
 
 
 def test_proportional_memory_has_a_slower_grid(clock: Clock) -> None:
-    sampled = sampler(clock)
-    take(sampled, clock, 0.1, 0.5, 1.0, 1.1, 2.9, 3.0)
+    sampled = make_sampler(clock)
+    take_samples(sampled, clock, 0.1, 0.5, 1.0, 1.1, 2.9, 3.0)
     values = sampled.series["memory_pss", None]
     assert [value is None for value in values] == [False, False, True, False]
-    row = channel(sampled, "memory_pss")
+    row = channel_row(sampled, "memory_pss")
     assert row["interval"] == 1.0
     assert 2**20 < sampled.proportional_peak((0, 10)) <= sampled.peak(10)  # type: ignore[operator]
     assert sampled.proportional_peak((0.2, 0.9)) is None
 
 
 def test_proportional_memory_is_read_late_in_the_window(clock: Clock) -> None:
-    sampled = sampler(clock)
+    sampled = make_sampler(clock)
     for moment in (0.1, 0.2, 0.3, 0.4):
         clock.now = 100.0 + moment
         sampled.sample(late=moment > 0.25)
-    assert [round(at, 1) for at, _ in sampled._proportional] == [0.1, 0.3]
+    assert [round(moment, 1) for moment, _ in sampled._proportional] == [0.1, 0.3]
 
 
 def test_a_costly_reading_is_asked_for_less_often(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,29 +136,28 @@ def test_a_costly_reading_is_asked_for_less_often(clock: Clock, monkeypatch: pyt
         clock.now += 0.02
         return 7
 
-    sampled = sampler(clock)
+    sampled = make_sampler(clock)
     monkeypatch.setattr(ProcessTree, "proportional_memory", costly)
-    take(sampled, clock, *(tenth / 10 for tenth in range(1, 120)))
+    take_samples(sampled, clock, *(tenth / 10 for tenth in range(1, 120)))
     assert sampled.series["memory_pss", None] == [7, *[None] * 8, 7]
 
 
-def scripted(*shares: dict[str, LabelUsage]) -> list[TreeReading]:
+def scripted_readings(*shares: dict[str, LabelUsage]) -> list[TreeReading]:
     """Return readings of a tree; the first tells no processor time."""
-    sums = [
-        (sum(one.cpu for one in row.values()), sum(one.resident for one in row.values())) for row in shares
-    ]
-    return [
-        TreeReading(cpu if at else None, resident, 1, 0, 0, row)
-        for at, ((cpu, resident), row) in enumerate(zip(sums, shares, strict=True))
-    ]
+    readings: list[TreeReading] = []
+    for usages in shares:
+        resident = sum(usage.resident for usage in usages.values())
+        cpu = sum(usage.cpu for usage in usages.values()) if readings else None
+        readings.append(TreeReading(cpu, resident, 1, 0, 0, usages))
+    return readings
 
 
 def test_a_service_beside_the_trainer_is_seen_apart(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     both = {"main": LabelUsage(0.08, 100, 1), "service.py": LabelUsage(0.04, 30, 2)}
-    readings = iter(scripted(both, both, both, {"main": LabelUsage(0.1, 90, 1)}))
+    readings = iter(scripted_readings(both, both, both, {"main": LabelUsage(0.1, 90, 1)}))
     monkeypatch.setattr(ProcessTree, "read", lambda _tree: next(readings))
-    sampled = sampler(clock)
-    take(sampled, clock, 0.1, 0.2, 0.3, 0.4)
+    sampled = make_sampler(clock)
+    take_samples(sampled, clock, 0.1, 0.2, 0.3, 0.4)
     main, service = sampled.processes((0.2, 0.4))
     assert (main["name"], main["count"], main["peak_memory"]) == ("main", 1, 100)
     assert main["cpu_utilization"] == pytest.approx(260 / 3)
@@ -168,20 +167,20 @@ def test_a_service_beside_the_trainer_is_seen_apart(clock: Clock, monkeypatch: p
 
 
 def test_too_many_labels_are_summed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    many = {f"worker{at}": LabelUsage(0.0, 1, 1) for at in range(80)}
-    readings = iter(scripted(many, many))
+    many = {f"worker{number}": LabelUsage(0.0, 1, 1) for number in range(80)}
+    readings = iter(scripted_readings(many, many))
     monkeypatch.setattr(ProcessTree, "read", lambda _tree: next(readings))
-    sampled = sampler(clock)
-    take(sampled, clock, 0.1, 0.2)
+    sampled = make_sampler(clock)
+    take_samples(sampled, clock, 0.1, 0.2)
     rows = sampled.processes((0.0, 0.2))
     assert len(rows) == LABELS_LIMIT
     assert rows[-1] == {"name": "(others)", "count": 31, "peak_memory": 31, "cpu_utilization": 0.0}
 
 
 def test_a_long_series_is_thinned(clock: Clock) -> None:
-    sampled = sampler(clock)
+    sampled = make_sampler(clock)
     sampled.series["memory", None] = [1.0, 3.0, None, None] * VALUES_LIMIT
-    row = channel(sampled, "memory")
+    row = channel_row(sampled, "memory")
     assert row["interval"] == pytest.approx(0.4)
     assert row["values"] == [2.0] * VALUES_LIMIT
 
@@ -292,11 +291,11 @@ def test_a_process_that_is_gone_reads_none() -> None:
 
 
 def test_a_process_without_memory_is_gone(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampled = sampler(clock)
-    take(sampled, clock, 0.1)
+    sampled = make_sampler(clock)
+    take_samples(sampled, clock, 0.1)
     empty = process_usage.ProcessUsage(cpu=1.0, resident=0, threads=1, started_at=0.0)
     monkeypatch.setattr(process_usage, "_proc_usage", lambda _pid: empty)
-    take(sampled, clock, 0.2)
+    take_samples(sampled, clock, 0.2)
     assert ProcessTree(os.getpid()).read() is None
     assert len(sampled.series["memory", None]) == 2
 

@@ -1,10 +1,11 @@
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from paceline import projection, scaling
 from paceline.projection import Job
-from paceline.scaling import Point, Sweep
+from paceline.scaling import Sweep, SweepPoint
 
 from .conftest import Project, Value
 
@@ -12,28 +13,29 @@ VALUES = (100, 200, 400, 800)
 SWEEP = Sweep("n", VALUES, 2, {})
 
 
-def points(power: float, noise: float = 0.0, seed: int = 0, base: float = 0.1) -> list[Point]:
+def make_points(power: float, noise: float = 0.0, seed: int = 0, base: float = 0.1) -> list[SweepPoint]:
     """Return points whose time per step grows with `power`, one step per unit of the parameter."""
     draw = random.Random(seed)  # noqa: S311  # a fixed seed is the point
-    found = []
-    for value, repetition in scaling.order(SWEEP):
+    points = []
+    for value, repetition in scaling.sweep_order(SWEEP):
         seconds = base * (value / 100) ** (1 + power) * (1 + noise * draw.random())
         phases = {"learn": 0.6 * seconds, "learn/sum": 0.5 * seconds, "tick": 1e-5}
-        found.append(scaling.point(value, repetition, {"steps": value, "seconds": seconds, "phases": phases}))
-    return found
+        result = {"steps": value, "seconds": seconds, "phases": phases}
+        points.append(scaling.make_point(value, repetition, result))
+    return points
 
 
-def exponents(found: list[Point]) -> dict[tuple[str, str | None], tuple[float, float, float]]:
-    rows = scaling.exponents(found)
+def fit_exponents(points: list[SweepPoint]) -> dict[tuple[str, str | None], tuple[float, float, float]]:
+    rows = scaling.fit_exponents(points)
     return {(row["name"], row["phase"]): (row["value"], row["low"], row["high"]) for row in rows}
 
 
 def test_the_order_goes_up_and_down() -> None:
-    assert list(scaling.order(SWEEP)) == [(n, 0) for n in VALUES] + [(n, 1) for n in reversed(VALUES)]
+    assert list(scaling.sweep_order(SWEEP)) == [(n, 0) for n in VALUES] + [(n, 1) for n in reversed(VALUES)]
 
 
 def test_exponents_of_the_loop_its_steps_and_its_phases() -> None:
-    found = exponents(points(power=1.0))
+    found = fit_exponents(make_points(power=1.0))
     assert found["scaling_exponent", None] == pytest.approx((2.0, 2.0, 2.0))
     assert found["scaling_exponent_step_time", None] == pytest.approx((1.0, 1.0, 1.0))
     assert found["scaling_exponent_steps", None] == pytest.approx((1.0, 1.0, 1.0))
@@ -46,30 +48,28 @@ def test_exponents_of_the_loop_its_steps_and_its_phases() -> None:
 
 
 def test_a_repetition_that_other_work_slowed_changes_nothing() -> None:
-    found = points(power=1.0)
+    points = make_points(power=1.0)
     disturbed = [
-        Point(one.value, one.repetition, one.steps, one.seconds * 3, one.phases)
-        if (one.value, one.repetition) == (800, 1)
-        else one
-        for one in found
+        replace(point, seconds=point.seconds * 3) if (point.value, point.repetition) == (800, 1) else point
+        for point in points
     ]
-    assert exponents(disturbed)["scaling_exponent", None] == pytest.approx((2.0, 2.0, 2.0))
+    assert fit_exponents(disturbed)["scaling_exponent", None] == pytest.approx((2.0, 2.0, 2.0))
 
 
 def test_the_interval_holds_the_exponent_as_often_as_promised() -> None:
     held = 0
     for seed in range(500):
-        _, low, high = exponents(points(power=0.5, noise=0.1, seed=seed))["scaling_exponent", None]
+        _, low, high = fit_exponents(make_points(power=0.5, noise=0.1, seed=seed))["scaling_exponent", None]
         held += low <= 1.5 <= high
     assert 0.92 < held / 500 < 0.99
 
 
 def test_loops_too_short_to_be_timed_have_no_exponent_of_time() -> None:
-    assert set(exponents(points(power=0.0, base=1e-4))) == {("scaling_exponent_steps", None)}
+    assert set(fit_exponents(make_points(power=0.0, base=1e-4))) == {("scaling_exponent_steps", None)}
 
 
 def test_a_job_is_projected_along_the_line() -> None:
-    job = projection.project(Job(50_000, "n"), [], SWEEP, points(power=1.0))
+    job = projection.project_job(Job(50_000, "n"), [], SWEEP, make_points(power=1.0))
     assert job is not None
     assert (job["from"], job["unit"]) == ("scaling", "n")
     assert job["seconds"] == pytest.approx(0.1 * 500**2)
@@ -77,20 +77,20 @@ def test_a_job_is_projected_along_the_line() -> None:
 
 
 def test_a_prediction_far_away_is_less_certain() -> None:
-    noisy = points(power=1.0, noise=0.1)
-    near, far = (projection.project(Job(amount, "n"), [], SWEEP, noisy) for amount in (800, 1e9))
+    noisy = make_points(power=1.0, noise=0.1)
+    near, far = (projection.project_job(Job(amount, "n"), [], SWEEP, noisy) for amount in (800, 1e9))
     assert near is not None
     assert far is not None
     assert 1 < near["high"] / near["low"] < far["high"] / far["low"] < math.inf
 
 
-def rows(*rates: float, games: float = 0.0) -> list[dict[str, object]]:
+def repetition_rows(*rates: float, games: float = 0.0) -> list[dict[str, object]]:
     return [{"throughput": rate, "counts": {"games": games}} for rate in rates]
 
 
 def test_a_job_of_steps_or_of_counts_follows_the_rate() -> None:
-    steps = projection.project(Job(1000, "steps"), rows(100, 50, 200), None, [])
-    games = projection.project(Job(1000, "games"), rows(100, 50, 200, games=0.1), None, [])
+    steps = projection.project_job(Job(1000, "steps"), repetition_rows(100, 50, 200), None, [])
+    games = projection.project_job(Job(1000, "games"), repetition_rows(100, 50, 200, games=0.1), None, [])
     assert steps is not None
     assert (steps["seconds"], steps["low"], steps["high"], steps["from"]) == (10, 5, 20, "rate")
     assert games is not None
@@ -99,7 +99,7 @@ def test_a_job_of_steps_or_of_counts_follows_the_rate() -> None:
 
 @pytest.mark.parametrize("unit", ["games", "episodes"])
 def test_a_job_of_what_was_never_counted_is_not_projected(unit: str) -> None:
-    assert projection.project(Job(1000, unit), rows(100, 50), None, []) is None
+    assert projection.project_job(Job(1000, unit), repetition_rows(100, 50), None, []) is None
 
 
 GROWING = """
@@ -108,15 +108,15 @@ import paceline
 parser = argparse.ArgumentParser()
 parser.add_argument("--n", type=int, default=1000)
 rows = [0] * 300
-for at in paceline.steps(range(parser.parse_args().n)):
+for number in paceline.steps(range(parser.parse_args().n)):
     with paceline.phase("same"):
         for _ in range(20):
             sum(rows[:300])
     with paceline.phase("growing"):
-        rows.append(at)
+        rows.append(number)
         for _ in range(20):
             sum(rows[300:])
-print("done", at + 1)
+print("done", number + 1)
 """
 
 

@@ -14,7 +14,9 @@ from tests.harness.strangers import PLAY, TRAIN, write_gymnasium
 ONCE = ("--quick", "--repetitions", "1", "--document", "out.json")
 
 
-def measure(folder: Path, script: str, *arguments: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+def measure_script(
+    folder: Path, script: str, *arguments: str, options: tuple[str, ...] = ()
+) -> dict[str, Any]:
     (folder / "train.py").write_text(script)
     ended = Project(folder).call("script", *ONCE, *options, "train.py", *arguments)
     assert ended.returncode == 0, ended.stderr
@@ -22,19 +24,19 @@ def measure(folder: Path, script: str, *arguments: str, options: tuple[str, ...]
     return raw
 
 
-def paths(raw: dict[str, Any]) -> set[str]:
+def phase_paths(raw: dict[str, Any]) -> set[str]:
     return {row["path"] for row in raw["phases"] if row["thread"] == "main"} - {"(unattributed)"}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ending = "\nif __name__ == '__main__':\n    main(10**6)\n"
-    return measure(tmp_path_factory.mktemp("trained"), TRAIN + ending, options=("--steps", "60"))
+    return measure_script(tmp_path_factory.mktemp("trained"), TRAIN + ending, options=("--steps", "60"))
 
 
 def test_automatic_phases_of_a_training_script(trained: dict[str, Any]) -> None:
     wanted = {"forward", "backward", "optimizer", "zero_grad", "clip_gradients", "data_loading"}
-    assert paths(trained) == wanted
+    assert phase_paths(trained) == wanted
     counts = {row["path"]: row["count"] for row in trained["phases"]}
     assert counts["forward"] == counts["optimizer"] == counts["backward"] == 1
 
@@ -72,7 +74,7 @@ for number in range(10**6):
         test.reset()
         test.step(1), test.step(1)
 """
-    raw = measure(tmp_path, PLAY + loop, options=("--steps", "100"))
+    raw = measure_script(tmp_path, PLAY + loop, options=("--steps", "100"))
     counts = {row["path"]: row["count"] for row in raw["phases"] if row["thread"] == "main"}
     assert counts["optimizer"] == 0.25
     assert counts["env_step"] == pytest.approx(1.2)
@@ -80,7 +82,7 @@ for number in range(10**6):
 
 
 def test_a_script_that_ends_early_is_measured_as_it_is(tmp_path: Path) -> None:
-    raw = measure(tmp_path, TRAIN + "\nmain(31)\n")
+    raw = measure_script(tmp_path, TRAIN + "\nmain(31)\n")
     # Two epochs have 40 ends of an optimizer's step, and 39 steps lie between them.
     assert raw["protocol"]["warmup_steps"] + raw["protocol"]["steps"] == 39
 
@@ -110,7 +112,7 @@ import os, sys, helper
 with open("seen", "w") as file:
     print(sys.argv, os.path.basename(__file__), __name__, os.getcwd() == os.path.dirname(__file__), file=file)
 """
-    raw = measure(tmp_path, check + TRAIN + "\nmain(9)\n", "--lr=0.1", "--steps", "3,4")
+    raw = measure_script(tmp_path, check + TRAIN + "\nmain(9)\n", "--lr=0.1", "--steps", "3,4")
     seen = (tmp_path / "seen").read_text().strip()
     assert seen == "['train.py', '--lr=0.1', '--steps', '3,4'] train.py __main__ True"
     assert raw["benchmark"]["case"] == "arguments=--lr 0.1 --steps 3;4"
@@ -134,7 +136,7 @@ def test_a_manifest_may_ask_for_automatic_phases(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write(TRAIN + "\nmain(10**6)\n", auto=True, repetitions=1, steps=20, countings=1)
     raw = project.measure()
-    assert {"forward", "backward"} < paths(raw)
+    assert {"forward", "backward"} < phase_paths(raw)
     assert raw["protocol"]["steps"] == 20
 
 

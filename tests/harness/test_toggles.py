@@ -6,8 +6,8 @@ import json
 
 import pytest
 from paceline import claims, claims_table, toggles
-from paceline.claims import Claim, Measured, Trial
-from paceline.fields import ManifestError
+from paceline.claims import Claim, ClaimResult, Estimate
+from paceline.toml_table import ManifestError
 
 from .conftest import Project
 from .test_claims import SCRIPT
@@ -47,7 +47,7 @@ case = { work = 1 }
 """
 
 
-def claim(key: str, off: dict[str, int], on: dict[str, int], **others: int) -> Claim:
+def toggle_claim(key: str, off: dict[str, int], on: dict[str, int], **others: int) -> Claim:
     return Claim(key, "It is fast", None, None, toggle=key, before=off, after=on, **others)
 
 
@@ -62,13 +62,13 @@ def claim(key: str, off: dict[str, int], on: dict[str, int], **others: int) -> C
 def test_a_claim_about_a_toggle_is_about_it_alone(text: str, sentence: str) -> None:
     head = f'document = "A plan"\n[[claims]]\nid = "one"\nclaim = "It is fast"\n{OFF}\n{ON}\n'
     with pytest.raises(ManifestError) as raised:
-        claims.parse(head + text, "claims.toml")
+        claims.parse_claims(head + text, "claims.toml")
     assert str(raised.value) == f"claims.toml: claims[0].{sentence}"
 
 
 def test_a_toggle_that_cannot_be_tested_keeps_its_name() -> None:
     head = 'document = "A plan"\n[[claims]]\nid = "one"\nclaim = "It is fast"\n'
-    found = claims.parse(head + 'toggle = "amp"\nuntestable = "no device"', "claims.toml")
+    found = claims.parse_claims(head + 'toggle = "amp"\nuntestable = "no device"', "claims.toml")
     assert found.chosen([], "claims.toml", toggles=True)[0].toggle == "amp"
     with pytest.raises(ManifestError, match=r"^claims\.toml: has no claim but about toggles$"):
         found.chosen([], "claims.toml", toggles=False)
@@ -76,17 +76,17 @@ def test_a_toggle_that_cannot_be_tested_keeps_its_name() -> None:
 
 def test_a_file_without_toggles_is_told() -> None:
     text = 'document = "A plan"\n[[claims]]\nid = "one"\nclaim = "It is fast"\nuntestable = "no"'
-    assert len(claims.parse(text, "claims.toml").chosen([], "claims.toml", toggles=False)) == 1
+    assert len(claims.parse_claims(text, "claims.toml").chosen([], "claims.toml", toggles=False)) == 1
     with pytest.raises(ManifestError, match=r"^claims\.toml: has no claim about a toggle$"):
-        claims.parse(text, "claims.toml").chosen([], "claims.toml", toggles=True)
+        claims.parse_claims(text, "claims.toml").chosen([], "claims.toml", toggles=True)
 
 
 def test_claims_are_grouped_by_the_side_that_most_share() -> None:
-    first, second = claim("a", {"a": 0}, {}), claim("b", {}, {"b": 1})
-    alone, otherwise = claim("c", {"c": 0}, {"c": 1}), claim("d", {"d": 0}, {}, steps=9)
-    found = toggles.groups([first, alone, second, otherwise])
+    first, second = toggle_claim("a", {"a": 0}, {}), toggle_claim("b", {}, {"b": 1})
+    alone, otherwise = toggle_claim("c", {"c": 0}, {"c": 1}), toggle_claim("d", {"d": 0}, {}, steps=9)
+    found = toggles.group_by_shared_case([first, alone, second, otherwise])
     assert [group.claims for group in found] == [(first, second), (alone,), (otherwise,)]
-    assert [found[0].other(one) for one in (first, second)] == [{"a": 0}, {"b": 1}]
+    assert [found[0].own_side(claim) for claim in (first, second)] == [{"a": 0}, {"b": 1}]
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,9 @@ def test_where_a_toggle_is_seen(
     counter: tuple[float, float],
     seen: str,
 ) -> None:
-    trial = Trial(claim("a", {"a": 0}, {}), "holds", Measured(*loop), phase=Measured(*phase), counter=counter)
-    assert claims_table.seen(trial) == seen
+    measured, in_phase = Estimate(*loop), Estimate(*phase)
+    result = ClaimResult(toggle_claim("a", {"a": 0}, {}), "holds", measured, phase=in_phase, counter=counter)
+    assert claims_table.effect_location(result) == seen
 
 
 def test_toggles_are_measured_together(project: Project) -> None:
@@ -116,7 +117,8 @@ def test_toggles_are_measured_together(project: Project) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     assert "paceline: 10 timed processes and 3 that count: about 1 minute\n" in ended.stderr
-    found = {one["toggle"]: one for one in json.loads((project.folder / "claims.json").read_text())[:2]}
+    rows = json.loads((project.folder / "claims.json").read_text())[:2]
+    found = {row["toggle"]: row for row in rows}
     assert found["work"]["seen"] == "loop, phase, counter"
     assert (found["work"]["counted"], found["idle"]["counted"][0]) == ([6, 2], found["idle"]["counted"][1])
     rows = [line for line in (project.folder / "README.md").read_text().splitlines() if line[:1] == "|"]

@@ -37,7 +37,7 @@ MOST_TRIES = 15
 Together = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
 
-def start(project: Project, side: str, pipe: str, *arguments: str) -> subprocess.Popen[str]:
+def start_run(project: Project, side: str, pipe: str, *arguments: str) -> subprocess.Popen[str]:
     command = project.command(
         "run", "tiny", f"--set=side={side}", f"--turns={pipe}", f"--document={side}.json"
     )
@@ -50,7 +50,7 @@ def start(project: Project, side: str, pipe: str, *arguments: str) -> subprocess
     )
 
 
-def write(
+def write_project(
     project: Project, setup: str = "", inside: str = "", most: str = "10**6", **settings: object
 ) -> None:
     """`most`: the steps that the loop has; `steps` of them are measured."""
@@ -58,41 +58,41 @@ def write(
     project.write(script, **{"params": {"side": "a"}, "steps": 400, **settings})
 
 
-def together(project: Project) -> list[subprocess.Popen[str]]:
-    running = [start(project, "a", "first"), start(project, "b", "second")]
-    for one in running:
-        one.communicate(timeout=60)
+def run_together(project: Project) -> list[subprocess.Popen[str]]:
+    running = [start_run(project, "a", "first"), start_run(project, "b", "second")]
+    for process in running:
+        process.communicate(timeout=60)
     return running
 
 
-def ends(project: Project, side: str) -> list[tuple[float, int]]:
+def step_ends(project: Project, side: str) -> list[tuple[float, int]]:
     found: list[tuple[float, int]] = json.loads((project.folder / f"{side}.ends").read_text())
     return found
 
 
 def turns_taken(project: Project) -> list[str]:
     """Whose steps ended, run after run."""
-    marked = sorted((at, side) for side in "ab" for at, _ in ends(project, side))
+    marked = sorted((moment, side) for side in "ab" for moment, _ in step_ends(project, side))
     return [side for side, _ in itertools.groupby(side for _, side in marked)]
 
 
-def read(project: Project, side: str) -> dict[str, Any]:
+def read_document(project: Project, side: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((project.folder / f"{side}.json").read_text())
     return found
 
 
 def test_steps_alternate_on_one_processor(project: Project) -> None:
-    write(project)
-    assert [one.returncode for one in together(project)] == [0, 0]
+    write_project(project)
+    assert [process.returncode for process in run_together(project)] == [0, 0]
     taken = turns_taken(project)
     # Both take 410 steps of about half a millisecond, 30 ms at a time.
     assert len(taken) >= 4
     for side in "ab":
-        processors = {count for _, count in ends(project, side)}
+        processors = {count for _, count in step_ends(project, side)}
         assert 1 in processors
         allowed = int((project.folder / f"{side}.after").read_text())
         assert processors <= {1, allowed}
-        (repetition,) = read(project, side)["repetitions"]
+        (repetition,) = read_document(project, side)["repetitions"]
         # What it paused is in no step, and is no waiting for a processor.
         window = repetition["window"]["end"] - repetition["window"]["start"]
         assert repetition["seconds"] < 0.8 * window
@@ -100,12 +100,13 @@ def test_steps_alternate_on_one_processor(project: Project) -> None:
 
 
 def test_whose_turn_it_is_not_does_not_wait_for_a_processor(project: Project) -> None:
-    """Were the other's turns counted, it would wait at each try; other work makes it wait at some of them."""
-    write(project)
+    """With the other's turns counted it would wait at each try; other work makes it wait at some of them."""
+    write_project(project)
     for _ in range(MOST_TRIES):
-        together(project)
-        doubts = [{doubt["code"] for doubt in read(project, side)["warnings"]} for side in "ab"]
-        if any("processor_contention" not in codes for codes in doubts):
+        run_together(project)
+        documents = [read_document(project, side) for side in "ab"]
+        codes = [{warning["code"] for warning in document["warnings"]} for document in documents]
+        if any("processor_contention" not in codes_of_side for codes_of_side in codes):
             return
     raise AssertionError(f"it waited for a processor at each of {MOST_TRIES} tries")
 
@@ -118,13 +119,13 @@ def test_waiting_for_the_other_to_hand_over_is_taken_off(monkeypatch: pytest.Mon
 
 
 def test_what_goes_on_while_it_waits_is_not_interrupted(project: Project) -> None:
-    write(
+    write_project(
         project,
         setup="import threading; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
     )
-    assert [one.returncode for one in together(project)] == [0, 0]
+    assert [process.returncode for process in run_together(project)] == [0, 0]
     assert turns_taken(project) == ["a", "b"]
-    assert {count for side in "ab" for _, count in ends(project, side)} == {
+    assert {count for side in "ab" for _, count in step_ends(project, side)} == {
         int((project.folder / "a.after").read_text())
     }
 
@@ -134,30 +135,30 @@ def test_a_thread_that_is_started_in_the_loop_leaves_the_one_processor(project: 
     sleep = "threading.Thread(target=time.sleep, args=(600,), daemon=True)"
     begin = f"if number == 5: import threading; began = {sleep}; began.start()"
     last = "if number == 2000: ends.append((time.perf_counter(), len(os.sched_getaffinity(began.native_id))))"
-    write(project, inside=f"{begin}\n    {last}", steps=2000)
-    assert [one.returncode for one in together(project)] == [0, 0]
-    counts = [count for _, count in ends(project, "a")]
+    write_project(project, inside=f"{begin}\n    {last}", steps=2000)
+    assert [process.returncode for process in run_together(project)] == [0, 0]
+    counts = [count for _, count in step_ends(project, "a")]
     assert min(counts[-200:]) == int((project.folder / "a.after").read_text())
 
 
 def test_one_that_fails_does_not_hold_the_other(project: Project) -> None:
-    write(project, inside="if number == 60 and side == 'b': raise RuntimeError('no such snake')")
-    assert [one.returncode for one in together(project)] == [0, 1]
-    assert len(ends(project, "a")) == 410
+    write_project(project, inside="if number == 60 and side == 'b': raise RuntimeError('no such snake')")
+    assert [process.returncode for process in run_together(project)] == [0, 1]
+    assert len(step_ends(project, "a")) == 410
 
 
 @pytest.mark.parametrize("shorter", ["a", "b"])
 def test_one_whose_window_is_shorter_does_not_hold_the_other(project: Project, shorter: str) -> None:
-    write(project, most=f"200 if side == '{shorter}' else 10**6")
-    codes = dict(zip("ab", (one.returncode for one in together(project)), strict=True))
+    write_project(project, most=f"200 if side == '{shorter}' else 10**6")
+    codes = dict(zip("ab", (process.returncode for process in run_together(project)), strict=True))
     assert codes == {shorter: 1, ({"a", "b"} - {shorter}).pop(): 0}
 
 
 def test_more_threads_stay_where_they_are(project: Project) -> None:
-    write(project, threads=2)
-    assert [one.returncode for one in together(project)] == [0, 0]
+    write_project(project, threads=2)
+    assert [process.returncode for process in run_together(project)] == [0, 0]
     assert len(turns_taken(project)) >= 4
-    counts = {count for side in "ab" for _, count in ends(project, side)}
+    counts = {count for side in "ab" for _, count in step_ends(project, side)}
     assert counts == {int((project.folder / "a.after").read_text())}
 
 

@@ -69,9 +69,9 @@ def test_without_a_class_nothing_is_said(client: Client, regression: Regression)
     assert 'id="cause"' not in get_page(client, regression.get_absolute_url())
 
 
-@pytest.mark.parametrize(("days", "told"), [(1, True), (30, False)])
+@pytest.mark.parametrize(("days", "expected"), [(1, True), (30, False)])
 def test_a_project_says_which_machine_moved_lately(
-    client: Client, regression: Regression, days: int, told: bool
+    client: Client, regression: Regression, days: int, expected: bool
 ) -> None:
     at = timezone.now() - timedelta(days=days)
     Sentinel.objects.create(
@@ -86,8 +86,8 @@ def test_a_project_says_which_machine_moved_lately(
         high=1.14,
     )
     shown = get_page(client, "/projects/snake/")
-    assert ("Machines whose speed changed" in shown) == told
-    assert ("+12 % [10, 14]" in shown) == told
+    assert ("Machines whose speed changed" in shown) == expected
+    assert ("+12 % [10, 14]" in shown) == expected
 
 
 def test_a_sentinels_run_is_shown_as_one(client: Client, regression: Regression) -> None:

@@ -78,7 +78,7 @@ def test_what_was_measured_is_named_where_the_title_is_of_another_series(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "told"),
+    ("verdict", "expected"),
     [
         ("confirmed", "Step time of {} was confirmed by 3 pairs: +38 % [31, 45]."),
         ("refuted", "Step time of {} was refuted by 3 pairs: +38 % [31, 45]."),
@@ -87,7 +87,7 @@ def test_what_was_measured_is_named_where_the_title_is_of_another_series(
     ],
 )
 def test_what_pairs_say_of_another_series_is_told_beside_the_proof(
-    client: Client, regression: Regression, verdict: str, told: str
+    client: Client, regression: Regression, verdict: str, expected: str
 ) -> None:
     memory, case = builders.headline_series(regression.series.case, "peak_memory"), regression.series.case
     own = {"series": memory, "ratio": 1.2, "low": 1.15, "high": 1.25}
@@ -96,7 +96,7 @@ def test_what_pairs_say_of_another_series_is_told_beside_the_proof(
     create_confirmation(regression, verdict, state="done" if verdict else "measuring")
     Regression.objects.update(state="confirmed", **own)
     shown = get_page(client, regression)
-    assert "in 41 s: +20 % [15, 25]. " + told.format(case) in shown
+    assert "in 41 s: +20 % [15, 25]. " + expected.format(case) in shown
     assert f"{verdict or 'measuring'}: step time of {case}" in shown
 
 
@@ -134,14 +134,14 @@ def test_points_that_contradict_the_pairs_are_told(client: Client, regression: R
     create_confirmation(regression, "confirmed")
     change = regression.changes.get(series=regression.series)
     Regression.objects.update(state="confirmed", ratio=1.38, low=1.31, high=1.45)
-    for ratio, low, high, told in (
+    for ratio, low, high, expected in (
         (1.40, 1.2, 1.6, False),
         (1.55, 1.2, 1.7, True),  # outside the pairs' interval
         (1.44, 1.4, 1.48, True),  # without the pairs' size in theirs
     ):
         regression.changes.filter(pk=change.pk).update(ratio=ratio, low=low, high=high)
         sentence = f"The series&#x27; points, measured at other hours, moved by +{100 * ratio - 100:.0f} %."
-        assert (sentence in get_page(client, regression)) is told
+        assert (sentence in get_page(client, regression)) is expected
 
 
 def test_a_refuted_one_says_what_the_pairs_show(client: Client, regression: Regression) -> None:

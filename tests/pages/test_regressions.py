@@ -133,9 +133,9 @@ def test_the_inbox_tells_the_level_of_the_size_that_it_tells(client: Client, reg
     assert "10 ms → 12 ms" in get_page(client, "/regressions/")
 
 
-@pytest.mark.parametrize(("part", "told"), [(1e-5, "0 %"), (-1e-5, "0 %"), (0.004, "0.4 %"), (0.25, "25 %")])
-def test_a_share_that_is_none_is_told_as_none(part: float, told: str) -> None:
-    assert format_share(part) == told
+@pytest.mark.parametrize(("part", "text"), [(1e-5, "0 %"), (-1e-5, "0 %"), (0.004, "0.4 %"), (0.25, "25 %")])
+def test_a_share_that_is_none_is_told_as_none(part: float, text: str) -> None:
+    assert format_share(part) == text
 
 
 def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regression) -> None:
@@ -145,8 +145,8 @@ def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regre
     assert row
     cells = ["learn/push", ">1<", ">256<", "11 µs", "230 µs", "61 %"]
     assert [cell for cell in cells if cell not in row[0]] == []
-    told = "Of the tensor operations <code>aten::stack</code> is done 256 times per step instead of once."
-    assert told in shown
+    expected = "Of the tensor operations <code>aten::stack</code> is done 256 times per step instead of once."
+    assert expected in shown
     Regression.objects.update(operations=[builders.OPERATION | {"share": 0.1}])
     assert "Of the tensor operations" not in get_page(client, where)
     Regression.objects.update(operations=[])

@@ -118,17 +118,19 @@ def test_an_upgrade_draws_a_marker_and_judgement_says_the_same(
 
 def measure_upgrade(upgrade: dict[str, Any], at: int) -> Run:
     """The last of ten runs that became slower at the commit from which on they had another environment."""
-    project = factories.project()
-    case = factories.case(project)
+    project = factories.create_project()
+    case = factories.create_case(project)
     environment = {"python": "3.11.2", "torch": "2.13.0", "driver": "550.1", "packages": {"numpy": "2.4.6"}}
     for commit, value in zip(
-        factories.commits(project, 10), factories.steps((at, 0.010), (10 - at, 0.014)), strict=True
+        factories.create_commits(project, 10),
+        factories.noisy_levels((at, 0.010), (10 - at, 0.014)),
+        strict=True,
     ):
         values = environment | {"harness": "0.1.0", "machine": "bench-1"}
         if commit.position >= at:
             values |= upgrade
         machine = builders.create_machine(values.pop("machine"))
-        run = factories.measured(
+        run = factories.store_measured_run(
             commit, case, {"step_time": value}, machine=machine, environment=values,
             document={"harness": {"version": values.pop("harness")}},
         )  # fmt: skip

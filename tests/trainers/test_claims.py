@@ -27,7 +27,7 @@ def folder(name: str) -> Path:
 
 
 def found(name: str) -> tuple[Claim, ...]:
-    return claims.load(folder(name) / claims.FILE_NAME).claims
+    return claims.load_claims(folder(name) / claims.FILE_NAME).claims
 
 
 @pytest.mark.parametrize("name", SNAKES)
@@ -39,7 +39,7 @@ def test_every_case_of_a_claim_is_one_that_the_script_takes(
     sides = [side for claim in found(name) for side in (claim.before, claim.after) if side is not None]
     assert len(sides) > 30
     for side in sides:
-        args = train.parse(protocol.arguments(side))
+        args = train.parse(protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 

@@ -362,10 +362,10 @@ def test_every_case_of_a_claim_is_one_that_the_script_takes(
     vision: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    found = claims.load(FOLDER / claims.FILE_NAME).claims
+    found = claims.load_claims(FOLDER / claims.FILE_NAME).claims
     assert len(found) == 55
     for side in [side for claim in found for side in (claim.before, claim.after) if side is not None]:
-        args = vision.parse(protocol.arguments(side))
+        args = vision.parse(protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 
@@ -373,7 +373,7 @@ def test_every_toggle_is_claimed_and_in_the_readme(vision: ModuleType) -> None:
     fields, readme = dataclasses.fields(vision.Args), (FOLDER / "README.md").read_text()
     toggles = {spec.name for spec in fields if spec.metadata["help"].startswith("toggle: ")}
     assert toggles == {
-        claim.toggle for claim in claims.load(FOLDER / claims.FILE_NAME).claims if claim.toggle
+        claim.toggle for claim in claims.load_claims(FOLDER / claims.FILE_NAME).claims if claim.toggle
     }
     assert [name for name in toggles if f"`--{name.replace('_', '-')}`" not in readme] == []
     assert len(toggles) == 19
@@ -381,7 +381,7 @@ def test_every_toggle_is_claimed_and_in_the_readme(vision: ModuleType) -> None:
 
 def test_every_phase_of_a_claim_is_marked_in_the_script() -> None:
     text = "".join(path.read_text() for path in sorted(FOLDER.glob("*.py")))
-    found = claims.load(FOLDER / claims.FILE_NAME).claims
+    found = claims.load_claims(FOLDER / claims.FILE_NAME).claims
     parts = {part for claim in found for part in (claim.phase or "api").split("/")}
     assert [part for part in parts if f'phase("{part}")' not in text] == []
 

@@ -198,15 +198,17 @@ def test_a_folder_left_behind_is_not_used_again(home: Path) -> None:
 @pytest.fixture
 def judged(db: None) -> dict[str, Any]:
     """The report on four commits: the second is slower, the third faster, and one suspicion was refuted."""
-    project = factories.project("demo-1")
-    commits = factories.commits(project, 4)
-    case = factories.case(project, "snake", batch_size=32)
+    project = factories.create_project("demo-1")
+    commits = factories.create_commits(project, 4)
+    case = factories.create_case(project, "snake", batch_size=32)
     phases = [{"push": 0.1, "targets": 0.8}, {"push": 0.5, "targets": 0.8}, {"push": 0.5, "targets": 0.2}]
     runs = [
-        factories.measured(commit, case, {"step_time": sum(own.values())}, phases={"phase_self_time": own})
+        factories.store_measured_run(
+            commit, case, {"step_time": sum(own.values())}, phases={"phase_self_time": own}
+        )
         for commit, own in zip(commits, phases, strict=False)
     ]
-    series = factories.series(runs[0], "step_time")
+    series = factories.get_series(runs[0], "step_time")
     values = {
         "project": project,
         "series": series,

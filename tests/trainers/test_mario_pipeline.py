@@ -264,24 +264,24 @@ def test_every_claim_can_be_measured_or_says_why_not(
     train: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    found = claims.load(MARIO / claims.FILE_NAME).claims
+    found = claims.load_claims(MARIO / claims.FILE_NAME).claims
     sides = [side for claim in found for side in (claim.before, claim.after) if side is not None]
     assert len(found) == 97
     for side in sides:
-        args = train.parse(protocol.arguments(side))
+        args = train.parse(protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 
 def test_every_toggle_is_claimed_off_against_on(train: ModuleType) -> None:
     specs = dataclasses.fields(train.Args)
     toggles = {spec.name for spec in specs if spec.metadata["help"].startswith("toggle: ")}
-    claimed = {claim.toggle for claim in claims.load(MARIO / claims.FILE_NAME).claims if claim.toggle}
+    claimed = {claim.toggle for claim in claims.load_claims(MARIO / claims.FILE_NAME).claims if claim.toggle}
     assert toggles == claimed
 
 
 def test_every_phase_of_a_claim_is_marked() -> None:
     text = "".join(path.read_text() for path in sorted(MARIO.glob("*.py")))
-    found = claims.load(MARIO / claims.FILE_NAME).claims
+    found = claims.load_claims(MARIO / claims.FILE_NAME).claims
     names = {part for claim in found if claim.phase for part in claim.phase.split("/")}
     needed = {"act", "env", "enqueue", "lock_wait", "consolidate", "sample", "update", "sync"}
     assert [name for name in names | needed if f'phase("{name}")' not in text] == []

@@ -50,8 +50,8 @@ def requested(transactional_db: None, tmp_path: Path) -> Requested:
 
     def request(files: dict[str, str] | None = None, **project: Any) -> Run:
         written = {"paceline.toml": MANIFEST, "train.py": TRAIN, **(files or {})}
-        source = repositories.repository(tmp_path / "source", written)
-        return request_at(source, repositories.head(source), written["paceline.toml"], **project)
+        source = repositories.create_repository(tmp_path / "source", written)
+        return request_at(source, repositories.head_commit(source), written["paceline.toml"], **project)
 
     return request
 

@@ -11,7 +11,7 @@ from dashboard.repositories import try_lock
 from workers import processes
 
 
-def forward(data: bytes) -> None:
+def forward_output(data: bytes) -> None:
     os.write(1, data)
 
 
@@ -19,8 +19,8 @@ def main() -> None:
     lock, code = Path(sys.argv[1]), sys.argv[2]
     with try_lock(lock) as held:
         command = [sys.executable, "-I", "-S", "-c", code]
-        order = processes.Order(command, Path.cwd(), {}, time_limit=600, lock=held, grace=1)
-        processes.run(order, forward, threading.Event())
+        order = processes.ProcessSpec(command, Path.cwd(), {}, time_limit=600, lock=held, grace=1)
+        processes.run_process_tree(order, forward_output, threading.Event())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.repositories import Git, locate_mirror, try_lock
-from tests.workers.repositories import commit, git, head, repository
+from tests.workers.repositories import commit_files, create_repository, head_commit, run_git
 from workers import checkout
 from workers.checkout import Checkouts, Worktree
 from workers.errors import CheckoutError, Stopped
@@ -17,7 +17,7 @@ from workers.errors import CheckoutError, Stopped
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    return repository(tmp_path / "source", {"train.py": "one", "old.py": "old"})
+    return create_repository(tmp_path / "source", {"train.py": "one", "old.py": "old"})
 
 
 @pytest.fixture
@@ -30,31 +30,31 @@ def mirror_folder(checkouts: Checkouts, source: Path) -> Path:
 
 
 def test_exactly_the_files_of_the_commit_are_there(source: Path, checkouts: Checkouts) -> None:
-    folder = checkouts.prepare("demo", str(source), head(source))
+    folder = checkouts.prepare("demo", str(source), head_commit(source))
     assert {path.name for path in folder.iterdir()} == {".git", "train.py", "old.py"}
 
 
 def test_the_worktree_is_used_again_and_cleaned(source: Path, checkouts: Checkouts) -> None:
-    folder = checkouts.prepare("demo", str(source), head(source))
+    folder = checkouts.prepare("demo", str(source), head_commit(source))
     (folder / "train.py").write_text("spoilt")
     (folder / "left").mkdir()
     (folder / "left" / "over.pyc").write_text("")
     (source / "old.py").unlink()
-    newer = commit(source, {".gitignore": "*.pyc", "train.py": "two"})
+    newer = commit_files(source, {".gitignore": "*.pyc", "train.py": "two"})
     assert checkouts.prepare("demo", str(source), newer) == folder
     assert {path.name for path in folder.iterdir()} == {".git", ".gitignore", "train.py"}
     assert (folder / "train.py").read_text() == "two"
 
 
 def test_a_repository_made_inside_the_worktree_is_removed(source: Path, checkouts: Checkouts) -> None:
-    folder = checkouts.prepare("demo", str(source), head(source))
-    repository(folder / "inner", {"a": "b"})
-    checkouts.prepare("demo", str(source), head(source))
+    folder = checkouts.prepare("demo", str(source), head_commit(source))
+    create_repository(folder / "inner", {"a": "b"})
+    checkouts.prepare("demo", str(source), head_commit(source))
     assert not (folder / "inner").exists()
 
 
 def test_a_commit_that_the_mirror_has_needs_no_repository(source: Path, checkouts: Checkouts) -> None:
-    wanted = head(source)
+    wanted = head_commit(source)
     checkouts.prepare("demo", str(source), wanted)
     shutil.rmtree(source)
     assert (checkouts.prepare("demo", str(source), wanted) / "train.py").exists()
@@ -62,7 +62,7 @@ def test_a_commit_that_the_mirror_has_needs_no_repository(source: Path, checkout
 
 @pytest.mark.parametrize("spoil", ["git file", "index lock", "mirror's record"])
 def test_a_broken_worktree_is_rebuilt(source: Path, checkouts: Checkouts, spoil: str) -> None:
-    folder = checkouts.prepare("demo", str(source), head(source))
+    folder = checkouts.prepare("demo", str(source), head_commit(source))
     record = mirror_folder(checkouts, source) / "worktrees" / folder.name
     if spoil == "git file":
         (folder / ".git").write_text("nonsense")
@@ -70,15 +70,15 @@ def test_a_broken_worktree_is_rebuilt(source: Path, checkouts: Checkouts, spoil:
         (record / "index.lock").write_text("")
     else:
         shutil.rmtree(record)
-    assert checkouts.prepare("demo", str(source), commit(source, {"train.py": "two"})) == folder
+    assert checkouts.prepare("demo", str(source), commit_files(source, {"train.py": "two"})) == folder
     assert (folder / "train.py").read_text() == "two"
 
 
 def test_a_worktree_whose_making_was_killed_stops_no_fetch(source: Path, checkouts: Checkouts) -> None:
-    folder = checkouts.prepare("demo", str(source), head(source))
+    folder = checkouts.prepare("demo", str(source), head_commit(source))
     record = mirror_folder(checkouts, source) / "worktrees" / folder.name
     (record / "HEAD").write_text("0" * 40 + "\n")
-    newer = commit(source, {"train.py": "two"})
+    newer = commit_files(source, {"train.py": "two"})
     assert (checkouts.prepare("demo", str(source), newer) / "train.py").read_text() == "two"
 
 
@@ -94,14 +94,14 @@ def test_a_worktree_is_made_while_nobody_fetches(
         rebuild(worktree, sha)
 
     monkeypatch.setattr(Worktree, "rebuild", watched)
-    checkouts.prepare("demo", str(source), head(source))
+    checkouts.prepare("demo", str(source), head_commit(source))
     assert held == [True]
 
 
 def test_a_mirror_that_was_interrupted_is_made_anew(source: Path, checkouts: Checkouts) -> None:
     mirror = mirror_folder(checkouts, source)
     (mirror / "objects").mkdir(parents=True)
-    assert checkouts.prepare("demo", str(source), head(source)).is_dir()
+    assert checkouts.prepare("demo", str(source), head_commit(source)).is_dir()
 
 
 def test_a_commit_that_does_not_exist_is_told(source: Path, checkouts: Checkouts) -> None:
@@ -128,26 +128,27 @@ def test_an_address_that_runs_a_command_is_refused(tmp_path: Path, checkouts: Ch
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
 def test_a_repository_of_somebody_else_is_fetched(source: Path, checkouts: Checkouts) -> None:
-    wanted = head(source)
+    wanted = head_commit(source)
     for path in (source, *source.rglob("*")):
         os.chown(path, 12345, 12345)
     assert checkouts.prepare("demo", str(source), wanted).is_dir()
 
 
-def test_hooks_do_not_run(source: Path, checkouts: Checkouts) -> None:
-    checkouts.prepare("demo", str(source), head(source))
+def test_hooks_do_not_run(source: Path, checkouts: Checkouts, tmp_path: Path) -> None:
+    checkouts.prepare("demo", str(source), head_commit(source))
     hook = mirror_folder(checkouts, source) / "hooks" / "post-checkout"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\ntouch ran\n")
+    # Not in the worktree, which is cleaned afterwards.
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     hook.chmod(0o755)
-    folder = checkouts.prepare("demo", str(source), commit(source, {"train.py": "two"}))
-    assert not (folder / "ran").exists()
+    checkouts.prepare("demo", str(source), commit_files(source, {"train.py": "two"}))
+    assert not (tmp_path / "ran").exists()
 
 
 def test_git_of_a_hook_that_started_us_is_not_heard(
     source: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = head(source)
+    wanted = head_commit(source)
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         monkeypatch.setenv(name, "/nowhere")
     own = Checkouts(checkouts.home, "gpu-1")
@@ -158,16 +159,16 @@ def test_a_run_that_is_no_longer_ours_stops_git(source: Path, tmp_path: Path) ->
     stop = threading.Event()
     stop.set()
     with pytest.raises(Stopped):
-        Checkouts(tmp_path / "home", "gpu-1", Git(stop)).prepare("demo", str(source), head(source))
+        Checkouts(tmp_path / "home", "gpu-1", Git(stop)).prepare("demo", str(source), head_commit(source))
 
 
 @pytest.mark.parametrize("kind", ["other repository", "pipe", "folder", "bytes", "link"])
-def test_what_was_measured_can_not_lead_git_elsewhere(
+def test_what_was_measured_can_not_lead_git_astray(
     source: Path, checkouts: Checkouts, tmp_path: Path, kind: str
 ) -> None:
-    folder = checkouts.prepare("demo", str(source), head(source))
-    evil = repository(tmp_path / "evil", {"train.py": "evil"})
-    git(evil, "config", "core.fsmonitor", f"touch {tmp_path}/ran")
+    folder = checkouts.prepare("demo", str(source), head_commit(source))
+    evil = create_repository(tmp_path / "evil", {"train.py": "evil"})
+    run_git(evil, "config", "core.fsmonitor", f"touch {tmp_path}/ran")
     link = folder / ".git"
     link.unlink()
     if kind == "other repository":
@@ -180,15 +181,15 @@ def test_what_was_measured_can_not_lead_git_elsewhere(
         link.write_bytes(b"gitdir: \xff\0\xfe")
     else:
         link.symlink_to(evil / ".git")
-    assert checkouts.prepare("demo", str(source), commit(source, {"train.py": "two"})) == folder
+    assert checkouts.prepare("demo", str(source), commit_files(source, {"train.py": "two"})) == folder
     assert (folder / "train.py").read_text() == "two"
-    assert git(folder, "rev-parse", "HEAD") == head(source)
+    assert run_git(folder, "rev-parse", "HEAD") == head_commit(source)
     assert not (tmp_path / "ran").exists()
 
 
 def test_two_machines_and_two_sides_have_worktrees_of_their_own(source: Path, checkouts: Checkouts) -> None:
     other = Checkouts(checkouts.home, "gpu-2")
-    older, newer = head(source), commit(source, {"train.py": "two"})
+    older, newer = head_commit(source), commit_files(source, {"train.py": "two"})
     folders = [
         checkouts.prepare("demo", str(source), older),
         other.prepare("demo", str(source), newer),
@@ -204,25 +205,27 @@ def test_a_home_behind_a_link_is_used_again(source: Path, tmp_path: Path) -> Non
     (tmp_path / "real").mkdir()
     (tmp_path / "home").symlink_to(tmp_path / "real")
     checkouts = Checkouts(tmp_path / "home", "gpu-1")
-    folder = checkouts.prepare("demo", str(source), head(source))
+    folder = checkouts.prepare("demo", str(source), head_commit(source))
     (folder / ".gitignore").write_text("*")
     inode = folder.stat().st_ino
-    assert checkouts.prepare("demo", str(source), head(source)).stat().st_ino == inode
+    assert checkouts.prepare("demo", str(source), head_commit(source)).stat().st_ino == inode
 
 
 def test_the_site_and_a_worker_share_a_mirror(source: Path, checkouts: Checkouts) -> None:
-    wanted = head(source)
+    wanted = head_commit(source)
     locate_mirror(checkouts.home, "demo", str(source), "main").fetch()
     shutil.rmtree(source)
     assert checkouts.prepare("demo", str(source), wanted).is_dir()
 
 
 def test_a_worker_keeps_what_a_force_push_left_behind(source: Path, checkouts: Checkouts) -> None:
-    older = head(source)
+    older = head_commit(source)
     checkouts.prepare("demo", str(source), older)
-    git(source, "commit", "--quiet", "--amend", "--message", "Other history")
-    checkouts.prepare("demo", str(source), head(source))
-    locate_mirror(checkouts.home, "demo", str(source)).run(["gc", "--quiet"])
+    run_git(source, "commit", "--quiet", "--amend", "--message", "Other history")
+    checkouts.prepare("demo", str(source), head_commit(source))
+    mirror = locate_mirror(checkouts.home, "demo", str(source))
+    mirror.run(["reflog", "expire", "--expire=now", "--all"])
+    mirror.run(["gc", "--quiet"])
     assert (checkouts.prepare("demo", str(source), older) / "old.py").exists()
 
 
@@ -232,20 +235,20 @@ def blob_hash(text: str) -> str:
 
 def test_git_tidies_up_before_a_measurement_and_in_the_foreground(source: Path, checkouts: Checkouts) -> None:
     mirror = locate_mirror(checkouts.home, "demo", str(source))
-    checkouts.prepare("demo", str(source), head(source))
+    checkouts.prepare("demo", str(source), head_commit(source))
     mirror.run(["config", "gc.auto", "1"])
     # git guesses how many objects there are from those whose hash begins with 17.
     guessed_from = [text for text in map(str, range(1000)) if blob_hash(text).startswith("17")]
     for text in guessed_from:
         mirror.run(["hash-object", "-w", "--stdin"], stdin=text.encode())
-    checkouts.prepare("demo", str(source), head(source))
+    checkouts.prepare("demo", str(source), head_commit(source))
     assert list(mirror.folder.glob("objects/pack/*.pack"))
     assert not (mirror.folder / "gc.pid").exists()
 
 
 def test_a_path_through_a_link_of_the_commit_is_refused(source: Path, checkouts: Checkouts) -> None:
     (source / "outside.py").symlink_to("/etc/hostname")
-    folder = checkouts.prepare("demo", str(source), commit(source, {}))
+    folder = checkouts.prepare("demo", str(source), commit_files(source, {}))
     with pytest.raises(CheckoutError, match=r"The script 'outside.py' leads out of the checkout"):
         checkout.find_inside(folder, "outside.py", "The script")
 
@@ -276,10 +279,10 @@ def test_the_servers_manifest_never_writes_through_a_link(tmp_path: Path) -> Non
     assert (tmp_path / "checkout" / "paceline.toml").read_text() == "x = 1"
 
 
-def test_a_branch_that_was_forced_elsewhere_can_still_be_fetched(source: Path, checkouts: Checkouts) -> None:
-    checkouts.prepare("demo", str(source), head(source))
-    git(source, "commit", "--quiet", "--amend", "--message", "Other history")
-    assert checkouts.prepare("demo", str(source), head(source)).is_dir()
+def test_a_branch_with_another_history_can_still_be_fetched(source: Path, checkouts: Checkouts) -> None:
+    checkouts.prepare("demo", str(source), head_commit(source))
+    run_git(source, "commit", "--quiet", "--amend", "--message", "Other history")
+    assert checkouts.prepare("demo", str(source), head_commit(source)).is_dir()
 
 
 def test_a_password_in_an_address_is_not_told(checkouts: Checkouts) -> None:

@@ -63,7 +63,7 @@ def suspected(home: Path, requested: Requested) -> Confirmation:
 def suspicion(run: Run, files: dict[str, str], name: str, levels: tuple[float, float]) -> Confirmation:
     """That the commit with these files is worse than the run's."""
     source = Path(run.commit.project.repository)
-    bad = commit(run, repositories.commit(source, files))
+    bad = commit(run, repositories.commit_files(source, files))
     Run.objects.update(state="done")
     known = metrics.METRICS[name]
     metric = Metric.objects.create(name=known.name, unit=known.unit, better=known.better, kind=known.kind)
@@ -156,7 +156,7 @@ def test_a_printed_command_measures_the_commit(
     Case.objects.update(params={"size": 10, "who": "two words", "fast": True, "digits": "7"})
     (tmp_path / "paceline.toml").write_text(MANIFEST)
     clone = tmp_path / "clone"
-    repositories.git(tmp_path, "clone", "--quiet", suspected.bad.project.repository, str(clone))
+    repositories.run_git(tmp_path, "clone", "--quiet", suspected.bad.project.repository, str(clone))
     Machine.objects.get_or_create(name="gpu-1", pool=suspected.pool)
     monkeypatch.setattr(turns, "possible", lambda _: in_turns)
     held = regressions.claim_confirmation("default", "gpu-1")
@@ -174,7 +174,7 @@ def test_a_printed_command_measures_the_commit(
         ["sh", "-c", "\n".join([*printed, "wait"])], capture_output=True, text=True, timeout=100, **asked
     )
     assert done.stdout.count("step_time ") == 2, done.stderr
-    assert (done.returncode, repositories.head(tmp_path / "turns" / "bad" if in_turns else clone)) == (
+    assert (done.returncode, repositories.head_commit(tmp_path / "turns" / "bad" if in_turns else clone)) == (
         0,
         held.bad,
     )
@@ -201,7 +201,7 @@ def test_a_commit_that_does_not_run_is_named(
 ) -> None:
     monkeypatch.setattr(turns, "possible", lambda _: in_turns)
     source = Path(suspected.bad.project.repository)
-    broken = repositories.commit(source, {"train.py": "raise RuntimeError('no such snake')"})
+    broken = repositories.commit_files(source, {"train.py": "raise RuntimeError('no such snake')"})
     Commit.objects.filter(pk=suspected.bad_id).update(hash=broken)
     assert confirming.confirm_next("default")
     suspected.refresh_from_db()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.wheels import wheel
-from workers import environments, requirements
-from workers.environments import WHOLE, Environments
+from tests.workers.wheels import build_wheel
+from workers.environments import COMPLETION_MARK, Environments, list_environments
 from workers.errors import BuildError, Stopped
 from workers.logs import Log
+from workers.requirements import environment_key, read_requirements
 
 SURROUNDINGS = {"PIP_NO_INDEX": "1", "DATABASE_URL": "postgresql:///secret"}
 
@@ -21,37 +21,40 @@ SURROUNDINGS = {"PIP_NO_INDEX": "1", "DATABASE_URL": "postgresql:///secret"}
 def commit(tmp_path: Path) -> Path:
     """A checkout whose requirements install a module `tiny`."""
     (tmp_path / "checkout").mkdir()
-    (tmp_path / "checkout" / "requirements.txt").write_text(wheel(tmp_path / "wheels", "tiny", "SIZE = 3"))
+    (tmp_path / "checkout" / "requirements.txt").write_text(
+        build_wheel(tmp_path / "wheels", "tiny", "SIZE = 3")
+    )
     return tmp_path / "checkout"
 
 
-def kept_at(home: Path, log: Log | None = None) -> Environments:
+def environments_at(home: Path, log: Log | None = None) -> Environments:
     return Environments(home, log or Log(), surroundings=SURROUNDINGS)
 
 
 def test_without_requirements_the_workers_own_is_used(tmp_path: Path) -> None:
-    assert kept_at(tmp_path).python(tmp_path, ()) == Path(sys.executable)
+    assert environments_at(tmp_path).python(tmp_path, ()) == Path(sys.executable)
 
 
 def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
     # The rest of a build that was interrupted does not count.
-    half = tmp_path / "environments" / requirements.key(requirements.read(commit, ["requirements.txt"]))[:32]
+    key = environment_key(read_requirements(commit, ["requirements.txt"]))
+    half = tmp_path / "environments" / key[:32]
     (half / "bin").mkdir(parents=True)
-    assert [kept.whole for kept in environments.listed(tmp_path)] == [False]
+    assert [environment.complete for environment in list_environments(tmp_path)] == [False]
     log = Log()
-    python = kept_at(tmp_path, log).python(commit, ["requirements.txt"])
+    python = environments_at(tmp_path, log).python(commit, ["requirements.txt"])
     code = "import tiny, psutil; print(tiny.SIZE, psutil.Process().memory_info().rss > 0)"
     assert subprocess.check_output([python, "-c", code], text=True) == "3 True\n"
     assert "Successfully installed tiny-1.0" in log.finish()
     # The second time nothing is said, since nothing is done.
-    assert kept_at(tmp_path, again := Log()).python(commit, ["requirements.txt"]) == python
+    assert environments_at(tmp_path, again := Log()).python(commit, ["requirements.txt"]) == python
     assert again.finish() == ""
     # Scripts of the environment start with the path that it was built at.
     assert (
         subprocess.run([python.parent / "pip", "--version"], check=False, capture_output=True).returncode == 0
     )
-    assert [kept.folder for kept in environments.listed(tmp_path) if kept.whole] == [half]
-    marked = json.loads((python.parent.parent / WHOLE).read_text())
+    assert [cached.folder for cached in list_environments(tmp_path) if cached.complete] == [half]
+    marked = json.loads((python.parent.parent / COMPLETION_MARK).read_text())
     assert list(marked["requirements"]) == ["requirements.txt"]
 
 
@@ -63,29 +66,29 @@ def test_a_run_that_is_no_longer_ours_stops_the_build(tmp_path: Path, commit: Pa
 
 
 def test_the_build_sees_how_packages_are_reached_and_no_more(tmp_path: Path) -> None:
-    seen = kept_at(tmp_path).surroundings_of_pip()
+    seen = environments_at(tmp_path).pip_environment()
     assert seen["PIP_NO_INDEX"] == "1"
     assert "DATABASE_URL" not in seen
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"The requirements file 'requirements.txt' is not a file of this"):
-        kept_at(tmp_path).python(tmp_path, ["requirements.txt"])
+        environments_at(tmp_path).python(tmp_path, ["requirements.txt"])
 
 
 def test_a_file_out_of_the_checkout_is_refused(commit: Path) -> None:
     (commit / "requirements.txt").write_text("-r ../../etc/passwd\n")
     with pytest.raises(BuildError, match="leads out of the checkout"):
-        requirements.read(commit, ["requirements.txt"])
+        read_requirements(commit, ["requirements.txt"])
 
 
 @pytest.mark.parametrize("line", ["-r more.txt", "-rmore.txt", "--requirement=more.txt", "-c more.txt # why"])
 def test_an_included_file_makes_another_key(commit: Path, line: str) -> None:
     (commit / "requirements.txt").write_text(line + "\n")
     (commit / "more.txt").write_text("a==1")
-    before = requirements.key(requirements.read(commit, ["requirements.txt"]))
+    before = environment_key(read_requirements(commit, ["requirements.txt"]))
     (commit / "more.txt").write_text("a==2")
-    assert requirements.key(requirements.read(commit, ["requirements.txt"])) != before
+    assert environment_key(read_requirements(commit, ["requirements.txt"])) != before
 
 
 LOCAL = (
@@ -101,7 +104,7 @@ def test_code_of_the_commit_is_not_put_into_a_kept_environment(commit: Path, lin
     with pytest.raises(
         BuildError, match=r"requirements.txt line 2 installs a folder or file: an environment"
     ):
-        requirements.read(commit, ["requirements.txt"])
+        read_requirements(commit, ["requirements.txt"])
 
 
 @pytest.mark.parametrize(
@@ -114,10 +117,13 @@ def test_code_of_the_commit_is_not_put_into_a_kept_environment(commit: Path, lin
 def test_what_comes_over_the_network_is_accepted(commit: Path, line: str) -> None:
     (commit / "pkg").mkdir()
     (commit / "requirements.txt").write_text(line + "\n")
-    assert requirements.read(commit, ["requirements.txt"]) == {"requirements.txt": line + "\n"}
+    assert read_requirements(commit, ["requirements.txt"]) == {"requirements.txt": line + "\n"}
 
 
 def test_files_that_include_each_other_are_read_once(commit: Path) -> None:
     (commit / "requirements.txt").write_text("-r more.txt\n")
     (commit / "more.txt").write_text("-r requirements.txt\n")
-    assert list(requirements.read(commit, ["requirements.txt"])) == ["requirements.txt", "more.txt"]
+    assert list(read_requirements(commit, ["requirements.txt"])) == [
+        "requirements.txt",
+        "more.txt",
+    ]

@@ -10,7 +10,7 @@ from dashboard import dispatch, regressions
 from dashboard.models import Confirmation, Machine
 from tests.processes import running_worker
 from tests.workers.test_confirming import suspected
-from tests.workers.waiting import until
+from tests.workers.waiting import wait_until
 
 __all__ = ["suspected"]
 
@@ -28,9 +28,9 @@ def test_a_killed_worker_loses_no_pair_and_measures_none_twice(
 ) -> None:
     Confirmation.objects.update(purpose=purpose)
     with running_worker(environment, "pool.default", log=tmp_path / "first.log") as first:
-        until(lambda: Machine.objects.filter(name="gpu-1", seen_at__isnull=False))
+        wait_until(lambda: Machine.objects.filter(name="gpu-1", seen_at__isnull=False))
         dispatch.wake_workers("default")
-        until(lambda: suspected.pairs.exists(), seconds=150)
+        wait_until(lambda: suspected.pairs.exists(), seconds=150)
         first.kill()
     kept = list(suspected.pairs.values())
 
@@ -39,7 +39,7 @@ def test_a_killed_worker_loses_no_pair_and_measures_none_twice(
         return suspected.pairs.count() > len(kept)
 
     with running_worker(environment, "pool.default", log=tmp_path / "second.log"):
-        until(goes_on, seconds=150)
+        wait_until(goes_on, seconds=150)
     rows = list(suspected.pairs.values())
     assert rows[: len(kept)] == kept
     assert [row["index"] for row in rows] == list(range(len(rows)))

@@ -16,14 +16,16 @@ SECRETS = {"DATABASE_URL": "a", "BROKER_URL": "b", "SECRET_KEY": "c", "EMAIL_URL
 
 
 def test_the_measured_processes_see_a_built_environment(tmp_path: Path) -> None:
-    seen = launching.environment(Path("/env/bin/python"), tmp_path, {**SECRETS, "CUDA_VISIBLE_DEVICES": "1"})
+    seen = launching.harness_environment(
+        Path("/env/bin/python"), tmp_path, {**SECRETS, "CUDA_VISIBLE_DEVICES": "1"}
+    )
     assert set(seen) == {"PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "CUDA_VISIBLE_DEVICES"}
     assert seen["PATH"].startswith("/env/bin:")
     assert Path(seen["TMPDIR"]).is_dir()
 
 
 def test_the_harness_is_imported_from_a_folder_with_nothing_else_of_ours(tmp_path: Path) -> None:
-    packages = [path.parent.name for path in launching.harness(tmp_path).glob("*/__init__.py")]
+    packages = [path.parent.name for path in launching.harness_folder(tmp_path).glob("*/__init__.py")]
     assert packages == ["paceline"]
 
 
@@ -62,12 +64,12 @@ def test_a_crash_of_the_harness_is_told_with_its_last_line() -> None:
     [(1, "ended with exit status 1"), (139, "was ended by signal 11 (SIGSEGV)"), (255, "ended with exit st")],
 )
 def test_the_way_of_ending_is_a_few_words(status: int, words: str) -> None:
-    assert launching.way_of_ending(status).startswith(words)
+    assert launching.describe_exit_status(status).startswith(words)
 
 
 def test_a_missing_document_is_a_failure_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(NoDocumentError):
-        launching.document(tmp_path)
+        launching.read_document(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "huge"])
@@ -83,12 +85,12 @@ def test_a_document_that_is_no_plain_file_of_sensible_size_is_refused(tmp_path: 
         with path.open("wb") as file:
             file.truncate(launching.LARGEST_DOCUMENT + 1)
     with pytest.raises(BadDocumentError, match="The document can't be read"):
-        launching.document(tmp_path)
+        launching.read_document(tmp_path)
 
 
 def test_progress_is_read(tmp_path: Path) -> None:
     (tmp_path / "progress.json").write_text('{"fraction": 0.4, "text": "repetition 2 of 5"}')
-    assert launching.progress(tmp_path) == Progress(0.4, "repetition 2 of 5")
+    assert launching.read_progress(tmp_path) == Progress(0.4, "repetition 2 of 5")
 
 
 @pytest.mark.parametrize(
@@ -97,12 +99,12 @@ def test_progress_is_read(tmp_path: Path) -> None:
 )
 def test_progress_that_makes_no_sense_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "progress.json").write_text(text)
-    assert launching.progress(tmp_path) is None
+    assert launching.read_progress(tmp_path) is None
 
 
 def test_progress_is_kept_within_bounds(tmp_path: Path) -> None:
     (tmp_path / "progress.json").write_text('{"fraction": 7, "text": "' + "x" * 999 + '"}')
-    read = launching.progress(tmp_path)
+    read = launching.read_progress(tmp_path)
     assert read is not None
     assert (read.fraction, len(read.text)) == (1.0, 200)
 

@@ -39,7 +39,7 @@ def test_memory_is_bounded_however_much_is_printed() -> None:
 def test_the_last_line_is_what_was_measured_not_what_we_said() -> None:
     log = Log()
     log.write(b"Traceback\nRuntimeError: boom\n\n")
-    log.say("the processes that were left behind are ended")
+    log.add_notice("the processes that were left behind are ended")
     assert log.last_line() == "RuntimeError: boom"
 
 

@@ -45,12 +45,12 @@ class FakeNvml:
 
 def test_devices_and_driver_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
-    assert machine.devices() == ((machine.Gpu("H200", 150_000_000_000),) * 2, "570.86")
+    assert machine.list_gpus() == ((machine.Gpu("H200", 150_000_000_000),) * 2, "570.86")
 
 
 def test_without_a_driver_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(driver=False))
-    assert machine.devices() == ((), None)
+    assert machine.list_gpus() == ((), None)
 
 
 def test_without_the_bindings_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,11 +62,11 @@ def test_without_the_bindings_there_are_no_devices(monkeypatch: pytest.MonkeyPat
         return real(name, *arguments, **more)
 
     monkeypatch.setattr(builtins, "__import__", without_nvml)
-    assert machine.devices() == ((), None)
+    assert machine.list_gpus() == ((), None)
 
 
 def test_the_fingerprint_is_json_with_every_part() -> None:
-    fingerprint = machine.fingerprint().as_dict()
+    fingerprint = machine.take_fingerprint().as_dict()
     assert set(fingerprint) == {"cpu_model", "cpu_count", "memory_bytes", "gpus", "driver", "os", "kernel"}
     assert fingerprint["memory_bytes"] > 0
     assert fingerprint["cpu_count"] >= 1
@@ -78,11 +78,11 @@ def test_the_processors_name_is_read(tmp_path: Path) -> None:
 
 
 def test_only_one_holds_the_machine(tmp_path: Path) -> None:
-    with machine.exclusive(tmp_path, "gpu-1") as first, machine.exclusive(tmp_path, "gpu-1") as second:
+    with machine.lock_machine(tmp_path, "gpu-1") as first, machine.lock_machine(tmp_path, "gpu-1") as second:
         assert first is not None
         assert second is None
 
 
 def test_two_machines_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    with machine.exclusive(tmp_path, "gpu-1") as first, machine.exclusive(tmp_path, "gpu-2") as second:
+    with machine.lock_machine(tmp_path, "gpu-1") as first, machine.lock_machine(tmp_path, "gpu-2") as second:
         assert None not in (first, second)

@@ -15,9 +15,9 @@ from django.db import connection
 from dashboard import runs
 from dashboard.models import Document, Machine, Run, RunLog
 from tests.workers.conftest import MANIFEST, TRAIN, Requested, request_at
-from tests.workers.repositories import head, repository
-from tests.workers.waiting import until
-from tests.workers.wheels import wheel
+from tests.workers.repositories import create_repository, head_commit
+from tests.workers.waiting import wait_until
+from tests.workers.wheels import build_wheel
 from workers import machine, measuring
 
 # Starts a process that outlives the harness, waits for the document and tampers with it.
@@ -47,7 +47,7 @@ def test_the_whole_way_ends_with_a_document(home: Path, requested: Requested) ->
     run = measured(requested())
     assert (run.state, run.reason) == ("done", "")
     assert run.document.body["benchmark"]["params"] == {"size": 10}
-    assert run.fingerprint == machine.fingerprint().as_dict()
+    assert run.fingerprint == machine.take_fingerprint().as_dict()
 
 
 def test_a_bell_without_a_run_does_nothing(home: Path, transactional_db: None) -> None:
@@ -56,7 +56,7 @@ def test_a_bell_without_a_run_does_nothing(home: Path, transactional_db: None) -
 
 def test_a_bell_claims_nothing_while_the_machine_measures(home: Path, requested: Requested) -> None:
     run = requested()
-    with machine.exclusive(home, "gpu-1"):
+    with machine.lock_machine(home, "gpu-1"):
         assert not measuring.measure_next(run.pool.name)
     run.refresh_from_db()
     assert run.state == "requested"
@@ -100,7 +100,7 @@ def test_a_document_that_was_tampered_with_is_not_stored(
 
 
 def test_a_commit_that_does_not_exist_is_told(home: Path, tmp_path: Path, transactional_db: None) -> None:
-    source = repository(tmp_path / "source", {"paceline.toml": MANIFEST})
+    source = create_repository(tmp_path / "source", {"paceline.toml": MANIFEST})
     run = measured(request_at(source, "a" * 40, MANIFEST))
     assert (run.state, run.failure) == ("failed", "checkout")
     assert run.reason == "Commit aaaaaaaaaa is on no branch or tag of the repository."
@@ -119,7 +119,7 @@ def test_the_environment_of_the_commit_is_the_one_that_is_measured(
     home: Path, requested: Requested, tmp_path: Path
 ) -> None:
     own = MANIFEST + '[environment]\nrequirements = ["requirements.txt"]\n'
-    needed = wheel(tmp_path / "wheels", "tiny", "")
+    needed = build_wheel(tmp_path / "wheels", "tiny", "")
     files = {"paceline.toml": own, "requirements.txt": needed, "train.py": "import tiny\n" + TRAIN}
     run = measured(requested(files))
     assert (run.state, run.reason) == ("done", "")
@@ -141,8 +141,8 @@ def test_the_environment_of_the_commit_is_the_one_that_is_measured(
 def test_a_commit_that_cannot_be_measured_is_told(
     home: Path, tmp_path: Path, transactional_db: None, files: dict[str, str], words: str
 ) -> None:
-    source = repository(tmp_path / "source", files)
-    run = measured(request_at(source, head(source), MANIFEST))
+    source = create_repository(tmp_path / "source", files)
+    run = measured(request_at(source, head_commit(source), MANIFEST))
     assert (run.state, run.failure) == ("failed", "checkout")
     assert words in run.reason
 
@@ -174,7 +174,7 @@ def test_a_harness_in_the_checkout_is_not_the_one_that_measures(home: Path, requ
 def test_a_cancelled_run_is_ended_with_its_whole_tree(home: Path, requested: Requested) -> None:
     run = requested({"train.py": ENDLESS})
     with carried(run):
-        until(lambda: state(run) == "measuring" and processes_in(home))
+        wait_until(lambda: state(run) == "measuring" and processes_in(home))
         runs.cancel(run.pk, by="Ada")
     assert state(run) == "cancelled"
     assert processes_in(home) == []
@@ -184,10 +184,10 @@ def test_a_cancelled_run_is_ended_with_its_whole_tree(home: Path, requested: Req
 def test_progress_and_log_arrive_while_it_measures(home: Path, requested: Requested) -> None:
     run = requested({"train.py": "print('hello', flush=True)\n" + ENDLESS})
     with carried(run):
-        until(
+        wait_until(
             lambda: Run.objects.filter(pk=run.pk).exclude(activity="").exclude(activity="starting").exists()
         )
-        until(lambda: "repetition 1 of 1" in RunLog.objects.get(pk=run.pk).text)
+        wait_until(lambda: "repetition 1 of 1" in RunLog.objects.get(pk=run.pk).text)
         run.refresh_from_db()
         assert run.state == Run.State.MEASURING
         runs.cancel(run.pk, by="Ada")

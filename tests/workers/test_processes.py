@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from dashboard.repositories import try_lock
-from tests.workers.waiting import until
+from tests.workers.waiting import wait_until
 from workers import processes
-from workers.processes import Ended, Limits, Order
+from workers.processes import Limits, ProcessResult, ProcessSpec
 
 REPOSITORY = Path(processes.__file__).parent.parent
 # A child that leaves the session and a grandchild whose parent has gone: both must be found.
@@ -30,64 +30,64 @@ print(os.getpid(), *(child.pid for child in children), orphan, flush=True)
 """
 
 
-def order(code: str, folder: Path, time_limit: float = 30, **more: object) -> Order:
+def python_spec(code: str, folder: Path, time_limit: float = 30, **more: object) -> ProcessSpec:
     command = [sys.executable, "-I", "-S", "-c", code]
-    return Order(command, folder, {"PATH": "/usr/bin:/bin"}, time_limit, grace=0.5, **more)  # type: ignore[arg-type]
+    return ProcessSpec(command, folder, {"PATH": "/usr/bin:/bin"}, time_limit, grace=0.5, **more)  # type: ignore[arg-type]
 
 
-def run(what: Order, stop: threading.Event | None = None) -> tuple[Ended, str]:
+def run_tree(what: ProcessSpec, stop: threading.Event | None = None) -> tuple[ProcessResult, str]:
     printed = bytearray()
-    return processes.run(what, printed.extend, stop or threading.Event()), printed.decode()
+    return processes.run_process_tree(what, printed.extend, stop or threading.Event()), printed.decode()
 
 
-def alive(printed: str) -> list[int]:
+def alive_processes(printed: str) -> list[int]:
     assert printed.split(), "the family has not printed its process ids"
     return [pid for pid in map(int, printed.split()) if psutil.pid_exists(pid)]
 
 
 @pytest.mark.parametrize("status", [0, 3])
 def test_the_exit_status_is_the_roots(tmp_path: Path, status: int) -> None:
-    assert run(order(f"import sys; sys.exit({status})", tmp_path))[0] == Ended(status)
+    assert run_tree(python_spec(f"import sys; sys.exit({status})", tmp_path))[0] == ProcessResult(status)
 
 
 def test_a_signal_is_told_as_a_shell_tells_it(tmp_path: Path) -> None:
-    assert run(order("import os; os.kill(os.getpid(), 9)", tmp_path))[0].status == 128 + 9
+    assert run_tree(python_spec("import os; os.kill(os.getpid(), 9)", tmp_path))[0].status == 128 + 9
 
 
 def test_output_of_both_streams_is_taken_in_order(tmp_path: Path) -> None:
-    assert run(order("import os; os.write(1, b'a'); os.write(2, b'b')", tmp_path))[1] == "ab"
+    assert run_tree(python_spec("import os; os.write(1, b'a'); os.write(2, b'b')", tmp_path))[1] == "ab"
 
 
 def test_only_the_given_environment_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql:///secret")
-    printed = run(order("import os; print(sorted(os.environ))", tmp_path))[1]
+    printed = run_tree(python_spec("import os; print(sorted(os.environ))", tmp_path))[1]
     assert "DATABASE_URL" not in printed
     assert "PATH" in printed
 
 
 def test_a_command_that_is_missing_is_named(tmp_path: Path) -> None:
-    ended, printed = run(Order(["/no/such/python"], tmp_path, {}, 30))
+    ended, printed = run_tree(ProcessSpec(["/no/such/python"], tmp_path, {}, 30))
     assert ended.status == 127
     assert "/no/such/python could not be started: No such file or directory" in printed
 
 
 def test_what_is_left_behind_is_ended(tmp_path: Path) -> None:
-    ended, printed = run(order(FAMILY, tmp_path))
+    ended, printed = run_tree(python_spec(FAMILY, tmp_path))
     family, _, notice = printed.partition("[paceline]")
-    assert ended == Ended(0)
-    assert alive(family) == []
+    assert ended == ProcessResult(0)
+    assert alive_processes(family) == []
     assert "left behind" in notice
 
 
 def test_the_time_limit_ends_the_whole_tree(tmp_path: Path) -> None:
-    ended, printed = run(order(FAMILY + "time.sleep(600)", tmp_path, time_limit=1.5))
+    ended, printed = run_tree(python_spec(FAMILY + "time.sleep(600)", tmp_path, time_limit=1.5))
     assert ended.timed_out
-    assert alive(printed) == []
+    assert alive_processes(printed) == []
 
 
 def test_a_tree_that_ignores_the_polite_signal_is_killed(tmp_path: Path) -> None:
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-    assert run(order(deaf, tmp_path, time_limit=0.3))[0] == Ended(128 + 9, timed_out=True)
+    assert run_tree(python_spec(deaf, tmp_path, time_limit=0.3))[0] == ProcessResult(128 + 9, timed_out=True)
 
 
 def test_the_stop_ends_the_whole_tree(tmp_path: Path) -> None:
@@ -97,28 +97,30 @@ def test_the_stop_ends_the_whole_tree(tmp_path: Path) -> None:
         printed.extend(data)
         stop.set()
 
-    ended = processes.run(order(FAMILY + "time.sleep(600)", tmp_path), output, stop)
+    ended = processes.run_process_tree(python_spec(FAMILY + "time.sleep(600)", tmp_path), output, stop)
     assert ended.stopped
-    assert alive(printed.decode()) == []
+    assert alive_processes(printed.decode()) == []
 
 
 def test_a_core_file_is_never_written_and_files_are_limited(tmp_path: Path) -> None:
     code = "import resource as r; print(r.getrlimit(r.RLIMIT_CORE), r.getrlimit(r.RLIMIT_NOFILE))"
-    assert run(order(code, tmp_path, limits=Limits(open_files=64)))[1].strip() == "(0, 0) (64, 64)"
+    assert run_tree(python_spec(code, tmp_path, limits=Limits(open_files=64)))[1].strip() == "(0, 0) (64, 64)"
 
 
 def test_memory_is_limited_where_an_operator_wants_it(tmp_path: Path) -> None:
-    hungry = order("bytearray(10**9)", tmp_path, limits=Limits(data=200_000_000))
-    ended, printed = run(hungry)
+    hungry = python_spec("bytearray(10**9)", tmp_path, limits=Limits(data=200_000_000))
+    ended, printed = run_tree(hungry)
     assert ended.status == 1
     assert "MemoryError" in printed
 
 
 def test_where_memory_runs_out_the_tree_is_ended_first(tmp_path: Path) -> None:
-    assert run(order("print(open('/proc/self/oom_score_adj').read())", tmp_path))[1].strip() == "500"
+    assert (
+        run_tree(python_spec("print(open('/proc/self/oom_score_adj').read())", tmp_path))[1].strip() == "500"
+    )
 
 
-def launcher(lock: Path, code: str) -> subprocess.Popen[bytes]:
+def start_launcher(lock: Path, code: str) -> subprocess.Popen[bytes]:
     """A process of its own that runs the code as a tree and has printed its first line."""
     command = [sys.executable, "-m", "tests.workers.launcher", str(lock), code]
     started = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE)
@@ -127,23 +129,23 @@ def launcher(lock: Path, code: str) -> subprocess.Popen[bytes]:
     return started
 
 
-@pytest.mark.parametrize("victim", ["worker", "keeper"])
+@pytest.mark.parametrize("victim", ["worker", "reaper"])
 def test_nothing_outlives_a_killed_worker_or_keeper(tmp_path: Path, victim: str) -> None:
-    worker = launcher(tmp_path / "lock", "import time; print(1, flush=True); time.sleep(600)")
+    worker = start_launcher(tmp_path / "lock", "import time; print(1, flush=True); time.sleep(600)")
     tree = [child.pid for child in psutil.Process(worker.pid).children(recursive=True)]
     assert len(tree) == 2
     os.kill(worker.pid if victim == "worker" else tree[0], signal.SIGKILL)
     worker.communicate()
-    until(lambda: not any(psutil.pid_exists(pid) for pid in tree))
+    wait_until(lambda: not any(psutil.pid_exists(pid) for pid in tree))
 
 
 def test_the_lock_is_held_until_the_tree_of_a_killed_worker_is_gone(tmp_path: Path) -> None:
     deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
-    worker = launcher(tmp_path / "lock", deaf)
+    worker = start_launcher(tmp_path / "lock", deaf)
     worker.kill()
     killed_at = time.monotonic()
     worker.communicate()
-    until(lambda: is_free(tmp_path / "lock"))
+    wait_until(lambda: is_free(tmp_path / "lock"))
     assert time.monotonic() - killed_at > 0.9
 
 

@@ -10,7 +10,7 @@ from workers.pulse import Pulse
 from dashboard import runs
 from dashboard.models import Run
 from tests.workers.conftest import Requested
-from tests.workers.waiting import until
+from tests.workers.waiting import wait_until
 from workers import measuring
 from workers.launching import Progress
 from workers.logs import Log
@@ -72,7 +72,7 @@ def test_after_a_lease_without_a_beat_the_run_is_given_up(
     pulse = beating(run, Log(), stop)
     monkeypatch.setattr(runs, "heartbeat", away)
     with pulse:
-        until(stop.is_set)
+        wait_until(stop.is_set)
     assert stop.is_set()
 
 

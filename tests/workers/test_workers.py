@@ -14,7 +14,7 @@ from dashboard.models import Document, Heartbeat, Machine, Run
 from tests.processes import running_worker
 from tests.workers.conftest import TRAIN, Requested
 from tests.workers.test_measuring import processes_in, state
-from tests.workers.waiting import until
+from tests.workers.waiting import wait_until
 
 GATE = """
 import time
@@ -36,13 +36,13 @@ def test_a_worker_says_that_it_lives_and_hears_bells(
     environment: dict[str, str], requested: Requested, tmp_path: Path
 ) -> None:
     with running_worker(environment, "pool.default", "service", log=tmp_path / "worker.log") as started:
-        until(lambda: Machine.objects.filter(name="gpu-1", pool__name="default", seen_at__isnull=False))
-        until(lambda: Heartbeat.objects.filter(name="service worker"))
+        wait_until(lambda: Machine.objects.filter(name="gpu-1", pool__name="default", seen_at__isnull=False))
+        wait_until(lambda: Heartbeat.objects.filter(name="service worker"))
         run = requested()
         dispatch.wake_workers(run.pool.name, 3)
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
-        until(lambda: Heartbeat.objects.filter(name="scheduler"))
-        until(lambda: state(run) == "done")
+        wait_until(lambda: Heartbeat.objects.filter(name="scheduler"))
+        wait_until(lambda: state(run) == "done")
         assert started.output.count("is claimed") == 1
 
 
@@ -53,12 +53,12 @@ def test_a_killed_worker_loses_no_run_and_stores_one_document(
     gate = tmp_path / "gate"
     run = requested({"train.py": GATE.format(path=str(gate)) + TRAIN})
     with running_worker(environment, "pool.default", log=tmp_path / "first.log") as first:
-        until(lambda: state(run) == "measuring" and len(processes_in(home)) > 2)
+        wait_until(lambda: state(run) == "measuring" and len(processes_in(home)) > 2)
         if victim == "worker":
             first.kill()
         else:
             os.kill(child_that_measures(first.process.pid), signal.SIGKILL)
-        until(lambda: not processes_in(home))
+        wait_until(lambda: not processes_in(home))
         gate.touch()
         if victim == "worker":
             with running_worker(environment, "pool.default", log=tmp_path / "second.log"):
@@ -76,13 +76,13 @@ def swept_until_done(run: Run) -> None:
         runs.sweep()
         return state(run) == "done"
 
-    until(swept)
+    wait_until(swept)
 
 
 def child_that_measures(pid: int) -> int:
-    """The pool's child is the one whose own child is the keeper."""
+    """The pool's child is the one whose own child is the reaper."""
     return next(
         child.pid
         for child in psutil.Process(pid).children()
-        if any("keeper.py" in " ".join(grandchild.cmdline()) for grandchild in child.children())
+        if any("process_reaper.py" in " ".join(grandchild.cmdline()) for grandchild in child.children())
     )

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def until(happens: Callable[[], T], seconds: float = 60) -> T:
+def wait_until(happens: Callable[[], T], seconds: float = 60) -> T:
     """The first truthy answer; AssertionError where none comes in time."""
     end = time.monotonic() + seconds
     while True:

@@ -9,7 +9,7 @@ METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
-def wheel(folder: Path, name: str, code: str) -> str:
+def build_wheel(folder: Path, name: str, code: str) -> str:
     """Make the wheel; the text of a requirements file that installs it and looks nowhere else."""
     folder.mkdir(parents=True, exist_ok=True)
     info = f"{name}-1.0.dist-info"

@@ -87,7 +87,7 @@ def definition_differences(
     if before is None or after is None:
         return []
     if configuration.quick:
-        before, after = before.quickened(), after.quickened()
+        before, after = before.as_quick(), after.as_quick()
     known = {field.name for field in fields(before)}
     return [
         (key, value_words(getattr(before, key)), value_words(getattr(after, key)))

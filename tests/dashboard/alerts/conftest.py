@@ -37,13 +37,15 @@ SUSPECT = {
 
 @pytest.fixture
 def regression(project: Project) -> Regression:
-    good, bad = factories.commits(project, 2)
-    run = factories.measured(bad, factories.case(project, variant="optimized"), {"step_time": 0.0138})
+    good, bad = factories.create_commits(project, 2)
+    run = factories.store_measured_run(
+        bad, factories.create_case(project, variant="optimized"), {"step_time": 0.0138}
+    )
     return Regression.objects.create(
         project=project,
         first_bad=bad,
         last_good=good,
-        series=factories.series(run, "step_time"),
+        series=factories.get_series(run, "step_time"),
         state=Regression.State.CONFIRMED,
         before=0.010,
         after=0.0138,

@@ -34,5 +34,5 @@ def test_a_commit_that_a_merge_brought_is_named_with_its_merge(make_delivery: Ma
     regression = delivery.regression
     merge, regression.culprit = regression.first_bad, regression.last_good
     assert f"since {regression.last_good.short}" in alerts.regression_title(regression)
-    told = alert_payload(delivery)["regression"]
-    assert (told["commit"]["hash"], told["merged_by"]["hash"]) == (regression.last_good.hash, merge.hash)
+    fields = alert_payload(delivery)["regression"]
+    assert (fields["commit"]["hash"], fields["merged_by"]["hash"]) == (regression.last_good.hash, merge.hash)

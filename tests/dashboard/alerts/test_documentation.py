@@ -28,7 +28,7 @@ def code_block(language: str) -> str:
 
 
 @pytest.fixture
-def told(make_delivery: Make, settings: Settings) -> dict[str, Any]:
+def body(make_delivery: Make, settings: Settings) -> dict[str, Any]:
     """A body whose numbers don't depend on the database."""
     settings.PACELINE_URL = "https://pace.example.org"
     delivery = make_delivery("email", "a@example.org")
@@ -37,13 +37,13 @@ def told(make_delivery: Make, settings: Settings) -> dict[str, Any]:
     return alert_payload(delivery)
 
 
-def test_the_example_is_what_is_sent(told: dict[str, Any]) -> None:
-    assert json.loads(code_block("json")) == told, json.dumps(told, indent=2, ensure_ascii=False)
+def test_the_example_is_what_is_sent(body: dict[str, Any]) -> None:
+    assert json.loads(code_block("json")) == body, json.dumps(body, indent=2, ensure_ascii=False)
 
 
-def test_every_member_is_described(told: dict[str, Any]) -> None:
-    names = [name for name in told if name != "regression"]
-    names += [f"regression.{name}" for name in told["regression"]]
+def test_every_member_is_described(body: dict[str, Any]) -> None:
+    names = [name for name in body if name != "regression"]
+    names += [f"regression.{name}" for name in body["regression"]]
     text = PAGE.read_text()
     assert [name for name in names if f"`{name}`" not in text] == []
 

@@ -32,12 +32,12 @@ def test_the_request_is_signed(make_delivery: Make, receiver: HttpSink) -> None:
 def test_the_body_says_what_happened(make_delivery: Make, receiver: HttpSink) -> None:
     alerts.attempt_delivery(make_delivery("webhook", receiver.url + "?to=training").pk)
     request = receiver.requests[0]
-    told = json.loads(request.body)
+    body = json.loads(request.body)
     assert request.path == "/hooks/paceline?to=training"
-    assert (told["format"], told["project"]) == ("paceline.alert/1", "snakes")
-    assert told["regression"]["commit"]["subject"] == "Change number 1"
-    assert told["regression"]["change_percent"] == 38.0
-    assert told["title"].startswith("step time +38 % [35, 41] since ")
+    assert (body["format"], body["project"]) == ("paceline.alert/1", "snakes")
+    assert body["regression"]["commit"]["subject"] == "Change number 1"
+    assert body["regression"]["change_percent"] == 38.0
+    assert body["title"].startswith("step time +38 % [35, 41] since ")
 
 
 def test_a_redirect_is_not_followed(make_delivery: Make, receiver: HttpSink) -> None:

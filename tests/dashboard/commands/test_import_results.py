@@ -39,7 +39,7 @@ def write_history(folder: Path, values: list[float]) -> Path:
     return write_csv(folder, *rows)
 
 
-STEP = factories.steps((30, 10.0), (20, 14.0))
+STEP = factories.noisy_levels((30, 10.0), (20, 14.0))
 
 
 def test_a_table_becomes_series_that_are_judged(tmp_path: Path) -> None:

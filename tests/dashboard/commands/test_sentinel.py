@@ -16,8 +16,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def commit(tracked: Project, repository: Repository) -> Commit:
     """The repository's newest commit, measured just now."""
-    made = factories.commit(tracked, 1, name=repository.git("rev-parse", "HEAD"))
-    factories.measured(made, factories.case(tracked), {"step_time": 0.01}, finished_at=timezone.now())
+    made = factories.create_commit(tracked, 1, name=repository.git("rev-parse", "HEAD"))
+    factories.store_measured_run(
+        made, factories.create_case(tracked), {"step_time": 0.01}, finished_at=timezone.now()
+    )
     Machine.objects.update(seen_at=timezone.now())
     return made
 

@@ -50,7 +50,7 @@ class History:
     def make(self, slug: str = "snakes", tips: Sequence[str] = ()) -> History:
         """Write it where the project's mirror is; `tips` are branches that still exist."""
         # Each has a mirror of its own, also where the database was emptied in between.
-        self.project = factories.project(slug, repository=f"/nowhere/{uuid4()}")
+        self.project = factories.create_project(slug, repository=f"/nowhere/{uuid4()}")
         mirror = self.project.mirror
         mirror.folder.mkdir(parents=True)
         run(["init", "--quiet", "--bare"], mirror.folder)
@@ -80,8 +80,8 @@ class History:
 
     def suspect(self, good: str, bad: str) -> Regression:
         """A regression between two commits that nothing is known of yet."""
-        of = self.project.cases.first() or factories.case(self.project)
-        series = factories.series(factories.run(self.rows[good], of), "step_time")
+        of = self.project.cases.first() or factories.create_case(self.project)
+        series = factories.get_series(factories.create_run(self.rows[good], of), "step_time")
         return Regression.objects.create(
             project=self.project,
             last_good=self.rows[good],

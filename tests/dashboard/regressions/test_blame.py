@@ -31,7 +31,7 @@ COUNT, AT = 9, 5
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def history(project: Project, repository: Repository, at: int = AT, after: str = SLOW) -> list[Commit]:
@@ -39,13 +39,15 @@ def history(project: Project, repository: Repository, at: int = AT, after: str =
     texts = [f"{REPLAY if place < at else after}\n# commit {place}\n" for place in range(COUNT)]
     hashes = [repository.commit(f"Commit {place}", replay_py=text) for place, text in enumerate(texts)]
     project.mirror.fetch()
-    return [factories.commit(project, place, name=name) for place, name in enumerate(hashes)]
+    return [factories.create_commit(project, place, name=name) for place, name in enumerate(hashes)]
 
 
 def functions(sample: float) -> list[dict[str, Any]]:
     return [
-        factories.function("Replay.sample", line=10, cumulative=sample, self=0.0001, phase="replay/sample"),
-        factories.function(
+        factories.profiled_function(
+            "Replay.sample", line=10, cumulative=sample, self=0.0001, phase="replay/sample"
+        ),
+        factories.profiled_function(
             "random:Random.choice", "(built-in)", 0, self=sample - 0.0001, cumulative=sample - 0.0001
         ),
     ]
@@ -55,10 +57,10 @@ def judge(line: list[Commit], of: Case, name: str, levels: tuple[float, float], 
     """`phases`: metric=({path: before}, {path: after}); the regression that was found."""
     for place, commit in enumerate(line):
         late = place >= AT
-        value = levels[late] * factories.wobble(place)
+        value = levels[late] * factories.run_noise(place)
         told = {metric: both[late] for metric, both in phases.items()}
         profile = functions(0.005 if late else 0.001)
-        judge_run(factories.measured(commit, of, {name: value}, phases=told, functions=profile).pk)
+        judge_run(factories.store_measured_run(commit, of, {name: value}, phases=told, functions=profile).pk)
     return Regression.objects.get()
 
 
@@ -69,20 +71,20 @@ TIMES: tuple[Mapping[str, float], Mapping[str, float]] = (
 
 
 def test_the_phase_that_lost_most_is_named(project: Project, of: Case) -> None:
-    line = factories.commits(project, COUNT)
+    line = factories.create_commits(project, COUNT)
     regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
     assert regression.phase == "replay/sample"
     assert regression.phase_share == pytest.approx(1.0, abs=0.01)
 
 
 def test_a_phase_with_a_series_of_its_own_is_explained_within_it(project: Project, of: Case) -> None:
-    for commit in factories.commits(project, COUNT):
+    for commit in factories.create_commits(project, COUNT):
         late = commit.position >= AT
-        room = (0.0002, 0.0009)[late] * factories.wobble(commit.position)
+        room = (0.0002, 0.0009)[late] * factories.run_noise(commit.position)
         # Elsewhere the loop moved by more than this phase costs at all.
         own = {"room": 0.1 * room, "room/read": 0.9 * room, "act": (0.050, 0.051)[late]}
         phases = {"phase_time": {"room": room}, "phase_self_time": own}
-        run = factories.measured(commit, of, {"step_time": 0.0502}, phases=phases)
+        run = factories.store_measured_run(commit, of, {"step_time": 0.0502}, phases=phases)
         Series.objects.filter(metric__name="phase_time").update(headline=True)
         judge_run(run.pk)
     regression = Regression.objects.get()
@@ -91,19 +93,19 @@ def test_a_phase_with_a_series_of_its_own_is_explained_within_it(project: Projec
 
 
 def test_a_disturbed_first_run_hides_no_phase(project: Project, of: Case) -> None:
-    for commit in factories.commits(project, COUNT):
+    for commit in factories.create_commits(project, COUNT):
         late = commit.position >= AT
-        time = (0.010, 0.014)[late] * factories.wobble(commit.position)
+        time = (0.010, 0.014)[late] * factories.run_noise(commit.position)
         phases, disturbed = {"phase_self_time": TIMES[late]}, commit.position == AT
-        run = factories.measured(commit, of, {"step_time": time}, phases=phases, tainted=disturbed)
-        factories.point(run, factories.series(run, "tensor_operations"), (40.0, 80.0)[late], False)
+        run = factories.store_measured_run(commit, of, {"step_time": time}, phases=phases, tainted=disturbed)
+        factories.add_point(run, factories.get_series(run, "tensor_operations"), (40.0, 80.0)[late], False)
         judge_run(run.pk)
     regression = Regression.objects.get()
     assert (regression.first_bad.position, regression.phase) == (AT, "replay/sample")
 
 
 def test_what_three_nested_phases_share_is_told_by_the_one_around_them(project: Project, of: Case) -> None:
-    line = factories.commits(project, COUNT)
+    line = factories.create_commits(project, COUNT)
     nested = {f"update/{name}": 0.001 for name in ("forward", "backward", "optimizer")}
     more = dict.fromkeys(nested, 0.0026)
     times = ({"act": 0.007, **nested}, {"act": 0.0072, **more})
@@ -117,7 +119,7 @@ def test_of_commits_that_runs_cannot_tell_the_one_that_changed_the_suspect_is_to
     tracked: Project, repository: Repository, bad: int, said: bool
 ) -> None:
     line = history(tracked, repository)
-    run = factories.measured(line[0], factories.case(tracked), {"step_time": 0.010})
+    run = factories.store_measured_run(line[0], factories.create_case(tracked), {"step_time": 0.010})
     made = Regression.objects.create(
         project=tracked,
         last_good=line[2],
@@ -133,14 +135,14 @@ def test_of_commits_that_runs_cannot_tell_the_one_that_changed_the_suspect_is_to
 
 
 def test_a_new_phase_is_named(project: Project, of: Case) -> None:
-    line = factories.commits(project, COUNT)
+    line = factories.create_commits(project, COUNT)
     both = ({"act": 0.010}, {"act": 0.010, "check": 0.004})
     regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=both)
     assert (regression.phase, regression.phase_share) == ("check", 1.0)
 
 
 def test_memory_is_explained_by_the_memory_of_phases(project: Project, of: Case) -> None:
-    line = factories.commits(project, COUNT)
+    line = factories.create_commits(project, COUNT)
     both = ({"(setup)": 8e7, "act": 1e6}, {"(setup)": 1e8, "act": 1e6})
     regression = judge(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
     assert regression.phase == "(setup)"
@@ -148,17 +150,17 @@ def test_memory_is_explained_by_the_memory_of_phases(project: Project, of: Case)
 
 
 def test_calls_are_explained_by_the_calls_of_phases(project: Project, of: Case) -> None:
-    line = factories.commits(project, COUNT)
+    line = factories.create_commits(project, COUNT)
     for place, commit in enumerate(line):
         calls = 600.0 if place < AT else 700.0
         per_phase = {"function_calls": {"act": 300.0, "learn": calls - 300}}
-        judge_run(factories.measured(commit, of, {"function_calls": calls}, phases=per_phase).pk)
+        judge_run(factories.store_measured_run(commit, of, {"function_calls": calls}, phases=per_phase).pk)
     regression = Regression.objects.get()
     assert (regression.phase, regression.phase_share) == ("learn", 1.0)
 
 
 def test_without_phases_none_is_named(project: Project, of: Case) -> None:
-    regression = judge(factories.commits(project, COUNT), of, "step_time", (0.010, 0.014))
+    regression = judge(factories.create_commits(project, COUNT), of, "step_time", (0.010, 0.014))
     assert (regression.phase, regression.phase_share) == ("", None)
 
 
@@ -173,7 +175,7 @@ def test_the_changed_function_is_the_first_suspect(
 
 def test_a_mirror_that_is_missing_costs_only_the_diff(project: Project, of: Case) -> None:
     regression = judge(
-        factories.commits(project, COUNT), of, "step_time", (0.010, 0.014), phase_self_time=TIMES
+        factories.create_commits(project, COUNT), of, "step_time", (0.010, 0.014), phase_self_time=TIMES
     )
     assert [one["function"] for one in regression.suspects] == ["random:Random.choice"]
 
@@ -197,24 +199,24 @@ def test_a_new_torch_is_the_commits_doing_where_it_asked_for_it(
     ]
     tracked.mirror.fetch()
     for place, name in enumerate(names):
-        commit = factories.commit(tracked, place, name=name)
+        commit = factories.create_commit(tracked, place, name=name)
         late = place >= AT
-        value = (0.014 if late else 0.010) * factories.wobble(place)
+        value = (0.014 if late else 0.010) * factories.run_noise(place)
         torch = {"torch": "2.13.0" if late else "2.12.0"}
-        judge_run(factories.measured(commit, of, {"step_time": value}, environment=torch).pk)
+        judge_run(factories.store_measured_run(commit, of, {"step_time": value}, environment=torch).pk)
     told = Regression.objects.get()
     assert (told.proving, told.cause) == (blamed, "" if blamed else "dependency")
 
 
 def test_tensor_operations_that_grew_are_kept(project: Project, of: Case) -> None:
-    for commit in factories.commits(project, COUNT):
+    for commit in factories.create_commits(project, COUNT):
         late = commit.position >= AT
         stack = {"phase": "replay/sample", "count": (1, 256)[late], "seconds": (1e-5, 2e-3)[late]}
         operations = [{"name": "aten::stack", **stack, "phases": [stack]}]
-        run = factories.measured(
+        run = factories.store_measured_run(
             commit,
             of,
-            {"step_time": (0.010, 0.014)[late] * factories.wobble(commit.position)},
+            {"step_time": (0.010, 0.014)[late] * factories.run_noise(commit.position)},
             phases={"phase_self_time": TIMES[late]},
             document={"profile": {"steps": 200, "functions": [], "operations": operations}},
         )

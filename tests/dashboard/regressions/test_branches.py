@@ -22,11 +22,11 @@ MERGED = line(10) | BRANCH | {"merge": ["m10", "b1"], "m11": ["merge"], "m12": [
 
 def measure(history: History, names: Sequence[str]) -> None:
     """Measure and judge commits, in this order."""
-    of = history.project.cases.first() or factories.case(history.project)
+    of = history.project.cases.first() or factories.create_case(history.project)
     for name in names:
         row = history.rows[name]
-        value = history.level(name) * factories.wobble(row.position)
-        judge_run(factories.measured(row, of, {"step_time": value}).pk)
+        value = history.level(name) * factories.run_noise(row.position)
+        judge_run(factories.store_measured_run(row, of, {"step_time": value}).pk)
 
 
 def test_a_branch_is_compared_with_its_merge_base_from_its_first_commits_on() -> None:
@@ -91,10 +91,10 @@ def test_a_repair_on_the_main_branch_closes_a_merged_branchs_regression() -> Non
 
 def test_a_limit_that_was_crossed_before_the_branch_began_is_not_told_again() -> None:
     history = History(line(12) | BRANCH, {}, main="m12").make(tips=["b1"])
-    of = factories.case(history.project)
+    of = factories.create_case(history.project)
     for name in ("m8", "m9", "b0"):
-        run = factories.measured(history.rows[name], of, {"gpu_utilization": 70})
-        series, at = factories.series(run, "gpu_utilization"), history.rows[name].position
+        run = factories.store_measured_run(history.rows[name], of, {"gpu_utilization": 70})
+        series, at = factories.get_series(run, "gpu_utilization"), history.rows[name].position
         Limit.objects.create(series=series, run=run, position=at, minimum=80, value=70, crossed=True)
         judge_run(run.pk)
     assert Regression.objects.get().first_bad.subject == "m8"

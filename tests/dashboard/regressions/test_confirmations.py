@@ -21,7 +21,7 @@ EVEN = (1.0, 1.01, 0.99, 1.005, 0.995)
 
 @pytest.fixture
 def row(project: Project) -> Confirmation:
-    line = factories.commits(project, 8)
+    line = factories.create_commits(project, 8)
     made = regression(line, 5, "step_time", 5)
     return Confirmation.objects.create(
         regression=made,
@@ -117,14 +117,14 @@ def test_a_cancelled_one_is_no_longer_its_holders(row: Confirmation, held: Confi
 def test_confirmations_leave_three_quarters_to_waiting_runs(row: Confirmation, of_case: Case) -> None:
     machine = Machine.objects.get(name="bench-1")
     now = timezone.now()
-    done = factories.run(row.good, of_case, claimed_at=now - timedelta(hours=1), finished_at=now)
+    done = factories.create_run(row.good, of_case, claimed_at=now - timedelta(hours=1), finished_at=now)
     other = Confirmation.objects.get(pk=row.pk)
     other.pk, other.lease, other.state, other.machine = None, uuid4(), "done", machine
     other.seconds, other.measuring_at = 3600.0, now
     other.save()
     assert confirmations.claim("default", "bench-1") is not None  # No run waits.
     Confirmation.objects.filter(pk=row.pk).update(state="requested")
-    factories.run(row.bad, of_case, state=Run.State.REQUESTED, machine=None)
+    factories.create_run(row.bad, of_case, state=Run.State.REQUESTED, machine=None)
     assert confirmations.claim("default", "bench-1") is None
     Confirmation.objects.filter(pk=other.pk).update(seconds=600.0)
     assert confirmations.claim("default", "bench-1") is not None
@@ -133,7 +133,7 @@ def test_confirmations_leave_three_quarters_to_waiting_runs(row: Confirmation, o
 
 @pytest.fixture
 def of_case(project: Project) -> Case:
-    return factories.case(project, benchmark="other")
+    return factories.create_case(project, benchmark="other")
 
 
 def test_a_project_has_a_budget_of_its_own(row: Confirmation, held: ConfirmationAssignment) -> None:

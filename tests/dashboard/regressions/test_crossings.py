@@ -12,16 +12,16 @@ from tests.dashboard import factories
 @pytest.fixture
 def of(project: Project) -> Case:
     Channel.objects.create(project=project, kind="email", address="a@example.org")
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def measure(line: list[Commit], of: Case, values: list[float], tainted: int = -1) -> list[Run]:
     """Measure and judge commits whose utilization must be at least 80 %."""
     made = []
     for index, (commit, value) in enumerate(zip(line, values, strict=True)):
-        run = factories.measured(commit, of, {"gpu_utilization": value})
+        run = factories.store_measured_run(commit, of, {"gpu_utilization": value})
         Limit.objects.create(
-            series=factories.series(run, "gpu_utilization"),
+            series=factories.get_series(run, "gpu_utilization"),
             run=run,
             position=commit.position,
             minimum=80,
@@ -35,7 +35,7 @@ def measure(line: list[Commit], of: Case, values: list[float], tainted: int = -1
 
 
 def test_a_crossed_limit_is_told_once(project: Project, of: Case) -> None:
-    line = factories.commits(project, 4)
+    line = factories.create_commits(project, 4)
     measure(line, of, [90, 91, 71, 70])
     found = Regression.objects.get()
     assert (found.first_bad, found.last_good, found.state) == (line[2], line[1], "confirmed")
@@ -45,26 +45,26 @@ def test_a_crossed_limit_is_told_once(project: Project, of: Case) -> None:
 
 
 def test_a_limit_kept_again_names_the_commit(project: Project, of: Case) -> None:
-    line = factories.commits(project, 3)
+    line = factories.create_commits(project, 3)
     measure(line, of, [90, 71, 92])
     assert Regression.objects.get().recovered_by == line[2]
 
 
 def test_a_limit_crossed_from_the_first_commit_on_is_told(project: Project, of: Case) -> None:
-    line = factories.commits(project, 2)
+    line = factories.create_commits(project, 2)
     measure(line, of, [70, 71])
     assert Regression.objects.get().first_bad == line[0]
 
 
 def test_a_tainted_value_crosses_nothing(project: Project, of: Case) -> None:
-    measure(factories.commits(project, 2), of, [90, 10], tainted=1)
+    measure(factories.create_commits(project, 2), of, [90, 10], tainted=1)
     assert not Regression.objects.exists()
 
 
 def slower(line: list[Commit], of: Case) -> tuple[Regression, Run]:
     """A regression of another series at the second commit, whose utilization crosses its limit too."""
     _, second = measure(line, of, [90, 91])
-    series = factories.series(second, "step_time")
+    series = factories.get_series(second, "step_time")
     found = Regression.objects.create(
         project=of.project, first_bad=line[1], last_good=line[0], series=series, before=1, after=2
     )
@@ -73,14 +73,14 @@ def slower(line: list[Commit], of: Case) -> tuple[Regression, Run]:
 
 
 def test_an_open_regression_of_the_commit_says_it_too(project: Project, of: Case) -> None:
-    found, second = slower(factories.commits(project, 2), of)
+    found, second = slower(factories.create_commits(project, 2), of)
     judge_run(second.pk)
     found.refresh_from_db()
     assert found.limit == "gpu_utilization is 60 %, its limit is at least 80 %"
 
 
 def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Case) -> None:
-    found, second = slower(factories.commits(project, 2), of)
+    found, second = slower(factories.create_commits(project, 2), of)
     row = Limit.objects.get(run=second)
     SeriesLatest.objects.filter(series=row.series_id).update(limit=row)
     assert [one.limit for one in limits.crossed_without_regression()] == [row]
@@ -91,9 +91,9 @@ def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Ca
 
 
 def test_a_commit_that_crosses_two_limits_says_both(project: Project, of: Case) -> None:
-    line = factories.commits(project, 2)
+    line = factories.create_commits(project, 2)
     _, second = measure(line, of, [90, 60])
-    memory = factories.series(second, "peak_memory")
+    memory = factories.get_series(second, "peak_memory")
     Limit.objects.create(series=memory, run=second, position=1, maximum=100, value=200, crossed=True)
     judge_run(second.pk)
     judge_run(second.pk)

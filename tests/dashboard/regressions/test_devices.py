@@ -42,22 +42,22 @@ def test_the_devices_times_tell(grown: Mapping[str, float], worked: float | None
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def judge(project: Project, of: Case, used: str | None, utilization: float, name: str = "step_time") -> str:
     """`log` takes 4 ms longer on the host; so does the stream within it, if there is a device."""
     level = {"step_time": (0.010, 0.014), "peak_memory": (1e8, 1.4e8)}[name]
-    for commit in factories.commits(project, COUNT):
+    for commit in factories.create_commits(project, COUNT):
         late = commit.position >= AT
-        values = {name: level[late] * factories.wobble(commit.position)}
+        values = {name: level[late] * factories.run_noise(commit.position)}
         times = {"act": 0.004, "log": (0.006, 0.010)[late]}
         phases = {"phase_self_time": times, "phase_memory": times}
         if used == "cuda":
             values |= {"gpu_utilization": (50.0, utilization)[late], "step_time": (0.010, 0.014)[late]}
             phases["phase_device_time"] = times
         environment = {"path": used} if used else {}
-        judge_run(factories.measured(commit, of, values, phases=phases, environment=environment).pk)
+        judge_run(factories.store_measured_run(commit, of, values, phases=phases, environment=environment).pk)
     return Regression.objects.get().place
 
 
@@ -87,14 +87,14 @@ def two_runs(
 ) -> tuple[Series, Sides]:
     """Of a projected time; the second takes 4 ms longer in `log`, for which the device worked."""
     runs = [
-        factories.measured(
+        factories.store_measured_run(
             commit,
             of,
             {"projected_time": 100.0, "step_time": time, "gpu_utilization": 90.0},
             phases={"phase_device_time": {"log": time}},
             environment={"path": path},
         )
-        for commit, path, time in zip(factories.commits(project, 2), used, (0.006, 0.010), strict=True)
+        for commit, path, time in zip(factories.create_commits(project, 2), used, (0.006, 0.010), strict=True)
     ]
     for document in Document.objects.all():
         document.body |= body

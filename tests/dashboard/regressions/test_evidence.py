@@ -21,7 +21,7 @@ START = timezone.now() - timedelta(hours=COUNT + 4)
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project, "tiny", size=1)
+    return factories.create_case(project, "tiny", size=1)
 
 
 def line_of(project: Project, repository: Repository, **changed: tuple[str, str]) -> list[Commit]:
@@ -31,17 +31,19 @@ def line_of(project: Project, repository: Repository, **changed: tuple[str, str]
         files = {name: both[place >= AT] for name, both in changed.items()}
         names.append(repository.commit(f"Commit {place}", **files))
     project.mirror.fetch()
-    return [factories.commit(project, place, name=name) for place, name in enumerate(names)]
+    return [factories.create_commit(project, place, name=name) for place, name in enumerate(names)]
 
 
 def suspected(line: list[Commit], of: Case, *environments: dict[str, Any]) -> Regression:
     """Every commit measured an hour after the other; 40 % slower from AT on."""
     for place, commit in enumerate(line):
         late = place >= AT
-        value = (0.014 if late else 0.010) * factories.wobble(place)
+        value = (0.014 if late else 0.010) * factories.run_noise(place)
         surroundings = environments[late] if environments else {}
         at = START + place * HOUR
-        run = factories.measured(commit, of, {"step_time": value}, environment=surroundings, finished_at=at)
+        run = factories.store_measured_run(
+            commit, of, {"step_time": value}, environment=surroundings, finished_at=at
+        )
         judge_run(run.pk)
     return Regression.objects.get()
 
@@ -144,18 +146,18 @@ def test_a_slower_calibration_loop_names_the_machine(
 
 
 def test_a_new_kernel_opens_an_entry_that_nobody_proves(project: Project, of: Case) -> None:
-    found = suspected(factories.commits(project, COUNT), of, {"kernel": "6.1"}, {"kernel": "6.2"})
+    found = suspected(factories.create_commits(project, COUNT), of, {"kernel": "6.1"}, {"kernel": "6.2"})
     assert (found.cause, found.proving, found.confirmations.count()) == ("driver or system", False, 0)
     assert found.deliveries.count() == 0
 
 
 def test_a_blamed_change_that_joins_has_it_proved(project: Project, of: Case) -> None:
-    line = factories.commits(project, COUNT)
+    line = factories.create_commits(project, COUNT)
     found = suspected(line, of, {"kernel": "6.1"}, {"kernel": "6.2"})
-    other = factories.case(project, "other")
+    other = factories.create_case(project, "other")
     for place, commit in enumerate(line):
-        value = (0.03 if place >= AT else 0.02) * factories.wobble(place)
-        judge_run(factories.measured(commit, other, {"step_time": value}).pk)
+        value = (0.03 if place >= AT else 0.02) * factories.run_noise(place)
+        judge_run(factories.store_measured_run(commit, other, {"step_time": value}).pk)
     found.refresh_from_db()
     assert found.changes.count() == 2
     assert (found.proving, found.cause, found.confirmations.count()) == (True, "", 1)

@@ -13,12 +13,12 @@ Levels = Mapping[str, Sequence[float]]
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 @pytest.fixture
 def line(project: Project) -> list[Commit]:
-    return factories.commits(project, 14)
+    return factories.create_commits(project, 14)
 
 
 def judge(
@@ -29,11 +29,11 @@ def judge(
     for place in range(len(next(iter(levels.values())))):
         driver = (environments or {}).get(place, driver)
         values = {name: of_metric[place] for name, of_metric in levels.items()}
-        judge_run(factories.measured(line[place], of, values, environment={"driver": driver}).pk)
+        judge_run(factories.store_measured_run(line[place], of, values, environment={"driver": driver}).pk)
 
 
 def slower(at: int, by: float = 1.4, count: int = 14) -> list[float]:
-    return factories.steps((at, 0.010), (count - at, 0.010 * by))
+    return factories.noisy_levels((at, 0.010), (count - at, 0.010 * by))
 
 
 def rate(values: Sequence[float]) -> list[float]:
@@ -73,13 +73,13 @@ def test_an_exact_counter_knows_the_place(line: list[Commit], of: Case, found: i
 def test_a_change_of_its_commits_joins_the_cause_that_only_pairs_saw(
     project: Project, line: list[Commit], of: Case, found: int, left_out: tuple[int, ...], joins: bool
 ) -> None:
-    series = factories.series(factories.run(line[0], of), "step_time")
+    series = factories.get_series(factories.create_run(line[0], of), "step_time")
     ends = {"first_bad": line[9], "last_good": line[8], "before": 0.010, "after": 0.014}
     proved = Regression.objects.create(project=project, series=series, state="confirmed", **ends)
-    factories.weighed(proved, "confirmed", line[8], line[9], ratio=1.4)
+    factories.create_ended_experiment(proved, "confirmed", line[8], line[9], ratio=1.4)
     for place, value in enumerate(slower(found)):
         if place not in left_out:
-            judge_run(factories.measured(line[place], of, {"step_time": value}).pk)
+            judge_run(factories.store_measured_run(line[place], of, {"step_time": value}).pk)
     assert (Change.objects.get().regression == proved) == joins
     assert {one.first_bad for one in live()} == {line[9], *([] if joins else [line[found]])}
     assert Confirmation.objects.filter(state="requested").count() == (not joins)
@@ -107,14 +107,14 @@ def test_a_counter_two_commits_away_is_another_cause(line: list[Commit], of: Cas
 
 
 def test_two_causes_are_two_regressions(line: list[Commit], of: Case) -> None:
-    times = factories.steps((5, 0.010), (4, 0.014), (5, 0.021))
+    times = factories.noisy_levels((5, 0.010), (4, 0.014), (5, 0.021))
     judge(line, of, {"step_time": times, "throughput": rate(times)})
     assert [one.first_bad for one in live()] == [line[5], line[9]]
     assert all(one.changes.count() == 2 for one in live())
 
 
 def test_memory_and_time_of_different_commits_are_apart(line: list[Commit], of: Case) -> None:
-    memory = factories.steps((9, 1e8), (5, 1.25e8))
+    memory = factories.noisy_levels((9, 1e8), (5, 1.25e8))
     judge(line, of, {"step_time": slower(5), "peak_memory": memory})
     assert [(one.first_bad, one.series.metric.name) for one in live()] == [
         (line[5], "step_time"),
@@ -124,14 +124,14 @@ def test_memory_and_time_of_different_commits_are_apart(line: list[Commit], of: 
 
 @pytest.mark.parametrize(("memory", "speaks"), [(1.2, "step_time"), (1.8, "peak_memory")])
 def test_what_moved_most_speaks(line: list[Commit], of: Case, memory: float, speaks: str) -> None:
-    levels = factories.steps((6, 1e8), (8, memory * 1e8))
+    levels = factories.noisy_levels((6, 1e8), (8, memory * 1e8))
     judge(line, of, {"step_time": slower(6), "peak_memory": levels})
     assert Regression.objects.get().series.metric.name == speaks
 
 
 def test_cases_of_one_cause_are_one_regression(project: Project, line: list[Commit], of: Case) -> None:
     judge(line, of, {"step_time": slower(6)})
-    judge(line, factories.case(project, variant="other"), {"step_time": slower(6, 1.7)})
+    judge(line, factories.create_case(project, variant="other"), {"step_time": slower(6, 1.7)})
     regression = Regression.objects.get()
     assert regression.changes.count() == 2
     assert regression.series.case.key == "variant=other"
@@ -140,9 +140,9 @@ def test_cases_of_one_cause_are_one_regression(project: Project, line: list[Comm
 def test_a_case_measured_rarely_joins_and_is_placed_by_the_other(
     project: Project, line: list[Commit], of: Case
 ) -> None:
-    times, rare = slower(6), factories.case(project, variant="rare")
+    times, rare = slower(6), factories.create_case(project, variant="rare")
     for place in (0, 1, 2, 9, 10, 11):
-        judge_run(factories.measured(line[place], rare, {"step_time": times[place]}).pk)
+        judge_run(factories.store_measured_run(line[place], rare, {"step_time": times[place]}).pk)
     assert Regression.objects.get().first_bad == line[9]
     judge(line, of, {"step_time": times})
     regression = Regression.objects.get()
@@ -208,7 +208,7 @@ def test_one_cause_is_told_once(project: Project, line: list[Commit], of: Case) 
             "function_calls": counted(6, 600, 700),
             "step_time": slower(6),
             "throughput": rate(slower(7)),
-            "peak_memory": factories.steps((6, 1e8), (8, 1.3e8)),
+            "peak_memory": factories.noisy_levels((6, 1e8), (8, 1.3e8)),
         },
     )
     assert Delivery.objects.get().regression == Regression.objects.get()

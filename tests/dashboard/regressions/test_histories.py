@@ -53,7 +53,9 @@ def test_one_culprit_is_found_as_far_as_commits_run(seed: int) -> None:
     good, bad = ends(count, culprit, broken)
     assert (one.last_good.subject, one.first_bad.subject) == (f"m{good}", f"m{bad}")
     assert steps <= math.ceil(math.log2(count)) + len(broken)
-    assert bisection_sentence(one).startswith(f"It is one of these {bad - good} commits; ") == (bad - good > 1)
+    assert bisection_sentence(one).startswith(f"It is one of these {bad - good} commits; ") == (
+        bad - good > 1
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -125,14 +127,18 @@ def test_a_merge_whose_branch_has_no_step_is_itself_to_blame(seed: int) -> None:
     history.carry()
     (one,) = found(history)
     assert (one.first_bad.subject, one.culprit) == ("merge", None)
-    assert bisection_sentence(one).startswith(f"The merge {one.first_bad} itself is to blame: its branch up to ")
+    assert bisection_sentence(one).startswith(
+        f"The merge {one.first_bad} itself is to blame: its branch up to "
+    )
     assert history.rows[brought[-1]].short in bisection_sentence(one)
 
 
 def counted(history: History, name: str) -> None:
     """The run of a commit is stored and judged: its calls go with the planted truth."""
-    of = history.project.cases.first() or factories.case(history.project)
-    made = factories.measured(history.rows[name], of, {"function_calls": round(1e6 * history.level(name))})
+    of = history.project.cases.first() or factories.create_case(history.project)
+    made = factories.store_measured_run(
+        history.rows[name], of, {"function_calls": round(1e6 * history.level(name))}
+    )
     judge_run(made.pk)
     for key in history.project.regressions.filter(proving=True).values_list("pk", flat=True):
         prove(key)

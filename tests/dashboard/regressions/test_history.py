@@ -13,15 +13,15 @@ from tests.dashboard import factories
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def series(line: list[Commit], of: Case, values: list[float]) -> Series:
     runs = [
-        factories.measured(*pair, {"step_time": value})
+        factories.store_measured_run(*pair, {"step_time": value})
         for pair, value in zip(_with(line, of), values, strict=True)
     ]
-    return factories.series(runs[0], "step_time")
+    return factories.get_series(runs[0], "step_time")
 
 
 def _with(line: list[Commit], of: Case) -> list[tuple[Commit, Case]]:
@@ -33,29 +33,31 @@ def sync(past: History) -> dict[str, int]:
 
 
 def test_the_runs_of_a_commit_are_one_point(project: Project, of: Case) -> None:
-    commit = factories.commit(project, 3)
+    commit = factories.create_commit(project, 3)
     for value in (2.0, 1.0, 9.0):
-        run = factories.measured(commit, of, {"step_time": value})
-    point = history.load(factories.series(run, "step_time"), "main").measured[0]
+        run = factories.store_measured_run(commit, of, {"step_time": value})
+    point = history.load(factories.get_series(run, "step_time"), "main").measured[0]
     assert (point.value, point.position, len(point.samples), len(point.runs)) == (2.0, 3, 9, 3)
 
 
 def test_a_tainted_run_does_not_count_beside_a_clean_one(project: Project, of: Case) -> None:
-    commit = factories.commit(project, 3)
-    factories.measured(commit, of, {"step_time": 9.0}, tainted=True)
-    run = factories.measured(commit, of, {"step_time": 1.0})
-    point = history.load(factories.series(run, "step_time"), "main").measured[0]
+    commit = factories.create_commit(project, 3)
+    factories.store_measured_run(commit, of, {"step_time": 9.0}, tainted=True)
+    run = factories.store_measured_run(commit, of, {"step_time": 1.0})
+    point = history.load(factories.get_series(run, "step_time"), "main").measured[0]
     assert (point.value, point.tainted) == (1.0, False)
 
 
 def test_only_the_newest_points_are_read(project: Project, of: Case) -> None:
-    found = series(factories.commits(project, 30), of, factories.steps((30, 1.0)))
+    found = series(factories.create_commits(project, 30), of, factories.noisy_levels((30, 1.0)))
     past = history.load(found, "main", newest=20)
     assert (len(past.measured), past.positions[0], past.frozen_until) == (20, 10, 12)
 
 
 def test_what_lies_behind_the_newest_points_stays(project: Project, of: Case) -> None:
-    found = series(factories.commits(project, 30), of, factories.steps((8, 1.0), (12, 1.4), (10, 2.0)))
+    found = series(
+        factories.create_commits(project, 30), of, factories.noisy_levels((8, 1.0), (12, 1.4), (10, 2.0))
+    )
     sync(history.load(found, "main"))
     # Of the last level's change the size is told by fewer points; the first change isn't in sight.
     assert sync(history.load(found, "main", newest=20)) == {"measured": 1}
@@ -63,8 +65,8 @@ def test_what_lies_behind_the_newest_points_stays(project: Project, of: Case) ->
 
 
 def test_two_changes_that_move_one_place_each_keep_their_rows(project: Project, of: Case) -> None:
-    line = factories.commits(project, 14)
-    found = series(line, of, factories.steps((5, 1.0), (4, 1.4), (5, 2.0)))
+    line = factories.create_commits(project, 14)
+    found = series(line, of, factories.noisy_levels((5, 1.0), (4, 1.4), (5, 2.0)))
     past = history.load(found, "main")
     sync(past)
     rows = list(Change.objects.order_by("position"))
@@ -80,7 +82,7 @@ def test_two_changes_that_move_one_place_each_keep_their_rows(project: Project, 
 
 def test_a_step_that_is_new_beside_another_takes_nothing_from_it(project: Project, of: Case) -> None:
     """Two commits before a known change another one is found: the known one stays the row that it was."""
-    found = series(factories.commits(project, 20), of, factories.steps((10, 1.0), (10, 1.4)))
+    found = series(factories.create_commits(project, 20), of, factories.noisy_levels((10, 1.0), (10, 1.4)))
     past = history.load(found, "main")
     (known,) = changes.find(past, RunEnvironments())
     changes.sync(past, "main", [known])

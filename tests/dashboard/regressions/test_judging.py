@@ -10,16 +10,19 @@ from dashboard.models import Case, Change, Commit, Project, Regression, Run, Ser
 from dashboard.regressions import history, judge_run, redetect
 from tests.dashboard import factories
 
-SLOW = factories.steps((6, 0.010), (4, 0.014))
+SLOW = factories.noisy_levels((6, 0.010), (4, 0.014))
 
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def measure(line: list[Commit], of: Case, name: str, values: list[float]) -> list[Run]:
-    return [factories.measured(commit, of, {name: value}) for commit, value in zip(line, values, strict=True)]
+    return [
+        factories.store_measured_run(commit, of, {name: value})
+        for commit, value in zip(line, values, strict=True)
+    ]
 
 
 def judge(runs: list[Run]) -> None:
@@ -32,7 +35,7 @@ def places() -> list[tuple[str, int]]:
 
 
 def test_a_slower_level_is_a_regression(project: Project, of: Case) -> None:
-    line = factories.commits(project, 10)
+    line = factories.create_commits(project, 10)
     judge(measure(line, of, "step_time", SLOW))
     regression = Regression.objects.get()
     assert (regression.first_bad, regression.last_good) == (line[6], line[5])
@@ -42,11 +45,11 @@ def test_a_slower_level_is_a_regression(project: Project, of: Case) -> None:
 
 def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Project, of: Case) -> None:
     loud = (0.8, 1.2, 1.1, 0.9, 1.25, 0.75, 0.85, 1.15, 1.2, 0.8)
-    for commit, factor in zip(factories.commits(project, 10), loud, strict=True):
+    for commit, factor in zip(factories.create_commits(project, 10), loud, strict=True):
         late = commit.position >= 6
-        learn, env = (0.004, 0.0054)[late] * factories.wobble(commit.position), 0.006 * factor
+        learn, env = (0.004, 0.0054)[late] * factories.run_noise(commit.position), 0.006 * factor
         phases = {"phase_self_time": {"learn": learn, "env": env}}
-        judge_run(factories.measured(commit, of, {"step_time": learn + env}, phases=phases).pk)
+        judge_run(factories.store_measured_run(commit, of, {"step_time": learn + env}, phases=phases).pk)
     regression = Regression.objects.get()
     assert (regression.first_bad.position, regression.series.metric.name) == (6, "step_time")
     assert (regression.state, regression.phase, regression.proving) == ("suspected", "learn", True)
@@ -58,33 +61,40 @@ def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Proje
 
 
 def test_a_steady_series_raises_nothing(project: Project, of: Case) -> None:
-    line = factories.commits(project, 12)
-    judge(measure(line, of, "step_time", factories.steps((12, 0.010))))
+    line = factories.create_commits(project, 12)
+    judge(measure(line, of, "step_time", factories.noisy_levels((12, 0.010))))
     assert not Change.objects.exists()
 
 
 def test_an_improvement_is_kept_and_alarms_nobody(project: Project, of: Case) -> None:
-    judge(measure(factories.commits(project, 10), of, "step_time", factories.steps((6, 0.014), (4, 0.010))))
+    judge(
+        measure(
+            factories.create_commits(project, 10),
+            of,
+            "step_time",
+            factories.noisy_levels((6, 0.014), (4, 0.010)),
+        )
+    )
     assert places() == [("improvement", 6)]
     assert not Regression.objects.exists()
 
 
 def test_the_run_is_marked_as_judged_and_the_level_kept(project: Project, of: Case) -> None:
-    runs = measure(factories.commits(project, 10), of, "step_time", SLOW)
+    runs = measure(factories.create_commits(project, 10), of, "step_time", SLOW)
     judge(runs)
     assert not Run.objects.filter(judged_at=None).exists()
     assert SeriesLatest.objects.get().level == pytest.approx(0.014, rel=0.01)
 
 
 def test_a_run_that_failed_is_left_alone(project: Project, of: Case) -> None:
-    run = factories.run(factories.commit(project, 0), of, state=Run.State.FAILED)
+    run = factories.create_run(factories.create_commit(project, 0), of, state=Run.State.FAILED)
     judge_run(run.pk)
     run.refresh_from_db()
     assert run.judged_at is None
 
 
 def test_judging_twice_changes_nothing(project: Project, of: Case) -> None:
-    runs = measure(factories.commits(project, 10), of, "step_time", SLOW)
+    runs = measure(factories.create_commits(project, 10), of, "step_time", SLOW)
     judge(runs)
     before = (list(Change.objects.values()), list(Regression.objects.values()))
     judge(runs)
@@ -92,27 +102,27 @@ def test_judging_twice_changes_nothing(project: Project, of: Case) -> None:
 
 
 def test_runs_that_come_in_any_order_end_alike(project: Project, of: Case) -> None:
-    line = factories.commits(project, 10)
+    line = factories.create_commits(project, 10)
     for place in (9, 0, 4, 8, 2, 6, 1, 7, 3, 5):
-        judge([factories.measured(line[place], of, {"step_time": SLOW[place]})])
+        judge([factories.store_measured_run(line[place], of, {"step_time": SLOW[place]})])
     assert Regression.objects.get(withdrawn_at=None).first_bad == line[6]
     assert places() == [("regression", 6)]
 
 
 def test_runs_of_one_commit_are_one_point(project: Project, of: Case) -> None:
-    line = factories.commits(project, 10)
+    line = factories.create_commits(project, 10)
     runs = measure(line, of, "step_time", SLOW)
     # Two more runs that were disturbed say less than the median of all three.
-    runs += [factories.measured(line[2], of, {"step_time": value}) for value in (0.0101, 0.030)]
+    runs += [factories.store_measured_run(line[2], of, {"step_time": value}) for value in (0.0101, 0.030)]
     judge(runs)
     assert places() == [("regression", 6)]
 
 
 def test_tainted_points_are_not_judged(project: Project, of: Case) -> None:
-    line = factories.commits(project, 12)
-    values = factories.steps((6, 0.010), (3, 0.014), (3, 0.010))
+    line = factories.create_commits(project, 12)
+    values = factories.noisy_levels((6, 0.010), (3, 0.014), (3, 0.010))
     runs = [
-        factories.measured(commit, of, {"step_time": value}, tainted=6 <= commit.position < 9)
+        factories.store_measured_run(commit, of, {"step_time": value}, tainted=6 <= commit.position < 9)
         for commit, value in zip(line, values, strict=True)
     ]
     judge(runs)
@@ -120,38 +130,54 @@ def test_tainted_points_are_not_judged(project: Project, of: Case) -> None:
 
 
 def test_each_branch_has_a_history_of_its_own(project: Project, of: Case) -> None:
-    judge(measure(factories.commits(project, 6), of, "step_time", factories.steps((6, 0.010))))
-    judge(measure(factories.commits(project, 6, "slow"), of, "step_time", factories.steps((6, 0.014))))
+    judge(measure(factories.create_commits(project, 6), of, "step_time", factories.noisy_levels((6, 0.010))))
+    judge(
+        measure(
+            factories.create_commits(project, 6, "slow"), of, "step_time", factories.noisy_levels((6, 0.014))
+        )
+    )
     assert not Change.objects.exists()
 
 
 def test_a_change_that_is_placed_better_moves(project: Project, of: Case) -> None:
-    line = factories.commits(project, 12)
+    line = factories.create_commits(project, 12)
     known = [*range(6), 9, 10, 11]
-    values = factories.steps((7, 0.010), (5, 0.014))
-    judge([factories.measured(line[place], of, {"step_time": values[place]}) for place in known])
+    values = factories.noisy_levels((7, 0.010), (5, 0.014))
+    judge([factories.store_measured_run(line[place], of, {"step_time": values[place]}) for place in known])
     first = Change.objects.get()
     assert first.position == 9
-    judge([factories.measured(line[place], of, {"step_time": values[place]}) for place in (7, 8, 6)])
+    judge(
+        [factories.store_measured_run(line[place], of, {"step_time": values[place]}) for place in (7, 8, 6)]
+    )
     moved = Change.objects.get()
     assert (moved.pk, moved.position, moved.last_good) == (first.pk, 7, line[6])
     assert Regression.objects.get().first_bad == line[7]
 
 
 def test_a_change_that_is_no_longer_found_is_withdrawn(project: Project, of: Case) -> None:
-    line = factories.commits(project, 10)
+    line = factories.create_commits(project, 10)
     runs = measure(line, of, "step_time", SLOW)
     judge(runs)
     # Measured again, all commits are alike: the first runs of the new level were disturbed.
-    judge([factories.measured(commit, of, {"step_time": 0.010}) for commit in line[6:] for _ in range(2)])
+    judge(
+        [
+            factories.store_measured_run(commit, of, {"step_time": 0.010})
+            for commit in line[6:]
+            for _ in range(2)
+        ]
+    )
     assert not Change.objects.exists()
     assert Regression.objects.get().withdrawn_at is not None
 
 
 def test_a_step_that_comes_back_takes_up_its_regression(project: Project, of: Case) -> None:
-    line = factories.commits(project, 10)
+    line = factories.create_commits(project, 10)
     judge(measure(line, of, "step_time", SLOW))
-    calm = [factories.measured(commit, of, {"step_time": 0.010}) for commit in line[6:] for _ in range(2)]
+    calm = [
+        factories.store_measured_run(commit, of, {"step_time": 0.010})
+        for commit in line[6:]
+        for _ in range(2)
+    ]
     judge(calm)
     Run.objects.filter(pk__in=[run.pk for run in calm]).delete()
     judge_run(Run.objects.order_by("pk").values_list("pk", flat=True)[9])
@@ -159,14 +185,14 @@ def test_a_step_that_comes_back_takes_up_its_regression(project: Project, of: Ca
 
 
 def test_a_repaired_regression_names_the_commit(project: Project, of: Case) -> None:
-    line = factories.commits(project, 15)
-    judge(measure(line, of, "step_time", factories.steps((5, 0.010), (5, 0.014), (5, 0.0101))))
+    line = factories.create_commits(project, 15)
+    judge(measure(line, of, "step_time", factories.noisy_levels((5, 0.010), (5, 0.014), (5, 0.0101))))
     assert Regression.objects.get().recovered_by == line[10]
 
 
 def test_a_repair_of_a_part_repairs_nothing(project: Project, of: Case) -> None:
-    line = factories.commits(project, 15)
-    judge(measure(line, of, "step_time", factories.steps((5, 0.010), (5, 0.020), (5, 0.015))))
+    line = factories.create_commits(project, 15)
+    judge(measure(line, of, "step_time", factories.noisy_levels((5, 0.010), (5, 0.020), (5, 0.015))))
     assert Regression.objects.get().recovered_by is None
 
 
@@ -174,10 +200,10 @@ def test_a_step_of_a_driver_stays_one_when_it_is_old(
     project: Project, of: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "load", partial(history.load, newest=20))
-    values = factories.steps((10, 0.010), (20, 0.014))
-    for commit, value in zip(factories.commits(project, 30), values, strict=True):
+    values = factories.noisy_levels((10, 0.010), (20, 0.014))
+    for commit, value in zip(factories.create_commits(project, 30), values, strict=True):
         kernel = {"kernel": "6.1" if commit.position < 10 else "6.2"}
-        run = factories.measured(commit, of, {"step_time": value}, environment=kernel)
+        run = factories.store_measured_run(commit, of, {"step_time": value}, environment=kernel)
         if commit.position in (19, 29):
             judge_run(run.pk)
     # In the end the newest 20 begin at 10, and nothing up to 12 is judged again.
@@ -187,7 +213,7 @@ def test_a_step_of_a_driver_stays_one_when_it_is_old(
 
 
 def test_redetect_says_what_it_did(project: Project, of: Case) -> None:
-    measure(factories.commits(project, 10), of, "step_time", SLOW)
+    measure(factories.create_commits(project, 10), of, "step_time", SLOW)
     first, second = redetect(project), redetect(project)
     assert (dict(first.counts), first.opened) == ({"found": 1}, list(Regression.objects.all()))
     assert (dict(second.counts), second.opened) == ({"kept": 1}, [])
@@ -195,9 +221,9 @@ def test_redetect_says_what_it_did(project: Project, of: Case) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_make_one_regression() -> None:
-    project = factories.project()
-    line = factories.commits(project, 10)
-    of, other = factories.case(project), factories.case(project, variant="other")
+    project = factories.create_project()
+    line = factories.create_commits(project, 10)
+    of, other = factories.create_case(project), factories.create_case(project, variant="other")
     last = [measure(line, each, "step_time", SLOW)[-1] for each in (of, other)]
     start = threading.Barrier(2)
 

@@ -35,7 +35,7 @@ def ends(repository: Repository, tracked: Project) -> tuple[Commit, Commit]:
     good = repository.commit("old", ring_py=BEFORE)
     bad = repository.commit("new", ring_py=AFTER)
     tracked.mirror.fetch()
-    return factories.commit(tracked, 5, name=good), factories.commit(tracked, 6, name=bad)
+    return factories.create_commit(tracked, 5, name=good), factories.create_commit(tracked, 6, name=bad)
 
 
 def test_a_function_is_shown_without_its_indentation() -> None:
@@ -83,5 +83,5 @@ def test_the_mirror_tells_what_was_changed(tracked: Project, ends: tuple[Commit,
 
 
 def test_without_a_mirror_nothing_is_shown(project: Project) -> None:
-    line = factories.commits(project, 2)
+    line = factories.create_commits(project, 2)
     assert changed_lines(project, line[0], line[1], [PUSH]) == []

@@ -15,8 +15,8 @@ from tests.dashboard.regressions.test_blame import TIMES, judge
 @pytest.fixture
 def regression(project: Project) -> Regression:
     """The runs show `replay/sample` four milliseconds slower."""
-    line = factories.commits(project, 9)
-    found = judge(line, factories.case(project), "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    line = factories.create_commits(project, 9)
+    found = judge(line, factories.create_case(project), "step_time", (0.010, 0.014), phase_self_time=TIMES)
     Regression.objects.update(state="confirmed")
     found.refresh_from_db()
     return found

@@ -13,7 +13,7 @@ from tests.dashboard import factories
 
 @pytest.fixture
 def line(project: Project) -> list[Commit]:
-    return factories.commits(project, 4)
+    return factories.create_commits(project, 4)
 
 
 def level(line: list[Commit], *profiled: float | None, steps: Sequence[float] = ()) -> list[int]:
@@ -21,13 +21,13 @@ def level(line: list[Commit], *profiled: float | None, steps: Sequence[float] = 
 
     `steps`: what their measured ones took, if not 10 ms.
     """
-    of, made = factories.case(line[0].project), []
+    of, made = factories.create_case(line[0].project), []
     for place, took in enumerate(profiled):
         document = {"profile": None} if took is None else {}
-        functions = [factories.function("sample", self=took)] if took else []
+        functions = [factories.profiled_function("sample", self=took)] if took else []
         values = {"step_time": steps[place] if steps else 0.010}
         commit = line[-1 - place]
-        run = factories.measured(commit, of, values, functions=functions, document=document)
+        run = factories.store_measured_run(commit, of, values, functions=functions, document=document)
         made.append(run.pk)
     return made
 

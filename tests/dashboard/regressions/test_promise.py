@@ -11,7 +11,7 @@ from tests.dashboard.regressions.test_settling import regression
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def confirmations(made: Regression, errors: list[float], state: str = "done") -> None:
@@ -31,13 +31,13 @@ def confirmations(made: Regression, errors: list[float], state: str = "done") ->
 
 
 def test_a_confirmation_risks_one_in_a_hundred_where_that_is_promised(project: Project, of: Case) -> None:
-    for commit in factories.commits(project, 10):
-        factories.run(commit, of)
+    for commit in factories.create_commits(project, 10):
+        factories.create_run(commit, of)
     assert promise.error(project) == pairs.ERROR
 
 
 def test_many_confirmations_share_what_the_commits_have_earned(project: Project) -> None:
-    made = regression(factories.commits(project, 12), 5, "step_time", 5)
+    made = regression(factories.create_commits(project, 12), 5, "step_time", 5)
     Run.objects.update(state="done")  # One measured commit has earned a hundredth.
     risked = []
     for _ in range(8):
@@ -50,14 +50,14 @@ def test_many_confirmations_share_what_the_commits_have_earned(project: Project)
 
 
 def measure(project: Project, of: Case, values: list[float]) -> None:
-    for commit, value in zip(factories.commits(project, len(values)), values, strict=True):
-        judge_run(factories.measured(commit, of, {"step_time": value}).pk)
+    for commit, value in zip(factories.create_commits(project, len(values)), values, strict=True):
+        judge_run(factories.store_measured_run(commit, of, {"step_time": value}).pk)
 
 
 def test_a_clear_suspicion_is_told_to_those_who_ask(project: Project, of: Case) -> None:
     for name, asks in (("eager", True), ("calm", False)):
         Channel.objects.create(project=project, kind="email", address=f"{name}@example.org", suspicions=asks)
-    measure(project, of, factories.steps((24, 0.010), (4, 0.015)))
+    measure(project, of, factories.noisy_levels((24, 0.010), (4, 0.015)))
     assert Delivery.objects.get().channel.address == "eager@example.org"
 
 
@@ -66,7 +66,7 @@ def test_a_promise_that_allows_nothing_tells_nothing(project: Project, of: Case)
     project.false_alerts_per_100_commits = 0.01
     project.risk = {"earned": 0.0, "trust": 1e-6}
     project.save()
-    measure(project, of, factories.steps((24, 0.010), (4, 0.0115)))
+    measure(project, of, factories.noisy_levels((24, 0.010), (4, 0.0115)))
     assert Regression.objects.exists()
     assert not Delivery.objects.exists()
 

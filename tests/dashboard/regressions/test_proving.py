@@ -32,16 +32,16 @@ def line(tracked: Project, repository: Repository) -> list[Commit]:
 
 def measure(commits: list[Commit], truth: Truth, calls_since: Commit | None = None) -> None:
     """Measure and judge some commits. `calls_since`: from there on `sample` calls more, for 3 ms more."""
-    of = commits[0].project.cases.first() or factories.case(commits[0].project)
+    of = commits[0].project.cases.first() or factories.create_case(commits[0].project)
     for commit in commits:
-        values = {"step_time": truth(commit) * factories.wobble(commit.position)}
+        values = {"step_time": truth(commit) * factories.run_noise(commit.position)}
         phases = {}
         if calls_since:
             slow = commit.position >= calls_since.position
             values["function_calls"] = 900 if slow else 600
             sample = 0.007 if slow else 0.004
             phases["phase_self_time"] = {"sample": sample, "push": values["step_time"] - sample}
-        judge_run(factories.measured(commit, of, values, phases=phases).pk)
+        judge_run(factories.store_measured_run(commit, of, values, phases=phases).pk)
 
 
 def carry(truth: Truth, calls_since: Commit | None = None, memory: Truth | None = None) -> None:
@@ -236,11 +236,11 @@ def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
 
 def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
     truth = since(line, (8, 1.4))
-    of = factories.case(line[0].project)
+    of = factories.create_case(line[0].project)
     for commit in line:
         calls = 900 if commit.position >= line[8].position else 600
-        values = {"function_calls": calls, "step_time": truth(commit) * factories.wobble(commit.position)}
-        judge_run(factories.measured(commit, of, values).pk)
+        values = {"function_calls": calls, "step_time": truth(commit) * factories.run_noise(commit.position)}
+        judge_run(factories.store_measured_run(commit, of, values).pk)
         if commit == line[8]:
             # The counter is known at its first point, the time not yet.
             assert Regression.objects.get().state == "confirmed"
@@ -256,14 +256,14 @@ def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
 def test_a_louder_series_that_joins_a_proved_one_speaks_only_once_it_is_proved(
     line: list[Commit], slower: float, metric: str, told: set[int]
 ) -> None:
-    of, time = factories.case(line[0].project), since(line, (8, slower))
+    of, time = factories.create_case(line[0].project), since(line, (8, slower))
     memory = since(line, (8, 1.1), level=1e8)
     Channel.objects.update(minimum_percent=5)
     large = {"kind": "email", "address": "b@example.org", "minimum_percent": 20}
     Channel.objects.create(project=line[0].project, **large)
     for commit in line:
-        seen = memory(commit) * factories.wobble(commit.position)
-        judge_run(factories.measured(commit, of, {"peak_memory": seen}).pk)
+        seen = memory(commit) * factories.run_noise(commit.position)
+        judge_run(factories.store_measured_run(commit, of, {"peak_memory": seen}).pk)
     carry(time, memory=memory)
     assert Delivery.objects.get().channel.minimum_percent == 5
     # While they were measured, something slowed the machine from the same commit on.
@@ -277,12 +277,12 @@ def test_a_louder_series_that_joins_a_proved_one_speaks_only_once_it_is_proved(
 
 
 def test_of_two_series_one_of_which_is_noise_the_other_is_told(line: list[Commit]) -> None:
-    of, memory = factories.case(line[0].project), since(line, (8, 1.1), level=1e8)
+    of, memory = factories.create_case(line[0].project), since(line, (8, 1.1), level=1e8)
     spell = since(line, (8, 1.4))
     for commit in line:
-        noise = factories.wobble(commit.position)
+        noise = factories.run_noise(commit.position)
         values = {"peak_memory": memory(commit) * noise, "step_time": spell(commit) * noise}
-        judge_run(factories.measured(commit, of, values).pk)
+        judge_run(factories.store_measured_run(commit, of, values).pk)
     assert Regression.objects.get().series.metric.name == "step_time"
     carry(since(line), memory=memory)
     found = Regression.objects.get(state="confirmed")
@@ -312,11 +312,11 @@ def test_a_time_that_is_refuted_at_a_counters_commit_is_proved_at_its_own(line: 
 def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_time(
     line: list[Commit],
 ) -> None:
-    of, truth = factories.case(line[0].project), since(line, (8, 1.4))
+    of, truth = factories.create_case(line[0].project), since(line, (8, 1.4))
     measured = [*line[:5], *line[12:]]
     for commit in measured:
-        values = {"throughput": 1 / truth(commit) * factories.wobble(commit.position)}
-        judge_run(factories.measured(commit, of, values).pk)
+        values = {"throughput": 1 / truth(commit) * factories.run_noise(commit.position)}
+        judge_run(factories.store_measured_run(commit, of, values).pk)
     held = confirmations.claim("default", "bench-1")
     assert held is not None
     for index in range(30):

@@ -18,10 +18,10 @@ def redetect(slug: str = "snakes") -> str:
 
 @pytest.fixture
 def slower(project: Project) -> Project:
-    of = factories.case(project)
-    line = factories.commits(project, 10)
-    for commit, value in zip(line, factories.steps((6, 0.010), (4, 0.014)), strict=True):
-        factories.measured(commit, of, {"step_time": value})
+    of = factories.create_case(project)
+    line = factories.create_commits(project, 10)
+    for commit, value in zip(line, factories.noisy_levels((6, 0.010), (4, 0.014)), strict=True):
+        factories.store_measured_run(commit, of, {"step_time": value})
     return project
 
 

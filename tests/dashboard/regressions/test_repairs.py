@@ -14,16 +14,16 @@ from tests.dashboard import factories
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def judged(project: Project, of: Case, **phases: Sequence[float]) -> list[Commit]:
     """Runs of commits in order, whose step time is the sum of its phases'; six measured on each level."""
-    line = factories.commits(project, 6 * len(next(iter(phases.values()))))
+    line = factories.create_commits(project, 6 * len(next(iter(phases.values()))))
     for commit in line:
         now = {name: levels[commit.position // 6] for name, levels in phases.items()}
         values = {"step_time": sum(now.values())}
-        judge_run(factories.measured(commit, of, values, phases={"phase_self_time": now}).pk)
+        judge_run(factories.store_measured_run(commit, of, values, phases={"phase_self_time": now}).pk)
     return line
 
 

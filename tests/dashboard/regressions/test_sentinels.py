@@ -18,7 +18,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def now() -> datetime:
 @pytest.fixture
 def line(project: Project, of: Case, now: datetime) -> list[Commit]:
     """Three commits, each measured a day after the other on a machine that lives; the newest an hour ago."""
-    made = factories.commits(project, 3)
+    made = factories.create_commits(project, 3)
     for age, commit in zip((2, 1, 0), made, strict=True):
-        factories.measured(
+        factories.store_measured_run(
             commit, of, {"step_time": 0.010, "function_calls": 5}, finished_at=now - HOUR - age * DAY
         )
     Machine.objects.update(seen_at=now)
@@ -40,7 +40,7 @@ def line(project: Project, of: Case, now: datetime) -> list[Commit]:
 
 def measured(sentinel: Sentinel, at: datetime, value: float) -> Run:
     """One more measurement of a sentinel, stored and not yet judged."""
-    run = factories.run(
+    run = factories.create_run(
         sentinel.commit, sentinel.case, origin="sentinel", only_on=sentinel.machine, finished_at=at
     )
     metric = Series.objects.get(metric__name="step_time").metric

@@ -9,14 +9,14 @@ from tests.dashboard import factories
 
 @pytest.fixture
 def line(project: Project) -> list[Commit]:
-    return factories.commits(project, 12)
+    return factories.create_commits(project, 12)
 
 
 def regression(line: list[Commit], at: int, name: str, found_at: int, after: float = 1.4) -> Regression:
     """A regression at a commit whose one change was found at another."""
     project = line[0].project
-    of = project.cases.first() or factories.case(project)
-    series = factories.series(factories.run(line[found_at], of), name)
+    of = project.cases.first() or factories.create_case(project)
+    series = factories.get_series(factories.create_run(line[found_at], of), name)
     made = Regression.objects.create(
         project=project, first_bad=line[at], last_good=line[at - 1], series=series, before=1, after=after
     )
@@ -101,8 +101,10 @@ def test_interleaved_runs_say_how_large_it_is(
 ) -> None:
     made = regression(line, 6, "step_time", 6)
     points = made.changes.get()
-    factories.weighed(made, "confirmed", line[4], line[6], ratio=1.1, low=1.08, high=1.12)
-    factories.weighed(made, verdict, line[4], line[6], purpose, ratio=1.09, low=1.07, high=1.11)
+    factories.create_ended_experiment(made, "confirmed", line[4], line[6], ratio=1.1, low=1.08, high=1.12)
+    factories.create_ended_experiment(
+        made, verdict, line[4], line[6], purpose, ratio=1.09, low=1.07, high=1.11
+    )
     settle(project, made)
     made.refresh_from_db()
     assert (made.ratio, made.low, made.high) == (1.09, 1.07, 1.11)
@@ -112,7 +114,7 @@ def test_interleaved_runs_say_how_large_it_is(
 def test_few_pairs_are_believed_over_points_that_only_seem_sure(project: Project, line: list[Commit]) -> None:
     made = regression(line, 6, "step_time", 6)
     made.changes.update(ratio=1.15, low=1.12, high=1.19)
-    factories.weighed(made, "confirmed", line[5], line[6], ratio=1.099, low=1.043, high=1.16)
+    factories.create_ended_experiment(made, "confirmed", line[5], line[6], ratio=1.099, low=1.043, high=1.16)
     settle(project, made)
     made.refresh_from_db()
     assert (made.ratio, made.low, made.high) == (1.099, 1.043, 1.16)
@@ -121,7 +123,7 @@ def test_few_pairs_are_believed_over_points_that_only_seem_sure(project: Project
 @pytest.mark.parametrize("state", ["confirmed", "refuted", "undecided"])
 def test_the_verdict_on_its_range_is_its_state(project: Project, line: list[Commit], state: str) -> None:
     made = regression(line, 6, "step_time", 6)
-    factories.weighed(made, state, line[5], line[6])
+    factories.create_ended_experiment(made, state, line[5], line[6])
     settle(project, made)
     made.refresh_from_db()
     assert (made.state, made.first_bad) == (state, line[6])
@@ -129,7 +131,7 @@ def test_the_verdict_on_its_range_is_its_state(project: Project, line: list[Comm
 
 def test_what_was_refuted_in_one_range_may_be_true_of_another(project: Project, line: list[Commit]) -> None:
     made = regression(line, 5, "step_time", 7)
-    factories.weighed(made, "refuted", line[4], line[5])
+    factories.create_ended_experiment(made, "refuted", line[4], line[5])
     settle(project, made)
     made.refresh_from_db()
     assert (made.state, made.first_bad) == ("suspected", line[7])
@@ -137,9 +139,9 @@ def test_what_was_refuted_in_one_range_may_be_true_of_another(project: Project, 
 
 def test_a_bisection_says_where_it_is(project: Project, line: list[Commit]) -> None:
     made = regression(line, 6, "step_time", 6)
-    factories.weighed(made, "confirmed", line[3], line[8])
+    factories.create_ended_experiment(made, "confirmed", line[3], line[8])
     for commit, verdict in ((line[5], "good"), (line[7], "bad"), (line[6], "good")):
-        factories.weighed(made, verdict, line[3], commit, "bisect")
+        factories.create_ended_experiment(made, verdict, line[3], commit, "bisect")
     settle(project, made)
     made.refresh_from_db()
     assert (made.last_good, made.first_bad) == (line[6], line[7])
@@ -147,7 +149,7 @@ def test_a_bisection_says_where_it_is(project: Project, line: list[Commit]) -> N
 
 def test_what_was_confirmed_stays_without_its_change(project: Project, line: list[Commit]) -> None:
     made = regression(line, 6, "step_time", 6)
-    factories.weighed(made, "confirmed", line[5], line[6])
+    factories.create_ended_experiment(made, "confirmed", line[5], line[6])
     made.changes.all().delete()
     settle(project, made)
     made.refresh_from_db()

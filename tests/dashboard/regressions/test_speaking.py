@@ -12,14 +12,16 @@ from tests.dashboard import factories
 
 @pytest.fixture
 def line(project: Project) -> list[Commit]:
-    return factories.commits(project, 12)
+    return factories.create_commits(project, 12)
 
 
 @pytest.fixture
 def made(line: list[Commit]) -> Regression:
     """Peak memory moved by 10 % at the seventh commit."""
     project = line[0].project
-    series = factories.series(factories.run(line[6], factories.case(project)), "peak_memory")
+    series = factories.get_series(
+        factories.create_run(line[6], factories.create_case(project)), "peak_memory"
+    )
     row = Regression.objects.create(
         project=project, first_bad=line[6], last_good=line[5], series=series, before=1, after=1.1
     )
@@ -29,8 +31,8 @@ def made(line: list[Commit]) -> Regression:
 
 def join(made: Regression, name: str, ratio: float, **fields: object) -> Change:
     """A change of a series of the same runs at the regression's commits."""
-    run = factories.run(made.first_bad, made.series.case)
-    series = made.series if name == made.series.metric.name else factories.series(run, name)
+    run = factories.create_run(made.first_bad, made.series.case)
+    series = made.series if name == made.series.metric.name else factories.get_series(run, name)
     ends = {"last_good": made.last_good, "first_bad": made.first_bad, "position": made.first_bad.position}
     size = {"before": 1, "after": ratio, "ratio": ratio, "low": ratio - 0.02, "high": ratio + 0.02}
     said = {"direction": "regression", "confidence": 0.99, "regression": made, "series": series}
@@ -39,7 +41,7 @@ def join(made: Regression, name: str, ratio: float, **fields: object) -> Change:
 
 def weighed(made: Regression, change: Change, verdict: str, **found: float) -> None:
     """Pairs of a change's series, between the regression's commits."""
-    factories.weighed(made, verdict, made.last_good, made.first_bad, **found)
+    factories.create_ended_experiment(made, verdict, made.last_good, made.first_bad, **found)
     Confirmation.objects.filter(pk=Confirmation.objects.latest("pk").pk).update(series=change.series)
 
 
@@ -75,8 +77,8 @@ def test_who_speaks_is_decided_by_what_pairs_measured(made: Regression) -> None:
 def test_a_series_of_another_pool_is_not_waited_for(made: Regression) -> None:
     weighed(made, made.changes.get(), "confirmed", ratio=1.1)
     other = Pool.objects.create(name="gpu")
-    run = factories.run(made.first_bad, made.series.case, pool=other)
-    join(made, "step_time", 1.4, series=factories.series(run, "step_time"))
+    run = factories.create_run(made.first_bad, made.series.case, pool=other)
+    join(made, "step_time", 1.4, series=factories.get_series(run, "step_time"))
     assert said(made) == ("peak_memory", "confirmed", None)
 
 
@@ -150,8 +152,8 @@ def test_a_series_whose_change_is_gone_still_speaks_by_its_pairs(made: Regressio
 
 def test_the_same_metric_of_another_case_is_measured_only_if_much_larger(made: Regression) -> None:
     weighed(made, made.changes.get(), "confirmed", ratio=1.1)
-    other = factories.run(made.first_bad, factories.case(made.project, batch=256))
-    change = join(made, "step_time", 1.12, series=factories.series(other, "peak_memory"))
+    other = factories.create_run(made.first_bad, factories.create_case(made.project, batch=256))
+    change = join(made, "step_time", 1.12, series=factories.get_series(other, "peak_memory"))
     assert said(made)[2] is None
     Change.objects.filter(pk=change.pk).update(ratio=1.3, after=1.3)
     assert said(made)[2] == "peak_memory"

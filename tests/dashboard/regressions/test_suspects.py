@@ -5,7 +5,7 @@ from typing import Any
 from dashboard.regressions.suspects import BUILT_IN, MOST, rank
 from dashboard.regressions.touched import MODULE, Function, Touched
 
-from tests.dashboard.factories import function
+from tests.dashboard.factories import profiled_function
 
 PHASE = "replay/sample"
 
@@ -33,12 +33,12 @@ def loop(sample: float, builtin: float, push: float = 0.001) -> dict[str, Any]:
     """A training loop whose `sample` spends its time in a built-in function. Seconds per step."""
     total = 0.010 + sample + push
     return profile(
-        function("train", "train.py", 10, self=0.010, cumulative=total),
-        function("Replay.sample", line=40, self=sample - builtin, cumulative=sample, phase=PHASE),
-        function(
+        profiled_function("train", "train.py", 10, self=0.010, cumulative=total),
+        profiled_function("Replay.sample", line=40, self=sample - builtin, cumulative=sample, phase=PHASE),
+        profiled_function(
             "random:Random.sample", BUILT_IN, 0, self=builtin, cumulative=builtin, calls=32, phase=PHASE
         ),
-        function("Replay.push", line=20, self=push, cumulative=push, phase="replay/push"),
+        profiled_function("Replay.push", line=20, self=push, cumulative=push, phase="replay/push"),
     )
 
 
@@ -66,7 +66,7 @@ def test_without_a_diff_what_grew_most_stands_first() -> None:
 
 def test_a_new_function_is_ranked() -> None:
     after = loop(0.001, 0.0008)
-    after["functions"].append(function("check", line=60, self=0.004, cumulative=0.004, phase=PHASE))
+    after["functions"].append(profiled_function("check", line=60, self=0.004, cumulative=0.004, phase=PHASE))
     first = rank(
         loop(0.001, 0.0008), after, touched("check", "Replay.sample"), kind="time", phase=PHASE, delta=0.004
     )[0]
@@ -97,12 +97,12 @@ def test_a_file_that_moved_is_compared_with_itself() -> None:
 
 def test_a_change_that_calls_a_function_more_often_is_told_by_calls() -> None:
     before = profile(
-        function("act", line=1, calls=1, self=0.001, cumulative=0.002),
-        function("encode", line=9, calls=1, self=0.001, cumulative=0.001),
+        profiled_function("act", line=1, calls=1, self=0.001, cumulative=0.002),
+        profiled_function("encode", line=9, calls=1, self=0.001, cumulative=0.001),
     )
     after = profile(
-        function("act", line=1, calls=1, self=0.001, cumulative=0.005),
-        function("encode", line=9, calls=4, self=0.004, cumulative=0.004),
+        profiled_function("act", line=1, calls=1, self=0.001, cumulative=0.005),
+        profiled_function("encode", line=9, calls=4, self=0.004, cumulative=0.004),
     )
     assert ranked(before, after, touched("act"), kind="counter", delta=3)[:2] == ["act", "encode"]
 
@@ -134,15 +134,17 @@ def test_a_constant_stands_behind_what_it_made_dearer() -> None:
 def test_many_small_operations_are_told_by_what_calls_them() -> None:
     def updates(number: int) -> dict[str, Any]:
         small = [
-            function(
+            profiled_function(
                 f"torch:op{at}", BUILT_IN, at, self=2e-5 * number, cumulative=2e-5 * number, calls=number
             )
             for at in range(30)
         ]
         each = 6e-4 * number
         return profile(
-            function("run", "train.py", 10, self=0.001, cumulative=0.001 + each),
-            function("Agent.learn", line=40, self=1e-6, cumulative=each, calls=number, phase="update"),
+            profiled_function("run", "train.py", 10, self=0.001, cumulative=0.001 + each),
+            profiled_function(
+                "Agent.learn", line=40, self=1e-6, cumulative=each, calls=number, phase="update"
+            ),
             *small,
         )
 
@@ -154,9 +156,11 @@ def test_more_calls_of_what_is_built_in_are_told_by_their_caller() -> None:
     def checks(calls: int) -> dict[str, Any]:
         noise = 1e-4 if calls > 100 else 3e-4
         return profile(
-            function("torch:mse_loss", BUILT_IN, 0, self=noise, cumulative=noise, phase="learn"),
-            function("isinstance", BUILT_IN, 0, self=1e-7 * calls, calls=calls, phase="check"),
-            function("Check.value", line=40, self=2e-5, cumulative=2e-5 + 1e-7 * calls, phase="check"),
+            profiled_function("torch:mse_loss", BUILT_IN, 0, self=noise, cumulative=noise, phase="learn"),
+            profiled_function("isinstance", BUILT_IN, 0, self=1e-7 * calls, calls=calls, phase="check"),
+            profiled_function(
+                "Check.value", line=40, self=2e-5, cumulative=2e-5 + 1e-7 * calls, phase="check"
+            ),
         )
 
     found = ranked(checks(90), checks(190), touched(MODULE), kind="counter", delta=100, phase="check")
@@ -172,5 +176,5 @@ def test_functions_that_did_not_grow_are_no_suspects() -> None:
 
 
 def test_ten_are_kept_at_most() -> None:
-    many = [function(f"f{at}", line=at, self=0.001, cumulative=0.001) for at in range(30)]
+    many = [profiled_function(f"f{at}", line=at, self=0.001, cumulative=0.001) for at in range(30)]
     assert len(ranked(profile(), profile(*many), Touched(), delta=0.001)) <= MOST

@@ -33,14 +33,14 @@ def points(learn: float, steps: float = 1.0, slow: float = 1.0) -> list[dict[str
             phases = {"act": 0.3 * times * n, "learn": 0.1 * times * n + inner, "learn/sum": inner}
             seconds = phases["act"] + phases["learn"] + 0.05 * times * n
             left = {"steps": round(value**steps), "seconds": seconds, "phases": phases}
-            point = scaling.point(value, repetition, left)
+            point = scaling.make_point(value, repetition, left)
             found.append({name: getattr(point, name) for name in ("value", "repetition", "steps", "seconds")})
             found[-1]["phases"] = dict(point.phases)
     return found
 
 
 def read_by_harness(name: str, rows: list[dict[str, Any]], phase: str | None = None) -> float:
-    every = scaling.exponents([scaling.Point(**row) for row in rows])
+    every = scaling.fit_exponents([scaling.SweepPoint(**row) for row in rows])
     return float(next(one["value"] for one in every if (one["name"], one["phase"]) == (name, phase)))
 
 
@@ -67,7 +67,8 @@ def test_parts_of_a_projected_time_add_up_to_its_logarithm() -> None:
     before, after = points(1.0), points(1.9)
     reading = Reading("n", amount=50_000)
     parts = reading.parts(reading.times(before), reading.times(after))
-    lines = [scaling.fit([scaling.Point(**row) for row in rows], scaling.seconds) for rows in (before, after)]
+    sides = [[scaling.SweepPoint(**row) for row in rows] for rows in (before, after)]
+    lines = [scaling.fit_power_law(side, scaling.loop_seconds) for side in sides]
     old, new = (line.predict(math.log(50_000))[0] for line in lines if line)
     assert math.fsum(parts.values()) == pytest.approx(new - old)
     assert parts["learn/sum"] > 0.9 * (new - old)
@@ -80,7 +81,7 @@ def test_a_phase_has_its_own_time_alone() -> None:
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def swept(rows: list[dict[str, Any]], **members: Any) -> Mapping[str, Any]:
@@ -98,11 +99,11 @@ def judge(
     """The window's own phases point at `act`; from AT until `back` learn/sum is nearly quadratic."""
     for place, commit in enumerate(line):
         late = AT <= place < back
-        told = swept(points(1.9 if late else 1.0, slow=factories.wobble(place)), **members)
-        run = factories.measured(
+        told = swept(points(1.9 if late else 1.0, slow=factories.run_noise(place)), **members)
+        run = factories.store_measured_run(
             commit,
             of,
-            {name: levels[late] * factories.wobble(place)},
+            {name: levels[late] * factories.run_noise(place)},
             phases={"phase_self_time": {"act": (0.004, 0.005)[late], "learn/sum": 0.001}},
             document=told,
         )
@@ -113,7 +114,7 @@ def judge(
 
 def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
     """0 is what a step's time should have: differences count, and the ratio is their power of e."""
-    line = factories.commits(project, COUNT)
+    line = factories.create_commits(project, COUNT)
     found = judge(line, of, "scaling_exponent_step_time", (-0.02, 0.5))
     assert (found.before, found.after) == pytest.approx((-0.02, 0.5), rel=0.1)
     assert found.level_after == pytest.approx(found.after, abs=0.01)
@@ -129,16 +130,16 @@ def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
 
 
 def test_the_commit_that_takes_it_back_repaired_it(project: Project, of: Case) -> None:
-    line = factories.commits(project, 2 * COUNT)
+    line = factories.create_commits(project, 2 * COUNT)
     found = judge(line, of, "scaling_exponent", (1.0, 1.5), back=COUNT + 2)
     assert (found.phase, found.recovered_by) == ("learn/sum", line[COUNT + 2])
 
 
 def test_a_sweep_of_something_else_is_not_compared(project: Project, of: Case) -> None:
-    line = factories.commits(project, 2)
+    line = factories.create_commits(project, 2)
     told = [swept(points(1.0)), swept(points(1.9))]
     runs = [
-        factories.measured(one, of, {"scaling_exponent": 1.0}, document=document)
+        factories.store_measured_run(one, of, {"scaling_exponent": 1.0}, document=document)
         for one, document in zip(line, told, strict=True)
     ]
     series = Series.objects.get(metric__name="scaling_exponent")
@@ -177,7 +178,7 @@ def test_a_value_of_zero_has_no_logarithm() -> None:
 def test_the_phase_that_bends_the_line_explains_it(
     project: Project, of: Case, name: str, levels: tuple[float, float], members: Mapping[str, Any]
 ) -> None:
-    found = judge(factories.commits(project, COUNT), of, name, levels, **members)
+    found = judge(factories.create_commits(project, COUNT), of, name, levels, **members)
     assert (found.series.metric.name, found.first_bad.position) == (name, AT)
     assert found.phase == "learn/sum"
     assert found.phase_share == pytest.approx(1.0, abs=0.02)
@@ -185,18 +186,18 @@ def test_the_phase_that_bends_the_line_explains_it(
 
 def test_a_time_projected_from_the_rate_is_explained_by_the_step(project: Project, of: Case) -> None:
     job = {"amount": 50_000, "unit": "steps", "from": "rate"}
-    found = judge(factories.commits(project, COUNT), of, "projected_time", (300.0, 375.0), job=job)
+    found = judge(factories.create_commits(project, COUNT), of, "projected_time", (300.0, 375.0), job=job)
     assert (found.phase, found.phase_share) == ("act", pytest.approx(1.0))
 
 
 def test_no_phase_explains_how_many_steps_there_are(project: Project, of: Case) -> None:
-    found = judge(factories.commits(project, COUNT), of, "scaling_exponent_steps", (1.0, 1.5))
+    found = judge(factories.create_commits(project, COUNT), of, "scaling_exponent_steps", (1.0, 1.5))
     assert (found.phase, found.phase_share) == ("", None)
 
 
 def test_the_pairs_sweeps_are_believed(project: Project, of: Case) -> None:
     """The documents say learn/sum; in the interleaved sweeps it is act that became steeper."""
-    found = judge(factories.commits(project, COUNT), of, "scaling_exponent", (1.0, 1.5))
+    found = judge(factories.create_commits(project, COUNT), of, "scaling_exponent", (1.0, 1.5))
     Regression.objects.update(state="confirmed")
     found.refresh_from_db()
     row = proved(found, *[{"act": (0.004, 0.004), "learn": (0.005, 0.009)}] * 3)

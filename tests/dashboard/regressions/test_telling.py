@@ -18,7 +18,7 @@ def _surprising(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 def channel(project: Project, minimum: float = 0) -> Channel:
@@ -33,7 +33,10 @@ def channel(project: Project, minimum: float = 0) -> Channel:
 
 def measure(line: list[Commit], of: Case, name: str, levels: list[float]) -> None:
     """Measure all commits and judge once."""
-    runs = [factories.measured(commit, of, {name: value}) for commit, value in zip(line, levels, strict=True)]
+    runs = [
+        factories.store_measured_run(commit, of, {name: value})
+        for commit, value in zip(line, levels, strict=True)
+    ]
     judge_run(runs[-1].pk)
 
 
@@ -44,7 +47,12 @@ def told() -> list[tuple[int, float]]:
 
 def slower(project: Project, of: Case) -> Regression:
     """A regression of 15 % that memory will show to be one of 80 %."""
-    measure(factories.commits(project, 10), of, "step_time", factories.steps((6, 0.010), (4, 0.0115)))
+    measure(
+        factories.create_commits(project, 10),
+        of,
+        "step_time",
+        factories.noisy_levels((6, 0.010), (4, 0.0115)),
+    )
     return Regression.objects.get()
 
 
@@ -55,7 +63,7 @@ def test_who_hears_of_large_ones_only_is_told_when_it_grows(project: Project, of
     assert told() == [(found.pk, 0)]
     line = list(project.commits.order_by("position"))
     for _ in range(2):
-        measure(line, of, "peak_memory", factories.steps((6, 1e8), (4, 1.8e8)))
+        measure(line, of, "peak_memory", factories.noisy_levels((6, 1e8), (4, 1.8e8)))
     found.refresh_from_db()
     assert found.change_percent == pytest.approx(80, abs=3)
     assert told() == [(found.pk, 0), (found.pk, 20)]
@@ -63,11 +71,11 @@ def test_who_hears_of_large_ones_only_is_told_when_it_grows(project: Project, of
 
 def test_a_channel_that_came_later_is_not_told_of_what_it_could_have_been(project: Project, of: Case) -> None:
     found = slower(project, of)
-    factories.weighed(found, "confirmed", found.last_good, found.first_bad)
+    factories.create_ended_experiment(found, "confirmed", found.last_good, found.first_bad)
     Regression.objects.update(proving=False, state="confirmed")
     channel(project, 5)
     line = list(project.commits.order_by("position"))
-    measure(line, of, "peak_memory", factories.steps((6, 1e8), (4, 1.8e8)))
+    measure(line, of, "peak_memory", factories.noisy_levels((6, 1e8), (4, 1.8e8)))
     assert told() == []
 
 
@@ -95,7 +103,10 @@ def test_one_that_joins_a_withdrawn_one_is_told_once(project: Project, of: Case,
     _, gone = withdrawn_beside(project, of)
     Delivery.objects.update(state=state)
     measure(
-        list(project.commits.order_by("position")), of, "step_time", factories.steps((6, 0.010), (4, 0.013))
+        list(project.commits.order_by("position")),
+        of,
+        "step_time",
+        factories.noisy_levels((6, 0.010), (4, 0.013)),
     )
     assert list(Regression.objects.filter(withdrawn_at=None)) == [gone]
     assert list(Delivery.objects.values_list("regression", "state")) == [(gone.pk, state)]
@@ -105,7 +116,10 @@ def test_what_is_taken_up_by_joining_is_told(project: Project, of: Case) -> None
     _, gone = withdrawn_beside(project, of)
     channel(project)
     measure(
-        list(project.commits.order_by("position")), of, "step_time", factories.steps((6, 0.010), (4, 0.013))
+        list(project.commits.order_by("position")),
+        of,
+        "step_time",
+        factories.noisy_levels((6, 0.010), (4, 0.013)),
     )
     assert told() == [(gone.pk, 0)]
 
@@ -114,8 +128,8 @@ def test_redetect_tells_nobody_of_what_it_takes_up(project: Project, of: Case) -
     _, gone = withdrawn_beside(project, of)
     channel(project)
     line = project.commits.order_by("position")
-    for commit, value in zip(line, factories.steps((6, 0.010), (4, 0.013)), strict=True):
-        factories.measured(commit, of, {"step_time": value})
+    for commit, value in zip(line, factories.noisy_levels((6, 0.010), (4, 0.013)), strict=True):
+        factories.store_measured_run(commit, of, {"step_time": value})
     redetect(project)
     gone.refresh_from_db()
     assert (gone.withdrawn_at, told()) == (None, [])

@@ -13,12 +13,12 @@ from tests.dashboard import factories
 from tests.dashboard.regressions.test_judging import judge, measure
 
 AWAY = ["intended", "not real", "won't fix"]
-STEP = factories.steps((6, 0.010), (6, 0.014))
+STEP = factories.noisy_levels((6, 0.010), (6, 0.014))
 
 
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.case(project)
+    return factories.create_case(project)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def ada(db: None) -> User:
 
 @pytest.fixture
 def line(project: Project) -> list[Commit]:
-    return factories.commits(project, 20)
+    return factories.create_commits(project, 20)
 
 
 @pytest.fixture
@@ -98,9 +98,9 @@ def test_an_intended_level_is_the_baseline(
 ) -> None:
     channel(project)
     triage(found.pk, ada, "intended")
-    judge(measure(line[12:16], of, "step_time", [0.014 * factories.wobble(n) for n in range(12, 16)]))
+    judge(measure(line[12:16], of, "step_time", [0.014 * factories.run_noise(n) for n in range(12, 16)]))
     assert (Regression.objects.count(), Delivery.objects.count()) == (1, 0)
-    judge(measure(line[16:], of, "step_time", [0.020 * factories.wobble(n) for n in range(16, 20)]))
+    judge(measure(line[16:], of, "step_time", [0.020 * factories.run_noise(n) for n in range(16, 20)]))
     newer = Regression.objects.exclude(pk=found.pk).get()
     assert (newer.first_bad.position, newer.triaged) == (16, "")
     assert newer.before == pytest.approx(0.014, rel=0.01)

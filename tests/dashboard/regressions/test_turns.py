@@ -21,7 +21,7 @@ ALONE: dict[str, Any] = {
 
 @pytest.fixture
 def row(project: Project) -> Confirmation:
-    line = factories.commits(project, 4)
+    line = factories.create_commits(project, 4)
     made = regression(line, 2, "step_time", 2)
     sides: dict[str, Any] = {"good": line[1], "bad": line[2], "before": 1.0, "after": 1.4}
     return Confirmation.objects.create(
@@ -31,7 +31,7 @@ def row(project: Project) -> Confirmation:
 
 def stored(row: Confirmation, **changed: Any) -> None:
     """Let the good commit have a run with this document."""
-    run = Run.objects.filter(commit=row.good).first() or factories.run(row.good, row.series.case)
+    run = Run.objects.filter(commit=row.good).first() or factories.create_run(row.good, row.series.case)
     Document.objects.update_or_create(
         run=run, defaults={"format": "paceline.document/1", "body": {**ALONE, **changed}, "sha256": "0" * 64}
     )

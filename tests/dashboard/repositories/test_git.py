@@ -19,7 +19,7 @@ from dashboard.repositories.git import failure_reason
 ROOT = Path(git.__file__).resolve().parent.parent.parent
 
 
-def alias(command: str) -> list[str]:
+def shell_alias(command: str) -> list[str]:
     return ["-c", f"alias.wait=!{command}", "wait"]
 
 
@@ -36,14 +36,14 @@ def wait_until_gone(*command: str) -> bool:
 
 
 def test_what_git_prints_is_returned_whole(tmp_path: Path) -> None:
-    printed = Git().run(alias("seq 1 300000 #"), folder=tmp_path)
+    printed = Git().run(shell_alias("seq 1 300000 #"), folder=tmp_path)
     assert printed.endswith(b"\n299999\n300000\n")
 
 
 def test_what_git_is_told_reaches_it_whole(tmp_path: Path) -> None:
     told = b"x" * 3_000_000
     assert Git().run(["hash-object", "--stdin"], folder=tmp_path, stdin=told) == Git().run(
-        alias("cat >all && git hash-object all #"), folder=tmp_path, stdin=told
+        shell_alias("cat >all && git hash-object all #"), folder=tmp_path, stdin=told
     )
 
 
@@ -65,27 +65,27 @@ def test_a_folder_that_is_missing_is_told(tmp_path: Path) -> None:
 def test_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "MOST_BYTES", 1000)
     with pytest.raises(RepositoryError, match=r"git wait printed more than 1000 bytes\."):
-        Git().run(alias("yes"), folder=tmp_path)
+        Git().run(shell_alias("yes"), folder=tmp_path)
     assert wait_until_gone("yes")
 
 
 @pytest.mark.parametrize("command", ["sleep 61", "sh -c 'trap \"\" TERM; sleep 61; sleep 61' #"])
 def test_git_is_ended_with_all_that_it_started(tmp_path: Path, command: str) -> None:
     with pytest.raises(RepositoryError, match=r"git wait took longer than 0\.3 seconds\."):
-        Git().run(alias(command), folder=tmp_path, time_limit=0.3)
+        Git().run(shell_alias(command), folder=tmp_path, time_limit=0.3)
     assert wait_until_gone("sleep", "61")
 
 
 def test_what_goes_on_in_the_background_is_ended(tmp_path: Path) -> None:
     started = time.monotonic()
-    Git().run(alias("sleep 62 & true"), folder=tmp_path)
+    Git().run(shell_alias("sleep 62 & true"), folder=tmp_path)
     assert time.monotonic() - started < 10
     assert wait_until_gone("sleep", "62")
 
 
 def test_a_pipe_that_somebody_keeps_open_holds_nobody_up(tmp_path: Path) -> None:
     started = time.monotonic()
-    assert Git().run(alias("setsid sleep 8 & echo done #"), folder=tmp_path) == b"done\n"
+    assert Git().run(shell_alias("setsid sleep 8 & echo done #"), folder=tmp_path) == b"done\n"
     assert time.monotonic() - started < 5
 
 
@@ -94,7 +94,7 @@ def test_a_stop_ends_git_at_once(tmp_path: Path) -> None:
     threading.Timer(0.5, stop.set).start()
     started = time.monotonic()
     with pytest.raises(Stopped):
-        Git(stop).run(alias("sleep 63"), folder=tmp_path)
+        Git(stop).run(shell_alias("sleep 63"), folder=tmp_path)
     assert time.monotonic() - started < 5
     assert wait_until_gone("sleep", "63")
 
@@ -118,7 +118,7 @@ def test_git_sees_nothing_of_its_surroundings(tmp_path: Path, monkeypatch: pytes
     for name in ("GIT_DIR", "GIT_CONFIG_PARAMETERS", "GIT_EXEC_PATH", "DATABASE_URL", "GIT_EDITOR"):
         monkeypatch.setenv(name, "astray")
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    printed = Git().run(alias("env"), folder=tmp_path).decode()
+    printed = Git().run(shell_alias("env"), folder=tmp_path).decode()
     assert "astray" not in printed
     assert "https_proxy=http://proxy:3128" in printed
     assert "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh" in printed

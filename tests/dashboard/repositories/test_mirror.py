@@ -23,17 +23,17 @@ from dashboard.repositories import (
 from tests.dashboard.conftest import Repository
 
 
-def newest(mirror: Mirror) -> str:
+def newest_commit(mirror: Mirror) -> str:
     return repositories.resolve_revision(mirror, "HEAD")
 
 
 def test_a_force_push_is_followed_and_what_it_left_behind_is_kept(
     mirror: Mirror, repository: Repository
 ) -> None:
-    before = newest(mirror)
+    before = newest_commit(mirror)
     repository.git("commit", "-q", "--amend", "--message", "Rewritten")
     mirror.fetch()
-    assert newest(mirror) == repository.git("rev-parse", "HEAD") != before
+    assert newest_commit(mirror) == repository.git("rev-parse", "HEAD") != before
     mirror.run(["gc", "--quiet"])
     assert mirror.has_commit(before)
 
@@ -90,7 +90,7 @@ def test_a_hooks_surroundings_do_not_lead_astray(
     monkeypatch.setenv("GIT_CONFIG_COUNT", "nonsense")
     own = locate_mirror(mirror.folder.parent.parent, "snakes", str(repository.folder), "main")
     own.fetch()
-    assert newest(own) == newest(mirror)
+    assert newest_commit(own) == newest_commit(mirror)
 
 
 def test_no_hook_runs(mirror: Mirror, repository: Repository) -> None:
@@ -110,7 +110,7 @@ def test_the_accounts_configuration_is_used(
     monkeypatch.setenv("HOME", str(tmp_path))
     mirror = locate_mirror(tmp_path / "home", "snakes", "short:", "main")
     mirror.fetch()
-    assert newest(mirror) == repository.git("rev-parse", "HEAD")
+    assert newest_commit(mirror) == repository.git("rev-parse", "HEAD")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a repository away")
@@ -122,14 +122,14 @@ def test_a_repository_of_another_account_can_be_read(
         os.chown(path, 65534, 65534)
     mirror = locate_mirror(tmp_path / "home", "snakes", f"{scheme}{repository.folder}", "main")
     mirror.fetch()
-    assert newest(mirror)
+    assert newest_commit(mirror)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a mirror away")
 def test_a_mirror_of_another_account_can_be_read(mirror: Mirror) -> None:
     for path in [mirror.folder, *mirror.folder.rglob("*")]:
         os.chown(path, 65534, 65534)
-    assert newest(mirror)
+    assert newest_commit(mirror)
 
 
 def test_a_worktree_without_a_commit_stops_no_fetch(mirror: Mirror, repository: Repository) -> None:
@@ -140,7 +140,7 @@ def test_a_worktree_without_a_commit_stops_no_fetch(mirror: Mirror, repository: 
     (unfinished / "commondir").write_text("../..\n")
     added = repository.commit("One more", train_py="print(3)")
     mirror.fetch()
-    assert newest(mirror) == added
+    assert newest_commit(mirror) == added
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_a_killed_git_left_stops_no_fetch(mirror: Mirror, repository: Repos
     repository.git("branch", "-q", "-D", "doomed")
     (mirror.folder / left).write_text("")
     mirror.fetch()
-    assert newest(mirror) == added
+    assert newest_commit(mirror) == added
     assert mirror.branches() == ["main"]
     assert not (mirror.folder / left).exists()
 
@@ -181,7 +181,7 @@ def test_a_mirror_whose_making_was_interrupted_is_completed(
     elif spoilt == "empty configuration":
         (mirror.folder / "config").write_text("")
     mirror.fetch()
-    assert newest(mirror) == repository.git("rev-parse", "HEAD")
+    assert newest_commit(mirror) == repository.git("rev-parse", "HEAD")
 
 
 def test_who_waits_too_long_is_told(mirror: Mirror) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dashboard import repositories
 from dashboard.repositories import CommitFacts, Mirror, git
-from dashboard.repositories.child import Ended, run_child
+from dashboard.repositories.child import ChildResult, run_child
 from dashboard.repositories.commits import parse_commit
 from tests.dashboard.conftest import Repository
 from tests.dashboard.repositories.odd_commits import NORMAL, import_history, write_commit
@@ -195,7 +195,7 @@ def test_ten_thousand_commits_are_read_by_a_few_processes(
     hashes = repositories.commits_between(mirror, "main", "topic", most=10_000)
     started = []
 
-    def counted(command: list[str], **more: Any) -> Ended:
+    def counted(command: list[str], **more: Any) -> ChildResult:
         started.append(command)
         return run_child(command, **more)
 

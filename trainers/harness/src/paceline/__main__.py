@@ -19,15 +19,25 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from . import __version__, claims_command, compare, document, listing, manifest, protocol, script, show
-from .fields import ManifestError, Scalar, check_scalar
+from . import (
+    __version__,
+    claims_command,
+    comparison,
+    document,
+    listing,
+    manifest,
+    protocol,
+    report,
+    script_command,
+)
 from .measured import turns
 from .measurement import MeasurementRequest
+from .toml_table import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
 
-class EndedError(Exception):
-    """Somebody told the harness to end."""
+class TerminatedError(Exception):
+    """The harness was told to end by a signal."""
 
 
 def main() -> int:
@@ -36,13 +46,13 @@ def main() -> int:
         if isinstance(stream, TextIOWrapper):
             # A phase may have a name that the terminal can't show.
             stream.reconfigure(errors="backslashreplace")
-    arguments = _parser().parse_args()
+    arguments = _build_parser().parse_args()
     try:
         status = int(arguments.command(arguments))
         print(end="", flush=True)
         return status
     except BrokenPipeError:
-        # Whoever read the output has seen enough; Python's own flush at the end must find a place.
+        # The reader of the output has closed it; Python's own flush at the end must still succeed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     except MeasurementError as failure:
@@ -50,19 +60,19 @@ def main() -> int:
             print("---", file=sys.stderr)
         elif failure.output:
             print(f"--- the last lines of its output\n{failure.output}\n---", file=sys.stderr)
-        return _fail(str(failure))
-    except (ManifestError, document.DocumentError, compare.ComparisonError, EndedError) as error:
-        return _fail(str(error))
+        return _print_failure(str(failure))
+    except (ManifestError, document.DocumentError, comparison.ComparisonError, TerminatedError) as error:
+        return _print_failure(str(error))
     except OSError as error:
-        return _fail(f"{error.filename or 'file'}: {error.strerror or error}")
+        return _print_failure(f"{error.filename or 'file'}: {error.strerror or error}")
 
 
-def _fail(sentence: str) -> int:
+def _print_failure(sentence: str) -> int:
     print(f"paceline: {sentence}", file=sys.stderr)
     return 1
 
 
-class _Parser(argparse.ArgumentParser):
+class _ArgumentParser(argparse.ArgumentParser):
     """Ends with one sentence and status 1, as every other wrong argument does."""
 
     def __init__(self, **options: Any) -> None:
@@ -70,36 +80,36 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
-        self.exit(_fail(f"{message}; see {self.prog} --help"))
+        self.exit(_print_failure(f"{message}; see {self.prog} --help"))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="paceline", description="Measures training code.")
+def _build_parser() -> argparse.ArgumentParser:
+    parser = _ArgumentParser(prog="paceline", description="Measures training code.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     lists = commands.add_parser("list", help="list the manifest's benchmarks and cases")
     lists.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
-    lists.set_defaults(command=_list)
-    _add_run(commands.add_parser("run", help="measure a case and write its document"))
+    lists.set_defaults(command=_list_benchmarks)
+    _add_run_arguments(commands.add_parser("run", help="measure a case and write its document"))
     unmodified = commands.add_parser("script", help="measure any PyTorch script, without a change to it")
-    script.add_arguments(unmodified)
-    unmodified.set_defaults(command=_script)
+    script_command.add_arguments(unmodified)
+    unmodified.set_defaults(command=_measure_script)
     showing = commands.add_parser("show", help="show a document as tables")
     showing.add_argument("document", type=Path)
-    showing.set_defaults(command=_show)
+    showing.set_defaults(command=_show_document)
     comparing = commands.add_parser(
         "compare", help="compare two documents: ratios with intervals, ~ for none"
     )
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
-    comparing.set_defaults(command=_compare)
+    comparing.set_defaults(command=_compare_documents)
     proving = commands.add_parser("claims", help="put a document's claims about a benchmark to the test")
     claims_command.add_arguments(proving)
-    proving.set_defaults(command=_claims)
+    proving.set_defaults(command=_test_claims)
     return parser
 
 
-def _add_run(run: argparse.ArgumentParser) -> None:
+def _add_run_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("name", help="a benchmark of the manifest")
     run.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="choose or change a case"
@@ -125,83 +135,83 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
     run.add_argument("--folder", type=Path, help="where scripts are found; default: the manifest's folder")
     run.add_argument("--watch-stdin", action="store_true", help="end when the standard input does")
-    run.set_defaults(command=_run)
+    run.set_defaults(command=_run_benchmark)
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    found = manifest.load_manifest(arguments.manifest or manifest.find_manifest(Path.cwd()))
-    for benchmark in found.benchmarks.values():
-        print(listing.describe(benchmark))
+def _list_benchmarks(arguments: argparse.Namespace) -> int:
+    path = arguments.manifest or manifest.find_manifest(Path.cwd())
+    for benchmark in manifest.load_manifest(path).benchmarks.values():
+        print(listing.describe_benchmark(benchmark))
     return 0
 
 
-def _show(arguments: argparse.Namespace) -> int:
-    print(show.table(_read(arguments.document)))
+def _show_document(arguments: argparse.Namespace) -> int:
+    print(report.format_document(_read_document(arguments.document)))
     return 0
 
 
-def _compare(arguments: argparse.Namespace) -> int:
-    before, after = _read(arguments.before), _read(arguments.after)
+def _compare_documents(arguments: argparse.Namespace) -> int:
+    before, after = _read_document(arguments.before), _read_document(arguments.after)
     try:
-        print(compare.table(before, after))
-    except compare.ComparisonError as error:
-        return _fail(f"{arguments.before} and {arguments.after}: {error}")
+        print(comparison.compare_documents(before, after))
+    except comparison.ComparisonError as error:
+        return _print_failure(f"{arguments.before} and {arguments.after}: {error}")
     return 0
 
 
-def _claims(arguments: argparse.Namespace) -> int:
+def _test_claims(arguments: argparse.Namespace) -> int:
     _end_on_signals()
-    _check_targets(arguments.json, arguments.readme)
-    print(claims_command.prove(arguments, _say))
+    _check_output_paths(arguments.json, arguments.readme)
+    print(claims_command.run_claims(arguments, _print_message))
     return 0
 
 
-def _say(text: str) -> None:
+def _print_message(text: str) -> None:
     print(f"paceline: {text}", file=sys.stderr, flush=True)
 
 
-def _read(path: Path) -> document.Document:
+def _read_document(path: Path) -> document.Document:
     try:
         return document.read_document(path.read_bytes())
     except document.DocumentError as error:
         raise document.DocumentError(f"{path}: {error.path}".rstrip(": "), error.sentence) from error
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run_benchmark(arguments: argparse.Namespace) -> int:
     _end_on_signals()
     if arguments.watch_stdin:
-        threading.Thread(target=_watch_stdin, daemon=True).start()
-    request = _request(arguments)
-    progress = _Progress(arguments.progress)
-    return _finish(protocol.measure(request, progress), arguments.document, progress)
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+    request = _build_request(arguments)
+    progress = _ProgressReporter(arguments.progress)
+    return _write_and_show(protocol.measure_case(request, progress), arguments.document, progress)
 
 
-def _script(arguments: argparse.Namespace) -> int:
+def _measure_script(arguments: argparse.Namespace) -> int:
     _end_on_signals()
-    _check_targets(arguments.document, arguments.progress)
-    progress = _Progress(arguments.progress)
-    return _finish(script.measure(arguments, progress), arguments.document, progress)
+    _check_output_paths(arguments.document, arguments.progress)
+    progress = _ProgressReporter(arguments.progress)
+    return _write_and_show(script_command.measure_script(arguments, progress), arguments.document, progress)
 
 
-def _finish(raw: dict[str, Any], target: Path | None, progress: protocol.Progress) -> int:
+def _write_and_show(raw: dict[str, Any], target: Path | None, progress: protocol.Progress) -> int:
     measured = document.write_document(raw, target) if target else document.read_document(json.dumps(raw))
     progress(1.0, "done")
-    print(show.table(measured))
+    print(report.format_document(measured))
     return 0
 
 
-def _request(arguments: argparse.Namespace) -> MeasurementRequest:
-    _check_targets(arguments.document, arguments.progress)
+def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
+    _check_output_paths(arguments.document, arguments.progress)
     path = arguments.manifest or manifest.find_manifest(Path.cwd())
-    found = manifest.load_manifest(path)
-    if arguments.name not in found.benchmarks:
-        known = ", ".join(found.benchmarks)
-        raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {known}")
-    benchmark = found.benchmarks[arguments.name]
-    case = benchmark.case(_settings(arguments.set))
+    benchmarks = manifest.load_manifest(path).benchmarks
+    if arguments.name not in benchmarks:
+        names = ", ".join(benchmarks)
+        raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {names}")
+    benchmark = benchmarks[arguments.name]
+    case = benchmark.case(_parse_settings(arguments.set))
     if arguments.quick:
         case = replace(case, params={**case.params, **(benchmark.quick.params or {})})
-        benchmark = benchmark.quickened()
+        benchmark = benchmark.as_quick()
     if arguments.timed_only:
         benchmark = benchmark.without_sweep()
     if arguments.timed_only or arguments.no_counting:
@@ -221,7 +231,7 @@ def _request(arguments: argparse.Namespace) -> MeasurementRequest:
 
 
 def _check_turns(pipe: Path, repetitions: int) -> None:
-    """Refuse what would wait for another run for ever."""
+    """Refuse options with which the run would wait for another one for ever."""
     if pipe.name not in (turns.FIRST, turns.SECOND):
         raise ManifestError(f"--turns {pipe} must end in {turns.FIRST} or {turns.SECOND}")
     if not pipe.parent.is_dir():
@@ -233,7 +243,7 @@ def _check_turns(pipe: Path, repetitions: int) -> None:
         raise ManifestError(f"--turns {pipe} needs --repetitions 1: each one has a partner of its own")
 
 
-def _check_targets(*paths: Path | None) -> None:
+def _check_output_paths(*paths: Path | None) -> None:
     """Refuse a file that couldn't be written, before minutes are spent on measuring."""
     for path in paths:
         if path is None:
@@ -247,7 +257,7 @@ def _check_targets(*paths: Path | None) -> None:
             raise ManifestError(f"{path}: the folder {path.parent} can't be written")
 
 
-def _settings(spellings: list[str]) -> dict[str, Scalar]:
+def _parse_settings(spellings: list[str]) -> dict[str, Scalar]:
     settings: dict[str, Scalar] = {}
     for spelling in spellings:
         name, equals, text = spelling.partition("=")
@@ -261,7 +271,7 @@ def _settings(spellings: list[str]) -> dict[str, Scalar]:
     return settings
 
 
-class _Progress:
+class _ProgressReporter:
     """Keeps a progress file, replaced whole; on a terminal also a line."""
 
     def __init__(self, path: Path | None) -> None:
@@ -281,16 +291,16 @@ class _Progress:
 def _end_on_signals() -> None:
     def end(number: int, _: FrameType | None) -> None:
         # Only once: a second signal must not interrupt the ending itself.
-        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)
-        raise EndedError(f"was told to end by {signal.Signals(number).name}")
+        for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(ignored, signal.SIG_IGN)
+        raise TerminatedError(f"was told to end by {signal.Signals(number).name}")
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
 
 
-def _watch_stdin() -> None:
-    """End by SIGTERM when whoever started us is gone and the pipe to it closes."""
+def _end_with_stdin() -> None:
+    """End by SIGTERM when the process that started this one is gone and the pipe from it closes."""
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from . import limits, projection, scaling
-from .fields import ManifestError, Scalar
+from .toml_table import ManifestError, Scalar
 
 # What Python's garbage collector does in the measured window: as it always does; nothing; or its ordinary
 # work, but never again on what was there before the window.
@@ -86,7 +86,7 @@ class Benchmark:
         base = self.cases[0].params if len(self.cases) == 1 else self.params
         return make_case({**base, **settings})
 
-    def quickened(self) -> Benchmark:
+    def as_quick(self) -> Benchmark:
         """Return the benchmark as `--quick` measures it: shorter, counted once, without its guard."""
         quick = self.quick
         steps = self.steps if quick.steps is None else quick.steps
@@ -111,16 +111,16 @@ class Benchmark:
         """Return the benchmark without its sweep, and without what only the sweep can tell."""
         if self.scaling is None:
             return self
-        job = None if self.is_swept(limits.PROJECTED) else self.job
-        kept = tuple(bound for bound in self.limits if not self.is_swept(bound.metric))
+        job = None if self.needs_sweep(limits.PROJECTED_TIME) else self.job
+        kept = tuple(bound for bound in self.limits if not self.needs_sweep(bound.metric))
         return replace(self, scaling=None, job=job, limits=kept)
 
-    def is_swept(self, metric: str) -> bool:
+    def needs_sweep(self, metric: str) -> bool:
         """Return whether a metric is read off the sweep, so that without one it isn't measured."""
         if self.scaling is None:
             return False
         projected = self.job is not None and self.job.unit == self.scaling.parameter
-        return metric.startswith(limits.SWEPT) or (metric == limits.PROJECTED and projected)
+        return metric.startswith(limits.SWEEP_METRICS) or (metric == limits.PROJECTED_TIME and projected)
 
 
 def case_key(params: Mapping[str, Scalar]) -> str:

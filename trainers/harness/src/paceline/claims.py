@@ -1,7 +1,7 @@
-"""What a document claims about a benchmark, as data: `claims.toml` beside the benchmark's script.
+"""The claims of a document about a benchmark, as data: `claims.toml` beside the benchmark's script.
 
-A claim compares two cases (`before`, `after`: how many times better is the second?) or looks at one (`case`).
-What can't be measured says why (`untestable`), so that no claim of a document is left out.
+A claim compares two cases (`before`, `after`: how many times better the second is) or is about one (`case`).
+A claim that can't be measured has a reason (`untestable`), so that no claim of a document is left out.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import metrics
-from .fields import Fields, ManifestError, Scalar
 from .manifest import STEPS_LIMIT
+from .toml_table import ManifestError, Scalar, TomlTable
 from .units import format_number
 
 FILE_NAME = "claims.toml"
 DIRECTIONS = ("better", "worse", "same")
-PER = "seconds_per."
-"""Opens the metric that divides the step's time by a count that the code reports: `seconds_per.episodes`."""
+SECONDS_PER = "seconds_per."
+"""The prefix of the metric that divides the step's time by a count of the code: `seconds_per.episodes`."""
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
-NOTHING = 0.02
-"""A ratio this near to 1 is none, however sure it is."""
+NO_DIFFERENCE = 0.02
+"""A ratio this near to 1 is no difference, however certain it is."""
 
 TOLERANCE = 0.1
 """How far a measurement may miss the document's value and still agree with it: documents round."""
@@ -60,7 +60,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Estimate:
     """A median with its interval, which for less than three samples is their range."""
 
     value: float
@@ -72,20 +72,20 @@ class Measured:
         return f"{format_number(self.value)}{spread}"
 
 
-def is_none(ratio: Measured) -> bool:
+def shows_no_difference(ratio: Estimate) -> bool:
     """Return whether a ratio shows no difference."""
-    return ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) < NOTHING
+    return ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) < NO_DIFFERENCE
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """A claim and what was measured of it; `disturbed` of the `measurements` waited for a processor."""
+class ClaimResult:
+    """The verdict on a claim with its figures; `disturbed` of the `measurements` waited for a processor."""
 
     claim: Claim
     verdict: str
-    measured: Measured | None = None
+    measured: Estimate | None = None
     unit: str = "x"
-    phase: Measured | None = None
+    phase: Estimate | None = None
     counter: tuple[float, float | None] | None = None
     measurements: int = 0
     disturbed: int = 0
@@ -100,140 +100,141 @@ class Claims:
 
     def chosen(self, keys: list[str], where: str, *, toggles: bool | None = None) -> list[Claim]:
         """Return the claims with these keys, for none all; `toggles`: only those about one, or all others."""
-        known = {claim.key: claim for claim in self.claims if toggles in (None, claim.toggle is not None)}
-        if not known:
+        by_key = {claim.key: claim for claim in self.claims if toggles in (None, claim.toggle is not None)}
+        if not by_key:
             raise ManifestError(
                 f"{where}: has no claim {'about a toggle' if toggles else 'but about toggles'}"
             )
         for key in keys:
-            if key not in known:
-                raise Fields({}, where, "").unknown("claims", key, list(known))
-        return [known[key] for key in keys] or list(known.values())
+            if key not in by_key:
+                raise TomlTable({}, where, "").unknown_value_error("claims", key, list(by_key))
+        return [by_key[key] for key in keys] or list(by_key.values())
 
 
-def load(path: Path) -> Claims:
+def load_claims(path: Path) -> Claims:
     """Read and check a file of claims; raises ManifestError with one sentence."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: can't be read: {error}") from error
-    return parse(text, str(path))
+    return parse_claims(text, str(path))
 
 
-def parse(text: str, where: str) -> Claims:
+def parse_claims(text: str, where: str) -> Claims:
     """Check the text of a file of claims; `where` opens every error's sentence."""
     try:
-        fields = Fields(tomllib.loads(text), where, "")
+        table = TomlTable(tomllib.loads(text), where, "")
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{where}: is not valid TOML: {error}") from error
-    document = fields.required_text("document")
-    tables = fields.tables("claims")
-    fields.finish()
+    document = table.required_string("document")
+    tables = table.tables("claims")
+    table.refuse_unread_keys()
     if not tables:
-        raise fields.error("claims", "is missing, write at least one [[claims]]")
-    claims = tuple(_claim(table) for table in tables)
-    seen: set[str] = set()
-    for claim, table in zip(claims, tables, strict=True):
-        if claim.key in seen:
-            raise table.error("id", f"is {claim.key!r} a second time")
-        seen.add(claim.key)
+        raise table.error("claims", "is missing, write at least one [[claims]]")
+    claims = tuple(_parse_claim(claim_table) for claim_table in tables)
+    keys: set[str] = set()
+    for claim, claim_table in zip(claims, tables, strict=True):
+        if claim.key in keys:
+            raise claim_table.error("id", f"is {claim.key!r} a second time")
+        keys.add(claim.key)
     return Claims(document, claims)
 
 
-def _claim(fields: Fields) -> Claim:
-    key, text, (low, high) = fields.required_text("id"), fields.required_text("claim"), _value(fields)
+def _parse_claim(table: TomlTable) -> Claim:
+    key, text, (low, high) = table.required_string("id"), table.required_string("claim"), _parse_value(table)
     if not _KEY.fullmatch(key):
-        raise fields.error("id", f"is {key!r}, must be small letters, digits and dashes")
-    unit, toggle = _text(fields, "unit") or "", _text(fields, "toggle")
-    untestable = _text(fields, "untestable")
+        raise table.error("id", f"is {key!r}, must be small letters, digits and dashes")
+    unit, toggle = _optional_text(table, "unit") or "", _optional_text(table, "toggle")
+    untestable = _optional_text(table, "untestable")
     if untestable is not None:
-        fields.finish()
+        table.refuse_unread_keys()
         return Claim(key, text, low, high, unit=unit, toggle=toggle, untestable=untestable)
-    before, after = _sides(fields)
+    before, after = _parse_sides(table)
     claim = Claim(
         key=key,
         claim=text,
         low=low,
         high=high,
-        direction=fields.choice("direction", DIRECTIONS),
-        metric=_metric(fields, "metric") or "throughput",
-        phase=_text(fields, "phase"),
-        counter=_metric(fields, "counter"),
+        direction=table.choice("direction", DIRECTIONS),
+        metric=_parse_metric(table, "metric") or "throughput",
+        phase=_optional_text(table, "phase"),
+        counter=_parse_metric(table, "counter"),
         before=before,
         after=after,
-        warmup_steps=fields.optional_integer("warmup_steps", minimum=0),
-        steps=fields.optional_integer("steps", minimum=1, maximum=STEPS_LIMIT),
-        factor=fields.number("factor") or 1.0,
+        warmup_steps=table.optional_integer("warmup_steps", minimum=0),
+        steps=table.optional_integer("steps", minimum=1, maximum=STEPS_LIMIT),
+        factor=table.number("factor") or 1.0,
         unit=unit,
         toggle=toggle,
-        needs_cuda=fields.flag("needs_cuda", default=False),
+        needs_cuda=table.boolean("needs_cuda", default=False),
     )
-    fields.finish()
-    _check(claim, fields)
+    table.refuse_unread_keys()
+    _check_claim(claim, table)
     return claim
 
 
-def _text(fields: Fields, key: str) -> str | None:
-    return fields.required_text(key) if key in fields.names() else None
+def _optional_text(table: TomlTable, key: str) -> str | None:
+    return table.required_string(key) if key in table.names() else None
 
 
-def _value(fields: Fields) -> tuple[float | None, float | None]:
+def _parse_value(table: TomlTable) -> tuple[float | None, float | None]:
     """Return the document's value as a range; one number is both of its ends."""
-    if "value" not in fields.names():
+    if "value" not in table.names():
         return None, None
-    values = fields.required_numbers("value")
+    values = table.required_numbers("value")
     if not 1 <= len(values) <= 2 or values[0] > values[-1]:
-        raise fields.error("value", "must be a list of one number, or of the smallest and the largest")
+        raise table.error("value", "must be a list of one number, or of the smallest and the largest")
     return values[0], values[-1]
 
 
-def _sides(fields: Fields) -> tuple[Mapping[str, Scalar] | None, Mapping[str, Scalar]]:
+def _parse_sides(table: TomlTable) -> tuple[Mapping[str, Scalar] | None, Mapping[str, Scalar]]:
     """Return the parameters before and after, or None and those of the one case."""
-    case, before, after = (fields.scalars(name) for name in ("case", "before", "after"))
+    case, before, after = (table.scalars(name) for name in ("case", "before", "after"))
     if case is not None and before is None and after is None:
         return None, case
     if case is None and before is not None and after is not None:
         return before, after
-    raise fields.error("", "must have before and after, or case alone, or untestable")
+    raise table.error("", "must have before and after, or case alone, or untestable")
 
 
-def _metric(fields: Fields, key: str) -> str | None:
+def _parse_metric(table: TomlTable, key: str) -> str | None:
     """Return a metric as a manifest's limits spell it: `scalar_reads`, `scalar_reads:push`."""
-    spelling = _text(fields, key)
+    spelling = _optional_text(table, key)
     if spelling is None:
         return None
     name = spelling.partition(":")[0]
-    known = metrics.describe_metric(name) is not None or (name.startswith(PER) and name != PER)
-    if not known:
-        raise fields.unknown(key, name, [*metrics.METRICS, "count.NAME", "quality.NAME", f"{PER}NAME"])
-    wrong = metrics.phase_problem(spelling)
-    if wrong is not None:
-        raise fields.error(key, wrong)
+    is_rate = name.startswith(SECONDS_PER) and name != SECONDS_PER
+    if metrics.describe_metric(name) is None and not is_rate:
+        known = [*metrics.METRICS, "count.NAME", "quality.NAME", f"{SECONDS_PER}NAME"]
+        raise table.unknown_value_error(key, name, known)
+    problem = metrics.phase_problem(spelling)
+    if problem is not None:
+        raise table.error(key, problem)
     return spelling
 
 
-def _check(claim: Claim, fields: Fields) -> None:
+def _check_claim(claim: Claim, table: TomlTable) -> None:
     if claim.before is not None and claim.low is not None and claim.low <= 0:
-        raise fields.error("value", f"is {claim.low:g}, a ratio must be above 0")
+        raise table.error("value", f"is {claim.low:g}, a ratio must be above 0")
     if claim.direction == "same" and (claim.high is None or claim.high < 1):
-        raise fields.error("value", "must be the ratio up to which two sides count as the same, 1 or more")
+        raise table.error("value", "must be the ratio up to which two sides count as the same, 1 or more")
     for key in ("phase", "direction"):
-        if claim.before is None and key in fields.names():
-            raise fields.error(key, "is for claims that compare before and after")
+        if claim.before is None and key in table.names():
+            raise table.error(key, "is for claims that compare before and after")
     if claim.before is not None and (claim.factor != 1 or claim.unit):
-        raise fields.error("unit", "and factor are for claims about one case")
+        raise table.error("unit", "and factor are for claims about one case")
     if claim.toggle is not None:
-        _check_toggle(claim, fields)
+        _check_toggle(claim, table)
 
 
-def _check_toggle(claim: Claim, fields: Fields) -> None:
-    """Refuse what would not say what one toggle does to the whole loop, and where it is to be seen."""
+def _check_toggle(claim: Claim, table: TomlTable) -> None:
+    """Refuse a claim from which a toggle's effect on the whole loop, and its place, could not be read."""
     before, after = claim.before or {}, claim.after or {}
     differing = {name for name in (*before, *after) if before.get(name) != after.get(name)}
     if differing != {claim.toggle}:
-        said = ", ".join(sorted(differing)) or "nothing"
-        raise fields.error("toggle", f"is {claim.toggle!r}, but before and after differ in {said}")
+        names = ", ".join(sorted(differing)) or "nothing"
+        raise table.error("toggle", f"is {claim.toggle!r}, but before and after differ in {names}")
     if claim.metric != "throughput":
-        raise fields.error("metric", "must be throughput for a claim with a toggle")
+        raise table.error("metric", "must be throughput for a claim with a toggle")
     if claim.phase is None and claim.counter is None:
-        raise fields.error("toggle", "needs phase or counter: where it is to be seen")
+        raise table.error("toggle", "needs phase or counter: where it is to be seen")

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from . import claims, claims_table, manifest, toggles
-from .fields import ManifestError
-from .trials import Bench, Say, test
+from .claim_testing import ClaimBench, PrintMessage, judge_claim
+from .toml_table import ManifestError
 
 PAIRS = 3
 PAIRS_LIMIT = 50
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
 
 
-def prove(arguments: argparse.Namespace, say: Say) -> str:
+def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> str:
     """Test the claims that the arguments choose, and return their table; raises MeasurementError."""
     if not 1 <= arguments.pairs <= PAIRS_LIMIT:
         raise ManifestError(f"--pairs is {arguments.pairs}, must be between 1 and {PAIRS_LIMIT}")
@@ -44,17 +44,17 @@ def prove(arguments: argparse.Namespace, say: Say) -> str:
         raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {', '.join(benchmarks)}")
     benchmark, folder = benchmarks[arguments.name], path.parent.resolve()
     file = folder / Path(benchmark.script).with_name(claims.FILE_NAME)
-    chosen = claims.load(file).chosen(arguments.claim, str(file), toggles=arguments.toggles)
-    form = claims_table.TOGGLES if arguments.toggles else claims_table.CLAIMS
+    chosen = claims.load_claims(file).chosen(arguments.claim, str(file), toggles=arguments.toggles)
+    layout = claims_table.TOGGLES if arguments.toggles else claims_table.CLAIMS
     if arguments.readme:
-        form.check_markers(arguments.readme)
-    measured = benchmark.quickened() if arguments.quick else benchmark
-    bench = Bench(measured, folder, arguments.quick, arguments.pairs, say)
-    toggles.measure(chosen, bench)
-    trials = [test(claim, bench) for claim in chosen]
-    text = f"{form.table(trials)}\n\n{claims_table.notes(trials, arguments.pairs)}"
+        layout.check_markers(arguments.readme)
+    measured = benchmark.as_quick() if arguments.quick else benchmark
+    bench = ClaimBench(measured, folder, arguments.quick, arguments.pairs, print_message)
+    toggles.measure_toggles(chosen, bench)
+    results = [judge_claim(claim, bench) for claim in chosen]
+    text = f"{layout.table(results)}\n\n{claims_table.table_notes(results, arguments.pairs)}"
     if arguments.json:
-        arguments.json.write_text(json.dumps(claims_table.data(trials), indent=1) + "\n")
+        arguments.json.write_text(json.dumps(claims_table.results_to_json(results), indent=1) + "\n")
     if arguments.readme:
-        form.insert(arguments.readme, text)
+        layout.insert(arguments.readme, text)
     return text

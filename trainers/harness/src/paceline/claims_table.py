@@ -1,4 +1,4 @@
-"""Trials of claims as a table for people, in a terminal or in a README, and as plain data."""
+"""Results of claims as a table, in a terminal or in a README, and as plain data."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .claims import Claim, Measured, Trial, is_none
-from .fields import ManifestError
+from .claims import Claim, ClaimResult, Estimate, shows_no_difference
+from .toml_table import ManifestError
 from .units import format_amount, format_count, format_interval, format_number
 
 NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """A table: its columns, how a trial fills them, and the lines of a README between which it stands."""
+class TableLayout:
+    """A table: its columns, how a result fills them, and the lines of a README between which it stands."""
 
     header: tuple[str, ...]
-    row: Callable[[Trial], tuple[str, ...]]
+    row: Callable[[ClaimResult], tuple[str, ...]]
     markers: tuple[str, str]
 
-    def table(self, trials: Sequence[Trial]) -> str:
-        """Return the trials as a table in Markdown, which is also one for the terminal."""
-        rows = [self.header, *[self.row(trial) for trial in trials]]
+    def table(self, results: Sequence[ClaimResult]) -> str:
+        """Return the results as a table in Markdown, which is also one for the terminal."""
+        rows = [self.header, *[self.row(result) for result in results]]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         widths[-1] = 0  # the last column may be long, and nothing stands behind it
         lines = ["| " + " | ".join(map(str.ljust, row, widths)).rstrip() + " |" for row in rows]
@@ -46,53 +46,53 @@ class Form:
         path.write_text(f"{before}{first}\n\n{text}\n\n{last}{after}", encoding="utf-8")
 
 
-def _row(trial: Trial) -> tuple[str, ...]:
+def _claim_row(result: ClaimResult) -> tuple[str, ...]:
     return (
-        trial.claim.claim.replace("|", "/"),
-        _said(trial.claim),
-        _shown(trial),
-        f"{trial.phase}x" if trial.phase else "",
-        _counted(trial),
-        trial.verdict,
+        result.claim.claim.replace("|", "/"),
+        _format_claimed_value(result.claim),
+        _format_estimate(result),
+        f"{result.phase}x" if result.phase else "",
+        _format_counter(result),
+        result.verdict,
     )
 
 
-def _toggle_row(trial: Trial) -> tuple[str, ...]:
+def _toggle_row(result: ClaimResult) -> tuple[str, ...]:
     return (
-        str(trial.claim.toggle),
-        trial.claim.claim.replace("|", "/"),
-        _shown(trial),
-        f"{trial.claim.phase} {trial.phase}x" if trial.phase else "",
-        _counted(trial),
-        seen(trial),
-        trial.verdict,
+        str(result.claim.toggle),
+        result.claim.claim.replace("|", "/"),
+        _format_estimate(result),
+        f"{result.claim.phase} {result.phase}x" if result.phase else "",
+        _format_counter(result),
+        effect_location(result),
+        result.verdict,
     )
 
 
-def seen(trial: Trial) -> str:
+def effect_location(result: ClaimResult) -> str:
     """Return where a toggle's effect is seen; empty where it was not measured."""
-    if trial.measured is None:
+    if result.measured is None:
         return ""
-    places = {"loop": trial.measured, "phase": trial.phase}
-    names = [name for name, ratio in places.items() if ratio is not None and not is_none(ratio)]
-    if trial.counter is not None and trial.counter[0] != trial.counter[1]:
+    places = {"loop": result.measured, "phase": result.phase}
+    names = [name for name, ratio in places.items() if ratio is not None and not shows_no_difference(ratio)]
+    if result.counter is not None and result.counter[0] != result.counter[1]:
         names.append("counter")
     return ", ".join(names) or NOTHING
 
 
-CLAIMS = Form(
+CLAIMS = TableLayout(
     ("claim", "document", "measured", "own phase", "counter", "verdict"),
-    _row,
+    _claim_row,
     ("<!-- claims: written by paceline claims -->", "<!-- end of claims -->"),
 )
-TOGGLES = Form(
+TOGGLES = TableLayout(
     ("toggle", "claim", "whole loop", "own phase", "counter", "seen in", "verdict"),
     _toggle_row,
     ("<!-- toggles: written by paceline claims --toggles -->", "<!-- end of toggles -->"),
 )
 
 
-def _said(claim: Claim) -> str:
+def _format_claimed_value(claim: Claim) -> str:
     if claim.low is None or claim.high is None:
         return ""
     low, high = format_number(claim.low), format_number(claim.high)
@@ -102,66 +102,66 @@ def _said(claim: Claim) -> str:
     return f"up to {text}x" if claim.direction == "same" else f"{text}x"
 
 
-def _shown(trial: Trial) -> str:
-    if trial.measured is None:
+def _format_estimate(result: ClaimResult) -> str:
+    if result.measured is None:
         return ""
-    if trial.unit == "x":
-        return f"{trial.measured}x"
-    if trial.claim.unit:
-        return f"{trial.measured} {trial.unit}"
-    spread = format_interval(trial.measured.low, trial.measured.high, trial.unit)
-    exact = trial.measured.low == trial.measured.high
-    return format_amount(trial.measured.value, trial.unit) + ("" if exact else f" {spread}")
+    if result.unit == "x":
+        return f"{result.measured}x"
+    if result.claim.unit:
+        return f"{result.measured} {result.unit}"
+    spread = format_interval(result.measured.low, result.measured.high, result.unit)
+    exact = result.measured.low == result.measured.high
+    return format_amount(result.measured.value, result.unit) + ("" if exact else f" {spread}")
 
 
-def _counted(trial: Trial) -> str:
-    if trial.counter is None:
+def _format_counter(result: ClaimResult) -> str:
+    if result.counter is None:
         return ""
-    before, after = trial.counter
-    name = trial.claim.counter
+    before, after = result.counter
+    name = result.claim.counter
     return f"{name} {format_number(before)}" + ("" if after is None else f" to {format_number(after)}")
 
 
-def notes(trials: Sequence[Trial], pairs: int) -> str:
-    """Return what must be known to read the table: how many pairs, and what disturbed them."""
-    measurements = sum(trial.measurements for trial in trials)
-    disturbed = sum(trial.disturbed for trial in trials)
+def table_notes(results: Sequence[ClaimResult], pairs: int) -> str:
+    """Return notes on the table: what a ratio means, and how many processes were disturbed."""
+    measurements = sum(result.measurements for result in results)
+    disturbed = sum(result.disturbed for result in results)
     text = (
         f"A ratio says how many times better the second side is: the median of "
         f"{format_count(pairs, 'paired ratio')}, "
         f"measured A B B A, with {'their range' if pairs < 6 else 'its interval of 95 %'}."
     )
-    if any(trial.verdict.endswith("?") for trial in trials):
+    if any(result.verdict.endswith("?") for result in results):
         text += "\nA verdict with ? rests on too few pairs."
     if disturbed:
         text += f"\n{disturbed} of {measurements} processes waited for a processor: take the times as hints."
     return text
 
 
-def data(trials: Sequence[Trial]) -> list[dict[str, object]]:
-    """Return the trials as plain data, for a file of JSON."""
+def results_to_json(results: Sequence[ClaimResult]) -> list[dict[str, object]]:
+    """Return the results as plain data, for a file of JSON."""
     return [
         {
-            "id": trial.claim.key,
-            "claim": trial.claim.claim,
-            "document": [trial.claim.low, trial.claim.high],
-            "metric": trial.claim.metric,
-            "direction": trial.claim.direction,
-            "toggle": trial.claim.toggle,
-            "seen": seen(trial),
-            "measured": _plain(trial.measured),
-            "unit": trial.unit,
-            "phase": trial.claim.phase,
-            "phase_measured": _plain(trial.phase),
-            "counter": trial.claim.counter,
-            "counted": list(trial.counter) if trial.counter else None,
-            "verdict": trial.verdict,
-            "measurements": trial.measurements,
-            "disturbed": trial.disturbed,
+            "id": result.claim.key,
+            "claim": result.claim.claim,
+            "document": [result.claim.low, result.claim.high],
+            "metric": result.claim.metric,
+            "direction": result.claim.direction,
+            "toggle": result.claim.toggle,
+            "seen": effect_location(result),
+            "measured": _estimate_to_json(result.measured),
+            "unit": result.unit,
+            "phase": result.claim.phase,
+            "phase_measured": _estimate_to_json(result.phase),
+            "counter": result.claim.counter,
+            "counted": list(result.counter) if result.counter else None,
+            "verdict": result.verdict,
+            "measurements": result.measurements,
+            "disturbed": result.disturbed,
         }
-        for trial in trials
+        for result in results
     ]
 
 
-def _plain(measured: Measured | None) -> list[float] | None:
+def _estimate_to_json(measured: Estimate | None) -> list[float] | None:
     return None if measured is None else [measured.value, measured.low, measured.high]

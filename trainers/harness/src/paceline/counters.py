@@ -13,7 +13,7 @@ Raw = dict[str, Any]
 Counted = Mapping[str, Any]
 Numbers = dict[tuple[str, str | None], float]
 
-TALLIED = (
+OPERATION_COUNTERS = (
     "host_device_copies",
     "copied_bytes",
     "scalar_reads",
@@ -24,89 +24,91 @@ TALLIED = (
 )
 
 
-def values(counted: Sequence[Counted]) -> list[Raw]:
+def counter_rows(counted: Sequence[Counted]) -> list[Raw]:
     """Return the metric rows, one sample per counting; headlines aren't marked yet."""
-    numbers = [_numbers(one) for one in counted]
-    places = dict.fromkeys(place for found in numbers for place in found)
-    unsure = _displaced(counted)
-    rows = [_row(place, [found.get(place, 0.0) for found in numbers], unsure) for place in places]
-    return rows + [
-        _row(("phase_memory", path), [float(one["memory"].get(path, 0)) for one in counted], unsure)
-        for path in dict.fromkeys(path for one in counted for path in one["memory"])
-    ]
+    numbers = [_numbers_by_phase(counting) for counting in counted]
+    keys = dict.fromkeys(key for by_phase in numbers for key in by_phase)
+    unsure = _displaced_counters(counted)
+    rows = [_metric_row(key, [by_phase.get(key, 0.0) for by_phase in numbers], unsure) for key in keys]
+    for path in dict.fromkeys(path for counting in counted for path in counting["memory"]):
+        sizes = [float(counting["memory"].get(path, 0)) for counting in counted]
+        rows.append(_metric_row(("phase_memory", path), sizes, unsure))
+    return rows
 
 
-def inexact(counted: Sequence[Counted]) -> list[str]:
+def inexact_counters(counted: Sequence[Counted]) -> list[str]:
     """Return the names of the counters that two countings gave differently, or that were disturbed."""
-    numbers = [_numbers(one) for one in counted]
-    places = {place for found in numbers for place in found}
-    differing = {
-        name for name, path in places if len({found.get((name, path), 0.0) for found in numbers}) > 1
-    }
+    numbers = [_numbers_by_phase(counting) for counting in counted]
+    keys = {key for by_phase in numbers for key in by_phase}
+    differing = {key[0] for key in keys if len({by_phase.get(key, 0.0) for by_phase in numbers}) > 1}
     reported = {
         f"count.{name}"
-        for name in {name for one in counted for name in one["counts"]}
-        if len(counted) > 1 and not _repeats(name, counted)
+        for name in {name for counting in counted for name in counting["counts"]}
+        if len(counted) > 1 and not _count_repeats(name, counted)
     }
-    disturbed = _displaced(counted) & {name for name, _ in places}
+    disturbed = _displaced_counters(counted) & {name for name, _ in keys}
     return sorted(differing | reported | disturbed)
 
 
-def with_exact(rows: Sequence[Raw], counted: Sequence[Counted]) -> list[Raw]:
+def mark_exact_counts(rows: Sequence[Raw], counted: Sequence[Counted]) -> list[Raw]:
     """Return the timed metrics, exact where the code counts the same in all countings and repetitions.
 
     Their values stay those of the timed window, which is longer and runs at the code's own speed: a count of
     missed deadlines depends on it.
     """
-    return [
-        {**row, "exact": _repeats(row["name"].removeprefix("count."), counted) and _agree(row["samples"])}
-        if row["name"].startswith("count.")
-        else row
-        for row in rows
-    ]
+    marked = []
+    for row in rows:
+        name = row["name"].removeprefix("count.")
+        if name != row["name"]:
+            exact = _count_repeats(name, counted) and _are_equal(row["samples"])
+            marked.append({**row, "exact": exact})
+        else:
+            marked.append(row)
+    return marked
 
 
-def _repeats(name: str, counted: Sequence[Counted]) -> bool:
-    return len(counted) > 1 and _agree([one["counts"].get(name) for one in counted])
+def _count_repeats(name: str, counted: Sequence[Counted]) -> bool:
+    return len(counted) > 1 and _are_equal([counting["counts"].get(name) for counting in counted])
 
 
-def _agree(samples: Sequence[float | None]) -> bool:
+def _are_equal(samples: Sequence[float | None]) -> bool:
     return len(set(samples)) == 1
 
 
-def _displaced(counted: Sequence[Counted]) -> set[str]:
-    """Return what wasn't counted whole, since the code set a profile of its own."""
-    return {"function_calls", "graph_breaks"} if any(one["displaced"] for one in counted) else set()
+def _displaced_counters(counted: Sequence[Counted]) -> set[str]:
+    """Return the counters that are incomplete, since the code set a profile of its own."""
+    return {"function_calls", "graph_breaks"} if any(counting["displaced"] for counting in counted) else set()
 
 
-def _numbers(counted: Counted) -> Numbers:
-    found: Numbers = _with_sum("function_calls", counted["calls"])
+def _numbers_by_phase(counted: Counted) -> Numbers:
+    numbers: Numbers = _with_total("function_calls", counted["calls"])
     operations = counted["operations"]
     if operations is not None:
-        found |= _with_sum("tensor_operations", {p: sum(t["kinds"].values()) for p, t in operations.items()})
-        for name in TALLIED:
-            found |= _with_sum(name, {path: tally[name] for path, tally in operations.items()})
+        totals = {path: sum(tally["kinds"].values()) for path, tally in operations.items()}
+        numbers |= _with_total("tensor_operations", totals)
+        for name in OPERATION_COUNTERS:
+            numbers |= _with_total(name, {path: tally[name] for path, tally in operations.items()})
         for name in ("graph_breaks", "recompilations"):
-            found |= _with_sum(name, counted[name])
-    return found
+            numbers |= _with_total(name, counted[name])
+    return numbers
 
 
-def _with_sum(name: str, phases: Mapping[str, float]) -> Numbers:
+def _with_total(name: str, phases: Mapping[str, float]) -> Numbers:
     """Return the whole under None beside the phases; a phase that has none of it is left out."""
-    found: Numbers = {(name, None): math.fsum(phases.values())}
-    return found | {(name, path): float(number) for path, number in sorted(phases.items()) if number}
+    total: Numbers = {(name, None): math.fsum(phases.values())}
+    return total | {(name, path): float(number) for path, number in sorted(phases.items()) if number}
 
 
-def _row(place: tuple[str, str | None], samples: list[float], unsure: set[str]) -> Raw:
-    known = metrics.METRICS[place[0]]
-    counter = known.kind == "counter" and known.name not in unsure
+def _metric_row(key: tuple[str, str | None], samples: list[float], unsure: set[str]) -> Raw:
+    metric = metrics.METRICS[key[0]]
+    counter = metric.kind == "counter" and metric.name not in unsure
     return {
-        "name": known.name,
-        "unit": known.unit,
-        "better": known.better,
-        "kind": known.kind,
-        "phase": place[1],
-        "exact": counter and len(samples) > 1 and _agree(samples),
+        "name": metric.name,
+        "unit": metric.unit,
+        "better": metric.better,
+        "kind": metric.kind,
+        "phase": key[1],
+        "exact": counter and len(samples) > 1 and _are_equal(samples),
         "value": median(samples),
         "low": None,
         "high": None,

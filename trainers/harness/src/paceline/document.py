@@ -131,7 +131,7 @@ class Document:
 def read_document(data: bytes | str) -> Document:
     """Parse and check a document of any format that was ever written; raises DocumentError."""
     raw = _parse_json(data)
-    problem = schema.first_problem(raw, schema.published())
+    problem = schema.first_problem(raw, schema.load_schema())
     if problem:
         raise DocumentError(*problem)
     _check_metrics(raw)
@@ -172,30 +172,30 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> Raw:
 
 
 def _check_metrics(raw: Raw) -> None:
-    seen: set[tuple[str, str | None]] = set()
+    keys: set[tuple[str, str | None]] = set()
     for index, row in enumerate(raw["metrics"]):
         path = f"metrics[{index}]"
-        if (row["name"], row["phase"]) in seen:
+        if (row["name"], row["phase"]) in keys:
             raise DocumentError(path, f"{row['name']} of phase {row['phase']} stands twice")
-        seen.add((row["name"], row["phase"]))
+        keys.add((row["name"], row["phase"]))
         _check_description(row, path)
     for name in ("throughput", "step_time"):
-        if (name, None) not in seen:
+        if (name, None) not in keys:
             raise DocumentError("metrics", f"{name} is missing")
     if sum(row["headline"] for row in raw["metrics"]) > metrics.HEADLINE_LIMIT:
         raise DocumentError("metrics", f"more than {metrics.HEADLINE_LIMIT} are headline")
 
 
 def _check_description(row: Raw, path: str) -> None:
-    known = metrics.describe_metric(row["name"])
-    if known is None:
+    metric = metrics.describe_metric(row["name"])
+    if metric is None:
         raise DocumentError(f"{path}.name", f"{row['name']!r} is unknown")
-    for field, right in (("unit", known.unit), ("kind", known.kind)):
+    for field, right in (("unit", metric.unit), ("kind", metric.kind)):
         if row[field] != right:
             raise DocumentError(f"{path}.{field}", f"is {row[field]!r}, must be {right!r}")
     # Which way a quality or a gauge is better, its manifest says.
-    if row["better"] != known.better and known.kind not in ("quality", "utilization"):
-        raise DocumentError(f"{path}.better", f"is {row['better']!r}, must be {known.better!r}")
+    if row["better"] != metric.better and metric.kind not in ("quality", "utilization"):
+        raise DocumentError(f"{path}.better", f"is {row['better']!r}, must be {metric.better!r}")
 
 
 def _check_repetitions(raw: Raw) -> None:

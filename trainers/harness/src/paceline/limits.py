@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import metrics
-from .fields import Fields
+from .toml_table import TomlTable
 
-SWEPT = "scaling_exponent"  # and what begins with it: what a sweep measures
-PROJECTED = "projected_time"
-REPORTED = ("count", "gauge", "quality")
+SWEEP_METRICS = "scaling_exponent"  # and what begins with it: what a sweep measures
+PROJECTED_TIME = "projected_time"
+REPORTED_KINDS = ("count", "gauge", "quality")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +34,39 @@ class Bound:
         return below or (self.maximum is not None and value > self.maximum)
 
 
-def parse(fields: Fields | None) -> tuple[Bound, ...]:
+def parse_limits(table: TomlTable | None) -> tuple[Bound, ...]:
     """Read the manifest's table `limits`; raises ManifestError."""
-    if fields is None:
+    if table is None:
         return ()
-    return tuple(_bound(fields, name) for name in fields.names())
+    return tuple(_parse_bound(table, name) for name in table.names())
 
 
-def _bound(fields: Fields, name: str) -> Bound:
+def _parse_bound(table: TomlTable, name: str) -> Bound:
     metric, _, phase = name.partition(":")
-    if metric in REPORTED:
-        raise fields.error(name, f'must be spelt with its name, in quotes: "{metric}.NAME" = {{ ... }}')
+    if metric in REPORTED_KINDS:
+        raise table.error(name, f'must be spelt with its name, in quotes: "{metric}.NAME" = {{ ... }}')
     if metrics.describe_metric(metric) is None:
-        raise fields.misspelt(name, list(metrics.METRICS))
-    wrong = metrics.phase_problem(name)
-    if wrong is not None:
-        raise fields.error(name, wrong)
-    table = fields.required_table(name)
-    bound = Bound(metric, phase or None, table.number("minimum"), table.number("maximum"))
-    table.finish()
+        raise table.unknown_key_error(name, list(metrics.METRICS))
+    problem = metrics.phase_problem(name)
+    if problem is not None:
+        raise table.error(name, problem)
+    bounds = table.required_table(name)
+    bound = Bound(metric, phase or None, bounds.number("minimum"), bounds.number("maximum"))
+    bounds.refuse_unread_keys()
     if bound.minimum is None and bound.maximum is None:
-        raise table.error("", "needs a minimum or a maximum")
+        raise bounds.error("", "needs a minimum or a maximum")
     if bound.minimum is not None and bound.maximum is not None and bound.minimum > bound.maximum:
-        raise table.error("minimum", f"is {bound.minimum:g}, above the maximum of {bound.maximum:g}")
+        raise bounds.error("minimum", f"is {bound.minimum:g}, above the maximum of {bound.maximum:g}")
     return bound
 
 
-def judge(bounds: Sequence[Bound], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def judge_limits(bounds: Sequence[Bound], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the document's limits: each bound with the metric's value; null where it wasn't measured."""
     values = {(row["name"], row["phase"]): float(row["value"]) for row in rows}
-    return [_judged(bound, values.get((bound.metric, bound.phase))) for bound in bounds]
+    return [_judge_bound(bound, values.get((bound.metric, bound.phase))) for bound in bounds]
 
 
-def _judged(bound: Bound, value: float | None) -> dict[str, Any]:
+def _judge_bound(bound: Bound, value: float | None) -> dict[str, Any]:
     return {
         "metric": bound.metric,
         "phase": bound.phase,

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import limits, metrics, projection, scaling, surroundings
+from . import limits, metrics, process_environment, projection, scaling
 from .benchmarks import GC_MODES, Benchmark, Case, Guard, QuickSettings, case_key, make_case
-from .fields import Fields, ManifestError, Scalar
+from .toml_table import ManifestError, Scalar, TomlTable
 
 __all__ = [
     "FILE_NAME",
@@ -75,132 +75,130 @@ def parse_manifest(text: str, where: str) -> Manifest:
 
 
 def _parse_tables(text: str, where: str) -> Manifest:
-    fields = Fields(tomllib.loads(text), where, "")
-    environment = fields.table("environment")
-    benchmarks = fields.table("benchmarks")
-    fields.finish()
+    table = TomlTable(tomllib.loads(text), where, "")
+    environment = table.table("environment")
+    benchmarks = table.table("benchmarks")
+    table.refuse_unread_keys()
     if benchmarks is None or not benchmarks.names():
         raise ManifestError(f"{where}: benchmarks: is missing, write at least one [benchmarks.NAME]")
     parsed = {name: _parse_benchmark(name, benchmarks.required_table(name)) for name in benchmarks.names()}
     return Manifest(parsed, _parse_environment(environment) if environment else None)
 
 
-def _parse_environment(fields: Fields) -> Environment:
-    requirements = tuple(fields.strings("requirements") or ())
-    fields.finish()
+def _parse_environment(table: TomlTable) -> Environment:
+    requirements = tuple(table.strings("requirements") or ())
+    table.refuse_unread_keys()
     if not requirements:
-        raise fields.error("requirements", "is missing, name at least one requirements file")
+        raise table.error("requirements", "is missing, name at least one requirements file")
     for path in requirements:
-        _refuse_outside(fields, "requirements", path)
+        _refuse_outside(table, "requirements", path)
     return Environment(requirements)
 
 
-def _parse_benchmark(name: str, fields: Fields) -> Benchmark:
-    fields.check_name(name)
-    script = fields.required_text("script")
-    _refuse_outside(fields, "script", script)
-    params = fields.scalars("params") or {}
-    warmup = fields.integer("warmup_steps", 0, minimum=0)
-    steps = fields.required_integer("steps", minimum=1, maximum=STEPS_LIMIT)
+def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
+    table.check_name(name)
+    script = table.required_string("script")
+    _refuse_outside(table, "script", script)
+    params = table.scalars("params") or {}
+    warmup = table.integer("warmup_steps", 0, minimum=0)
+    steps = table.required_integer("steps", minimum=1, maximum=STEPS_LIMIT)
     benchmark = Benchmark(
         name=name,
-        version=fields.required_integer("version", minimum=1, maximum=INTEGER_LIMIT),
+        version=table.required_integer("version", minimum=1, maximum=INTEGER_LIMIT),
         script=script,
         params=params,
-        cases=_parse_cases(fields, params),
+        cases=_parse_cases(table, params),
         warmup_steps=warmup,
         steps=steps,
-        counting_steps=fields.integer("counting_steps", min(steps, 200), minimum=1, maximum=STEPS_LIMIT),
-        counting_warmup_steps=fields.integer("counting_warmup_steps", warmup, minimum=0),
-        countings=fields.integer("countings", 2, minimum=1, maximum=2),
-        repetitions=fields.integer("repetitions", 5, minimum=1, maximum=REPETITIONS_LIMIT),
-        seed=fields.integer("seed", 0, minimum=0, maximum=2**32 - 1),
-        threads=fields.integer("threads", 1, minimum=1, maximum=1024),
-        time_limit=fields.integer("time_limit", 600, minimum=1, maximum=INTEGER_LIMIT),
-        headline=_parse_headline(fields),
-        guard=_parse_guards(fields.table("guard")),
-        auto=fields.flag("auto", default=False),
-        quick=_parse_quick(fields.table("quick")),
-        scaling=scaling.parse(fields.table("scaling")),
-        limits=limits.parse(fields.table("limits")),
-        job=projection.parse(fields.table("job")),
-        affinity=fields.integers("affinity", maximum=surroundings.CPU_LIMIT - 1),
-        gc=fields.choice("gc", GC_MODES),
-        variables=surroundings.variables(fields.table("variables")),
+        counting_steps=table.integer("counting_steps", min(steps, 200), minimum=1, maximum=STEPS_LIMIT),
+        counting_warmup_steps=table.integer("counting_warmup_steps", warmup, minimum=0),
+        countings=table.integer("countings", 2, minimum=1, maximum=2),
+        repetitions=table.integer("repetitions", 5, minimum=1, maximum=REPETITIONS_LIMIT),
+        seed=table.integer("seed", 0, minimum=0, maximum=2**32 - 1),
+        threads=table.integer("threads", 1, minimum=1, maximum=1024),
+        time_limit=table.integer("time_limit", 600, minimum=1, maximum=INTEGER_LIMIT),
+        headline=_parse_headline(table),
+        guard=_parse_guards(table.table("guard")),
+        auto=table.boolean("auto", default=False),
+        quick=_parse_quick(table.table("quick")),
+        scaling=scaling.parse_sweep(table.table("scaling")),
+        limits=limits.parse_limits(table.table("limits")),
+        job=projection.parse_job(table.table("job")),
+        affinity=table.integers("affinity", maximum=process_environment.CPU_LIMIT - 1),
+        gc=table.choice("gc", GC_MODES),
+        variables=process_environment.parse_variables(table.table("variables")),
     )
-    fields.finish()
+    table.refuse_unread_keys()
     for bound in benchmark.limits:
-        if bound.metric.startswith(limits.SWEPT) and benchmark.scaling is None:
-            raise fields.error(f"limits.{bound.name}", "needs the table scaling")
-        if bound.metric == limits.PROJECTED and benchmark.job is None:
-            raise fields.error(f"limits.{bound.name}", "needs the table job")
+        if bound.metric.startswith(limits.SWEEP_METRICS) and benchmark.scaling is None:
+            raise table.error(f"limits.{bound.name}", "needs the table scaling")
+        if bound.metric == limits.PROJECTED_TIME and benchmark.job is None:
+            raise table.error(f"limits.{bound.name}", "needs the table job")
     return benchmark
 
 
-def _parse_cases(fields: Fields, params: Mapping[str, Scalar]) -> tuple[Case, ...]:
-    listed = fields.tables("cases")
+def _parse_cases(table: TomlTable, params: Mapping[str, Scalar]) -> tuple[Case, ...]:
+    listed = table.tables("cases")
     if listed is None:
         return (make_case(params),)
     if not listed:
-        raise fields.error("cases", "is empty, leave it out or list at least one case")
-    cases = tuple(make_case({**params, **table.all_scalars()}) for table in listed)
+        raise table.error("cases", "is empty, leave it out or list at least one case")
+    cases = tuple(make_case({**params, **case.all_scalars()}) for case in listed)
     keys = [case.key for case in cases]
     for index, key in enumerate(keys):
         if key in keys[:index]:
-            raise fields.error(f"cases[{index}]", f"is the same case as cases[{keys.index(key)}]")
+            raise table.error(f"cases[{index}]", f"is the same case as cases[{keys.index(key)}]")
     return cases
 
 
-def _parse_headline(fields: Fields) -> tuple[str, ...]:
-    names = fields.strings("headline")
+def _parse_headline(table: TomlTable) -> tuple[str, ...]:
+    names = table.strings("headline")
     if names is None:
-        return metrics.HEADLINE
+        return metrics.DEFAULT_HEADLINE
     if len(names) > metrics.HEADLINE_LIMIT:
-        raise fields.error(
-            "headline", f"has {len(names)} names, at most {metrics.HEADLINE_LIMIT} are allowed"
-        )
+        raise table.error("headline", f"has {len(names)} names, at most {metrics.HEADLINE_LIMIT} are allowed")
     for name in names:
         # A phase's metric is named `phase_time:learn/backward`.
         if metrics.describe_metric(name.partition(":")[0]) is None:
-            raise fields.unknown("headline", name, list(metrics.METRICS))
-        wrong = metrics.phase_problem(name)
-        if wrong is not None:
-            raise fields.error("headline", wrong)
+            raise table.unknown_value_error("headline", name, list(metrics.METRICS))
+        problem = metrics.phase_problem(name)
+        if problem is not None:
+            raise table.error("headline", problem)
     return tuple(names)
 
 
-def _parse_guards(fields: Fields | None) -> dict[str, Guard]:
-    if fields is None:
+def _parse_guards(table: TomlTable | None) -> dict[str, Guard]:
+    if table is None:
         return {}
-    return {name: _parse_guard(fields.required_table(name)) for name in fields.names()}
+    return {name: _parse_guard(table.required_table(name)) for name in table.names()}
 
 
-def _parse_guard(fields: Fields) -> Guard:
-    guard = Guard(fields.number("minimum"), fields.number("maximum"))
-    fields.finish()
+def _parse_guard(table: TomlTable) -> Guard:
+    guard = Guard(table.number("minimum"), table.number("maximum"))
+    table.refuse_unread_keys()
     if guard.minimum is None and guard.maximum is None:
-        raise fields.error("", "needs a minimum or a maximum")
+        raise table.error("", "needs a minimum or a maximum")
     if guard.minimum is not None and guard.maximum is not None and guard.minimum > guard.maximum:
-        raise fields.error("minimum", f"is {guard.minimum:g}, above the maximum of {guard.maximum:g}")
+        raise table.error("minimum", f"is {guard.minimum:g}, above the maximum of {guard.maximum:g}")
     return guard
 
 
-def _parse_quick(fields: Fields | None) -> QuickSettings:
-    if fields is None:
+def _parse_quick(table: TomlTable | None) -> QuickSettings:
+    if table is None:
         return QuickSettings()
     quick = QuickSettings(
-        steps=fields.optional_integer("steps", minimum=1, maximum=STEPS_LIMIT),
-        warmup_steps=fields.optional_integer("warmup_steps", minimum=0),
-        counting_steps=fields.optional_integer("counting_steps", minimum=1, maximum=STEPS_LIMIT),
-        counting_warmup_steps=fields.optional_integer("counting_warmup_steps", minimum=0),
-        repetitions=fields.optional_integer("repetitions", minimum=1, maximum=REPETITIONS_LIMIT),
-        params=fields.scalars("params"),
-        scaling=fields.flag("scaling", default=False),
+        steps=table.optional_integer("steps", minimum=1, maximum=STEPS_LIMIT),
+        warmup_steps=table.optional_integer("warmup_steps", minimum=0),
+        counting_steps=table.optional_integer("counting_steps", minimum=1, maximum=STEPS_LIMIT),
+        counting_warmup_steps=table.optional_integer("counting_warmup_steps", minimum=0),
+        repetitions=table.optional_integer("repetitions", minimum=1, maximum=REPETITIONS_LIMIT),
+        params=table.scalars("params"),
+        scaling=table.boolean("scaling", default=False),
     )
-    fields.finish()
+    table.refuse_unread_keys()
     return quick
 
 
-def _refuse_outside(fields: Fields, key: str, path: str) -> None:
+def _refuse_outside(table: TomlTable, key: str, path: str) -> None:
     if Path(path).is_absolute() or ".." in Path(path).parts:
-        raise fields.error(key, f"is {path!r}, must be a path inside the repository")
+        raise table.error(key, f"is {path!r}, must be a path inside the repository")

@@ -38,6 +38,12 @@ class TimedRepetition:
     sampler: Sampler
 
     @property
+    def window(self) -> tuple[float, float]:
+        """Start and end of the measured window, in seconds after the process was started."""
+        window = self.result["window"]
+        return window["start"] - self.started, window["end"] - self.started
+
+    @property
     def waited(self) -> float:
         """The share of the window in which the measured thread was ready and waited for a processor."""
         return float(self.result["waited"])
@@ -51,6 +57,6 @@ class Measurement:
     timed: Sequence[TimedRepetition]
     set_aside: Sequence[TimedRepetition]
     counted: Sequence[Mapping[str, Any]]
-    points: Sequence[scaling.Point]
+    points: Sequence[scaling.SweepPoint]
     driver: str | None
     created: str

@@ -11,7 +11,7 @@ Kind = Literal["time", "rate", "memory", "utilization", "counter", "quality"]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a name means. `per_phase` says whether values with a phase path exist beside the whole."""
+    """The meaning of a name. `per_phase` says whether values with a phase path exist beside the whole."""
 
     name: str
     unit: str
@@ -233,7 +233,13 @@ _TABLE = (
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}
 
 # What may raise a suspicion where the manifest names nothing else; those that a run lacks are left out.
-HEADLINE: tuple[str, ...] = ("throughput", "step_time", "peak_memory", "device_memory", "memory_growth")
+DEFAULT_HEADLINE: tuple[str, ...] = (
+    "throughput",
+    "step_time",
+    "peak_memory",
+    "device_memory",
+    "memory_growth",
+)
 HEADLINE_LIMIT = 6
 
 _REPORTED = {
@@ -248,13 +254,13 @@ _REPORTED = {
 
 
 def phase_problem(spelling: str) -> str | None:
-    """Return what is wrong with the phase in `step_time`, `phase_time:learn` and the like, or None.
+    """Return the problem with the phase in `step_time`, `phase_time:learn` and the like, or None.
 
-    The metric itself is one that `describe` knows.
+    The metric itself is one that `describe_metric` knows.
     """
     name, _, phase = spelling.partition(":")
-    known = METRICS.get(name)
-    if phase and known is not None and not known.per_phase:
+    metric = METRICS.get(name)
+    if phase and metric is not None and not metric.per_phase:
         return f"{name} has no phases"
     if not phase and name.startswith("phase_"):
         return f"{name} needs a phase, write {name}:PHASE"

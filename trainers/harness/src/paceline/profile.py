@@ -22,16 +22,18 @@ Raw = dict[str, Any]
 Counted = Mapping[str, Any]
 
 
-def build(counted: Counted) -> Raw:
+def build_profile(counted: Counted) -> Raw:
     """Return the document's profile from one counting, bounded: the rest is summed."""
-    kept, rest = _bounded(counted["functions"], FUNCTION_LIMIT, lambda row: math.fsum(row["calls"].values()))
-    operations, other_operations = _bounded(
-        _kinds(counted["operations"] or {}), OPERATION_LIMIT, lambda row: row["count"]
+    kept, rest = _split_at_limit(
+        counted["functions"], FUNCTION_LIMIT, lambda row: math.fsum(row["calls"].values())
+    )
+    operations, other_operations = _split_at_limit(
+        _operation_rows(counted["operations"] or {}), OPERATION_LIMIT, lambda row: row["count"]
     )
     stacks = counted["stacks"]
     return {
         "steps": counted["steps"],
-        "functions": [_function(row) for row in sorted(kept, key=_self, reverse=True)],
+        "functions": [_function_row(row) for row in sorted(kept, key=_self_seconds, reverse=True)],
         "rest": {
             "functions": len(rest),
             "calls": math.fsum(math.fsum(row["calls"].values()) for row in rest),
@@ -46,7 +48,7 @@ def build(counted: Counted) -> Raw:
                 "name": row["name"],
                 "count": row["count"],
                 "seconds": row["self"],
-                "phases": _phases(row["name"], counted["operations"] or {}),
+                "phases": _operation_phases(row["name"], counted["operations"] or {}),
             }
             for row in sorted(operations, key=lambda row: (-row["count"], row["name"]))
         ],
@@ -56,7 +58,7 @@ def build(counted: Counted) -> Raw:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one function, stack or operation does more per step after than before: calls, own seconds."""
+    """How much more one function, stack or operation does per step after than before: calls, own seconds."""
 
     name: tuple[str, ...]
     calls: float
@@ -72,45 +74,45 @@ class Differences:
     operations: list[Difference]
 
 
-def subtract(before: Profile, after: Profile) -> Differences:
+def subtract_profiles(before: Profile, after: Profile) -> Differences:
     """Return what differs between two profiles; a name is (function, file), the frames, or (operation,).
 
     What one profile doesn't list counts as nothing there, though it may be in its rest.
     """
     return Differences(
-        _subtract(_functions(before), _functions(after)),
-        _subtract(_stacks(before), _stacks(after)),
-        _subtract(_operations(before), _operations(after)),
+        _subtract_sums(_function_sums(before), _function_sums(after)),
+        _subtract_sums(_stack_sums(before), _stack_sums(after)),
+        _subtract_sums(_operation_sums(before), _operation_sums(after)),
     )
 
 
 Sums = dict[tuple[str, ...], tuple[float, float]]
 
 
-def _functions(found: Profile) -> Sums:
-    return _summed(((row.function, row.file), row.calls, row.self_time) for row in found.functions)
+def _function_sums(profile: Profile) -> Sums:
+    return _sum_by_name(((row.function, row.file), row.calls, row.self_time) for row in profile.functions)
 
 
-def _stacks(found: Profile) -> Sums:
-    return _summed(
+def _stack_sums(profile: Profile) -> Sums:
+    return _sum_by_name(
         (tuple(re.sub(r":\d+$", "", frame) for frame in row.stack), row.calls, row.self_time)
-        for row in found.stacks
+        for row in profile.stacks
     )
 
 
-def _operations(found: Profile) -> Sums:
-    seconds = found.operation_seconds
-    return _summed(((name,), count, seconds.get(name, 0.0)) for name, count in found.operations.items())
+def _operation_sums(profile: Profile) -> Sums:
+    counts, seconds = profile.operations, profile.operation_seconds
+    return _sum_by_name(((name,), count, seconds.get(name, 0.0)) for name, count in counts.items())
 
 
-def _summed(rows: Iterable[tuple[tuple[str, ...], float, float]]) -> Sums:
+def _sum_by_name(rows: Iterable[tuple[tuple[str, ...], float, float]]) -> Sums:
     sums: defaultdict[tuple[str, ...], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for name, calls, own in rows:
         sums[name] = sums[name][0] + calls, sums[name][1] + own
     return dict(sums)
 
 
-def _subtract(before: Sums, after: Sums) -> list[Difference]:
+def _subtract_sums(before: Sums, after: Sums) -> list[Difference]:
     nothing = (0.0, 0.0)
     rows = [
         Difference(
@@ -124,17 +126,19 @@ def _subtract(before: Sums, after: Sums) -> list[Difference]:
     return sorted(differing, key=lambda row: (-abs(row.self_time), -abs(row.calls), row.name))
 
 
-def _bounded(rows: Iterable[Raw], limit: int, number: Callable[[Raw], float]) -> tuple[list[Raw], list[Raw]]:
+def _split_at_limit(
+    rows: Iterable[Raw], limit: int, number: Callable[[Raw], float]
+) -> tuple[list[Raw], list[Raw]]:
     """Return the rows to keep, and all others."""
-    ordered = sorted(rows, key=_self, reverse=True)
-    # All by own time would lose the cheap function that is suddenly called a thousand times.
+    ordered = sorted(rows, key=_self_seconds, reverse=True)
+    # By own time alone, a cheap function that is suddenly called a thousand times would be lost.
     most_called = {id(row) for row in sorted(ordered, key=number, reverse=True)[: limit // 4]}
     heaviest = [row for row in ordered if id(row) not in most_called][: limit - len(most_called)]
     kept = most_called | {id(row) for row in heaviest}
     return [row for row in ordered if id(row) in kept], [row for row in ordered if id(row) not in kept]
 
 
-def _function(row: Mapping[str, Any]) -> Raw:
+def _function_row(row: Mapping[str, Any]) -> Raw:
     calls: Mapping[str, float] = row["calls"]
     busiest = max(calls, key=lambda path: calls[path], default=None)
     total = math.fsum(calls.values())
@@ -145,9 +149,9 @@ def _function(row: Mapping[str, Any]) -> Raw:
     }
 
 
-def _kinds(operations: Mapping[str, Mapping[str, Any]]) -> list[Raw]:
+def _operation_rows(operations: Mapping[str, Mapping[str, Any]]) -> list[Raw]:
     """Return the operations of all phases by name."""
-    sums = _summed(
+    sums = _sum_by_name(
         ((name,), number, tally["seconds"][name])
         for tally in operations.values()
         for name, number in tally["kinds"].items()
@@ -155,15 +159,15 @@ def _kinds(operations: Mapping[str, Mapping[str, Any]]) -> list[Raw]:
     return [{"name": name, "count": count, "self": own} for (name,), (count, own) in sorted(sums.items())]
 
 
-def _phases(name: str, operations: Mapping[str, Mapping[str, Any]]) -> list[Raw]:
+def _operation_phases(name: str, operations: Mapping[str, Mapping[str, Any]]) -> list[Raw]:
     """Return an operation's numbers and seconds in the phases that it is used most in."""
-    found = [
+    phases = [
         {"phase": path, "count": tally["kinds"][name], "seconds": tally["seconds"][name]}
         for path, tally in operations.items()
         if name in tally["kinds"]
     ]
-    return sorted(found, key=lambda row: (-row["count"], row["phase"]))[:OPERATION_PHASES]
+    return sorted(phases, key=lambda row: (-row["count"], row["phase"]))[:OPERATION_PHASES]
 
 
-def _self(row: Mapping[str, Any]) -> float:
+def _self_seconds(row: Mapping[str, Any]) -> float:
     return float(row["self"])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import scaling
-from .fields import Fields
 from .statistics import median, median_interval
+from .toml_table import TomlTable
 
 STEPS = "steps"
 # The logarithm of the longest time that is told: far beyond it an interval is only a word for "unknown".
@@ -24,45 +24,44 @@ class Job:
     unit: str
 
 
-def parse(fields: Fields | None) -> Job | None:
+def parse_job(table: TomlTable | None) -> Job | None:
     """Read the manifest's table `job`; raises ManifestError."""
-    if fields is None:
+    if table is None:
         return None
-    unit = fields.required_text("unit")
-    amount = fields.required_number("amount")
-    fields.finish()
+    unit = table.required_string("unit")
+    amount = table.required_number("amount")
+    table.refuse_unread_keys()
     if not unit.isprintable() or len(unit) > 100:
-        raise fields.error("unit", "must be a printable name of at most 100 characters")
+        raise table.error("unit", "must be a printable name of at most 100 characters")
     if amount <= 0:
-        raise fields.error("amount", f"is {amount:g}, must be above 0")
+        raise table.error("amount", f"is {amount:g}, must be above 0")
     return Job(amount, unit)
 
 
-def project(
+def project_job(
     job: Job,
     repetitions: Sequence[Mapping[str, Any]],
     sweep: scaling.Sweep | None,
-    points: Sequence[scaling.Point],
+    points: Sequence[scaling.SweepPoint],
 ) -> dict[str, Any] | None:
     """Return the document's job and `samples`, or None where the run didn't measure the job's unit."""
     if sweep is not None and job.unit == sweep.parameter:
-        found = _from_scaling(job, points)
+        projected = _project_from_scaling(job, points)
     else:
-        found = _from_rate(job, repetitions)
-    return found and {"amount": job.amount, "unit": job.unit, **found}
+        projected = _project_from_rate(job, repetitions)
+    return projected and {"amount": job.amount, "unit": job.unit, **projected}
 
 
-def _from_scaling(job: Job, points: Sequence[scaling.Point]) -> dict[str, Any] | None:
-    at = math.log(job.amount)
-    fitted = scaling.fit(points, scaling.seconds)
-    if fitted is None:
+def _project_from_scaling(job: Job, points: Sequence[scaling.SweepPoint]) -> dict[str, Any] | None:
+    line = scaling.fit_power_law(points, scaling.loop_seconds)
+    if line is None:
         return None
-    seconds, low, high = (math.exp(min(bound, _LONGEST)) for bound in fitted.predict(at))
+    seconds, low, high = (math.exp(min(bound, _LONGEST)) for bound in line.predict(math.log(job.amount)))
     return {"seconds": seconds, "low": low, "high": high, "from": "scaling", "samples": [seconds]}
 
 
-def _from_rate(job: Job, repetitions: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    rates = [_rate(job.unit, row) for row in repetitions]
+def _project_from_rate(job: Job, repetitions: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    rates = [_units_per_second(job.unit, row) for row in repetitions]
     if not all(rates):
         return None
     samples = [job.amount / rate for rate in rates]
@@ -70,7 +69,7 @@ def _from_rate(job: Job, repetitions: Sequence[Mapping[str, Any]]) -> dict[str, 
     return {"seconds": median(samples), "low": low, "high": high, "from": "rate", "samples": samples}
 
 
-def _rate(unit: str, repetition: Mapping[str, Any]) -> float:
+def _units_per_second(unit: str, repetition: Mapping[str, Any]) -> float:
     """Return the repetition's units per second, 0 where it reported none."""
     per_step = 1.0 if unit == STEPS else float(repetition["counts"].get(unit, 0))
     return max(0.0, per_step * float(repetition["throughput"]))

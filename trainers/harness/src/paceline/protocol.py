@@ -1,4 +1,4 @@
-"""How a case is measured: fresh processes one after the other, then the counting ones, then the document."""
+"""Measures a case: fresh timed processes one after the other, the sweep, the counting ones, the document."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import assemble, scaling, surroundings
+from . import document_builder, process_environment, scaling
 from .benchmarks import Benchmark
-from .fields import Scalar
 from .measured.plan import ProcessPlan
 from .measured.processor import CONTENTION_SHARE
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
+from .toml_table import Scalar
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
 from .watching.process import MeasuredProcess, MeasurementError
@@ -27,13 +27,13 @@ from .watching.sampler import Sampler
 Progress = Callable[[float, str], None]
 
 
-def measure(request: MeasurementRequest, progress: Progress) -> dict[str, Any]:
+def measure_case(request: MeasurementRequest, progress: Progress) -> dict[str, Any]:
     """Measure a case and return its document, unchecked; raises MeasurementError.
 
     The time limit covers all of it, the counting processes included.
     """
     benchmark = request.benchmark
-    missing = surroundings.missing_processors(benchmark)
+    missing = process_environment.missing_processors(benchmark)
     if missing:
         raise MeasurementError(
             f"{benchmark.name} wants processors that this process may not use: {missing}; "
@@ -41,26 +41,26 @@ def measure(request: MeasurementRequest, progress: Progress) -> dict[str, Any]:
         )
     # With another's turns between its own, it takes as long as both.
     deadline = perf_counter() + benchmark.time_limit * (2 if request.turns else 1)
-    with tempfile.TemporaryDirectory(prefix="paceline-") as name, _devices(benchmark) as devices:
-        runner = _Runner(request, Path(name), devices, deadline, progress)
-        timed, set_aside = runner.repeat()
-        points = runner.sweep()
-        counted = runner.count()
+    with tempfile.TemporaryDirectory(prefix="paceline-") as name, _probed_devices(benchmark) as devices:
+        runner = _CaseRunner(request, Path(name), devices, deadline, progress)
+        timed, set_aside = runner.measure_repetitions()
+        points = runner.measure_sweep()
+        counted = runner.measure_counters()
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         measured = Measurement(request, timed, set_aside, counted, points, devices.driver, created)
-        return assemble.document(measured)
+        return document_builder.build_document(measured)
 
 
 @contextmanager
-def _devices(benchmark: Benchmark) -> Iterator[nvml.Devices]:
-    devices = nvml.probe_devices(surroundings.child_environment(benchmark))
+def _probed_devices(benchmark: Benchmark) -> Iterator[nvml.Devices]:
+    devices = nvml.probe_devices(process_environment.child_environment(benchmark))
     try:
         yield devices
     finally:
         devices.close()
 
 
-class _Runner:
+class _CaseRunner:
     def __init__(
         self,
         request: MeasurementRequest,
@@ -76,11 +76,11 @@ class _Runner:
         self._deadline = deadline
         self._progress = progress
         sweep = self._benchmark.scaling
-        self._whole = list(scaling.order(sweep)) if sweep else []
+        self._sweep_runs = list(scaling.sweep_order(sweep)) if sweep else []
         # The counting processes run side by side and take about as long as one repetition.
-        self._parts = request.benchmark.repetitions + len(self._whole) + 1
+        self._parts = request.benchmark.repetitions + len(self._sweep_runs) + 1
 
-    def repeat(self) -> tuple[list[TimedRepetition], list[TimedRepetition]]:
+    def measure_repetitions(self) -> tuple[list[TimedRepetition], list[TimedRepetition]]:
         """Measure the repetitions; those that other work disturbed are measured again, as often once more.
 
         Returns those that count and those that were set aside. What decides is how long the measured thread
@@ -90,34 +90,35 @@ class _Runner:
         # What takes turns would wait for a partner that doesn't come again.
         most = wanted if self._request.turns else 2 * wanted
         timed: list[TimedRepetition] = []
-        while len(timed) < wanted or (len(timed) < most and self._is_worth_another(timed)):
-            timed.append(self.time(len(timed)))
-        calm = sorted(sorted(timed, key=lambda one: max(one.waited, CONTENTION_SHARE))[:wanted], key=_index)
-        aside = [one for one in timed if one not in calm]
-        return [replace(one, index=at) for at, one in enumerate(calm)], aside
+        while len(timed) < wanted or (len(timed) < most and self._needs_another(timed)):
+            timed.append(self.measure_repetition(len(timed)))
+        calmest = sorted(timed, key=lambda repetition: max(repetition.waited, CONTENTION_SHARE))[:wanted]
+        kept = [repetition for repetition in timed if repetition in calmest]
+        aside = [repetition for repetition in timed if repetition not in calmest]
+        return [replace(repetition, index=index) for index, repetition in enumerate(kept)], aside
 
-    def _is_worth_another(self, timed: Sequence[TimedRepetition]) -> bool:
-        """Are too few undisturbed, and is there time left for one more before the counting?"""
-        calm = sum(one.waited <= CONTENTION_SHARE for one in timed)
-        longest = max(one.took for one in timed)
-        left = (3 + len(self._whole)) * longest
+    def _needs_another(self, timed: Sequence[TimedRepetition]) -> bool:
+        """Whether too few are undisturbed, and time is left for one more before the counting."""
+        calm = sum(repetition.waited <= CONTENTION_SHARE for repetition in timed)
+        longest = max(repetition.took for repetition in timed)
+        left = (3 + len(self._sweep_runs)) * longest
         return calm < self._benchmark.repetitions and perf_counter() + left < self._deadline
 
-    def time(self, index: int) -> TimedRepetition:
+    def measure_repetition(self, index: int) -> TimedRepetition:
         """Measure one repetition in a fresh process."""
         before, started = calibration.measure_calibration(), perf_counter()
         wanted = self._benchmark.repetitions
         text = f"repetition {index + 1} of {wanted}" if index < wanted else "a disturbed repetition again"
         # Before anything that the process may print: its last line is to stand last.
-        self._tell(min(index, wanted - 1), text)
-        with self._start(self._plan("timing"), f"repetition-{index}") as process:
+        self._report_progress(min(index, wanted - 1), text)
+        with self._start_process(self._make_plan("timing"), f"repetition-{index}") as process:
             sampler = Sampler(ProcessTree(process.pid), self._devices, process.started)
-            with OutputForwarder(process.output, sys.stderr) as echo:
+            with OutputForwarder(process.output, sys.stderr) as output:
                 while not process.wait(sampler.until_next()):
                     sampler.sample(late=process.is_past_half())
-                    echo.forward()
-                    self._watch(process)
-                    self._tell(min(index, wanted - 1) + process.progress_fraction(), text)
+                    output.forward()
+                    self._check_process(process)
+                    self._report_progress(min(index, wanted - 1) + process.progress_fraction(), text)
                 left = process.outcome()
         after = calibration.measure_calibration()
         return TimedRepetition(
@@ -131,52 +132,62 @@ class _Runner:
             sampler=sampler,
         )
 
-    def sweep(self) -> list[scaling.Point]:
+    def measure_sweep(self) -> list[scaling.SweepPoint]:
         """Run the whole loop once for each value and repetition of the sweep, one after the other."""
         sweep = self._benchmark.scaling
-        return [self._run_whole(sweep, at, *place) for at, place in enumerate(self._whole)] if sweep else []
+        if sweep is None:
+            return []
+        return [
+            self._measure_sweep_point(sweep, number, value, repetition)
+            for number, (value, repetition) in enumerate(self._sweep_runs)
+        ]
 
-    def _run_whole(self, sweep: scaling.Sweep, at: int, value: float, repetition: int) -> scaling.Point:
+    def _measure_sweep_point(
+        self, sweep: scaling.Sweep, number: int, value: float, repetition: int
+    ) -> scaling.SweepPoint:
         params = {**self._request.case.params, **sweep.params, sweep.parameter: value}
-        text = f"{sweep.parameter} {value}, {at + 1} of {len(self._whole)} for scaling"
-        plan = replace(self._plan("whole"), arguments=arguments(params), warmup_steps=0, steps=1)
-        with self._start(plan, f"whole-{at}") as process, OutputForwarder(process.output, sys.stderr) as echo:
+        text = f"{sweep.parameter} {value}, {number + 1} of {len(self._sweep_runs)} for scaling"
+        plan = replace(self._make_plan("whole"), arguments=format_arguments(params), warmup_steps=0, steps=1)
+        with (
+            self._start_process(plan, f"whole-{number}") as process,
+            OutputForwarder(process.output, sys.stderr) as output,
+        ):
             try:
                 while not process.wait(0.1):
-                    echo.forward()
-                    self._watch(process)
-                    self._tell(self._benchmark.repetitions + at, text)
+                    output.forward()
+                    self._check_process(process)
+                    self._report_progress(self._benchmark.repetitions + number, text)
                 left = process.outcome()
             except MeasurementError as error:
                 raise MeasurementError(f"with {sweep.parameter} {value}, {error}", error.output) from error
-        return scaling.point(value, repetition, left["result"])
+        return scaling.make_point(value, repetition, left["result"])
 
-    def count(self) -> list[Mapping[str, Any]]:
+    def measure_counters(self) -> list[Mapping[str, Any]]:
         """Count in processes of their own; they run side by side, since nothing is timed there."""
         with ExitStack() as running:
             processes = [
-                running.enter_context(self._start(self._plan("counting"), f"counting-{index}"))
+                running.enter_context(self._start_process(self._make_plan("counting"), f"counting-{index}"))
                 for index in range(self._benchmark.countings)
             ]
             for process in processes:
                 while not process.wait(0.1):
-                    self._watch(process)
-                    self._tell(self._parts - 1 + process.progress_fraction(), "counting")
+                    self._check_process(process)
+                    self._report_progress(self._parts - 1 + process.progress_fraction(), "counting")
             return [process.outcome()["result"] for process in processes]
 
-    def _start(self, plan: ProcessPlan, name: str) -> MeasuredProcess:
+    def _start_process(self, plan: ProcessPlan, name: str) -> MeasuredProcess:
         folder = self._folder / name
         folder.mkdir()
-        process = MeasuredProcess(plan, folder, surroundings.child_environment(self._benchmark))
-        surroundings.pin(process.pid, self._benchmark)
+        process = MeasuredProcess(plan, folder, process_environment.child_environment(self._benchmark))
+        process_environment.pin_process(process.pid, self._benchmark)
         return process
 
-    def _plan(self, kind: str) -> ProcessPlan:
+    def _make_plan(self, kind: str) -> ProcessPlan:
         benchmark, timing = self._benchmark, kind == "timing"
         return ProcessPlan(
             kind=kind,
             script=benchmark.script,
-            arguments=_arguments(self._request),
+            arguments=_script_arguments(self._request),
             folder=str(self._request.folder),
             warmup_steps=benchmark.warmup_steps if timing else benchmark.counting_warmup_steps,
             steps=benchmark.steps if timing else benchmark.counting_steps,
@@ -190,7 +201,7 @@ class _Runner:
             one_core=benchmark.threads == 1,
         )
 
-    def _watch(self, process: MeasuredProcess) -> None:
+    def _check_process(self, process: MeasuredProcess) -> None:
         process.check_output()
         if perf_counter() > self._deadline:
             limit = self._benchmark.time_limit
@@ -200,19 +211,15 @@ class _Runner:
                 process.tail(),
             )
 
-    def _tell(self, done: float, text: str) -> None:
+    def _report_progress(self, done: float, text: str) -> None:
         self._progress(round(done / self._parts, 3), text)
 
 
-def _index(one: TimedRepetition) -> int:
-    return one.index
+def _script_arguments(request: MeasurementRequest) -> list[str]:
+    return format_arguments(request.case.params) if request.arguments is None else list(request.arguments)
 
 
-def _arguments(request: MeasurementRequest) -> list[str]:
-    return arguments(request.case.params) if request.arguments is None else list(request.arguments)
-
-
-def arguments(params: Mapping[str, Scalar]) -> list[str]:
+def format_arguments(params: Mapping[str, Scalar]) -> list[str]:
     """Spell parameters for a command line: `--batch-size 64`, `--fused`, `--no-fused`."""
     words: list[str] = []
     for name, value in params.items():

@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from .document import UNATTRIBUTED
-from .fields import Fields, Scalar
 from .statistics import FittedLine, fit_line
+from .toml_table import Scalar, TomlTable
 
 VALUES_LIMIT = 20
 REPETITIONS_LIMIT = 10
 PHASES_LIMIT = 100
-# What takes less at some value says more about the clock and about noise than about growth.
-SHORTEST = 0.001
+# A shorter time says more about the clock and about noise than about growth.
+SHORTEST_SECONDS = 0.001
 
-Time = Callable[["Point"], float | None]
+TimeOfPoint = Callable[["SweepPoint"], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Which values of a parameter are measured, how often each, and what else is set for it."""
+    """The values of a parameter to measure, how often each, and the other parameters of the sweep."""
 
     parameter: str
     values: tuple[float, ...]
@@ -35,32 +35,32 @@ class Sweep:
     params: Mapping[str, Scalar]
 
 
-def parse(fields: Fields | None) -> Sweep | None:
+def parse_sweep(table: TomlTable | None) -> Sweep | None:
     """Read the manifest's table `scaling`; raises ManifestError."""
-    if fields is None:
+    if table is None:
         return None
-    parameter = fields.required_text("parameter")
-    values = fields.required_numbers("values")
+    parameter = table.required_string("parameter")
+    values = table.required_numbers("values")
     sweep = Sweep(
         parameter=parameter,
         values=tuple(sorted(values)),
-        repetitions=fields.integer("repetitions", 2, minimum=1, maximum=REPETITIONS_LIMIT),
-        params=fields.scalars("params") or {},
+        repetitions=table.integer("repetitions", 2, minimum=1, maximum=REPETITIONS_LIMIT),
+        params=table.scalars("params") or {},
     )
-    fields.finish()
+    table.refuse_unread_keys()
     if not (parameter.isascii() and parameter.isidentifier()):
-        raise fields.error("parameter", f"is {parameter!r}, must be a parameter of the script")
+        raise table.error("parameter", f"is {parameter!r}, must be a parameter of the script")
     if parameter in sweep.params:
-        raise fields.error(f"params.{parameter}", "is the swept parameter itself")
+        raise table.error(f"params.{parameter}", "is the swept parameter itself")
     if not 3 <= len(set(values)) == len(values) <= VALUES_LIMIT:
-        raise fields.error("values", f"must be 3 to {VALUES_LIMIT} different numbers")
+        raise table.error("values", f"must be 3 to {VALUES_LIMIT} different numbers")
     if min(values) <= 0:
-        raise fields.error("values", f"has {min(values):g}, must be above 0")
+        raise table.error("values", f"has {min(values):g}, must be above 0")
     return sweep
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SweepPoint:
     """One process that ran its whole loop: steps, seconds, and seconds by the main thread's phases.
 
     `waited` is the share of the time in which that thread waited for a processor.
@@ -74,86 +74,85 @@ class Point:
     waited: float = 0.0
 
 
-def point(value: float, repetition: int, result: Mapping[str, Any]) -> Point:
+def make_point(value: float, repetition: int, result: Mapping[str, Any]) -> SweepPoint:
     """Return the point that a process measured; what its outermost phases leave is (unattributed)."""
     phases = dict(result["phases"])
     outermost = math.fsum(seconds for path, seconds in phases.items() if "/" not in path)
     rest = max(0.0, result["seconds"] - outermost)
     times = {**phases, UNATTRIBUTED: rest}
-    return Point(value, repetition, result["steps"], result["seconds"], times, result.get("waited", 0.0))
+    return SweepPoint(value, repetition, result["steps"], result["seconds"], times, result.get("waited", 0.0))
 
 
-def order(sweep: Sweep) -> Iterator[tuple[float, int]]:
+def sweep_order(sweep: Sweep) -> Iterator[tuple[float, int]]:
     """Yield (value, repetition), upwards and downwards in turn: a machine that drifts bends no line."""
     for repetition in range(sweep.repetitions):
         values = sweep.values if repetition % 2 == 0 else sweep.values[::-1]
         yield from ((value, repetition) for value in values)
 
 
-def fit(points: Sequence[Point], time: Time) -> FittedLine | None:
+def fit_power_law(points: Sequence[SweepPoint], time: TimeOfPoint) -> FittedLine | None:
     """Return the line through (log value, log time), or None where it is too short to be measured."""
     fastest: dict[float, float] = {}
-    for one in points:
-        taken = time(one)
-        if taken is None or taken <= 0:
+    for point in points:
+        seconds = time(point)
+        if seconds is None or seconds <= 0:
             return None
-        fastest[one.value] = min(taken, fastest.get(one.value, math.inf))
-    return fit_line([(math.log(value), math.log(taken)) for value, taken in fastest.items()])
+        fastest[point.value] = min(seconds, fastest.get(point.value, math.inf))
+    return fit_line([(math.log(value), math.log(seconds)) for value, seconds in fastest.items()])
 
 
-def seconds(one: Point) -> float | None:
+def loop_seconds(point: SweepPoint) -> float | None:
     """Return the loop's time, None where it is too short."""
-    return _long_enough(one.seconds)
+    return _long_enough(point.seconds)
 
 
-def exponents(points: Sequence[Point]) -> list[dict[str, Any]]:
+def fit_exponents(points: Sequence[SweepPoint]) -> list[dict[str, Any]]:
     """Return the document's exponents: of the whole loop, of its steps, and of each long enough phase."""
-    times: dict[tuple[str, str | None], Time] = {
-        ("scaling_exponent", None): seconds,
+    times: dict[tuple[str, str | None], TimeOfPoint] = {
+        ("scaling_exponent", None): loop_seconds,
         ("scaling_exponent_step_time", None): _step_time,
-        ("scaling_exponent_steps", None): _steps,
-        **{("scaling_exponent", path): _phase(path) for path in _longest_phases(points)},
+        ("scaling_exponent_steps", None): _step_count,
+        **{("scaling_exponent", path): _phase_seconds(path) for path in _longest_phases(points)},
     }
-    found = ((place, fit(points, time), time) for place, time in times.items())
-    return [_exponent(place, fitted, points, time) for place, fitted, time in found if fitted is not None]
+    lines = ((key, fit_power_law(points, time), time) for key, time in times.items())
+    return [_exponent_row(key, line, points, time) for key, line, time in lines if line is not None]
 
 
-def _exponent(
-    place: tuple[str, str | None], fitted: FittedLine, points: Sequence[Point], time: Time
+def _exponent_row(
+    key: tuple[str, str | None], line: FittedLine, points: Sequence[SweepPoint], time: TimeOfPoint
 ) -> dict[str, Any]:
-    low, high = fitted.slope_interval()
-    alone = [fit([one for one in points if one.repetition == at], time) for at in _repetitions(points)]
+    low, high = line.slope_interval()
+    by_repetition = [
+        fit_power_law([point for point in points if point.repetition == repetition], time)
+        for repetition in sorted({point.repetition for point in points})
+    ]
     return {
-        "name": place[0],
-        "phase": place[1],
-        "value": fitted.slope,
+        "name": key[0],
+        "phase": key[1],
+        "value": line.slope,
         "low": low,
         "high": high,
         "points": len(points),
-        "samples": [found.slope for found in alone if found is not None],
+        "samples": [line.slope for line in by_repetition if line is not None],
     }
 
 
-def _repetitions(points: Sequence[Point]) -> list[int]:
-    return sorted({one.repetition for one in points})
-
-
-def _longest_phases(points: Sequence[Point]) -> list[str]:
-    largest = max(points, key=lambda one: one.value).phases
+def _longest_phases(points: Sequence[SweepPoint]) -> list[str]:
+    largest = max(points, key=lambda point: point.value).phases
     return sorted(largest, key=lambda path: -largest[path])[:PHASES_LIMIT]
 
 
-def _long_enough(taken: float | None) -> float | None:
-    return taken if taken is not None and taken >= SHORTEST else None
+def _long_enough(seconds: float | None) -> float | None:
+    return seconds if seconds is not None and seconds >= SHORTEST_SECONDS else None
 
 
-def _step_time(one: Point) -> float | None:
-    return one.seconds / one.steps if seconds(one) else None
+def _step_time(point: SweepPoint) -> float | None:
+    return point.seconds / point.steps if loop_seconds(point) else None
 
 
-def _steps(one: Point) -> float:
-    return float(one.steps)
+def _step_count(point: SweepPoint) -> float:
+    return float(point.steps)
 
 
-def _phase(path: str) -> Time:
-    return lambda one: _long_enough(one.phases.get(path))
+def _phase_seconds(path: str) -> TimeOfPoint:
+    return lambda point: _long_enough(point.phases.get(path))

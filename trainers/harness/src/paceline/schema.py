@@ -15,7 +15,7 @@ Problem = tuple[str, str]  # the path of the offending field, what is wrong with
 
 
 @functools.cache
-def published() -> Schema:
+def load_schema() -> Schema:
     """Return the document's schema as it is published beside this module."""
     text = resources.files(__package__).joinpath("document.schema.json").read_text(encoding="utf-8")
     schema: Schema = json.loads(text)
@@ -24,51 +24,51 @@ def published() -> Schema:
 
 def first_problem(value: object, schema: Schema) -> Problem | None:
     """Return the first problem in reading order, or None where the value fits."""
-    return next(_problems(value, schema, "", schema), None)
+    return next(_find_problems(value, schema, "", schema), None)
 
 
-def _problems(value: object, schema: Schema, path: str, root: Schema) -> Iterator[Problem]:
+def _find_problems(value: object, schema: Schema, path: str, root: Schema) -> Iterator[Problem]:
     if "$ref" in schema:
-        yield from _problems(value, root["$defs"][schema["$ref"].rpartition("/")[2]], path, root)
+        yield from _find_problems(value, root["$defs"][schema["$ref"].rpartition("/")[2]], path, root)
     if "anyOf" in schema:
-        yield from _any_of(value, schema["anyOf"], path, root)
-    wrong = _wrong(value, schema)
+        yield from _any_of_problems(value, schema["anyOf"], path, root)
+    wrong = _value_problem(value, schema)
     if wrong:
         yield path, wrong
     elif isinstance(value, dict):
-        yield from _members(value, schema, path, root)
+        yield from _member_problems(value, schema, path, root)
     elif isinstance(value, list) and "items" in schema:
         for index, item in enumerate(value):
-            yield from _problems(item, schema["items"], f"{path}[{index}]", root)
+            yield from _find_problems(item, schema["items"], f"{path}[{index}]", root)
 
 
-def _any_of(value: object, choices: list[Schema], path: str, root: Schema) -> Iterator[Problem]:
+def _any_of_problems(value: object, choices: list[Schema], path: str, root: Schema) -> Iterator[Problem]:
     if value is None and {"type": "null"} in choices:
         return
-    found = [next(_problems(value, choice, path, root), None) for choice in choices]
-    if None not in found:
+    problems = [next(_find_problems(value, choice, path, root), None) for choice in choices]
+    if None not in problems:
         # The first choice is the meaningful one; the others are null or another scalar.
-        yield found[0] or (path, "is wrong")
+        yield problems[0] or (path, "is wrong")
 
 
-def _members(value: dict[str, Any], schema: Schema, path: str, root: Schema) -> Iterator[Problem]:
+def _member_problems(value: dict[str, Any], schema: Schema, path: str, root: Schema) -> Iterator[Problem]:
     known = schema.get("properties", {})
     extra = schema.get("additionalProperties", True)
     for name in schema.get("required", ()):
         if name not in value:
-            yield _join(path, name), "is missing"
+            yield _join_path(path, name), "is missing"
     for name, member in value.items():
         if "propertyNames" in schema:
-            yield from _problems(name, schema["propertyNames"], _join(path, name), root)
+            yield from _find_problems(name, schema["propertyNames"], _join_path(path, name), root)
         if name in known:
-            yield from _problems(member, known[name], _join(path, name), root)
+            yield from _find_problems(member, known[name], _join_path(path, name), root)
         elif extra is False:
-            yield _join(path, name), "is unknown"
+            yield _join_path(path, name), "is unknown"
         elif isinstance(extra, Mapping):
-            yield from _problems(member, extra, _join(path, name), root)
+            yield from _find_problems(member, extra, _join_path(path, name), root)
 
 
-def _wrong(value: object, schema: Schema) -> str | None:
+def _value_problem(value: object, schema: Schema) -> str | None:
     if "const" in schema and value != schema["const"]:
         return f"must be {schema['const']!r}"
     if "enum" in schema and value not in schema["enum"]:
@@ -133,5 +133,5 @@ _SENTENCES = {
 }
 
 
-def _join(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

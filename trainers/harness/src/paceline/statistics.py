@@ -130,7 +130,8 @@ def histogram(values: Sequence[float]) -> dict[str, Any]:
 def thin_values(values: Sequence[float], most: int = THINNED_VALUES) -> dict[str, Any]:
     """Return `every` and `values`: means of that many consecutive values, at most `most` of them."""
     every = max(1, math.ceil(len(values) / most))
-    return {"every": every, "values": [mean(values[at : at + every]) for at in range(0, len(values), every)]}
+    means = [mean(values[start : start + every]) for start in range(0, len(values), every)]
+    return {"every": every, "values": means}
 
 
 def quantile_summary(values: Sequence[float]) -> dict[str, float]:
@@ -169,8 +170,8 @@ def _mann_whitney(n: int, m: int) -> list[int]:
     ways = [1] + [0] * (n * m)
     # The Gaussian binomial coefficient, one factor (1 - x^(m+i)) / (1 - x^i) at a time.
     for i in range(1, n + 1):
-        for at in range(n * m, m + i - 1, -1):
-            ways[at] -= ways[at - m - i]
-        for at in range(i, n * m + 1):
-            ways[at] += ways[at - i]
+        for u in range(n * m, m + i - 1, -1):
+            ways[u] -= ways[u - m - i]
+        for u in range(i, n * m + 1):
+            ways[u] += ways[u - i]
     return ways

@@ -134,8 +134,8 @@ class ThreadProfile:
         phase = self._state.root
         for entered in reversed(frames):
             code = entered.f_code
-            known = self._stack[-1].calls_in_phase(phase).get(id(code))
-            self._stack.append(known or self._add_call(id(code), code, phase, now))
+            existing = self._stack[-1].calls_in_phase(phase).get(id(code))
+            self._stack.append(existing or self._add_call(id(code), code, phase, now))
         return self._stack[-1]
 
     def _add_call(self, identity: int | str, key: Key, phase: PhaseNode, now: float) -> CallNode:

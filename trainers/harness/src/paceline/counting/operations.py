@@ -201,14 +201,14 @@ def _waits_for_mask(args: Sequence[Any]) -> bool:
     return masked and not (len(args) > 2 and isinstance(args[2], torch.Tensor) and args[2].numel() == 1)
 
 
-def _count_new_memory(tally: Tally, result: Any, given: Sequence[Any]) -> None:
-    """Count the memory of the results that none of what was given has."""
-    given_tensors = [tensor for value in given for tensor in _tensors_in(value)]
-    seen = {storage._cdata for tensor in given_tensors if (storage := _storage_of(tensor))}
+def _count_new_memory(tally: Tally, result: Any, arguments: Sequence[Any]) -> None:
+    """Count the memory of the results that none of the arguments has."""
+    argument_tensors = [tensor for value in arguments for tensor in _tensors_in(value)]
+    storages = {storage._cdata for tensor in argument_tensors if (storage := _storage_of(tensor))}
     for tensor in _tensors_in(result):
         storage = _storage_of(tensor)
-        if storage is not None and storage._cdata not in seen and (size := storage.nbytes()):
-            seen.add(storage._cdata)
+        if storage is not None and storage._cdata not in storages and (size := storage.nbytes()):
+            storages.add(storage._cdata)
             tally.tensors += 1
             tally.allocated_bytes += size
 

@@ -150,9 +150,9 @@ def _write_outcome(outcome: dict[str, Any], path: Path) -> None:
 
 def _check_package(plan: ProcessPlan) -> None:
     """Refuse another harness than the one that started us, such as one in the measured checkout."""
-    here = str(Path(paceline.__file__).resolve().parent)
-    if here != plan.package:
-        sys.exit(f"paceline was imported from {here}, but the harness that measures is {plan.package}")
+    folder = str(Path(paceline.__file__).resolve().parent)
+    if folder != plan.package:
+        sys.exit(f"paceline was imported from {folder}, but the harness that measures is {plan.package}")
 
 
 def _end_with_parent(parent: int) -> None:

@@ -161,11 +161,11 @@ class MarkRecorder(Generic[NodeType]):
     def _add_thread(self, name: str) -> ThreadState:
         thread = current_thread()
         with self._lock:
-            ended = (known for known in self.states if known.name == name and not known.thread.is_alive())
-            state = next((unused for unused in ended if unused is not self.main), None)
+            ended = (state for state in self.states if state.name == name and not state.thread.is_alive())
+            unused = next((state for state in ended if state is not self.main), None)
             # A thread per step must not fill the table: it goes on where one of its name has ended.
-            if state is None:
-                state = ThreadState(name, thread)
+            state = ThreadState(name, thread) if unused is None else unused
+            if unused is None:
                 state.root = self._make_node("", None, state)
                 self.states.append(state)
             state.thread, state.node = thread, state.root

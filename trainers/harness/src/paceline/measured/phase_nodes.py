@@ -15,7 +15,7 @@ Split = Callable[[float, float], None]
 
 
 class ThreadState:
-    """Where one thread stands: the innermost open phase, and whether the thread makes lap marks."""
+    """The state of one thread: its innermost open phase, its nodes, and whether it makes lap marks."""
 
     __slots__ = ("laps", "name", "node", "nodes", "root", "thread")
 

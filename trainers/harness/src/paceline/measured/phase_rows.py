@@ -50,8 +50,8 @@ def phase_rows(
     for node in nodes:
         # One that was open all along was left in no step, and took its time all the same.
         if any(window.totals.get(id(node), (0.0, 0))):
-            place = node.path, node.state.name
-            rows[place] = _merge_thread_rows(rows.get(place), _phase_row(node, window))
+            key = node.path, node.state.name
+            rows[key] = _merge_thread_rows(rows.get(key), _phase_row(node, window))
     outermost = [node for node in nodes if node.parent is main_root]
     return [*rows.values(), _unattributed_row(outermost, window)]
 

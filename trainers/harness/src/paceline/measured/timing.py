@@ -247,10 +247,10 @@ class _TimedStepLoop(StepLoop):
         done = self.done
         self.times[done] = now - self._start
         if self._stride == 1 or done % self._stride == 0:
-            at = done // self._stride
+            sample = done // self._stride
             for node in self._nodes:
                 total = node.total
-                node.series[at] = total - node.sampled_total
+                node.series[sample] = total - node.sampled_total
                 node.sampled_total = total
         elif (done + 1) % self._stride == 0:
             for node in self._nodes:

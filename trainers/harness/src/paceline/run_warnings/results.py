@@ -30,7 +30,7 @@ def result_warnings(
 
 
 def _inexact_counters(counted: Sequence[Raw]) -> WarningRows:
-    names = counters.inexact(counted)
+    names = counters.inexact_counters(counted)
     if names:
         yield make_warning(
             "counters_inexact",
@@ -81,8 +81,8 @@ def _limit_warnings(raw: Raw) -> WarningRows:
         name = f"{row['metric']}:{row['phase']}" if row["phase"] else row["metric"]
         if row["crossed"]:
             below = row["minimum"] is not None and row["value"] < row["minimum"]
-            known = metrics.describe_metric(row["metric"])
-            unit = known.unit if known else "1"
+            metric = metrics.describe_metric(row["metric"])
+            unit = metric.unit if metric else "1"
             bound = format_amount(row["minimum" if below else "maximum"], unit)
             yield make_warning(
                 "limit_crossed",

@@ -99,11 +99,11 @@ class Devices:
 
     def throttling(self) -> set[tuple[int, str]]:
         """Return (device, reason) for each reason for which a clock is held down right now."""
-        seen = set()
+        reasons = set()
         for device in self.visible:
             bits = int(self._try(device, self._throttle_bits) or 0)
-            seen |= {(device.index, reason) for bit, reason in self.reasons.items() if bits & bit}
-        return seen
+            reasons |= {(device.index, reason) for bit, reason in self.reasons.items() if bits & bit}
+        return reasons
 
     def note_co_tenants(self, co_tenants: CoTenants, ours: set[int]) -> None:
         """Add the processes that compute on the devices right now."""

@@ -51,7 +51,7 @@ def descendant_pids(pid: int) -> list[int]:
 
 
 def cheap_descendant_pids(pid: int) -> list[int]:
-    """Return the same at a cost that doesn't grow with the machine; one that just starts may be missing."""
+    """Return the same at a cost that doesn't grow with the machine; a newborn process may be missing."""
     return _children_descendants(pid) if HAS_CHILDREN else descendant_pids(pid)
 
 

@@ -103,14 +103,14 @@ class Sampler:
         readings = sum(value is not None for value in total)
         rows = []
         for name, (busy, resident) in self._shares.items():
-            seen = [value for value in resident[:last] if value is not None]
+            sizes = [value for value in resident[:last] if value is not None]
             # Where the process wasn't there it used nothing: the labels' means sum to the tree's.
             used = sum(value for value in busy[first:last] if value is not None)
             rows.append(
                 {
                     "name": name,
                     "count": self._counts[name],
-                    "peak_memory": max(seen, default=None),
+                    "peak_memory": max(sizes, default=None),
                     "cpu_utilization": used / readings if readings else None,
                 }
             )
@@ -123,7 +123,8 @@ class Sampler:
 
     def proportional_peak(self, window: tuple[float, float]) -> float | None:
         """Return the tree's largest proportional memory that was read within the window."""
-        return max((size for at, size in self._proportional if window[0] <= at <= window[1]), default=None)
+        start, end = window
+        return max((size for moment, size in self._proportional if start <= moment <= end), default=None)
 
     def _put_host(self, slot: int, reading: TreeReading, elapsed: float) -> None:
         seconds = elapsed if elapsed > 0 else None

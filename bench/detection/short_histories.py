@@ -1,4 +1,4 @@
-"""The published figures for short histories, a table: `python -m dashboard.detection.figures [HISTORIES]`."""
+"""The published figures for short histories: `python -m bench.detection.short_histories [HISTORIES]`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import get_args
 
 import numpy as np
 
+from bench.detection.simulation import COMMITS, Disturbance, History, simulate_history
 from dashboard.detection.judgement import judge_series
 from dashboard.detection.relevance import EFFECT_FLOORS
-from dashboard.detection.simulation import COMMITS, Disturbance, History, simulate_history
 
 NOISES = (0.01, 0.03, 0.06)
 HISTORIES = 2000

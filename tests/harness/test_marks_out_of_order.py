@@ -16,153 +16,154 @@ from paceline.measured.resident_memory import ResidentMemory
 from paceline.measured.timing import TimingRecorder
 
 
-def marks() -> MarkRecorder[PhaseNode]:
+def make_recorder() -> MarkRecorder[PhaseNode]:
     return MarkRecorder(PhaseNode)
 
 
-def timing(warmup: int, steps: int) -> TimingRecorder:
+def make_timing_recorder(warmup: int, steps: int) -> TimingRecorder:
     return TimingRecorder(warmup, steps, lambda _: None)
 
 
-def paths(found: MarkRecorder[Any]) -> dict[str, int]:
-    return {node.path: node.count for node in found.main.nodes}
+def phase_counts(recorder: MarkRecorder[Any]) -> dict[str, int]:
+    return {node.path: node.count for node in recorder.main.nodes}
 
 
-def rows(found: TimingRecorder) -> dict[str, dict[str, Any]]:
-    return {row["path"]: row for row in found.result()["phases"]}
+def rows_by_path(recorder: TimingRecorder) -> dict[str, dict[str, Any]]:
+    return {row["path"]: row for row in recorder.result()["phases"]}
 
 
-def assert_whole(found: TimingRecorder) -> None:
+def assert_whole(recorder: TimingRecorder) -> None:
     """Outermost phases of the main thread and what none covers are the step."""
     outermost = [
-        row for row in found.result()["phases"] if row["thread"] == "main" and "/" not in row["path"]
+        row for row in recorder.result()["phases"] if row["thread"] == "main" and "/" not in row["path"]
     ]
-    assert sum(row["total"] for row in outermost) == pytest.approx(found.result()["step_time"]["mean"])
+    assert sum(row["total"] for row in outermost) == pytest.approx(recorder.result()["step_time"]["mean"])
 
 
 def test_a_phase_works_on_an_exit_stack() -> None:
-    found = marks()
+    recorder = make_recorder()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(found.phase("learn"))
-        stack.enter_context(found.phase("forward"))
-    assert paths(found) == {"learn": 1, "learn/forward": 1}
-    assert found.main.node is found.main.root
+        stack.enter_context(recorder.phase("learn"))
+        stack.enter_context(recorder.phase("forward"))
+    assert phase_counts(recorder) == {"learn": 1, "learn/forward": 1}
+    assert recorder.main.node is recorder.main.root
 
 
 def test_a_kept_manager_may_be_used_anywhere_and_inside_itself() -> None:
-    found = marks()
-    learn = found.phase("learn")
-    with found.phase("train"), learn, learn:
+    recorder = make_recorder()
+    learn = recorder.phase("learn")
+    with recorder.phase("train"), learn, learn:
         pass
     with learn:
         pass
-    assert paths(found) == {"learn": 1, "train": 1, "train/learn": 1, "train/learn/learn": 1}
+    assert phase_counts(recorder) == {"learn": 1, "train": 1, "train/learn": 1, "train/learn/learn": 1}
 
 
 def test_a_generator_that_is_resumed_in_another_phase_leaves_no_trace() -> None:
-    found = marks()
+    recorder = make_recorder()
 
     def load() -> Iterator[int]:
         for number in range(20):
-            with found.phase("load"):
+            with recorder.phase("load"):
                 yield number
 
     loader = load()
     next(loader)
     for _ in range(10):
-        with found.phase("learn"):
+        with recorder.phase("learn"):
             next(loader)
     loader.close()
-    assert found.main.node is found.main.root
-    assert max(path.count("/") for path in paths(found)) <= 2
+    assert recorder.main.node is recorder.main.root
+    assert max(path.count("/") for path in phase_counts(recorder)) <= 2
 
 
 def test_an_exception_in_a_generator_closes_its_phase_once() -> None:
-    found = marks()
+    recorder = make_recorder()
 
     def load() -> Iterator[int]:
-        with found.phase("load"):
+        with recorder.phase("load"):
             yield 1
             raise ZeroDivisionError
 
-    with found.phase("learn"), pytest.raises(ZeroDivisionError):
+    with recorder.phase("learn"), pytest.raises(ZeroDivisionError):
         list(load())
-    assert paths(found) == {"learn": 1, "learn/load": 1}
+    assert phase_counts(recorder) == {"learn": 1, "learn/load": 1}
 
 
 def test_a_phase_across_steps_is_billed_to_each_of_them() -> None:
-    found = timing(1, 4)
-    across = found.phase("across")
-    for number in found.steps(range(9)):
+    recorder = make_timing_recorder(1, 4)
+    across = recorder.phase("across")
+    for number in recorder.steps(range(9)):
         if number % 2:
             across.__exit__(None, None, None)
         time.sleep(0.003)
         if not number % 2:
             across.__enter__()
         time.sleep(0.002)
-    assert_whole(found)
-    shares = list(found.main.nodes[0].series)
+    assert_whole(recorder)
+    shares = list(recorder.main.nodes[0].series)
     assert [round(share * 1000) >= 2 for share in shares] == [False, True, False, True]
 
 
 def test_a_phase_that_is_never_left_has_a_row() -> None:
-    found = timing(1, 4)
-    for number in found.steps(range(9)):
+    recorder = make_timing_recorder(1, 4)
+    for number in recorder.steps(range(9)):
         if number == 0:
-            found.phase("open").__enter__()
-        with found.phase("inside"):
+            recorder.phase("open").__enter__()
+        with recorder.phase("inside"):
             time.sleep(0.002)
-    assert_whole(found)
-    assert rows(found)["open"]["count"] == 0
-    assert rows(found)["open"]["total"] > rows(found)["open/inside"]["total"] > 0.002
+    assert_whole(recorder)
+    assert rows_by_path(recorder)["open"]["count"] == 0
+    assert rows_by_path(recorder)["open"]["total"] > rows_by_path(recorder)["open/inside"]["total"] > 0.002
 
 
 def test_a_phase_around_the_fetch_is_cut_at_the_steps() -> None:
-    found = timing(1, 4)
+    recorder = make_timing_recorder(1, 4)
 
     def load() -> Iterator[int]:
         for number in range(9):
-            with found.phase("load"):
+            with recorder.phase("load"):
                 yield number
 
-    for _ in found.steps(load()):
+    for _ in recorder.steps(load()):
         time.sleep(0.002)
-    assert_whole(found)
-    assert rows(found)["load"]["p99"] <= found.result()["step_time"]["p99"]
+    assert_whole(recorder)
+    assert rows_by_path(recorder)["load"]["p99"] <= recorder.result()["step_time"]["p99"]
 
 
 def test_a_thread_with_the_number_of_a_dead_one_has_its_own_name() -> None:
-    found = marks()
+    recorder = make_recorder()
     for name in ("actor", "loader", "actor"):
-        thread = threading.Thread(target=lambda: found.phase("work").__enter__(), name=name)
+        thread = threading.Thread(target=lambda: recorder.phase("work").__enter__(), name=name)
         thread.start()
         thread.join()
-    assert sorted(state.name for state in found.states) == ["actor", "loader", "main"]
-    assert all(state.node.path == "work" for state in found.states if state.name != "main")
+    assert sorted(state.name for state in recorder.states) == ["actor", "loader", "main"]
+    assert all(state.node.path == "work" for state in recorder.states if state.name != "main")
 
 
 def test_threads_that_a_step_starts_stay_few_and_apart() -> None:
-    found = timing(1, 5)
+    recorder = make_timing_recorder(1, 5)
 
     def work() -> None:
-        with found.phase("copy"):
+        with recorder.phase("copy"):
             time.sleep(0.001)
 
-    for _ in found.steps(range(9)):
-        with found.phase("learn"):
+    for _ in recorder.steps(range(9)):
+        with recorder.phase("learn"):
             thread = threading.Thread(target=work, name="copier")
             thread.start()
             thread.join()
-    assert (rows(found)["copy"]["thread"], rows(found)["copy"]["count"]) == ("copier", 1)
-    assert_whole(found)
+    row = rows_by_path(recorder)["copy"]
+    assert (row["thread"], row["count"]) == ("copier", 1)
+    assert_whole(recorder)
 
 
 def test_many_threads_lose_no_phase() -> None:
-    found = marks()
+    recorder = make_recorder()
 
     def work() -> None:
         for _ in range(2000):
-            with found.phase("outer"), found.phase("inner"):
+            with recorder.phase("outer"), recorder.phase("inner"):
                 pass
 
     pool = [threading.Thread(target=work, name=f"actor_{number}") for number in range(6)]
@@ -170,7 +171,7 @@ def test_many_threads_lose_no_phase() -> None:
         thread.start()
     for thread in pool:
         thread.join()
-    counted = [node.count for state in found.states for node in state.nodes]
+    counted = [node.count for state in recorder.states for node in state.nodes]
     assert sum(counted) == 6 * 2 * 2000
 
 
@@ -187,9 +188,9 @@ def in_child(check: Any) -> int:
 
 @pytest.fixture
 def active() -> Iterator[TimingRecorder]:
-    found = timing(0, 5)
-    paceline.activate_recorder(found)
-    yield found
+    recorder = make_timing_recorder(0, 5)
+    paceline.activate_recorder(recorder)
+    yield recorder
     paceline._stop_recording()
 
 
@@ -225,14 +226,14 @@ def test_a_lock_that_another_thread_held_does_not_block_a_forked_process(active:
 
 def test_steps_leave_no_memory_behind() -> None:
     steps, resident = 200_000, ResidentMemory()
-    found = timing(100, steps)
-    for number in found.steps(range(2 * steps)):
-        with found.phase("learn"):
+    recorder = make_timing_recorder(100, steps)
+    for number in recorder.steps(range(2 * steps)):
+        with recorder.phase("learn"):
             pass
-        found.lap("rest")
+        recorder.lap("rest")
         if number == 200:
             gc.collect()
             before = resident.read()
-    assert found.loop.complete
+    assert recorder.loop.complete
     # At this rate a million steps need less than a megabyte.
     assert resident.read() - before < steps

@@ -17,29 +17,30 @@ class ManifestError(Exception):
     """The manifest is wrong; the message is one sentence that names the key."""
 
 
-class Fields:
-    """One table of the manifest. Keys that nobody asked for are refused by `finish`."""
+class TomlTable:
+    """One table of the manifest. `refuse_unread_keys` refuses the keys that were not read."""
 
     def __init__(self, raw: Mapping[str, object], where: str, path: str) -> None:
         self._raw = raw
         self._where = where
         self._path = path
-        self._asked: list[str] = []
+        self._read_keys: list[str] = []
 
     def error(self, key: str, sentence: str) -> ManifestError:
         """Return the error for a key of this table; an empty key means the table itself."""
         return ManifestError(f"{self._where}: {self._name(key)}: {sentence}")
 
-    def unknown(self, key: str, value: str, known: Sequence[str]) -> ManifestError:
+    def unknown_value_error(self, key: str, value: str, known: Sequence[str]) -> ManifestError:
         """Return the error for a value that isn't among the known ones."""
-        return self.error(key, f"{value!r} is unknown{_nearest(value, known)}")
+        return self.error(key, f"{value!r} is unknown{_suggest_nearest(value, known)}")
 
-    def misspelt(self, key: str, known: Sequence[str]) -> ManifestError:
+    def unknown_key_error(self, key: str, known: Sequence[str]) -> ManifestError:
         """Return the error for a key that isn't among the known ones."""
-        return self.error(key, f"is unknown{_nearest(key, known)}")
+        return self.error(key, f"is unknown{_suggest_nearest(key, known)}")
 
     def _missing(self, key: str) -> ManifestError:
-        near = difflib.get_close_matches(key, [one for one in self._raw if one not in self._asked], n=1)
+        unread = [name for name in self._raw if name not in self._read_keys]
+        near = difflib.get_close_matches(key, unread, n=1)
         return self.error(key, f"is missing; was {near[0]!r} meant to be it?" if near else "is missing")
 
     def names(self) -> list[str]:
@@ -51,36 +52,37 @@ class Fields:
         if not _NAME.fullmatch(name):
             raise self.error("", "must be named with letters, digits, dot, dash and underscore, 100 at most")
 
-    def finish(self) -> None:
-        """Refuse the keys that nobody asked for."""
+    def refuse_unread_keys(self) -> None:
+        """Refuse the keys that were not read."""
         for key in self._raw:
-            if key not in self._asked:
-                raise self.misspelt(key, self._asked)
+            if key not in self._read_keys:
+                raise self.unknown_key_error(key, self._read_keys)
 
-    def table(self, key: str) -> Fields | None:
+    def table(self, key: str) -> TomlTable | None:
         """Return a table, or None where it is missing."""
         value = self._take(key)
         if value is None:
             return None
         if not isinstance(value, dict):
             raise self.error(key, "must be a table")
-        return Fields(value, self._where, self._name(key))
+        return TomlTable(value, self._where, self._name(key))
 
-    def required_table(self, key: str) -> Fields:
+    def required_table(self, key: str) -> TomlTable:
         """Return a table that must be there."""
         table = self.table(key)
         if table is None:
             raise self._missing(key)
         return table
 
-    def tables(self, key: str) -> list[Fields] | None:
+    def tables(self, key: str) -> list[TomlTable] | None:
         """Return a list of tables, or None where it is missing."""
         value = self._take(key)
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.error(key, "must be a list of tables")
-        return [Fields(item, self._where, f"{self._name(key)}[{index}]") for index, item in enumerate(value)]
+        path = self._name(key)
+        return [TomlTable(item, self._where, f"{path}[{index}]") for index, item in enumerate(value)]
 
     def strings(self, key: str) -> list[str] | None:
         """Return a list of strings, or None where it is missing."""
@@ -100,7 +102,7 @@ class Fields:
         """Return this whole table, which must hold plain values under names of parameters."""
         return {key: self._scalar(key) for key in self._raw}
 
-    def required_text(self, key: str) -> str:
+    def required_string(self, key: str) -> str:
         """Return a string that must be there and not be empty."""
         value = self._take(key)
         if value is None:
@@ -139,7 +141,7 @@ class Fields:
             raise self.error(key, f"is {value}, must be between {minimum} and {maximum}")
         return value
 
-    def flag(self, key: str, *, default: bool) -> bool:
+    def boolean(self, key: str, *, default: bool) -> bool:
         """Return a boolean, or the default."""
         value = self._take(key)
         if value is None:
@@ -192,7 +194,7 @@ class Fields:
         if not isinstance(value, str):
             raise self.error(key, f"must be one of {', '.join(known)}")
         if value not in known:
-            raise self.unknown(key, value, known)
+            raise self.unknown_value_error(key, value, known)
         return value
 
     def _scalar(self, key: str) -> Scalar:
@@ -202,7 +204,7 @@ class Fields:
         return check_scalar(value, self.error(key, _SCALAR_RULE))
 
     def _take(self, key: str) -> object:
-        self._asked.append(key)
+        self._read_keys.append(key)
         return self._raw.get(key)
 
     def _name(self, key: str) -> str:
@@ -228,6 +230,6 @@ def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _nearest(value: str, known: Sequence[str]) -> str:
+def _suggest_nearest(value: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
     return f", did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"

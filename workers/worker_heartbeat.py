@@ -1,4 +1,4 @@
-"""A worker says that it lives, also while it measures and while it has nothing to do."""
+"""The heartbeat of a worker, also while it measures and while it has nothing to do."""
 
 from __future__ import annotations
 
@@ -13,66 +13,66 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
 from dashboard import dispatch, runs
-from workers import keeper, machine
+from workers import machine, process_reaper
 
 logger = logging.getLogger(__name__)
 
-SECONDS = 10.0
-PARENT = "PACELINE_WORKER_PID"
-over = threading.Event()
+INTERVAL_SECONDS = 10.0
+WORKER_PROCESS = "PACELINE_WORKER_PID"
+stopping = threading.Event()
 
 
 @worker_init.connect
-def name_the_worker(**_: Any) -> None:
+def remember_worker_process(**_: Any) -> None:
     """In the worker's main process: the pool's children inherit who their parent is, dead or alive."""
-    os.environ[PARENT] = str(os.getpid())
+    os.environ[WORKER_PROCESS] = str(os.getpid())
 
 
 @worker_process_init.connect
-def end_with_the_worker(**_: Any) -> None:
+def end_with_worker(**_: Any) -> None:
     """A child of the pool that outlived its worker would measure on with nobody to stop it."""
-    keeper.die_with_parent(int(os.environ[PARENT]))
+    process_reaper.die_with_parent(int(os.environ[WORKER_PROCESS]))
 
 
 @worker_ready.connect
-def begin(**_: Any) -> None:
+def start_heartbeat(**_: Any) -> None:
     """In the worker's main process: a child of the pool is busy for as long as a run takes."""
-    over.clear()
-    parts = signs_of_life(dispatch.app.amqp.queues.consume_from)
-    threading.Thread(target=beat, args=(parts,), name="presence", daemon=True).start()
+    stopping.clear()
+    senders = heartbeat_senders(dispatch.app.amqp.queues.consume_from)
+    threading.Thread(target=send_heartbeats, args=(senders,), name="heartbeat", daemon=True).start()
 
 
 @worker_shutdown.connect
-def end(**_: Any) -> None:
-    over.set()
+def stop_heartbeat(**_: Any) -> None:
+    stopping.set()
 
 
-def signs_of_life(queues: Collection[str]) -> list[Callable[[], None]]:
-    """What a worker that hears these queues has to say."""
+def heartbeat_senders(queues: Collection[str]) -> list[Callable[[], None]]:
+    """What a worker of these queues tells the site, each as a call."""
     pools = [
         queue.removeprefix(prefix) for queue in queues if queue.startswith(prefix := dispatch.pool_queue(""))
     ]
-    said: list[Callable[[], None]] = [measures_for(pool) for pool in pools[:1]]
+    senders: list[Callable[[], None]] = [machine_heartbeat(pool) for pool in pools[:1]]
     if dispatch.SERVICE in queues:
-        said.append(lambda: runs.part_seen("service worker"))
-    return said
+        senders.append(lambda: runs.part_seen("service worker"))
+    return senders
 
 
-def measures_for(pool: str) -> Callable[[], None]:
+def machine_heartbeat(pool: str) -> Callable[[], None]:
     """A machine belongs to one pool. Its fingerprint is taken once here, and anew for every run."""
-    fingerprint = machine.fingerprint().as_dict()
+    fingerprint = machine.take_fingerprint().as_dict()
     return lambda: runs.machine_seen(settings.PACELINE_MACHINE, pool, fingerprint)
 
 
-def beat(signs: list[Callable[[], None]]) -> None:
+def send_heartbeats(senders: list[Callable[[], None]]) -> None:
     """Until the worker ends. The database may be away for a while."""
     while True:
         try:
-            for sign in signs:
-                sign()
+            for send in senders:
+                send()
         except (DatabaseError, InterfaceError) as error:
             logger.warning("The database can't be told that this worker lives: %s", error)
             connection.close()
-        if over.wait(SECONDS):
+        if stopping.wait(INTERVAL_SECONDS):
             connection.close()
             return

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dashboard.detection import minimum_detectable_effect
+from bench.detection.power import minimum_detectable_effect
 from dashboard.detection.relevance import EFFECT_FLOORS
 from tests.detection.builders import noise_factors, plain_series
 
@@ -38,3 +38,9 @@ def test_an_empty_series_shows_nothing():
 def test_no_points_is_refused():
     with pytest.raises(ValueError, match="at least 1"):
         minimum_detectable_effect(plain_series([1.0]), 0)
+
+
+def test_a_long_plain_series_asks_for_as_many_points_as_detect():
+    plain = plain_series(noise_factors(100, 0.02))
+    assert minimum_detectable_effect(plain, 3) == math.inf
+    assert minimum_detectable_effect(plain, 4) < 0.15

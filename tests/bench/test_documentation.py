@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.detection import false_alarms, stability, verdicts
+from bench.detection.null_models import NULL_MODELS
 from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
 from dashboard.detection.identity import STABLE_WITHIN
-from dashboard.detection.null_models import NULL_MODELS
 from dashboard.detection.rules import ALARM
 from dashboard.detection.segmentation import KNOWN_COST
 

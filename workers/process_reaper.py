@@ -1,11 +1,11 @@
-"""Keeps one process tree: starts it, collects its orphans, and leaves nothing of it running.
+"""The reaper of one process tree: starts it, collects its orphans, and leaves nothing of it running.
 
 It stands as a process of its own between a worker and what the worker starts. The worker runs this file by
 its path, with `-I -S` and a pipe as standard input; the end of that pipe, be it closed or be the worker
 killed, ends the tree. As the reaper of its subtree it also finds grandchildren that changed their session.
 Standard library only, and no polling: on the machine that is measured it sleeps.
 
-    keeper.py '{"grace": 3.0, "limits": {"RLIMIT_CORE": 0}, "lock": 7}' COMMAND [ARGUMENT]...
+    process_reaper.py '{"grace": 3.0, "limits": {"RLIMIT_CORE": 0}, "lock": 7}' COMMAND [ARGUMENT]...
 
 Exit status: the command's, or 128 + N where signal N ended it; 127 where it could not be started.
 """
@@ -26,12 +26,12 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 # A child that ends with its parent (a data loader) has this long before it counts as left behind.
-FAREWELL_SECONDS = 0.5
+LEFTOVER_SECONDS = 0.5
 UNKILLABLE_SECONDS = 30.0
 
 
-def prctl(option: int, value: int) -> None:
-    """Ask the kernel; OSError where it refuses."""
+def set_process_option(option: int, value: int) -> None:
+    """Call prctl; OSError where the kernel refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -39,33 +39,33 @@ def prctl(option: int, value: int) -> None:
 
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent ends, however that happens; at once if it has."""
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def lower_limits(limits: dict[str, int]) -> None:
     """Set soft and hard limits by name; a limit above the hard one that we have stays at that one."""
-    for name, wanted in limits.items():
+    for name, limit in limits.items():
         kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
-        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        value = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (value, value))
 
 
-def descendants(root: int) -> list[int]:
+def list_descendants(root: int) -> list[int]:
     """The process ids below `root`, from one walk over /proc."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            children.setdefault(parent_of(entry), []).append(int(entry.name))
-    found = list(children.get(root, []))
-    for process in found:
-        found.extend(children.get(process, []))
-    return found
+            children.setdefault(parent_process(entry), []).append(int(entry.name))
+    below = list(children.get(root, []))
+    for process in below:
+        below.extend(children.get(process, []))
+    return below
 
 
-def parent_of(process: Path) -> int:
+def parent_process(process: Path) -> int:
     """The parent's process id; -1 where the process has gone."""
     try:
         # The command's name stands in parentheses and may hold anything, parentheses too.
@@ -74,13 +74,13 @@ def parent_of(process: Path) -> int:
         return -1
 
 
-def say(text: str) -> None:
+def write_notice(text: str) -> None:
     """A line into the log; the worker that read it may be gone."""
     with contextlib.suppress(OSError):
         os.write(1, f"[paceline] {text}\n".encode())
 
 
-class Keeper:
+class ProcessReaper:
     """The tree, by its root; `status` is the root's exit status once it has ended."""
 
     def __init__(self, command: list[str]) -> None:
@@ -90,16 +90,16 @@ class Keeper:
         os.set_blocking(wake_write, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        # Only this process holds the writing end: the tree sees its end when the keeper is killed.
+        # Only this process holds the writing end: the tree sees its end when the reaper is killed.
         stdin, self.watchdog = os.pipe()
-        keeper = os.getpid()
+        reaper = os.getpid()
         self.root = os.fork()
         if self.root == 0:
-            execute(command, stdin, keeper)
+            become_command(command, stdin, reaper)
         os.close(stdin)
 
     def reap(self) -> bool:
-        """Collect what has ended; is anything left?"""
+        """Collect what has ended; True where anything is left."""
         while True:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -131,7 +131,7 @@ class Keeper:
         return True
 
     def gone_within(self, seconds: float) -> bool:
-        """Has the whole tree ended by then?"""
+        """Whether the whole tree has ended by then."""
         until = time.monotonic() + seconds
         while self.reap():
             if time.monotonic() >= until:
@@ -141,7 +141,7 @@ class Keeper:
 
     def signal_all(self, number: int) -> int:
         """Send to every process of the tree; how many there were."""
-        processes = descendants(os.getpid())
+        processes = list_descendants(os.getpid())
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)
@@ -152,25 +152,25 @@ class Keeper:
         until = time.monotonic() + UNKILLABLE_SECONDS
         while self.signal_all(signal.SIGKILL) and not self.gone_within(0.02):
             if time.monotonic() > until:
-                say("some of the processes can't be killed")
+                write_notice("some of the processes can't be killed")
                 return
 
 
-def execute(command: list[str], stdin: int, keeper: int) -> None:
+def become_command(command: list[str], stdin: int, reaper: int) -> None:
     """In the forked child: become the command, in a session of its own."""
     try:
         # Ignored signals stay so through exec: Python ignores the first two, a pool's worker the third.
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
-        die_with_parent(keeper)
+        die_with_parent(reaper)
         # Where memory runs out, the kernel shall end what is measured, not the database beside it.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")
         os.dup2(stdin, 0)
         os.execv(command[0], command)  # noqa: S606 - a list of arguments, and no shell
     except OSError as error:
-        say(f"{command[0]} could not be started: {error.strerror}")
+        write_notice(f"{command[0]} could not be started: {error.strerror}")
     finally:
         os._exit(127)
 
@@ -178,20 +178,20 @@ def execute(command: list[str], stdin: int, keeper: int) -> None:
 def main() -> int:
     options, command = json.loads(sys.argv[1]), sys.argv[2:]
     if options["lock"] is not None:
-        # The keeper keeps the machine locked until the tree is gone, also after its worker was killed;
+        # The reaper keeps the machine locked until the tree is gone, also after its worker was killed;
         # the tree itself must not, or a forgotten process could keep it for ever.
         os.set_inheritable(options["lock"], False)
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    set_process_option(PR_SET_CHILD_SUBREAPER, 1)
     lower_limits(options["limits"])
-    keeper = Keeper(command)
-    if keeper.wait():
-        if not keeper.gone_within(FAREWELL_SECONDS):
-            say("the processes that were left behind are ended")
+    reaper = ProcessReaper(command)
+    if reaper.wait():
+        if not reaper.gone_within(LEFTOVER_SECONDS):
+            write_notice("the processes that were left behind are ended")
     else:
-        keeper.signal_all(signal.SIGTERM)
-        keeper.gone_within(options["grace"])
-    keeper.kill()
-    status = keeper.status if keeper.status is not None else -signal.SIGKILL
+        reaper.signal_all(signal.SIGTERM)
+        reaper.gone_within(options["grace"])
+    reaper.kill()
+    status = reaper.status if reaper.status is not None else -signal.SIGKILL
     return 128 - status if status < 0 else status
 
 

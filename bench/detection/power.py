@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from dashboard.detection.judgement import FEWEST_POINTS, loss_for
+from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for
 from dashboard.detection.levels import LEVEL_WINDOW
-from dashboard.detection.readings import prepare_readings, repeats_exactly
+from dashboard.detection.readings import Readings, prepare_readings, repeats_exactly
+from dashboard.detection.rules import ALARM
 from dashboard.detection.segmentation import Loss
 from dashboard.detection.types import Series
 
@@ -27,8 +28,14 @@ def minimum_detectable_effect(series: Series, n: int) -> float:
     known = min(len(readings.values), LEVEL_WINDOW)
     if known + n < FEWEST_POINTS or not known:
         return math.inf
-    step = float(np.median(readings.noise)) * noises_needed(known, n, loss_for(len(readings.values)))
+    step = float(np.median(readings.noise)) * noises_needed(known, n, judging_loss(readings))
     return max(readings.floor, math.expm1(step) if readings.scale.logarithmic and step < 700 else step)
+
+
+def judging_loss(readings: Readings) -> Loss:
+    """The loss by which a series is judged, with samples or without."""
+    n = len(readings.values)
+    return ALARM.loss(n) if n >= DETECT_FROM and not readings.sampled else loss_for(n)
 
 
 def noises_needed(known: int, n: int, loss: Loss) -> float:

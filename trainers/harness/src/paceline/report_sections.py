@@ -1,4 +1,4 @@
-"""The parts of a shown document beside metrics and phases; each is empty where there is nothing to show."""
+"""The sections of a report after metrics and phases; each is empty where there is nothing to show."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .statistics import median
 from .units import align_columns, format_amount, format_count, format_duration, format_number
 
 
-def job(found: Document) -> str:
+def format_job(document: Document) -> str:
     """Return `50,000 episodes: 7.4 h [7 h, 7.8 h], by the scaling fit`."""
-    full = found.job
+    full = document.job
     if full is None:
         return ""
     bounds = ""
@@ -21,16 +21,17 @@ def job(found: Document) -> str:
     return f"{work}: {format_duration(full.seconds)}{bounds}, by the {source}"
 
 
-def limits(found: Document) -> str:
+def limits_table(document: Document) -> str:
     """Return one line per limit: what was measured, what is allowed, and whether it was crossed."""
-    if not found.limits:
+    if not document.limits:
         return ""
-    return align_columns([["limit", "measured", "allowed", ""], *(_limit(row) for row in found.limits)])
+    rows = [_limit_row(row) for row in document.limits]
+    return align_columns([["limit", "measured", "allowed", ""], *rows])
 
 
-def _limit(row: LimitResult) -> list[str]:
-    known = describe_metric(row.metric)
-    unit = known.unit if known else "1"
+def _limit_row(row: LimitResult) -> list[str]:
+    metric = describe_metric(row.metric)
+    unit = metric.unit if metric else "1"
     name = f"{row.metric}:{row.phase}" if row.phase else row.metric
     least = "" if row.minimum is None else f"from {format_amount(row.minimum, unit)}"
     most = "" if row.maximum is None else f"up to {format_amount(row.maximum, unit)}"
@@ -39,35 +40,35 @@ def _limit(row: LimitResult) -> list[str]:
     return [name, measured, f"{least} {most}".strip(), verdict]
 
 
-def counters(found: Document) -> str:
+def counters_table(document: Document) -> str:
     """Return the counters by phase, those that aren't 0 anywhere."""
-    rows = [row for row in found.metrics if row.kind == "counter" and row.phase is not None and row.value]
+    rows = [row for row in document.metrics if row.kind == "counter" and row.phase is not None and row.value]
     names = list(dict.fromkeys(row.name for row in rows))
     values = {(row.phase, row.name): row for row in rows}
     body = [
-        [path, *(_cell(values.get((path, name))) for name in names)]
+        [path, *(_counter_cell(values.get((path, name))) for name in names)]
         for path in dict.fromkeys(row.phase for row in rows)
         if path is not None
     ]
     return align_columns([["per step", *names], *body]) if body else ""
 
 
-def _cell(row: MetricValue | None) -> str:
+def _counter_cell(row: MetricValue | None) -> str:
     if row is None:
         return ""
     return format_amount(row.value, "bytes" if row.unit.startswith("bytes") else "1")
 
 
-def processes(found: Document) -> str:
+def processes_table(document: Document) -> str:
     """Return each label's memory and processor time, over all repetitions; nothing for a single process."""
-    names = dict.fromkeys(row.name for row in found.processes)
+    names = dict.fromkeys(row.name for row in document.processes)
     if len(names) < 2:
         return ""
-    rows = [_process(name, [row for row in found.processes if row.name == name]) for name in names]
+    rows = [_process_row(name, [row for row in document.processes if row.name == name]) for name in names]
     return align_columns([["process", "number", "peak memory", "CPU"], *rows])
 
 
-def _process(name: str, rows: list[ProcessUse]) -> list[str]:
+def _process_row(name: str, rows: list[ProcessUse]) -> list[str]:
     peaks = [row.peak_memory for row in rows if row.peak_memory is not None]
     busy = [row.cpu_utilization for row in rows if row.cpu_utilization is not None]
     return [
@@ -78,9 +79,9 @@ def _process(name: str, rows: list[ProcessUse]) -> list[str]:
     ]
 
 
-def scaling(found: Document) -> str:
+def scaling_table(document: Document) -> str:
     """Return the exponents, and the loop's time at each value."""
-    swept = found.scaling
+    swept = document.scaling
     if swept is None:
         return ""
     rows = [

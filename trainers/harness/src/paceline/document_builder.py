@@ -1,4 +1,4 @@
-"""From the repetitions' results to the document: one sample per repetition, their median and interval."""
+"""Builds the document from a measurement: one sample per repetition, their median and interval."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import __version__, counters, derived, limits, metrics, profile, run_warnings
+from . import __version__, counters, derived_metrics, limits, metrics, profile, run_warnings
 from .document import FORMAT
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
 from .statistics import median, median_interval, theil_sen_slope
@@ -17,20 +17,21 @@ Bounds = tuple[float, float]
 Samples = dict[tuple[str, str | None], list[float]]
 
 
-def document(run: Measurement) -> Raw:
+def build_document(run: Measurement) -> Raw:
     """Return the document as plain data; raises MeasurementError where the code reported no finite number."""
     request, timed, counted = run.request, run.timed, run.counted
-    _refuse_not_finite(timed)
-    repetitions = [_repetition(one) for one in timed]
-    phases = _phases(timed)
-    environment = _environment(run)
+    _refuse_infinite_numbers(timed)
+    repetitions = [_repetition_row(repetition) for repetition in timed]
+    samples = _samples_by_metric(timed, repetitions)
+    phases = _phase_rows(timed)
+    environment = _environment_member(run)
     growth = {"memory_growth": _growth_interval(repetitions)}
-    swept = derived.scaling_of(request.benchmark.scaling, run.points)
-    job = derived.job_of(request.benchmark, repetitions, run.points)
+    swept = derived_metrics.fit_scaling(request.benchmark.scaling, run.points)
+    job = derived_metrics.project_full_job(request.benchmark, repetitions, run.points)
     values = [
-        *counters.with_exact(_noisy(_samples(timed, repetitions), request, growth), counted),
-        *counters.values(counted),
-        *derived.rows(swept, job),
+        *counters.mark_exact_counts(_timed_metric_rows(samples, request, growth), counted),
+        *counters.counter_rows(counted),
+        *derived_metrics.derived_rows(swept, job),
     ]
     headlines = set(request.benchmark.headline)
     raw = {
@@ -43,29 +44,29 @@ def document(run: Measurement) -> Raw:
             "params": dict(request.case.params),
             "case": request.case.key,
         },
-        "protocol": _protocol(request),
+        "protocol": _protocol_member(request),
         "environment": environment,
         "repetitions": repetitions,
-        "set_aside": [_disturbed(one) for one in run.set_aside],
-        "metrics": [{**row, "headline": spelling(row) in headlines} for row in values],
+        "set_aside": [_set_aside_row(repetition) for repetition in run.set_aside],
+        "metrics": [{**row, "headline": metric_spelling(row) in headlines} for row in values],
         "phases": phases,
-        "telemetry": _telemetry(timed, environment["path"] == "cuda"),
-        "profile": profile.build(counted[0]) if counted else None,
+        "telemetry": _telemetry_rows(timed, environment["path"] == "cuda"),
+        "profile": profile.build_profile(counted[0]) if counted else None,
         "warnings": [],
-        "processes": [row for one in timed for row in _processes(one)],
-        "limits": limits.judge(request.benchmark.limits, values),
-        **derived.members(swept, job),
+        "processes": [row for repetition in timed for row in _process_rows(repetition)],
+        "limits": limits.judge_limits(request.benchmark.limits, values),
+        **derived_metrics.document_members(swept, job),
     }
     raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark)
     return raw
 
 
-def spelling(row: Mapping[str, Any]) -> str:
+def metric_spelling(row: Mapping[str, Any]) -> str:
     """Spell a metric as a manifest's headline does: `phase_time:learn`, or the bare name."""
     return f"{row['name']}:{row['phase']}" if row["phase"] else str(row["name"])
 
 
-def _protocol(request: MeasurementRequest) -> Raw:
+def _protocol_member(request: MeasurementRequest) -> Raw:
     benchmark = request.benchmark
     return {
         "repetitions": benchmark.repetitions,
@@ -82,22 +83,22 @@ def _protocol(request: MeasurementRequest) -> Raw:
     }
 
 
-def _environment(run: Measurement) -> Raw:
-    seen = run.timed[0].environment
-    variables = {**run.request.benchmark.variables, **seen["variables"]}
-    return {**seen, "driver": run.driver, "variables": variables}
+def _environment_member(run: Measurement) -> Raw:
+    environment = run.timed[0].environment
+    variables = {**run.request.benchmark.variables, **environment["variables"]}
+    return {**environment, "driver": run.driver, "variables": variables}
 
 
-def _repetition(one: TimedRepetition) -> Raw:
-    result = one.result
+def _repetition_row(repetition: TimedRepetition) -> Raw:
+    result = repetition.result
     growth = theil_sen_slope([(step, resident) for step, resident in result["memory"]])
-    window = {name: moment - one.started for name, moment in result["window"].items()}
-    peaks = [peak for peak in (result["peak_memory"], one.sampler.peak(window["end"])) if peak is not None]
+    start, end = repetition.window
+    peaks = [peak for peak in (result["peak_memory"], repetition.sampler.peak(end)) if peak is not None]
     return {
-        "index": one.index,
+        "index": repetition.index,
         "steps": result["steps"],
         "seconds": result["seconds"],
-        "startup_seconds": result["first_step"] - one.started,
+        "startup_seconds": result["first_step"] - repetition.started,
         "warmup_seconds": result["warmup_seconds"],
         "throughput": result["steps"] / result["seconds"],
         "step_time": result["step_time"],
@@ -108,27 +109,27 @@ def _repetition(one: TimedRepetition) -> Raw:
         "device_memory": result["device_memory"],
         "memory_growth": growth[0] * 1000 if growth else None,
         "memory_growth_interval": [growth[1] * 1000, growth[2] * 1000] if growth else None,
-        "calibration_before": one.calibration_before,
-        "calibration_after": one.calibration_after,
+        "calibration_before": repetition.calibration_before,
+        "calibration_after": repetition.calibration_after,
         "quality": result["quality"],
         "gauges": result["gauges"],
         "counts": result["counts"],
-        "window": window,
-        "waited": one.waited,
+        "window": {"start": start, "end": end},
+        "waited": repetition.waited,
     }
 
 
-def _processes(one: TimedRepetition) -> list[Raw]:
-    window = one.result["window"]
-    rows = one.sampler.processes((window["start"] - one.started, window["end"] - one.started))
-    return [{"repetition": one.index, **row} for row in rows]
+def _process_rows(repetition: TimedRepetition) -> list[Raw]:
+    rows = repetition.sampler.processes(repetition.window)
+    return [{"repetition": repetition.index, **row} for row in rows]
 
 
-def _disturbed(one: TimedRepetition) -> Raw:
-    return {"throughput": one.result["steps"] / one.result["seconds"], "waited": one.waited}
+def _set_aside_row(repetition: TimedRepetition) -> Raw:
+    result = repetition.result
+    return {"throughput": result["steps"] / result["seconds"], "waited": repetition.waited}
 
 
-def _samples(timed: Sequence[TimedRepetition], repetitions: Sequence[Raw]) -> Samples:
+def _samples_by_metric(timed: Sequence[TimedRepetition], repetitions: Sequence[Raw]) -> Samples:
     """Return the metrics that every repetition has, one sample each."""
     samples: dict[tuple[str, str | None], list[Any]] = {
         ("throughput", None): [row["throughput"] for row in repetitions],
@@ -136,45 +137,46 @@ def _samples(timed: Sequence[TimedRepetition], repetitions: Sequence[Raw]) -> Sa
         ("step_time_p99", None): [row["step_time"]["p99"] for row in repetitions],
         ("peak_memory", None): [row["peak_memory"] for row in repetitions],
         ("memory_growth", None): [row["memory_growth"] for row in repetitions],
-        ("peak_memory_pss", None): [_peak_pss(one) for one in timed],
+        ("peak_memory_pss", None): [
+            repetition.sampler.proportional_peak(repetition.window) for repetition in timed
+        ],
         ("device_memory", None): [(row["device_memory"] or {}).get("allocated") for row in repetitions],
         ("device_memory_reserved", None): [
             (row["device_memory"] or {}).get("reserved") for row in repetitions
         ],
-        ("cpu_utilization", None): [_utilization(one, "cpu_utilization") for one in timed],
-        ("gpu_utilization", None): [_utilization(one, "gpu_utilization") for one in timed],
+        **{
+            (name, None): [_highest_utilization(repetition, name) for repetition in timed]
+            for name in ("cpu_utilization", "gpu_utilization")
+        },
     }
     for field, prefix in (("counts", "count"), ("gauges", "gauge"), ("quality", "quality")):
         for name in sorted({name for row in repetitions for name in row[field]}):
             samples[f"{prefix}.{name}", None] = [row[field].get(name) for row in repetitions]
-    for path in dict.fromkeys(row["path"] for one in timed for row in one.result["phases"]):
-        found = [_phase_sum(one.result["phases"], path) for one in timed]
-        samples["phase_time", path] = [total for total, _ in found]
-        samples["phase_self_time", path] = [own for _, own in found]
-        samples["phase_device_time", path] = [_device_time(one.result["phases"], path) for one in timed]
-    return {place: values for place, values in samples.items() if None not in values}
+    for path in dict.fromkeys(row["path"] for repetition in timed for row in repetition.result["phases"]):
+        sums = [_phase_sum(repetition.result["phases"], path) for repetition in timed]
+        samples["phase_time", path] = [total for total, _ in sums]
+        samples["phase_self_time", path] = [own for _, own in sums]
+        samples["phase_device_time", path] = [
+            _phase_device_time(repetition.result["phases"], path) for repetition in timed
+        ]
+    return {key: values for key, values in samples.items() if None not in values}
 
 
 def _phase_sum(rows: Sequence[Mapping[str, Any]], path: str) -> tuple[float, float]:
-    found = [row for row in rows if row["path"] == path]
-    return math.fsum(row["total"] for row in found), math.fsum(row["self"] for row in found)
+    threads = [row for row in rows if row["path"] == path]
+    return math.fsum(row["total"] for row in threads), math.fsum(row["self"] for row in threads)
 
 
-def _device_time(rows: Sequence[Mapping[str, Any]], path: str) -> float | None:
-    found = [row["device_total"] for row in rows if row["path"] == path and row["device_total"] is not None]
-    return math.fsum(found) if found else None
+def _phase_device_time(rows: Sequence[Mapping[str, Any]], path: str) -> float | None:
+    times = [row["device_total"] for row in rows if row["path"] == path and row["device_total"] is not None]
+    return math.fsum(times) if times else None
 
 
-def _peak_pss(one: TimedRepetition) -> float | None:
-    window = one.result["window"]
-    return one.sampler.proportional_peak((window["start"] - one.started, window["end"] - one.started))
-
-
-def _utilization(one: TimedRepetition, name: str) -> float | None:
-    if name == "gpu_utilization" and one.environment["path"] != "cuda":
+def _highest_utilization(repetition: TimedRepetition, name: str) -> float | None:
+    if name == "gpu_utilization" and repetition.environment["path"] != "cuda":
         return None
-    means = [row["mean"] for row in _channels(one) if row["channel"] == name and row["mean"] is not None]
-    return max(means, default=None)
+    means = [row["mean"] for row in repetition.sampler.channels(repetition.window) if row["channel"] == name]
+    return max((mean for mean in means if mean is not None), default=None)
 
 
 def _growth_interval(repetitions: Sequence[Raw]) -> tuple[float, float] | None:
@@ -191,20 +193,20 @@ def _growth_interval(repetitions: Sequence[Raw]) -> tuple[float, float] | None:
     return min(low, between[0]), max(high, between[1])
 
 
-def _noisy(
+def _timed_metric_rows(
     samples: Samples, request: MeasurementRequest, intervals: Mapping[str, Bounds | None]
 ) -> list[Raw]:
     rows = []
     for (name, phase), values in samples.items():
-        known = metrics.describe_metric(name)
-        if known is not None:
+        metric = metrics.describe_metric(name)
+        if metric is not None:
             interval = intervals.get(name) or median_interval(values) or (None, None)
             rows.append(
                 {
                     "name": name,
-                    "unit": known.unit,
-                    "better": _better(known, request),
-                    "kind": known.kind,
+                    "unit": metric.unit,
+                    "better": _better_direction(metric, request),
+                    "kind": metric.kind,
                     "phase": phase,
                     "exact": False,
                     "value": median(values),
@@ -216,43 +218,38 @@ def _noisy(
     return rows
 
 
-def _better(known: metrics.Metric, request: MeasurementRequest) -> str:
-    guard = request.benchmark.guard.get(known.name.removeprefix("quality."))
-    if known.kind == "quality" and guard is not None and guard.minimum is None:
+def _better_direction(metric: metrics.Metric, request: MeasurementRequest) -> str:
+    guard = request.benchmark.guard.get(metric.name.removeprefix("quality."))
+    if metric.kind == "quality" and guard is not None and guard.minimum is None:
         return "lower"
-    return known.better
+    return metric.better
 
 
-def _phases(timed: Sequence[TimedRepetition]) -> list[Raw]:
+def _phase_rows(timed: Sequence[TimedRepetition]) -> list[Raw]:
     """Return the phases of the repetition with the median step time.
 
     Medians of each number would not add up; within one repetition the phases sum to its step.
     """
-    ordered = sorted(timed, key=lambda one: float(one.result["step_time"]["mean"]))
+    ordered = sorted(timed, key=lambda repetition: float(repetition.result["step_time"]["mean"]))
     typical = ordered[(len(ordered) - 1) // 2].result
     step = typical["step_time"]["mean"]
     return [{**row, "share": row["total"] / step} for row in typical["phases"]][:500]
 
 
-def _telemetry(timed: Sequence[TimedRepetition], uses_device: bool) -> list[Raw]:
+def _telemetry_rows(timed: Sequence[TimedRepetition], uses_device: bool) -> list[Raw]:
     return [
-        {"repetition": one.index, **row}
-        for one in timed
-        for row in _channels(one)
+        {"repetition": repetition.index, **row}
+        for repetition in timed
+        for row in repetition.sampler.channels(repetition.window)
         # A machine's device says nothing about code that doesn't use it.
         if uses_device or row["device"] is None
     ]
 
 
-def _channels(one: TimedRepetition) -> list[Raw]:
-    window = one.result["window"]
-    return one.sampler.channels((window["start"] - one.started, window["end"] - one.started))
-
-
-def _refuse_not_finite(timed: Sequence[TimedRepetition]) -> None:
-    for one in timed:
+def _refuse_infinite_numbers(timed: Sequence[TimedRepetition]) -> None:
+    for repetition in timed:
         for field in ("quality", "gauges", "counts"):
-            for name, value in one.result[field].items():
+            for name, value in repetition.result[field].items():
                 if not math.isfinite(value):
                     kind = {"gauges": "gauge", "counts": "count"}.get(field, field)
                     raise MeasurementError(

@@ -21,61 +21,65 @@ class ComparisonError(Exception):
     """The documents measured different things; the message is one sentence."""
 
 
-def table(before: Document, after: Document) -> str:
+def compare_documents(before: Document, after: Document) -> str:
     """Return the comparison as text; raises ComparisonError where case or benchmark version differ."""
-    _check(before, after)
+    _check_comparable(before, after)
     rows = []
     for value in before.metrics:
-        other = after.metric(value.name, value.phase)
-        if other is not None:
+        value_after = after.metric(value.name, value.phase)
+        if value_after is not None:
             name = f"{value.name}:{value.phase}" if value.phase else value.name
-            amounts = [format_amount(row.value, row.unit) for row in (value, other)]
-            rows.append([name, *amounts, ratio(value, other)])
-    notes = _notes(before, after)
+            amounts = [format_amount(row.value, row.unit) for row in (value, value_after)]
+            rows.append([name, *amounts, compare_values(value, value_after)])
+    notes = _comparison_notes(before, after)
     metrics = "\n".join([*notes, align_columns([["metric", "before", "after", "after / before"], *rows])])
-    return "\n\n".join([metrics, *_profiles(before, after)])
+    return "\n\n".join([metrics, *_profile_tables(before, after)])
 
 
-def _profiles(before: Document, after: Document) -> list[str]:
+def _profile_tables(before: Document, after: Document) -> list[str]:
     """Return tables of the functions and of the tensor operations that differ most, both ways."""
     if before.profile is None or after.profile is None:
         return []
-    found = profile.subtract(before.profile, after.profile)
-    parts = (("function", found.functions), ("tensor operation", found.operations))
-    return [_differing(title, rows) for title, rows in parts if _notable(rows)]
+    differences = profile.subtract_profiles(before.profile, after.profile)
+    parts = (("function", differences.functions), ("tensor operation", differences.operations))
+    return [_difference_table(title, rows) for title, rows in parts if _largest_differences(rows)]
 
 
-def _notable(found: list[profile.Difference]) -> list[profile.Difference]:
-    """Return what is called otherwise; the times of a profile are noise, unless they differ by much."""
-    much = MUCH_OF_ALL * math.fsum(abs(row.self_time) for row in found)
-    ordered = sorted(found, key=lambda row: (not row.calls, -abs(row.self_time)))
+def _largest_differences(differences: list[profile.Difference]) -> list[profile.Difference]:
+    """Return the rows whose calls differ; the times of a profile are noise, unless they differ by much."""
+    much = MUCH_OF_ALL * math.fsum(abs(row.self_time) for row in differences)
+    ordered = sorted(differences, key=lambda row: (not row.calls, -abs(row.self_time)))
     return [row for row in ordered if row.calls or abs(row.self_time) > much][:MOST_DIFFERING]
 
 
-def _differing(title: str, found: list[profile.Difference]) -> str:
-    rows = [["  ".join(row.name), f"{row.calls:+.4g}", _signed(row.self_time)] for row in _notable(found)]
+def _difference_table(title: str, differences: list[profile.Difference]) -> str:
+    rows = [
+        ["  ".join(row.name), f"{row.calls:+.4g}", _format_signed(row.self_time)]
+        for row in _largest_differences(differences)
+    ]
     return align_columns([[title, "calls/step", "self/step"], *rows])
 
 
-def _signed(value: float, unit: str = "s") -> str:
+def _format_signed(value: float, unit: str = "s") -> str:
     return f"{'-' if value < 0 else '+'}{format_amount(abs(value), unit)}"
 
 
-def ratio(before: MetricValue, after: MetricValue) -> str:
-    """Return `1.38 [1.35, 1.41] worse`, `~` where the samples show no difference, `?` where they are too few.
+def compare_values(before: MetricValue, after: MetricValue) -> str:
+    """Return `1.38 [1.35, 1.41] worse`, `~` where the samples show no difference, a question
+    mark where they are too few.
 
     An exact counter differs or not; everything else differs if the interval of its ratio leaves out 1.
     """
     if before.exact and after.exact:
-        return "~" if before.value == after.value else _change(before, after)
+        return "~" if before.value == after.value else _exact_change(before, after)
     if before.kind == "counter" and set(before.samples) == set(after.samples):
         return "~"
     if before.unit == "1" and before.kind == "time":
-        return _exponents(before, after)
+        return _compare_exponents(before, after)
     if min(before.samples + after.samples) <= 0:
         # What can be 0 or below, such as the growth of memory, has differences, no ratios.
         middle, low, high, confidence = shift_interval(before.samples, after.samples)
-        change, bounds = (_signed(middle, before.unit), [_signed(end, before.unit) for end in (low, high)])
+        change, *bounds = (_format_signed(number, before.unit) for number in (middle, low, high))
         text, none = f"{change} [{', '.join(bounds)}]", 0.0
     else:
         middle, low, high, confidence = ratio_interval(before.samples, after.samples)
@@ -84,29 +88,29 @@ def ratio(before: MetricValue, after: MetricValue) -> str:
         return "?"
     if low <= none <= high:
         return "~"
-    return f"{text} {_verdict(middle > none, before)} ({confidence:.0%})"
+    return f"{text} {_better_or_worse(middle > none, before)} ({confidence:.0%})"
 
 
-def _exponents(before: MetricValue, after: MetricValue) -> str:
+def _compare_exponents(before: MetricValue, after: MetricValue) -> str:
     """Return the difference of two exponents; their intervals come from the fits, not from the samples."""
     bounds = (before.low, before.high, after.low, after.high)
     if None in bounds:
         return "?"
     if max(before.low or 0, after.low or 0) <= min(before.high or 0, after.high or 0):
         return "~"
-    return f"{after.value - before.value:+.2f} {_verdict(after.value > before.value, before)}"
+    return f"{after.value - before.value:+.2f} {_better_or_worse(after.value > before.value, before)}"
 
 
-def _verdict(rose: bool, value: MetricValue) -> str:
+def _better_or_worse(rose: bool, value: MetricValue) -> str:
     return "worse" if rose == (value.better == "lower") else "better"
 
 
-def _change(before: MetricValue, after: MetricValue) -> str:
-    verdict = _verdict(after.value > before.value, before)
+def _exact_change(before: MetricValue, after: MetricValue) -> str:
+    verdict = _better_or_worse(after.value > before.value, before)
     return f"{after.value / before.value:.4f} {verdict} (exact)" if before.value else f"{verdict} (exact)"
 
 
-def _check(before: Document, after: Document) -> None:
+def _check_comparable(before: Document, after: Document) -> None:
     for name in ("name", "version", "case"):
         first, second = getattr(before.benchmark, name), getattr(after.benchmark, name)
         if first != second:
@@ -120,13 +124,14 @@ def _check(before: Document, after: Document) -> None:
             )
 
 
-def _notes(before: Document, after: Document) -> list[str]:
+def _comparison_notes(before: Document, after: Document) -> list[str]:
     names = ("python", "torch", "cuda", "driver", "cpu_model", "kernel")
     differing = [name for name in names if before.environment[name] != after.environment[name]]
     notes = [
         f"note: {name} differs, {before.environment[name]} before and {after.environment[name]} after"
         for name in differing
     ]
-    for label, found in (("before", before), ("after", after)):
-        notes += [f"note: {label} is tainted: {doubt.message}" for doubt in found.warnings if doubt.taints]
+    for label, measured in (("before", before), ("after", after)):
+        tainting = [warning for warning in measured.warnings if warning.taints]
+        notes += [f"note: {label} is tainted: {warning.message}" for warning in tainting]
     return notes

@@ -6,8 +6,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline import manifest
-from paceline.manifest import Benchmark, Manifest
+from paceline.manifest import FILE_NAME, Benchmark, Manifest, ManifestError, parse_manifest
 
 from dashboard.repositories import Git
 from workers import checkout
@@ -17,22 +16,23 @@ from workers.logs import Log
 
 
 @dataclass(frozen=True)
-class Code:
-    """A commit that is checked out; `described` is its manifest."""
+class CommitCode:
+    """A commit that is checked out; `manifest` is parsed."""
 
     commit: str
     folder: Path
-    described: Manifest
+    manifest: Manifest
     benchmark: Benchmark
 
     def python(self, home: Path, log: Log, stop: threading.Event) -> Path:
         """The interpreter of the commit's environment, built if need be; BuildError says why not."""
-        wanted = self.described.environment
-        return Environments(home, log, stop).python(self.folder, wanted.requirements if wanted else ())
+        environment = self.manifest.environment
+        files = environment.requirements if environment else ()
+        return Environments(home, log, stop).python(self.folder, files)
 
 
 @dataclass(frozen=True)
-class Source:
+class CodeSource:
     """Where a project's code comes from. `manifest` is the site's own, None where each commit has one."""
 
     project: str
@@ -40,18 +40,18 @@ class Source:
     manifest: str | None
     benchmark: str
 
-    def code(self, commit: str, home: Path, machine: str, stop: threading.Event, beside: str = "") -> Code:
-        """Check a commit out, CheckoutError says why not. Folders of another `beside` exist beside it."""
+    def code(
+        self, commit: str, home: Path, machine: str, stop: threading.Event, folder_suffix: str = ""
+    ) -> CommitCode:
+        """Check a commit out, CheckoutError says why not. Folders of other suffixes exist beside it."""
         checkouts = checkout.Checkouts(home, machine, Git(stop))
-        folder = checkouts.prepare(self.project, self.repository, commit, beside)
+        folder = checkouts.prepare(self.project, self.repository, commit, folder_suffix)
         try:
-            described = manifest.parse_manifest(
-                checkout.place_manifest(folder, self.manifest), manifest.FILE_NAME
-            )
-        except manifest.ManifestError as error:
+            parsed = parse_manifest(checkout.place_manifest(folder, self.manifest), FILE_NAME)
+        except ManifestError as error:
             raise CheckoutError(f"The manifest of {commit[:10]} can't be used: {error}.") from error
-        benchmark = described.benchmarks.get(self.benchmark)
+        benchmark = parsed.benchmarks.get(self.benchmark)
         if benchmark is None:
             raise CheckoutError(f"The manifest of {commit[:10]} has no benchmark {self.benchmark}.")
         checkout.find_inside(folder, benchmark.script, "The script")
-        return Code(commit, folder, described, benchmark)
+        return CommitCode(commit, folder, parsed, benchmark)

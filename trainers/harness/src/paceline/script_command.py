@@ -13,9 +13,9 @@ from typing import Any
 
 from . import metrics, protocol
 from .benchmarks import Benchmark, Case, QuickSettings, case_key
-from .fields import ManifestError, Scalar
 from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
 from .measurement import MeasurementRequest
+from .toml_table import ManifestError, Scalar
 from .watching.process import TooFewStepsError
 
 STEPS = 200
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
 
 
-def measure(arguments: argparse.Namespace, progress: protocol.Progress) -> dict[str, Any]:
+def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -> dict[str, Any]:
     """Measure the script and return its document; raises ManifestError and MeasurementError.
 
     A script that ends by itself before its steps are taken is measured again with the steps that it has.
@@ -51,7 +51,7 @@ def measure(arguments: argparse.Namespace, progress: protocol.Progress) -> dict[
     steps = _in_range("--steps", STEPS if arguments.steps is None else arguments.steps, 2, STEPS_LIMIT)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return protocol.measure(_request(arguments, steps), progress)
+            return protocol.measure_case(_build_request(arguments, steps), progress)
         except TooFewStepsError as short:
             if attempt == ATTEMPTS or (arguments.warmup_steps or 0) >= short.taken:
                 raise
@@ -71,20 +71,20 @@ def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
     return TooFewStepsError(sentence, short.output, short.taken)
 
 
-def _request(arguments: argparse.Namespace, steps: int) -> MeasurementRequest:
+def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequest:
     if not arguments.script.is_file():
         raise ManifestError(f"script: there is no file {arguments.script}")
-    benchmark = _benchmark(arguments, steps)
+    benchmark = _build_benchmark(arguments, steps)
     folder = Path.cwd()
     return MeasurementRequest(
         benchmark, benchmark.cases[0], folder, arguments.quick, arguments=tuple(arguments.arguments)
     )
 
 
-def _benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
+def _build_benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
     warmup = steps // WARMUP_SHARE if arguments.warmup_steps is None else arguments.warmup_steps
     _in_range("--warmup-steps", warmup, 0, steps - 1)
-    params = _params(arguments.arguments)
+    params = _arguments_as_params(arguments.arguments)
     repetitions = (2 if arguments.quick else 5) if arguments.repetitions is None else arguments.repetitions
     # Two windows are counted one after the other; both must lie within the script's steps.
     counting_warmup = min(warmup, steps - 2)
@@ -103,14 +103,14 @@ def _benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
         seed=0,
         threads=_in_range("--threads", arguments.threads, 1, 1024),
         time_limit=_in_range("--time-limit", arguments.time_limit, 1, 2**31 - 1),
-        headline=metrics.HEADLINE,
+        headline=metrics.DEFAULT_HEADLINE,
         guard={},
         auto=True,
         quick=QuickSettings(),
     )
 
 
-def _params(arguments: list[str]) -> Mapping[str, Scalar]:
+def _arguments_as_params(arguments: list[str]) -> Mapping[str, Scalar]:
     """Return the script's arguments as one parameter, spelt so that it can stand in a case's key."""
     if not arguments:
         return {}

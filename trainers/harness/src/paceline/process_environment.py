@@ -1,4 +1,4 @@
-"""What the protocol fixes around a measured process: variables, threads, seeds, processors, the collector."""
+"""The environment of a measured process as the protocol fixes it: variables, threads, seeds, processors."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .benchmarks import Benchmark
-from .fields import Fields
+from .toml_table import TomlTable
 
 CPU_LIMIT = 4096
 VARIABLES_LIMIT = 40
 
 # Where PyTorch and its libraries look for their number of threads.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-# Variables that the protocol sets, and the manifest's key that decides about each of them.
-SET_BY = {
+# Variables that the protocol sets, and the key of the manifest for each of them.
+KEY_OF_VARIABLE = {
     **dict.fromkeys(THREAD_VARIABLES, "threads"),
     "PYTHONHASHSEED": "seed",
     "PACELINE_SEED": "seed",
     "PACELINE_GC": "gc",
 }
-NEVER = ("PYTHONPATH", "PYTHONUNBUFFERED")
+FORBIDDEN_VARIABLES = ("PYTHONPATH", "PYTHONUNBUFFERED")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
-def variables(fields: Fields | None) -> Mapping[str, str]:
+def parse_variables(table: TomlTable | None) -> Mapping[str, str]:
     """Read the manifest's table `variables`; raises ManifestError."""
-    if fields is None:
+    if table is None:
         return {}
-    names = fields.names()
+    names = table.names()
     if len(names) > VARIABLES_LIMIT:
-        raise fields.error("", f"has {len(names)} names, at most {VARIABLES_LIMIT} are allowed")
-    return {name: _variable(fields, name) for name in names}
+        raise table.error("", f"has {len(names)} names, at most {VARIABLES_LIMIT} are allowed")
+    return {name: _parse_variable(table, name) for name in names}
 
 
-def _variable(fields: Fields, name: str) -> str:
+def _parse_variable(table: TomlTable, name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise fields.error(name, "must be named with letters, digits and underscore")
-    if name in SET_BY:
-        raise fields.error(name, f"is set by the protocol, use {SET_BY[name]} instead")
-    if name in NEVER:
-        raise fields.error(name, "is set by the protocol and can't be changed")
-    text = fields.text(name)
+        raise table.error(name, "must be named with letters, digits and underscore")
+    if name in KEY_OF_VARIABLE:
+        raise table.error(name, f"is set by the protocol, use {KEY_OF_VARIABLE[name]} instead")
+    if name in FORBIDDEN_VARIABLES:
+        raise table.error(name, "is set by the protocol and can't be changed")
+    text = table.text(name)
     if len(text) > 2000 or "\0" in text:
-        raise fields.error(name, "must have at most 2000 characters and no null")
+        raise table.error(name, "must have at most 2000 characters and no null")
     return text
 
 
 def child_environment(benchmark: Benchmark) -> dict[str, str]:
-    """Return the measured process's environment; all that the protocol fixes is fixed here."""
+    """Return the environment variables of the measured process."""
     inherited = os.environ.get("PYTHONPATH", "")
     return {
         # NVML counts devices in the order of their addresses, and so must the code that is measured.
@@ -74,10 +74,10 @@ def missing_processors(benchmark: Benchmark) -> list[int]:
     return sorted(set(benchmark.affinity or ()) - usable)
 
 
-def pin(pid: int, benchmark: Benchmark) -> None:
+def pin_process(pid: int, benchmark: Benchmark) -> None:
     """Keep a process, which has just been started, and all that it will start on the chosen processors."""
     if benchmark.affinity is not None:
-        # One that has ended already is told by its exit status.
+        # A process that has ended already is reported by its exit status.
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(pid, benchmark.affinity)
 

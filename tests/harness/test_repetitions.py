@@ -13,38 +13,38 @@ from paceline.watching import nvml
 MANIFEST = '[benchmarks.tiny]\nversion = 1\nscript = "t.py"\nsteps = 10\nwarmup_steps = 1\nrepetitions = 3\n'
 
 
-def repeat(
+def waits_after_repeating(
     monkeypatch: pytest.MonkeyPatch, waits: Sequence[float], seconds: float = 60
 ) -> tuple[list[float], list[float]]:
     """Return how long each repetition that counts waited, and each that was set aside."""
     benchmark = manifest.parse_manifest(MANIFEST, "paceline.toml").benchmarks["tiny"]
     request = MeasurementRequest(benchmark, benchmark.cases[0], Path(), quick=False)
     devices = nvml.Devices()
-    runner = protocol._Runner(request, Path(), devices, perf_counter() + seconds, lambda *_: None)
+    runner = protocol._CaseRunner(request, Path(), devices, perf_counter() + seconds, lambda *_: None)
 
     def timed(_runner: object, index: int) -> TimedRepetition:
         seen: dict[str, Any] = {"result": {"waited": waits[index]}, "environment": {}, "sampler": None}
-        calibrations = {"calibration_before": 0.01, "calibration_after": 0.01}
-        return TimedRepetition(index=index, started=0, took=1, **calibrations, **seen)
+        seen |= {"calibration_before": 0.01, "calibration_after": 0.01}
+        return TimedRepetition(index=index, started=0, took=1, **seen)
 
-    monkeypatch.setattr(protocol._Runner, "time", timed)
-    counting, aside = runner.repeat()
-    assert [one.index for one in counting] == [0, 1, 2]
-    return [one.waited for one in counting], [one.waited for one in aside]
+    monkeypatch.setattr(protocol._CaseRunner, "measure_repetition", timed)
+    counting, aside = runner.measure_repetitions()
+    assert [repetition.index for repetition in counting] == [0, 1, 2]
+    return [repetition.waited for repetition in counting], [repetition.waited for repetition in aside]
 
 
 def test_calm_repetitions_are_taken_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert repeat(monkeypatch, [0.09, 0.0, 0.05]) == ([0.09, 0.0, 0.05], [])
+    assert waits_after_repeating(monkeypatch, [0.09, 0.0, 0.05]) == ([0.09, 0.0, 0.05], [])
 
 
 def test_a_disturbed_one_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert repeat(monkeypatch, [0.0, 0.4, 0.05, 0.02]) == ([0.0, 0.05, 0.02], [0.4])
+    assert waits_after_repeating(monkeypatch, [0.0, 0.4, 0.05, 0.02]) == ([0.0, 0.05, 0.02], [0.4])
 
 
 def test_where_all_are_disturbed_the_calmest_count(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = [0.9, 0.2, 0.5, 0.4, 0.8, 0.3]
-    assert repeat(monkeypatch, waits) == ([0.2, 0.4, 0.3], [0.9, 0.5, 0.8])
+    assert waits_after_repeating(monkeypatch, waits) == ([0.2, 0.4, 0.3], [0.9, 0.5, 0.8])
 
 
 def test_no_time_is_taken_that_the_counting_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert repeat(monkeypatch, [0.9, 0.2, 0.5], seconds=2.5) == ([0.9, 0.2, 0.5], [])
+    assert waits_after_repeating(monkeypatch, [0.9, 0.2, 0.5], seconds=2.5) == ([0.9, 0.2, 0.5], [])

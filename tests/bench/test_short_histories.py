@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dashboard.detection.figures import effect_floor_table, short_history_table, tally_histories
+from bench.detection.short_histories import effect_floor_table, short_history_table, tally_histories
+from bench.detection.simulation import GAP, NEUTRAL_FIRST, simulate_history
 from dashboard.detection.relevance import EFFECT_FLOORS
-from dashboard.detection.simulation import GAP, NEUTRAL_FIRST, simulate_history
 
 HISTORIES = 40
 

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from paceline import listing, manifest, surroundings
+from paceline import listing, manifest, process_environment
 
 from .conftest import LOOP, Project, Value
 
@@ -53,8 +53,8 @@ def test_the_collector_works_as_it_is_told(
 
 def test_what_the_protocol_sets_can_not_be_set_otherwise() -> None:
     bench = manifest.parse_manifest('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5', "m").benchmarks["a"]
-    fixed = {*surroundings.SET_BY, *surroundings.NEVER}
-    assert fixed <= set(surroundings.child_environment(bench))
+    fixed = {*process_environment.KEY_OF_VARIABLE, *process_environment.FORBIDDEN_VARIABLES}
+    assert fixed <= set(process_environment.child_environment(bench))
 
 
 def test_a_benchmark_is_listed_with_all_that_is_measured_of_it(project: Project) -> None:
@@ -65,7 +65,8 @@ def test_a_benchmark_is_listed_with_all_that_is_measured_of_it(project: Project)
         limits={"step_time": {"maximum": 0.5}},
         repetitions=1,
     )
-    text = listing.describe(manifest.load_manifest(project.folder / "paceline.toml").benchmarks["tiny"])
+    benchmarks = manifest.load_manifest(project.folder / "paceline.toml").benchmarks
+    text = listing.describe_benchmark(benchmarks["tiny"])
     assert text.splitlines() == [
         "tiny  version 1, tiny.py, 1 repetition of 100 steps",
         "  (no parameters)",

@@ -4,100 +4,101 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import compare, document, metrics, show, units
+from paceline import comparison, document, metrics, report, units
 from paceline.document import Document, MetricValue
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]
 
 
-def changed(**factors: float) -> Document:
+def changed_document(**factors: float) -> Document:
     """Return the golden document with some metrics' values multiplied."""
     raw = json.loads(GOLDEN.read_text())
     for row in raw["metrics"]:
         factor = factors.get(row["name"], 1.0)
-        row["samples"] = [factor * (1 + at / 1000) * row["value"] for at in range(-2, 3)]
+        row["samples"] = [factor * (1 + offset / 1000) * row["value"] for offset in range(-2, 3)]
         if row["exact"]:
             row["samples"] = [factor * row["value"]] * 2
         row["value"] = factor * row["value"]
     return document.read_document(json.dumps(raw))
 
 
-def line(text: str, name: str) -> str:
-    return next(found for found in text.splitlines() if found.split()[:1] == [name])
+def row_of(text: str, name: str) -> str:
+    return next(row for row in text.splitlines() if row.split()[:1] == [name])
 
 
 def test_no_difference_is_a_tilde() -> None:
-    text = compare.table(changed(), changed())
-    assert line(text, "throughput").endswith("~")
-    assert line(text, "function_calls").endswith("~")
+    text = comparison.compare_documents(changed_document(), changed_document())
+    assert row_of(text, "throughput").endswith("~")
+    assert row_of(text, "function_calls").endswith("~")
 
 
 def test_a_ratio_has_an_interval_and_a_direction() -> None:
-    text = compare.table(changed(), changed(step_time=1.38, throughput=1.1))
-    assert "1.380 [1.37" in line(text, "step_time")
-    assert "worse" in line(text, "step_time")
-    assert "better" in line(text, "throughput")
+    text = comparison.compare_documents(changed_document(), changed_document(step_time=1.38, throughput=1.1))
+    assert "1.380 [1.37" in row_of(text, "step_time")
+    assert "worse" in row_of(text, "step_time")
+    assert "better" in row_of(text, "throughput")
 
 
 def test_an_exact_counter_differs_by_any_amount() -> None:
-    text = compare.table(changed(), changed(function_calls=1.001))
-    assert "1.0010 worse (exact)" in line(text, "function_calls")
+    text = comparison.compare_documents(changed_document(), changed_document(function_calls=1.001))
+    assert "1.0010 worse (exact)" in row_of(text, "function_calls")
 
 
 @pytest.mark.parametrize(("field", "value"), [("name", "other"), ("version", 2), ("case", "batch=1")])
 def test_what_is_not_comparable_is_refused(field: str, value: object) -> None:
     other = copy.deepcopy(json.loads(GOLDEN.read_text()))
     other["benchmark"][field] = value
-    with pytest.raises(compare.ComparisonError, match=f"benchmark's {field}"):
-        compare.table(changed(), document.read_document(json.dumps(other)))
+    with pytest.raises(comparison.ComparisonError, match=f"benchmark's {field}"):
+        comparison.compare_documents(changed_document(), document.read_document(json.dumps(other)))
 
 
 def test_another_environment_is_noted() -> None:
     raw = json.loads(GOLDEN.read_text())
     raw["environment"]["torch"] = "2.1.0"
-    assert "note: torch differs" in compare.table(changed(), document.read_document(json.dumps(raw)))
+    after = document.read_document(json.dumps(raw))
+    assert "note: torch differs" in comparison.compare_documents(changed_document(), after)
 
 
-def sampled(name: str, *values: float, low: float | None = None, high: float | None = None) -> MetricValue:
+def make_value(name: str, *values: float, low: float | None = None, high: float | None = None) -> MetricValue:
     """Return a metric with these samples."""
-    known = metrics.METRICS[name]
+    metric = metrics.METRICS[name]
     middle = sorted(values)[len(values) // 2]
     return MetricValue(
-        name, known.unit, known.better, known.kind, None, False, False, middle, low, high, list(values)
+        name, metric.unit, metric.better, metric.kind, None, False, False, middle, low, high, list(values)
     )
 
 
 @pytest.mark.parametrize(("before", "after"), [([1.0], [1.0]), ([1.0], [2.0]), ([1.0, 1.1], [2.0, 2.1])])
 def test_too_few_samples_are_a_question_mark(before: list[float], after: list[float]) -> None:
-    assert compare.ratio(sampled("step_time", *before), sampled("step_time", *after)) == "?"
+    assert comparison.compare_values(make_value("step_time", *before), make_value("step_time", *after)) == "?"
 
 
 def test_a_counter_that_was_counted_once_may_still_be_the_same() -> None:
-    assert compare.ratio(sampled("function_calls", 7), sampled("function_calls", 7)) == "~"
-    assert compare.ratio(sampled("function_calls", 7), sampled("function_calls", 8)) == "?"
+    assert comparison.compare_values(make_value("function_calls", 7), make_value("function_calls", 7)) == "~"
+    assert comparison.compare_values(make_value("function_calls", 7), make_value("function_calls", 8)) == "?"
 
 
 def test_what_may_be_negative_has_differences() -> None:
-    before = sampled("memory_growth", -1e3, 0, 1e3)
-    assert compare.ratio(before, before) == "~"
-    leak = sampled("memory_growth", 1e6, 1.001e6, 0.999e6)
-    assert (
-        compare.ratio(before, leak) == "+1 MB/1000 steps [+998 kB/1000 steps, +1 MB/1000 steps] worse (90%)"
-    )
+    before = make_value("memory_growth", -1e3, 0, 1e3)
+    assert comparison.compare_values(before, before) == "~"
+    leak = make_value("memory_growth", 1e6, 1.001e6, 0.999e6)
+    worse = "+1 MB/1000 steps [+998 kB/1000 steps, +1 MB/1000 steps] worse (90%)"
+    assert comparison.compare_values(before, leak) == worse
 
 
 def test_exponents_differ_where_their_intervals_do() -> None:
-    before = sampled("scaling_exponent", 1.0, low=0.9, high=1.1)
-    assert compare.ratio(before, sampled("scaling_exponent", 1.1, low=1.05, high=1.2)) == "~"
-    assert compare.ratio(before, sampled("scaling_exponent", 1.9, low=1.8, high=2.0)) == "+0.90 worse"
+    before = make_value("scaling_exponent", 1.0, low=0.9, high=1.1)
+    assert comparison.compare_values(before, make_value("scaling_exponent", 1.1, low=1.05, high=1.2)) == "~"
+    after = make_value("scaling_exponent", 1.9, low=1.8, high=2.0)
+    assert comparison.compare_values(before, after) == "+0.90 worse"
 
 
 def test_show_has_metrics_phases_functions_and_warnings() -> None:
-    text = show.table(changed())
+    text = report.format_document(changed_document())
     assert "net version 1  batch=64" in text
-    assert line(text, "tensor_operations").endswith("exact")
-    assert "###" in line(text, "learn/optimizer")
+    assert row_of(text, "tensor_operations").endswith("exact")
+    assert "###" in row_of(text, "learn/optimizer")
     assert "torch._C._nn.linear  (built-in):0" in text
     assert "calibration_drift" in text
 
@@ -135,11 +136,11 @@ def test_one_is_no_plural() -> None:
 
 def test_show_has_all_that_a_document_may_have() -> None:
     complete = GOLDEN.parent / "paceline.document-1-complete.json"
-    text = show.table(document.read_document(complete.read_bytes()))
+    text = report.format_document(document.read_document(complete.read_bytes()))
     assert "50,000 " in text
-    assert line(text, "projected_time")
-    assert line(text, "scaling_exponent")
+    assert row_of(text, "projected_time")
+    assert row_of(text, "scaling_exponent")
     assert "crossed" in text
     assert "not measured" in text
-    assert line(text, "main")
+    assert row_of(text, "main")
     assert "3 repetitions of" in text

@@ -1,0 +1,110 @@
+"""A document as tables for people, phases as bars."""
+
+from __future__ import annotations
+
+from .document import Document, MetricValue
+from .report_sections import counters_table, format_job, limits_table, processes_table, scaling_table
+from .units import align_columns, format_amount, format_count, format_interval
+
+BAR = 30
+NAME_WIDTH = 72
+
+
+def format_document(document: Document) -> str:
+    """Return the document as text: its origin, its metrics, what explains them, and its warnings."""
+    parts = (
+        _title_lines(document),
+        _metrics_table(document),
+        format_job(document),
+        limits_table(document),
+        _phases_table(document),
+        counters_table(document),
+        scaling_table(document),
+        processes_table(document),
+        _functions_table(document),
+        _operations_table(document),
+        _warning_lines(document),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _title_lines(document: Document) -> str:
+    identity, protocol, environment = document.benchmark, document.protocol, document.environment
+    lines = [f"{identity.name} version {identity.version}  {identity.case}".rstrip()]
+    aside = f", {len(document.set_aside)} more set aside" if document.set_aside else ""
+    repetitions = format_count(len(document.repetitions), "repetition")
+    window = f"{format_count(protocol['steps'], 'step')} after {protocol['warmup_steps']:,}"
+    lines.append(f"{repetitions} of {window}{aside}{', quick' if protocol['quick'] else ''}")
+    torch = f", torch {environment['torch']}" if environment["torch"] else ""
+    python = f"Python {environment['python']}"
+    lines.append(f"{document.created}, harness {document.harness_version}, {python}{torch}")
+    return "\n".join(lines)
+
+
+def _metrics_table(document: Document) -> str:
+    rows = [_metric_row(value) for value in document.metrics if value.phase is None]
+    return align_columns([["metric", "median", "interval", ""], *rows])
+
+
+def _metric_row(value: MetricValue) -> list[str]:
+    return [
+        value.name,
+        format_amount(value.value, value.unit),
+        format_interval(value.low, value.high, value.unit),
+        "exact" if value.exact else "",
+    ]
+
+
+def _phases_table(document: Document) -> str:
+    rows = [
+        [
+            row.path if row.thread == "main" else f"{row.path} [{row.thread}]",
+            format_amount(row.total, "s"),
+            "" if row.device_total is None else format_amount(row.device_total, "s"),
+            f"{row.share:.0%}",
+            ("#" * round(BAR * min(row.share, 1.0))).ljust(BAR),
+        ]
+        for row in sorted(document.phases, key=lambda row: (row.thread != "main", row.path))
+    ]
+    on_device = any(row[2] for row in rows)
+    return align_columns([["phase", "per step", "on device" if on_device else "", "share", ""], *rows])
+
+
+def _functions_table(document: Document) -> str:
+    if document.profile is None:
+        return ""
+    rows = [
+        [
+            _shorten_name(f"{row.function}  {row.file}:{row.line}"),
+            format_amount(row.calls, "1"),
+            format_amount(row.self_time, "s"),
+        ]
+        for row in document.profile.functions[:10]
+    ]
+    return align_columns([["function", "calls/step", "self/step"], *rows])
+
+
+def _operations_table(document: Document) -> str:
+    if document.profile is None or not document.profile.operations:
+        return ""
+    seconds = document.profile.operation_seconds
+    ordered = sorted(
+        document.profile.operations.items(), key=lambda pair: (-seconds.get(pair[0], 0.0), -pair[1])
+    )
+    rows = [
+        [_shorten_name(name), f"{number:.4g}", format_amount(seconds[name], "s") if name in seconds else ""]
+        for name, number in ordered[:10]
+    ]
+    return align_columns([["tensor operation", "per step", "self/step"], *rows])
+
+
+def _shorten_name(text: str) -> str:
+    # The end has the file and the line.
+    return text if len(text) <= NAME_WIDTH else f"...{text[3 - NAME_WIDTH :]}"
+
+
+def _warning_lines(document: Document) -> str:
+    return "\n".join(
+        f"{'tainted' if doubt.taints else 'warning'}: {doubt.message} ({doubt.code}): {doubt.advice}"
+        for doubt in document.warnings
+    )
