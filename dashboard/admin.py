@@ -13,7 +13,9 @@ from dashboard.models import (
     Change,
     Channel,
     Commit,
+    Configuration,
     Delivery,
+    Experiment,
     Heartbeat,
     Machine,
     Metric,
@@ -76,8 +78,16 @@ class MachineAdmin(ReadOnly):
 @admin.register(Run)
 class RunAdmin(ReadOnly):
     list_display = ("id", "commit", "case", "pool", "state", "attempt", "failure", "requested_at")
-    list_filter = ("state", "failure", "pool")
-    list_select_related = ("commit", "case", "pool")
+    list_filter = ("state", "failure", "configuration__pool")
+    list_select_related = ("commit", "configuration__case", "configuration__pool")
+    exclude = ("lease",)
+
+
+@admin.register(Experiment)
+class ExperimentAdmin(ReadOnly):
+    list_display = ("id", "project", "purpose", "base_commit", "head_commit", "state", "verdict", "attempt")
+    list_filter = ("purpose", "state", "verdict")
+    list_select_related = ("project", "base_commit", "head_commit")
     exclude = ("lease",)
 
 
@@ -110,15 +120,17 @@ class TriageAdmin(ReadOnly):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnly):
-    list_display = ("id", "regression", "channel", "state", "attempts", "next_attempt_at")
+    list_display = ("id", "regression", "channel", "state", "attempt", "next_attempt_at")
     list_filter = ("state",)
+    list_select_related = ("regression", "channel")
+    exclude = ("lease",)
 
 
 @admin.register(Series)
 class SeriesAdmin(ReadOnly):
     list_display = ("id", "case", "metric", "phase", "pool", "headline", "exact")
     list_filter = ("headline", "metric")
-    list_select_related = ("case", "metric", "pool")
+    list_select_related = ("configuration__case", "metric", "configuration__pool")
 
 
-admin.site.register([Case, Change, Heartbeat, Metric, Pool], ReadOnly)
+admin.site.register([Case, Change, Configuration, Heartbeat, Metric, Pool], ReadOnly)

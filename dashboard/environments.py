@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dashboard.models import Environment, Run
 
@@ -24,16 +23,12 @@ EnvironmentValues = Mapping[str, Any]
 UNKNOWN: EnvironmentValues = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """What changed from one run to the next: `torch`, from `2.12.0` to `2.13.0`."""
 
     label: str
     before: str
     after: str
-
-    def __str__(self) -> str:
-        return f"{self.label} {self.before} -> {self.after}"
 
 
 def compared_values(environment: EnvironmentValues, harness: str | None) -> dict[str, Any]:
@@ -107,11 +102,6 @@ def compare_environments(before: EnvironmentValues, after: EnvironmentValues) ->
         *software_differences(before, after),
         *machine_differences(before, after),
     ]
-
-
-def describe_differences(differences: Iterable[Difference]) -> str:
-    """`driver 550.1 -> 560.2, torch 2.12.0 -> 2.13.0`."""
-    return ", ".join(str(difference) for difference in differences)
 
 
 def software_differences(before: EnvironmentValues, after: EnvironmentValues) -> list[Difference]:

@@ -21,9 +21,9 @@ from dashboard.repositories import RepositoryError
 NUMBER_FIELDS = {
     "false-alerts": "false_alerts_per_100_commits",
     "hours-per-week": "training_hours_per_week",
-    "confirmation-minutes": "confirmation_minutes",
-    "confirmation-pairs": "confirmation_pairs",
-    "confirmation-share": "confirmation_share",
+    "experiment-minutes": "experiment_minutes",
+    "experiment-pairs": "experiment_pairs",
+    "experiment-share": "experiment_share",
 }
 URL = re.compile(r"(https?|ssh|git|file)://.+|[\w.-]+@[\w.-]+:.+")
 

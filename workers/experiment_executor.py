@@ -98,10 +98,9 @@ class ExperimentExecutor(Executor):
 
     def work(self) -> None:
         sides = {name: self.prepare_side(name) for name in SIDES}
-        commands = [self.repeat_command(name, sides[name]) for name in SIDES]
         if self.assignment.profiled:
-            profiles = {name: self.profile(sides[name], name) for name in SIDES}
-            retry_database(lambda: experiments.keep_profiles(self.assignment, profiles))
+            self.measure_profiles(sides)
+        commands = [self.repeat_command(name, sides[name]) for name in SIDES]
         verdict, index = "", self.assignment.pairs
         while not verdict:
             pair = self.measure_pair(sides, index)
@@ -202,17 +201,23 @@ class ExperimentExecutor(Executor):
         except MeasuringError as error:
             raise SideError(f"{commit}: {error}") from error
 
-    def profile(self, prepared: PreparedCode, name: str) -> dict[str, Any]:
-        """The functions of one side, counted in a repetition of its own; empty where that fails."""
+    def measure_profiles(self, sides: Mapping[str, PreparedCode]) -> None:
+        """Keep the functions of both sides; their documents say whether steps can be measured in turn."""
+        started = time.monotonic()
+        documents = {name: self.count_side(sides[name], name) for name in SIDES}
+        took = time.monotonic() - started
+        self.assignment = retry_database(lambda: experiments.keep_profiles(self.assignment, documents, took))
+
+    def count_side(self, prepared: PreparedCode, name: str) -> Mapping[str, Any]:
+        """The document of a repetition of one side with its functions counted; empty where that fails."""
         self.heartbeat.activity = f"functions of {name} {prepared.code.commit[:10]}"
         try:
             with launching.scratch_folder(self.home, self.assignment.machine) as scratch:
-                what = self.measurement(name, prepared, None, "")
-                counted = document.read_document(launching.run_harness(what, scratch, self.log, self.stop))
+                what = self.measurement(name, prepared, None, launching.NO_SWEEP)
+                return document.read_document(launching.run_harness(what, scratch, self.log, self.stop)).raw
         except (MeasuringError, document.DocumentError, OSError) as error:
             logger.info("%s: the functions of %s aren't known: %s", self.assignment.name, name, error)
             return {}
-        return dict(counted.raw.get("profile") or {})
 
     def measurement(
         self, name: str, prepared: PreparedCode, turns: Path | None, without: str
@@ -234,7 +239,9 @@ class ExperimentExecutor(Executor):
         )
 
     def left_out(self, prepared: PreparedCode) -> str:
-        """What is left out of a pair: the sweep as well, unless only that tells the weighed metric."""
+        """What is left out of a pair: whatever doesn't tell the weighed metric."""
+        if self.assignment.counted:
+            return launching.NO_SWEEP
         swept = prepared.code.benchmark.needs_sweep(self.assignment.metric)
         return launching.NO_COUNTING if swept else launching.TIMED_ONLY
 

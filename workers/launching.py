@@ -32,8 +32,8 @@ PASSED_ON = (
 )
 # Under these names the harness takes its side of two that take turns; the first one begins.
 TURNS = ("first", "second")
-# What the harness leaves out: the counting, and then the sweep as well.
-NO_COUNTING, TIMED_ONLY = "--no-counting", "--timed-only"
+# What the harness leaves out: the counting, the sweep, or both.
+NO_COUNTING, NO_SWEEP, TIMED_ONLY = "--no-counting", "--no-sweep", "--timed-only"
 LARGEST_PROGRESS = 4096
 # How the harness marks its lines, and the end of those that it repeats.
 HARNESS = "paceline: "
@@ -53,7 +53,7 @@ class Measurement:
     time_limit: float
     checkout: Path
     python: Path
-    # NO_COUNTING or TIMED_ONLY: interleaved runs weigh one metric, the rest would only take time.
+    # One of the above: interleaved runs weigh one metric, the rest would only take time.
     without: str = ""
     # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None

@@ -13,7 +13,7 @@ PASSING = (OperationalError, InterfaceError, runs.Busy)
 
 
 @app.task(name=dispatch.MEASURE)
-def measure(pool: str) -> None:
+def measure_next(pool: str) -> None:
     """Execute one experiment or run of the pool, then wake a worker for the next where one waits."""
     if runs.experiment_waits(pool):
         # Not above: it imports scipy, for which every measuring child would wait seconds.
@@ -27,7 +27,7 @@ def measure(pool: str) -> None:
 
 
 @app.task(name=dispatch.JUDGE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-def judge(run_id: int) -> None:
+def judge_run(run_id: int) -> None:
     # Not above: it imports scipy, for which a measuring worker and each child of it would wait seconds.
     from dashboard import regressions
 
@@ -49,7 +49,7 @@ def experiment_ended(experiment_id: int) -> None:
 
 
 @app.task(name=dispatch.PROVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-def prove(regression_id: int) -> None:
+def prove_regression(regression_id: int) -> None:
     from dashboard import regressions
 
     regressions.prove(regression_id)
@@ -61,12 +61,12 @@ def resolve_trigger(trigger_id: int) -> None:
 
 
 @app.task(name=dispatch.DELIVER, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-def deliver(delivery_id: int) -> None:
+def attempt_delivery(delivery_id: int) -> None:
     alerts.attempt_delivery(delivery_id)
 
 
 @app.task(name=dispatch.SWEEP)
-def sweep() -> None:
+def sweep_everything() -> None:
     from dashboard import experiments, regressions
 
     runs.sweep_runs()

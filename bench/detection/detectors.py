@@ -24,9 +24,20 @@ from bench.detection.scoring import (
     share_within,
 )
 from bench.detection.trials import Trial, Trials, load_trials, simulate_trials
-from dashboard.detection import detect, suspect
+from dashboard.detection import Point, Series, detect, judge_series, suspect
 
-OURS: dict[str, Detector] = {"paceline detect": detect, "paceline suspect": suspect}
+
+def judge_plain(values: Sequence[float]) -> list[int]:
+    """What the site reports of a step time without samples: steps that are relevant too."""
+    points = [Point(float(value)) for value in values]
+    return [change.index for change in judge_series(Series(points, better="lower", kind="time"))]
+
+
+OURS: dict[str, Detector] = {
+    "paceline detect": detect,
+    "paceline suspect": suspect,
+    "paceline judge": judge_plain,
+}
 PERCENTS = (3, 5, 10)
 COLUMNS = (
     "detector",

@@ -38,8 +38,10 @@ def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
         "title": sentences.regression_title(regression),
         "change": sentences.describe_change(regression),
         "levels": labels.format_levels(regression),
-        "place": sentences.describe_place(regression),
-        "suspects": regression.suspects[:5],
+        "suspects": [
+            {**suspect, "edit": sentences.describe_edit(regression, suspect)}
+            for suspect in regression.suspects[:5]
+        ],
         "operations": [sentences.describe_operation(operation) for operation in regression.operations[:3]],
         "link": regression_url(regression),
     }
@@ -61,7 +63,8 @@ def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
 def email_subject(regression: Regression) -> str:
     """One line: a commit's subject may hold what must not reach a header."""
     change = sentences.describe_change(regression)
-    return re.sub(r"\s+", " ", f"[{regression.project.slug}] {change} since {regression.first_bad}")
+    where = sentences.describe_place(regression, brief=True) if regression.names_commit else regression.cause
+    return re.sub(r"\s+", " ", f"[{regression.project.slug}] {change} {where}")
 
 
 def site_host() -> str:

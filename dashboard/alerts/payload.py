@@ -76,5 +76,8 @@ def series_fields(series: Series) -> dict[str, Any]:
 
 
 def round_percent_change(ratio: float | None) -> float | None:
-    """Percent of the old value, negative where it fell; None where there is no ratio."""
-    return None if ratio is None else round(100 * (ratio - 1), 2)
+    """Percent of the old value, negative where it fell; None where there is no ratio.
+
+    Rounded where only the noise of binary fractions is: who writes it out rounds as the title does.
+    """
+    return None if ratio is None else round(100 * (ratio - 1), 9)

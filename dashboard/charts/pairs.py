@@ -1,4 +1,4 @@
-"""The pairs of a confirmation: how far the bad commit lay from the good one, each time."""
+"""The pairs of an experiment: how far the head lay from the base, each time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class DrawnPair:
     """One pair; the values in the metric's unit."""
 
     number: int
-    good: float
-    bad: float
-    good_first: bool
+    base: float
+    head: float
+    base_first: bool
     disturbed: bool
 
 
@@ -33,14 +33,14 @@ def draw_pairs(
     high: float | None,
     of_exponents: bool = False,
 ) -> go.Figure:
-    """Draw at least one pair, with the mean ratio bad / good and its interval: in percent of the good value.
+    """Draw at least one pair, with the mean ratio head / base and its interval: in percent of the base.
 
     Of exponents their difference is drawn, and a ratio is its power of e; other values are positive.
     """
-    title, suffix = ("bad minus good", "") if of_exponents else ("bad against good", " %")
+    title, suffix = ("head minus base", "") if of_exponents else ("head against base", " %")
     height = math.log if of_exponents else _percent_change
     heights = [
-        pair.bad - pair.good if of_exponents else _percent_change(pair.bad / pair.good) for pair in drawn
+        pair.head - pair.base if of_exponents else _percent_change(pair.head / pair.base) for pair in drawn
     ]
     figure = theme.create_figure(
         [_pair_trace(drawn, heights, unit)],
@@ -61,7 +61,7 @@ def _percent_change(ratio: float) -> float:
 
 
 def _pair_trace(drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str) -> go.Scatter:
-    """Which commit was measured first is a shape; a disturbed pair is an open cross, as in a trend."""
+    """Which side was measured first is a shape; a disturbed pair is an open cross, as in a trend."""
     return go.Scatter(
         x=[pair.number for pair in drawn],
         y=list(heights),
@@ -78,13 +78,13 @@ def _pair_trace(drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str)
 
 
 def _pair_hover(pair: DrawnPair, unit: str) -> str:
-    good, bad = numbers.format_quantity(pair.good, unit), numbers.format_quantity(pair.bad, unit)
-    first = "good" if pair.good_first else "bad"
+    base, head = numbers.format_quantity(pair.base, unit), numbers.format_quantity(pair.head, unit)
+    first = "base" if pair.base_first else "head"
     disturbed = "<br>disturbed by other work: not weighed" if pair.disturbed else ""
-    return f"pair {pair.number}: {good} good, {bad} bad<br>{first} measured first{disturbed}"
+    return f"pair {pair.number}: base {base}, head {head}<br>{first} measured first{disturbed}"
 
 
 def _pair_symbol(pair: DrawnPair) -> str:
     if pair.disturbed:
         return "x-thin-open"
-    return "circle" if pair.good_first else "diamond"
+    return "circle" if pair.base_first else "diamond"

@@ -139,7 +139,7 @@ def _block_label(block: Block) -> str:
     """Only what fits: some 8 pixels a letter on a chart of about 900; a narrower page clips."""
     name = theme.escape_markup(block.name)
     letters = block.phase.share * 110
-    full = f"{name}  {100 * block.phase.share:.0f} %"
+    full = f"{name}  {numbers.format_share(block.phase.share)}"
     return full if len(full) <= letters else name if len(name) <= letters else ""
 
 
@@ -147,7 +147,7 @@ def _block_hover(block: Block) -> str:
     phase = block.phase
     return (
         f"<b>{theme.escape_markup(phase.path)}</b><br>{numbers.format_quantity(phase.total, 's')} per step, "
-        f"{100 * phase.share:.1f} % of it<br>{numbers.format_quantity(phase.own, 's')} in itself"
+        f"{numbers.format_share(phase.share)} of it<br>{numbers.format_quantity(phase.own, 's')} in itself"
     )
 
 

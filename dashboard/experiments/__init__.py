@@ -4,16 +4,9 @@ Whoever asks reads the verdict: a regression's proof, a bisection, a person, a s
 docs/experiments.md.
 """
 
-from dashboard.experiments.asking import (
-    DEFAULT_PRECISION,
-    ExperimentError,
-    Side,
-    ask_estimate,
-    ask_experiment,
-    known_metric,
-    newest_configuration,
-)
+from dashboard.experiments.asking import DEFAULT_METRIC, DEFAULT_PRECISION, Side, ask_estimate, ask_experiment
 from dashboard.experiments.assignment import ExperimentAssignment, PairMeasured, SideAssignment
+from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.lease import (
     add_pair,
     cancel_experiments,
@@ -25,9 +18,12 @@ from dashboard.experiments.lease import (
     requeue_lost_experiments,
     sweep_experiments,
 )
+from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
 
 __all__ = [
+    "DEFAULT_METRIC",
     "DEFAULT_PRECISION",
+    "EstimateRequest",
     "ExperimentAssignment",
     "ExperimentError",
     "PairMeasured",
@@ -36,13 +32,12 @@ __all__ = [
     "add_pair",
     "ask_estimate",
     "ask_experiment",
+    "ask_requested_estimate",
     "cancel_experiments",
     "claim_experiment",
     "conclude_experiment",
     "heartbeat_experiment",
     "keep_profiles",
-    "known_metric",
-    "newest_configuration",
     "release_experiments",
     "requeue_lost_experiments",
     "sweep_experiments",

@@ -6,17 +6,20 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.metrics import describe_metric
+from django.db import IntegrityError, transaction
+from paceline.metrics import describe_metric, phase_problem
 
 from dashboard import dispatch
-from dashboard.models import Case, Commit, Configuration, Experiment, Metric, Project, Series
+from dashboard.experiments.errors import ExperimentError
+from dashboard.models import Commit, Configuration, Experiment, Metric, Project, Series
 
+DEFAULT_METRIC = "step_time"
 DEFAULT_PRECISION = 0.01
+LEAST_PRECISION, MOST_PRECISION = 0.0005, 1.0
 MOST_MINUTES = 10_080.0
-
-
-class ExperimentError(Exception):
-    """The experiment can't be asked for; the message is one sentence that names the field."""
+# An estimate ends at its precision or at the end of its minutes; so many pairs are more than either takes.
+ESTIMATE_PAIRS = 400
+LONGEST_PHASE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,10 @@ def ask_experiment(
     precision: float | None = None,
     error: float | None = None,
     minutes: float | None = None,
+    most_pairs: int | None = None,
     requested_by: Any = None,
 ) -> Experiment:
-    """Request it; a machine of the configurations' pool is rung for on commit.
+    """Request it; a machine of the configurations' pool is woken on commit.
 
     `before` and `after` are the levels of the step that a test or a place is about, in the metric's unit;
     `precision` is what an estimate stops at. The budgets are the project's where none are given.
@@ -60,7 +64,7 @@ def ask_experiment(
         before=before,
         after=after,
         precision=precision,
-        most_pairs=project.experiment_pairs,
+        most_pairs=most_pairs or project.experiment_pairs,
         most_seconds=60 * (minutes or project.experiment_minutes),
         requested_by=requested_by,
         **risk,
@@ -80,17 +84,17 @@ def ask_estimate(
     precision: float = DEFAULT_PRECISION,
     minutes: float | None = None,
     requested_by: Any = None,
-) -> Experiment:
+) -> tuple[Experiment, bool]:
     """How large the difference of two sides is, where nobody suspects a step. Raises ExperimentError.
 
-    One that is asked for or under way, of the same sides and metric, is returned instead of a second one.
+    (experiment, whether it is new): of the same sides and metric one is under way at a time.
     """
-    if base == head:
-        raise ExperimentError("B: both sides are the same commit and the same case.")
-    if not (math.isfinite(precision) and 0.0005 <= precision <= 1):
-        raise ExperimentError(f"precision: {precision:.4g} isn't between 0.05 % and 100 %.")
+    check_sides(base, head)
+    if not (math.isfinite(precision) and LEAST_PRECISION <= precision <= MOST_PRECISION):
+        bounds = f"{100 * LEAST_PRECISION:g} % and {100 * MOST_PRECISION:g} %"
+        raise ExperimentError("precision", f"{100 * precision:.4g} % isn't between {bounds}.")
     if minutes is not None and not (math.isfinite(minutes) and 0 < minutes <= MOST_MINUTES):
-        raise ExperimentError(f"minutes: {minutes:g} isn't above 0 and at most {MOST_MINUTES:,.0f}.")
+        raise ExperimentError("minutes", f"{minutes:g} isn't above 0 and at most {MOST_MINUTES:,.0f}.")
     same = Experiment.objects.filter(
         state__in=Experiment.ACTIVE,
         question=Experiment.Question.ESTIMATE,
@@ -100,48 +104,74 @@ def ask_estimate(
         head_configuration=head.configuration,
         metric=metric,
         phase=phase,
-    ).first()
-    return same or ask_experiment(
-        project,
-        purpose,
-        Experiment.Question.ESTIMATE,
-        base,
-        head,
-        metric,
-        phase=phase,
-        precision=precision,
-        minutes=minutes,
-        requested_by=requested_by,
     )
+    if known := same.first():
+        return known, False
+    try:
+        with transaction.atomic():
+            experiment = ask_experiment(
+                project,
+                purpose,
+                Experiment.Question.ESTIMATE,
+                base,
+                head,
+                metric,
+                phase=phase,
+                precision=precision,
+                minutes=minutes,
+                most_pairs=max(project.experiment_pairs, ESTIMATE_PAIRS),
+                requested_by=requested_by,
+            )
+    except IntegrityError:
+        if known := same.first():
+            return known, False  # Somebody else asked at the same moment.
+        raise
+    return experiment, True
 
 
-def known_metric(name: str, configuration: Configuration) -> Metric:
-    """The metric of that name, as the configuration has it. Raises ExperimentError."""
-    measured = Series.objects.filter(configuration=configuration, metric__name=name)
+def check_sides(base: Side, head: Side) -> None:
+    """Refuse sides that one machine can't measure in one way, or that are the same."""
+    if base == head:
+        raise ExperimentError("head", "it is the same commit and the same case as the base.")
+    ours, theirs = head.configuration, base.configuration
+    if ours.case.benchmark != theirs.case.benchmark:
+        raise ExperimentError("head_case", f"{ours.case} and {theirs.case} are two benchmarks.")
+    if ours.version != theirs.version:
+        raise ExperimentError(
+            "case",
+            f"{ours.case.benchmark} is version {theirs.version} at {base.commit} and {ours.version} at "
+            f"{head.commit}: they measure different things.",
+        )
+    if (ours.pool_id, ours.quick) != (theirs.pool_id, theirs.quick):
+        raise ExperimentError("case", f"{ours} and {theirs} aren't measured alike.")
+
+
+def find_metric(spelling: str, configuration: Configuration) -> tuple[Metric, str]:
+    """The metric and the phase of `step_time`, `phase_time:learn` and the like. Raises ExperimentError."""
+    name, _, phase = spelling.partition(":")
+    measured = Series.objects.filter(configuration=configuration, metric__name=name, phase=phase)
     series = measured.select_related("metric").first()
     if series:
-        return series.metric
+        return series.metric, phase
     known = describe_metric(name)
-    if known is None:
+    # What the code reports itself is known by the runs that reported it.
+    if known is None or "." in name:
         names = measured_names(configuration)
-        raise ExperimentError(f"metric: {name!r} isn't measured for {configuration.case}; it has {names}.")
+        raise ExperimentError(
+            "metric", f"{spelling!r} isn't measured of {configuration.case}; {names or 'nothing is yet'}."
+        )
+    if problem := phase_problem(spelling):
+        raise ExperimentError("metric", f"{problem}.")
+    if len(phase) > LONGEST_PHASE:
+        raise ExperimentError("metric", f"a phase has {LONGEST_PHASE} characters at most.")
     metric, _ = Metric.objects.get_or_create(
         name=known.name, better=known.better, defaults={"unit": known.unit, "kind": known.kind}
     )
-    return metric
+    return metric, phase
 
 
 def measured_names(configuration: Configuration) -> str:
-    """The headline metrics of a configuration, for a sentence."""
+    """`it has peak_memory, step_time and throughput`: its headline metrics; empty before its first run."""
     rows = Series.objects.filter(configuration=configuration, phase="", headline=True)
-    names = rows.order_by("metric__name").values_list("metric__name", flat=True).distinct()
-    return ", ".join(names) or "none yet"
-
-
-def newest_configuration(case: Case) -> Configuration:
-    """The configuration in which a case was measured last, standard ones first. Raises ExperimentError."""
-    known = Configuration.objects.filter(case=case).select_related("case", "pool")
-    newest = known.order_by("quick", "-version", "-pk").first()
-    if newest is None:
-        raise ExperimentError(f"case: {case} was never measured.")
-    return newest
+    names = list(rows.order_by("metric__name").values_list("metric__name", flat=True).distinct())
+    return f"it has {', '.join(names)}" if names else ""

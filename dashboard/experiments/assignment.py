@@ -30,6 +30,7 @@ class ExperimentAssignment:
     manifest: str | None  # None: paceline.toml of each checkout
     metric: str
     phase: str | None
+    counted: bool  # the metric comes from the counting repetition
     in_turns: bool  # both sides' steps alternate
     profiled: bool  # the functions of both sides are wanted first
     machine: str
@@ -88,6 +89,7 @@ def assignment_of(experiment: Experiment) -> ExperimentAssignment:
         manifest=experiment.project.manifest or None,
         metric=experiment.metric.name,
         phase=experiment.phase or None,
+        counted=experiment.metric.is_counted,
         in_turns=experiment.in_turns,
         profiled=experiment.question == Experiment.Question.ESTIMATE and not experiment.profiles,
         machine=experiment.machine.name,

@@ -1,12 +1,13 @@
 """Whether the steps of both sides can be measured in turn, in two processes side by side.
 
 That is far more exact than one process after the other, but both are in memory at once, and nothing of the
-one may go on while it is the other's turn. What is known of the code tells: the documents of its runs.
+one may go on while it is the other's turn. What is known of the code tells: the documents of its runs, or of
+a first repetition of each side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.models import Document, Experiment, Run
@@ -42,11 +43,29 @@ def can_take_turns(experiment: Experiment) -> bool:
     return bool(known) and all(is_alone(*document) for document in known)
 
 
+def may_take_turns(experiment: Experiment, documents: Sequence[Mapping[str, Any]]) -> bool:
+    """By a document of each side."""
+    if experiment.metric.name not in LEFT_ALONE:
+        return False
+    return all(
+        is_alone(
+            (document.get("environment") or {}).get("path"),
+            (document.get("environment") or {}).get("memory_bytes"),
+            document.get("processes"),
+            document.get("phases"),
+        )
+        for document in documents
+    )
+
+
 def is_alone(path: str | None, memory: int | None, processes: Rows | None, phases: Rows | None) -> bool:
     """One process with one thread, on no device, that is small enough to be there twice."""
     if path != "cpu" or not processes or {process["name"] for process in processes} - {ALONE}:
         return False
     if {phase["thread"] for phase in phases or ()} - {ALONE}:
         return False
-    peak = max(int(process["peak_memory"]) for process in processes)
-    return memory is not None and 2 * peak <= MEMORY_SHARE * memory
+    peaks = [process["peak_memory"] for process in processes]
+    # A process that was over before anybody looked has none.
+    if memory is None or None in peaks:
+        return False
+    return bool(2 * max(peaks) <= MEMORY_SHARE * memory)

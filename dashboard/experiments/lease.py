@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from dashboard import dispatch, leases, sentinels
 from dashboard.experiments.assignment import RELATED, ExperimentAssignment, PairMeasured, assignment_of
-from dashboard.experiments.interleaving import can_take_turns
+from dashboard.experiments.interleaving import can_take_turns, may_take_turns
 from dashboard.experiments.weighing import weigh_experiment
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool, Run
@@ -26,6 +26,8 @@ GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
 AGAIN = {"machine": None}
 MOST_TEXT = 2000
+# Stacks are the larger part of a profile, and compared by nobody.
+KEPT_OF_PROFILE = ("steps", "functions", "rest", "operations")
 
 
 def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
@@ -47,8 +49,9 @@ def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
         if claimed is None:
             return None
         experiment = Experiment.objects.select_related(*RELATED).get(pk=claimed.pk)
-        experiment.in_turns = can_take_turns(experiment)
-        experiment.save(update_fields=["in_turns"])
+        if not experiment.profiles:  # Else their documents have told.
+            experiment.in_turns = can_take_turns(experiment)
+            experiment.save(update_fields=["in_turns"])
         sentinels.measure_beside(experiment.head_configuration, holder)
         return assignment_of(experiment)
 
@@ -80,7 +83,7 @@ def add_pair(assignment: ExperimentAssignment, pair: PairMeasured, commands: Seq
     Raises LeaseLost. The pair's index makes it safe to repeat: what is there already isn't added again.
     """
     with transaction.atomic():
-        experiment = _locked(assignment)
+        experiment = _lock_experiment(assignment)
         values = asdict(pair)
         row, new = ExperimentPair.objects.get_or_create(
             experiment=experiment, index=values.pop("index"), defaults=values
@@ -88,28 +91,46 @@ def add_pair(assignment: ExperimentAssignment, pair: PairMeasured, commands: Seq
         experiment.seconds += pair.seconds if new else 0.0
         experiment.commands = experiment.commands or list(commands)
         weighed = weigh_experiment(experiment, list(experiment.pairs.all()), experiment.seconds)
-        said = {"ratio": weighed.ratio, "low": weighed.low, "high": weighed.high}
-        ExperimentPair.objects.filter(pk=row.pk).update(**said)
+        ExperimentPair.objects.filter(pk=row.pk).update(**weighed.columns)
         Experiment.objects.filter(pk=experiment.pk).update(
-            seconds=experiment.seconds, commands=experiment.commands, lease_until=leases.lease_end(), **said
+            seconds=experiment.seconds,
+            commands=experiment.commands,
+            lease_until=leases.lease_end(),
+            **weighed.columns,
         )
         if weighed.verdict:
             conclude_experiment(assignment, weighed.verdict, weighed.reason)
         return weighed.verdict
 
 
-def keep_profiles(assignment: ExperimentAssignment, profiles: Mapping[str, Any]) -> None:
-    """Keep the functions of both sides. Raises LeaseLost."""
+def keep_profiles(
+    assignment: ExperimentAssignment, documents: Mapping[str, Mapping[str, Any]], seconds: float
+) -> ExperimentAssignment:
+    """Keep the functions of both sides, of a repetition of each that took so many seconds together.
+
+    The documents of both, `base` and `head`, also tell whether their steps can be measured in turn: the
+    assignment with that. A side whose document is empty left none. Raises LeaseLost.
+    """
     with transaction.atomic():
-        _locked(assignment)
-        Experiment.objects.filter(pk=assignment.lease.key).update(profiles=dict(profiles))
+        experiment = _lock_experiment(assignment)
+        experiment.profiles = {side: _kept_profile(document) for side, document in documents.items()}
+        experiment.seconds += seconds
+        if all(documents.values()):
+            experiment.in_turns = may_take_turns(experiment, list(documents.values()))
+        experiment.save(update_fields=["profiles", "seconds", "in_turns"])
+    return replace(assignment, in_turns=experiment.in_turns, profiled=False)
+
+
+def _kept_profile(document: Mapping[str, Any]) -> dict[str, Any]:
+    profile = document.get("profile") or {}
+    return {name: profile[name] for name in KEPT_OF_PROFILE if name in profile}
 
 
 def conclude_experiment(
     assignment: ExperimentAssignment, verdict: str, reason: Mapping[str, Any] | None = None
 ) -> None:
     """End an experiment with its verdict; on commit, whoever asked for it goes on. Raises LeaseLost."""
-    said = {name: _bounded(value) for name, value in (reason or {}).items()}
+    said = {name: _shorten_text(value) for name, value in (reason or {}).items()}
     with transaction.atomic():
         held = leases.held_job(Experiment, assignment.lease)
         if not leases.end_job(held, State.DONE, verdict=Verdict(verdict), reason=said):
@@ -157,7 +178,7 @@ def sweep_experiments() -> None:
         dispatch.wake_workers(name)
 
 
-def _locked(assignment: ExperimentAssignment) -> Experiment:
+def _lock_experiment(assignment: ExperimentAssignment) -> Experiment:
     held = leases.held_job(Experiment, assignment.lease).select_related("metric")
     experiment = held.select_for_update(of=("self",)).first()
     if experiment is None:
@@ -169,5 +190,5 @@ def _lease_lost(assignment: ExperimentAssignment) -> LeaseLost:
     return LeaseLost(f"{assignment.name} is no longer attempt {assignment.attempt}'s.")
 
 
-def _bounded(value: Any) -> Any:
+def _shorten_text(value: Any) -> Any:
     return value[:MOST_TEXT] if isinstance(value, str) else value

@@ -36,7 +36,7 @@ def paired_phases(experiment: Experiment) -> PairedPhases | None:
         return _phases_of_sweeps(experiment, kept)
     if not kept or not all(pair.phases for pair in kept) or experiment.metric.is_exponent:
         return None
-    before, after = _medians([pair.phases for pair in kept])
+    before, after = _median_phases([pair.phases for pair in kept])
     return PairedPhases(len(kept), before, after, {phase: after[phase] - before[phase] for phase in before})
 
 
@@ -53,11 +53,13 @@ def _phases_of_sweeps(experiment: Experiment, kept: Sequence[ExperimentPair]) ->
     parts = [sweep.parts for sweep in compared]
     names = sorted({phase for part in parts for phase in part})
     deltas = {phase: float(median(part.get(phase, 0.0) for part in parts)) for phase in names}
-    before, after = _medians([sweep.at_largest for sweep in compared])
+    before, after = _median_phases([sweep.at_largest for sweep in compared])
     return PairedPhases(len(kept), before, after, deltas, compared[0].at)
 
 
-def _medians(pairs: Sequence[Mapping[str, Sequence[float]]]) -> tuple[dict[str, float], dict[str, float]]:
+def _median_phases(
+    pairs: Sequence[Mapping[str, Sequence[float]]],
+) -> tuple[dict[str, float], dict[str, float]]:
     """Before and after by phase, of pairs that hold both."""
     values = {
         phase: [pair.get(phase, (0.0, 0.0)) for pair in pairs]

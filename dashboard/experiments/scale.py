@@ -1,44 +1,61 @@
-"""Values of pairs, measured in the step that is suspected: 1 is the whole step, 0 is nothing."""
+"""Values of pairs in one unit: 1 is the whole step that is suspected, 0 is nothing of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import median
 
 from dashboard.metric_scale import MetricScale
 
 # Two processes that do the same differ by this much at least, as the logarithm of their ratio.
 LEAST_NOISE = 0.003
+# Of few pairs an interval may reach beyond what a ratio can be written as.
+FARTHEST = 700.0
 
 
 @dataclass(frozen=True, slots=True)
 class StepScale:
     """By logarithms, or plainly where a value isn't positive; `before` and `after` on the metric's ratio
-    scale.
+    scale. `level` is how large the values are, where they have no ratios.
     """
 
     metric: MetricScale
     before: float
     after: float
     logarithmic: bool
+    level: float
 
     @classmethod
     def of_values(
         cls, metric: MetricScale, before: float, after: float, measured: Iterable[float]
     ) -> StepScale:
+        """The unit is the step from `before` to `after`."""
         values = [metric.on_ratio_scale(value) for value in (before, after, *measured)]
-        return cls(metric, values[0], values[1], logarithmic=min(values) > 0)
+        return cls(metric, values[0], values[1], min(values) > 0, abs(values[0]))
+
+    @classmethod
+    def without_step(cls, metric: MetricScale, worse: int, measured: Iterable[float]) -> StepScale:
+        """The unit is a ratio of e, or, where values have no ratios, the metric's own.
+
+        It lies towards the worse (1: larger values, -1: smaller ones): a repetition that something slowed
+        counts up to a bound only.
+        """
+        values = [metric.on_ratio_scale(value) for value in measured]
+        if min(values) > 0:
+            return cls(metric, 1.0, math.exp(worse), logarithmic=True, level=1.0)
+        return cls(metric, 0.0, float(worse), logarithmic=False, level=median(map(abs, values)))
 
     @property
     def step(self) -> float:
-        """The suspected step, signed; as a logarithm where there is one."""
+        """The unit, signed; as a logarithm where there is one."""
         return math.log(self.after / self.before) if self.logarithmic else self.after - self.before
 
     @property
     def noise(self) -> float:
         """The least deviation of a pair to believe in, in steps."""
-        least = LEAST_NOISE if self.logarithmic else LEAST_NOISE * abs(self.before)
+        least = LEAST_NOISE if self.logarithmic else LEAST_NOISE * self.level
         return least / abs(self.step)
 
     def share_of_step(self, value: float) -> float:
@@ -46,6 +63,11 @@ class StepScale:
         scaled = self.metric.on_ratio_scale(value)
         return (math.log(scaled / self.before) if self.logarithmic else scaled - self.before) / self.step
 
-    def ratio_of(self, share: float | None) -> float | None:
+    def ratio_of(self, share: float) -> float | None:
         """The ratio that a share of the step makes; None where values have none."""
-        return math.exp(share * self.step) if self.logarithmic and share is not None else None
+        return self.effect_of(share) if self.logarithmic else None
+
+    def effect_of(self, share: float) -> float:
+        """What a share of the step makes: a ratio, or a difference where values have no ratios."""
+        moved = share * self.step
+        return math.exp(max(-FARTHEST, min(FARTHEST, moved))) if self.logarithmic else moved

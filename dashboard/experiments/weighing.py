@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from dashboard.detection import EFFECT_FLOORS, pairs
 from dashboard.detection.types import Kind
-from dashboard.experiments.scale import StepScale
+from dashboard.experiments.scale import FARTHEST, StepScale
 from dashboard.metric_scale import MetricScale
 from dashboard.models import Experiment, ExperimentPair, Metric
 
@@ -18,22 +18,45 @@ Verdict = Experiment.Verdict
 
 VERDICT_OF_PLACE = {"bad": Verdict.WHOLE, "good": Verdict.NONE, "between": Verdict.PART}
 VERDICT_OF_TEST = {"confirmed": Verdict.CONFIRMED, "refuted": Verdict.REFUTED}
+# A counter repeats exactly or it doesn't: so many countings of each side tell which.
+FEWEST_EXACT = 2
 
 Values = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
+class Interval:
+    """A value, and between which ends it surely lies; None where too few pairs tell."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Weighed:
-    """The ratio head / base with its interval (None where values have no ratio), and the verdict.
+    """The ratio head / base, or the difference head - base where values have no ratio, and the verdict.
 
     An empty verdict asks for another pair. `reason`: why there is no clearer verdict, as a code with values.
     """
 
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    ratio: Interval | None = None
+    difference: Interval | None = None
     verdict: str = ""
     reason: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """As experiments and their pairs keep it."""
+        ratio, difference = self.ratio or Interval(), self.difference or Interval()
+        return {
+            "ratio": ratio.value,
+            "low": ratio.low,
+            "high": ratio.high,
+            "difference": difference.value,
+            "difference_low": difference.low,
+            "difference_high": difference.high,
+        }
 
 
 def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair], seconds: float) -> Weighed:
@@ -41,33 +64,48 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     calm = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
     spent = max(len(measured) / experiment.most_pairs, seconds / experiment.most_seconds)
     took = {"pairs": len(measured), "seconds": seconds}
+    if experiment.question == Question.ESTIMATE and repeats_exactly(experiment.metric, calm):
+        return _exact_estimate(*calm[0])
     if len(calm) < pairs.FEWEST_PAIRS:
         if spent < 1:
             return Weighed()
         return Weighed(verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took})
     scale = scale_of(experiment, calm)
     share = estimate_head_share(scale, calm, experiment.error)
-    verdict, reason = _verdict(experiment, share, scale, spent)
-    if not verdict and spent >= 1:
-        verdict, reason = Verdict.UNDECIDED, {"code": "both answers possible"}
-    ends = sorted(end for end in (scale.ratio_of(share.low), scale.ratio_of(share.high)) if end is not None)
-    low, high = ends if len(ends) == 2 else (None, None)
-    return Weighed(scale.ratio_of(share.share), low, high, verdict, {**reason, **took} if reason else {})
+    if experiment.question == Question.ESTIMATE:
+        verdict, reason = _estimate_verdict(experiment, share, scale, spent)
+    else:
+        verdict, reason = _decided_verdict(experiment, share, scale, spent)
+    interval = _interval_of(share, scale)
+    return Weighed(
+        interval if scale.logarithmic else None,
+        None if scale.logarithmic else interval,
+        verdict,
+        {**reason, **took} if reason else {},
+    )
+
+
+def repeats_exactly(metric: Metric, calm: Sequence[Values]) -> bool:
+    """True where each side was counted more than once, with the same number each time."""
+    counter = metric.kind == Metric.Kind.COUNTER and metric.is_counted
+    return counter and len(calm) >= FEWEST_EXACT and len(set(calm)) == 1
+
+
+def _exact_estimate(base: float, head: float) -> Weighed:
+    if min(base, head) > 0:
+        return Weighed(ratio=Interval(head / base, head / base, head / base), verdict=Verdict.ESTIMATED)
+    moved = head - base
+    return Weighed(difference=Interval(moved, moved, moved), verdict=Verdict.ESTIMATED)
 
 
 def scale_of(experiment: Experiment, calm: Sequence[Values]) -> StepScale:
-    """The suspected step as one unit; of an estimate a ratio of e, or where values have none the metric's
-    unit.
-    """
+    """The suspected step as one unit; of an estimate, which suspects none, one that all values have."""
     values = [value for pair in calm for value in pair]
-    if experiment.question != Question.ESTIMATE:
-        before, after = cast(float, experiment.before), cast(float, experiment.after)
-        return StepScale.of_values(experiment.metric, before, after, values)
-    positive = min(experiment.metric.on_ratio_scale(value) for value in values) > 0
-    worse = 1 if experiment.metric.better == Metric.Better.LOWER else -1
-    # A unit lies towards the worse: a repetition that something slowed counts up to a bound only.
-    after = math.exp(worse) if positive else 1.0 + worse
-    return StepScale(experiment.metric, 1.0, after, logarithmic=positive)
+    if experiment.question == Question.ESTIMATE:
+        worse = 1 if experiment.metric.better == Metric.Better.LOWER else -1
+        return StepScale.without_step(experiment.metric, worse, values)
+    before, after = cast(float, experiment.before), cast(float, experiment.after)
+    return StepScale.of_values(experiment.metric, before, after, values)
 
 
 def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) -> pairs.ShareEstimate:
@@ -77,27 +115,62 @@ def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) 
     return pairs.estimate_share(base, head, scale.noise, error)
 
 
-def _verdict(
+def _interval_of(share: pairs.ShareEstimate, scale: StepScale) -> Interval:
+    """In ratios or differences, the smaller end first."""
+    middle = scale.effect_of(share.share)
+    if share.low is None or share.high is None:
+        return Interval(middle)
+    return Interval(middle, *sorted((scale.effect_of(share.low), scale.effect_of(share.high))))
+
+
+def _decided_verdict(
     experiment: Experiment, share: pairs.ShareEstimate, scale: StepScale, spent: float
 ) -> tuple[str, dict[str, Any]]:
-    if experiment.question == Question.ESTIMATE:
-        return (Verdict.ESTIMATED if is_precise(experiment, share, scale) else ""), {}
+    """Of a test or a place, with the reason where it isn't clear."""
     if experiment.question == Question.TEST:
         floor = EFFECT_FLOORS[cast(Kind, experiment.metric.kind)].long
         least = math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0
-        return VERDICT_OF_TEST.get(pairs.confirmation_verdict(share, least), ""), {}
-    place = pairs.bisection_verdict(share, spent)
-    sure = place == "open" or pairs.bisection_verdict(share) == place
-    return VERDICT_OF_PLACE.get(place, ""), {} if sure else {"code": "budget spent", "sure": place}
+        verdict = VERDICT_OF_TEST.get(pairs.confirmation_verdict(share, least), "")
+        reason = {}
+    else:
+        place = pairs.bisection_verdict(share, spent)
+        sure = place == "open" or pairs.bisection_verdict(share) == place
+        verdict = VERDICT_OF_PLACE.get(place, "")
+        reason = {} if sure else {"code": "budget spent", "sure": place}
+    if not verdict and spent >= 1:
+        return Verdict.UNDECIDED, {"code": "both answers possible"}
+    return verdict, reason
 
 
-def is_precise(experiment: Experiment, share: pairs.ShareEstimate, scale: StepScale) -> bool:
-    """True once the interval of the ratio is as narrow as was asked for; a difference without ratios never
-    is.
+def _estimate_verdict(
+    experiment: Experiment, share: pairs.ShareEstimate, scale: StepScale, spent: float
+) -> tuple[str, dict[str, Any]]:
+    """It ends once it is precise enough; at the end of the budget with the interval that there is."""
+    reached = reached_precision(share, scale)
+    wanted = experiment.precision
+    if reached is not None and wanted is not None and reached <= wanted:
+        return Verdict.ESTIMATED, {}
+    if spent < 1:
+        return "", {}
+    if reached is None:
+        return Verdict.UNDECIDED, {"code": "too few pairs", "calm": share.pairs}
+    return Verdict.ESTIMATED, {"code": "precision not reached", "reached": reached, "wanted": wanted}
+
+
+def reached_precision(share: pairs.ShareEstimate, scale: StepScale) -> float | None:
+    """Half the interval's width: as a part of the ratio, or of the values' own size where they have no ratio.
+
+    None while the interval has no ends.
     """
-    if share.low is None or share.high is None or experiment.precision is None or not scale.logarithmic:
-        return False
-    return (share.high - share.low) / 2 <= math.log1p(experiment.precision)
+    if share.low is None or share.high is None:
+        return None
+    half = (share.high - share.low) / 2 * abs(scale.step)
+    if scale.logarithmic:
+        return math.expm1(min(half, FARTHEST))
+    if half == 0:
+        return 0.0
+    # Where half of the values are 0 they have no size that a width could be a part of.
+    return half / scale.level if scale.level else None
 
 
 def place_step(metric: MetricScale, before: float, after: float, calm: Sequence[Values], error: float) -> str:

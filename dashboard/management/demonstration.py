@@ -13,8 +13,6 @@ from typing import Any
 
 from django.conf import settings
 
-from dashboard.management import decisions
-from dashboard.management.decisions import in_words
 from dashboard.models import Change, Document, Point, Project, Regression, Run
 from dashboard.regressions.decision.series_kinds import is_time, log_size
 
@@ -27,7 +25,7 @@ class DemonstrationError(Exception):
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltHistory:
     """A repository of real training code, and what was planted in it: printed, and read by nothing else."""
 
     seed: int
@@ -41,21 +39,21 @@ def free_slug(seed: int) -> str:
     """A name for a project that no other has."""
     slug = wanted = f"demo-{seed}"
     number = 1
-    while Project.objects.filter(slug=slug).exists() or folder(slug).exists():
+    while Project.objects.filter(slug=slug).exists() or repository_folder(slug).exists():
         number += 1
         slug = f"{wanted}-{number}"
     return slug
 
 
-def folder(slug: str) -> Path:
+def repository_folder(slug: str) -> Path:
     """Where a demonstration's repository lies."""
     home: Path = settings.PACELINE_HOME
     return home / "demonstrations" / slug
 
 
-def build(
+def build_history(
     repository: Path, seed: int, show: Callable[[float, str], None], options: Sequence[str] = ()
-) -> Built:
+) -> BuiltHistory:
     """Have the repository built, which measures for a minute; `show` gets fraction and sentence."""
     command = [sys.executable, "-m", "trainers.planted", "--json", f"--seed={seed}", *options]
     # Its answer goes into a file: two pipes that are read one after the other can block each other.
@@ -78,10 +76,10 @@ def build(
         answer.seek(0)
         result = json.load(answer)
     told = (result[name] for name in ("commits", "measured", "planted"))
-    return Built(seed, Path(result["repository"]), *told)
+    return BuiltHistory(seed, Path(result["repository"]), *told)
 
 
-def report(project: Project, built: Built) -> dict[str, Any]:
+def report_findings(project: Project, built: BuiltHistory) -> dict[str, Any]:
     """All that the site found, beside what was planted, as plain data."""
     regressions = list(
         Regression.objects.filter(project=project)
@@ -91,8 +89,10 @@ def report(project: Project, built: Built) -> dict[str, Any]:
         )
         .order_by("first_bad__position")
     )
-    live = [one for one in regressions if one.withdrawn_at is None]
-    result = {
+    live = [regression for regression in regressions if regression.withdrawn_at is None]
+    refuted = [regression for regression in live if regression.state == Regression.State.REFUTED]
+    withdrawn = [regression for regression in regressions if regression.withdrawn_at is not None]
+    return {
         "seed": built.seed,
         "project": project.slug,
         "address": f"{settings.PACELINE_URL}{project.get_absolute_url()}",
@@ -100,12 +100,11 @@ def report(project: Project, built: Built) -> dict[str, Any]:
         "commits": list(built.commits),
         "runs": describe_runs(project),
         "planted": list(built.planted),
-        "regressions": [describe(one) for one in live if one.state != Regression.State.REFUTED],
-        "refuted": [describe(one) for one in live if one.state == Regression.State.REFUTED],
-        "withdrawn": [describe(one) for one in regressions if one.withdrawn_at is not None],
-        "improvements": improvements(project),
+        "regressions": [describe_regression(regression) for regression in live if regression not in refuted],
+        "refuted": [describe_regression(regression) for regression in refuted],
+        "withdrawn": [describe_regression(regression) for regression in withdrawn],
+        "improvements": describe_improvements(project),
     }
-    return {**result, "decided": decisions.decided(result), "grouping": decisions.grouping(result)}
 
 
 def describe_runs(project: Project) -> list[dict[str, Any]]:
@@ -127,26 +126,26 @@ def describe_run(run: Run, warnings: Iterable[dict[str, Any]]) -> dict[str, Any]
         "state": run.state,
         "reason": run.reason,
         "tainted": run.tainted,
-        "doubts": [one["message"] for one in warnings if one.get("taints")],
-        "seconds": took(run),
+        "doubts": [warning["message"] for warning in warnings if warning.get("taints")],
+        "seconds": seconds_taken(run),
     }
 
 
-def took(run: Run) -> float | None:
+def seconds_taken(run: Run) -> float | None:
     """Seconds from the claim to the end; None where one is missing."""
     if run.finished_at is None or run.claimed_at is None:
         return None
     return (run.finished_at - run.claimed_at).total_seconds()
 
 
-def describe(regression: Regression) -> dict[str, Any]:
+def describe_regression(regression: Regression) -> dict[str, Any]:
     return {
         "first_bad": regression.first_bad.hash,
         "last_good": regression.last_good.hash,
         "case": str(regression.series.case),
         "metric": regression.series.metric.name,
         "phase": regression.phase,
-        "change_percent": rounded(regression.change_percent),
+        "change_percent": round_percent(regression.change_percent),
         "state": regression.state,
         "suspects": regression.suspects,
         "culprit": regression.culprit and regression.culprit.hash,
@@ -156,7 +155,7 @@ def describe(regression: Regression) -> dict[str, Any]:
     }
 
 
-def improvements(project: Project) -> list[dict[str, Any]]:
+def describe_improvements(project: Project) -> list[dict[str, Any]]:
     """One for each commit that made headline series better: that of the step's time, or the largest."""
     changes = (
         Change.objects.filter(
@@ -170,7 +169,7 @@ def improvements(project: Project) -> list[dict[str, Any]]:
     best: dict[int, Change] = {}
     for change in changes:
         known = best.get(change.first_bad_id)
-        if known is None or preference(change) > preference(known):
+        if known is None or preference_key(change) > preference_key(known):
             best[change.first_bad_id] = change
     return [
         {
@@ -178,14 +177,14 @@ def improvements(project: Project) -> list[dict[str, Any]]:
             "before": change.last_good.hash,
             "case": str(change.series.case),
             "metric": change.series.metric.name,
-            "phase": lightened(change),
-            "change_percent": rounded(None if change.ratio is None else 100 * (change.ratio - 1)),
+            "phase": lightened_phase(change),
+            "change_percent": round_percent(None if change.ratio is None else 100 * (change.ratio - 1)),
         }
         for change in best.values()
     ]
 
 
-def lightened(change: Change) -> str:
+def lightened_phase(change: Change) -> str:
     """The phase whose own time fell most between the two commits; empty where no phase's did."""
     series = change.series
     points = Point.objects.filter(
@@ -205,22 +204,9 @@ def lightened(change: Change) -> str:
     return phase if drops.get(phase, 0) > 0 else ""
 
 
-def preference(change: Change) -> tuple[bool, bool, float]:
+def preference_key(change: Change) -> tuple[bool, bool, float]:
     return change.series.metric.name == "step_time", is_time(change.series), log_size(change)
 
 
-def rounded(percent: float | None) -> float | None:
+def round_percent(percent: float | None) -> float | None:
     return None if percent is None else round(percent, 1)
-
-
-def table(result: dict[str, Any]) -> list[str]:
-    """The report for people: each planted change beside what was found at its commit, then all else."""
-    lines = decisions.table(result["decided"])
-    for kind in ("refuted", "withdrawn"):
-        lines += [f"{kind}: {one['first_bad'][:10]} {in_words(one)}" for one in result[kind]]
-    planted = {entry["commit"] for entry in result["planted"]}
-    others = [one for one in result["improvements"] if one["commit"] not in planted]
-    lines += [f"improvement: {one['commit'][:10]} {in_words(one)}" for one in others]
-    if found := result["grouping"]:
-        lines.append("; ".join(f"{name.replace('_', ' ')}: {value:.2f}" for name, value in found.items()))
-    return lines

@@ -49,9 +49,9 @@ class Experiment(LeasedJob):
         WHOLE = "whole"
         NONE = "none"
         PART = "part"
-        # Of an estimate: the wanted precision was reached.
+        # Of an estimate: the interval is as narrow as was asked for, or as the budget could make it.
         ESTIMATED = "estimated"
-        # Of any: the budget was spent, or one of the sides doesn't run.
+        # Of any: the budget was spent before anything could be told, or one of the sides doesn't run.
         UNDECIDED = "undecided"
         UNTESTABLE = "untestable"
 
@@ -98,6 +98,10 @@ class Experiment(LeasedJob):
     ratio = models.FloatField(null=True, blank=True)
     low = models.FloatField(null=True, blank=True)
     high = models.FloatField(null=True, blank=True)
+    # Where the values may be 0 or less and have no ratio: head - base, in the metric's unit.
+    difference = models.FloatField(null=True, blank=True)
+    difference_low = models.FloatField(null=True, blank=True)
+    difference_high = models.FloatField(null=True, blank=True)
     seconds = models.FloatField(default=0, help_text="Spent measuring, all attempts together.")
     commands = ArrayField(models.TextField(), default=list, blank=True, help_text="What repeats it.")
     # Functions of both sides, as a document's profile has them: {"base": ..., "head": ...}.
@@ -106,6 +110,16 @@ class Experiment(LeasedJob):
 
     class Meta:
         ordering = ["requested_at", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=[
+                    *("base_commit", "base_configuration", "head_commit", "head_configuration"),
+                    *("metric", "phase"),
+                ],
+                condition=models.Q(question="estimate", state__in=("requested", "measuring")),
+                name="experiment_estimated_once_at_a_time",
+            )
+        ]
         indexes = [
             models.Index(
                 fields=["requested_at"],
@@ -138,10 +152,13 @@ class ExperimentPair(models.Model):
     # Kept, shown, and not weighed: other work disturbed one of the two.
     disturbed = models.BooleanField(default=False)
     seconds = models.FloatField(help_text="That both took.")
-    # The ratio head / base with its interval after this pair.
+    # What this pair and those before it say together; as of the experiment.
     ratio = models.FloatField(null=True, blank=True)
     low = models.FloatField(null=True, blank=True)
     high = models.FloatField(null=True, blank=True)
+    difference = models.FloatField(null=True, blank=True)
+    difference_low = models.FloatField(null=True, blank=True)
+    difference_high = models.FloatField(null=True, blank=True)
     phases = models.JSONField(
         default=dict, help_text="Own time by phase, in seconds per step: [of the base, of the head]."
     )

@@ -88,6 +88,10 @@ class Commit(models.Model):
     def short(self) -> str:
         return self.hash[:10]
 
+    @property
+    def is_merge(self) -> bool:
+        return len(self.parents) > 1
+
 
 class Case(models.Model):
     """A benchmark with its parameters."""

@@ -196,6 +196,22 @@ class Regression(models.Model):
         """True where a sentence may blame commits: only code has a culprit."""
         return self.cause in ("", self.Cause.CODE)
 
+    @staticmethod
+    def difference_key(base: str, head: str) -> str:
+        """The difference between two commits, by their hashes, as `explained_for` has it."""
+        return f"{base[:12]}..{head[:12]}"
+
+    @property
+    def explains_own_commits(self) -> bool:
+        """False while its explanation is still that of the wider range from which it was narrowed.
+
+        What those commits changed may have been changed by one that is no longer among them.
+        """
+        commits = (self.last_good.hash, self.first_bad.hash)
+        if self.culprit and self.culprit.parents:
+            commits = (self.culprit.parents[0], self.culprit.hash)
+        return not self.explained_for or self.difference_key(*commits) in self.explained_for.split()
+
     @property
     def commits_left(self) -> int:
         """How many commits its range holds: the cause is one of them, and no sentence names one sooner."""
@@ -245,6 +261,11 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.direction} in series {self.series_id} at {self.position}"
+
+    @property
+    def commits_left(self) -> int:
+        """How many commits lie between its levels, the first of the new one included."""
+        return max(1, self.first_bad.position - self.last_good.position)
 
 
 class RegressionExperiment(models.Model):

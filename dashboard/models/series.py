@@ -39,6 +39,15 @@ class Metric(MetricScale, models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_counted(self) -> bool:
+        """True for what the counting repetition finds, which isn't timed.
+
+        What the measured code counts itself is of the timed window.
+        """
+        counter = self.kind == Metric.Kind.COUNTER and not self.name.startswith("count.")
+        return counter or self.name == "phase_memory"
+
 
 class Series(Configured):
     """Configuration x metric x phase: what a trend line shows."""

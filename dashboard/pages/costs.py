@@ -31,16 +31,11 @@ def cost_sentence(regression: Regression) -> str:
     unit = "GPU-hours" if has_gpu(regression) else "machine-hours"
     known_ends = sorted(end for end in ends if end is not None)
     wide = len(known_ends) == 2 and known_ends[0] != known_ends[1]
-    interval = f" [{f',{NO_BREAK_SPACE}'.join(format_hours(end) for end in known_ends)}]" if wide else ""
+    between = f",{NO_BREAK_SPACE}".join(numbers.format_hours(end) for end in known_ends)
     return (
-        f"At {format_hours(hours)} {unit} a week of training this costs {format_hours(extra)} {unit} a week"
-        f"{interval}."
+        f"At {numbers.format_hours(hours)} {unit} a week of training this costs "
+        f"{numbers.format_hours(extra)} {unit} a week{f' [{between}]' if wide else ''}."
     )
-
-
-def format_hours(hours: float) -> str:
-    """Tenths below ten hours, whole hours above."""
-    return numbers.format_number(round(hours) if abs(hours) >= 10 else hours, 2 if abs(hours) < 10 else 3)
 
 
 def slowdown_ratio(ratio: float, metric: Metric) -> float:
@@ -100,7 +95,7 @@ def precision_sentence(precision: AlarmPrecision) -> str:
     judged = precision.not_real + precision.real
     if not judged:
         return f"Precision: {precision.alarms} {noun} here, none triaged yet."
-    share = f"{100 * precision.real / judged:.0f} %"
+    share = numbers.format_share(precision.real / judged)
     return (
         f"Precision: of {precision.alarms} {noun} here {judged} "
         f"{'is' if judged == 1 else 'are'} triaged; people called {precision.not_real} not real, "

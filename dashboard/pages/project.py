@@ -48,17 +48,19 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     cases = requested_page(request, projects.project_cases(project), CASES_PER_PAGE, "cases")
     columns, rows = build_case_grid(project, list(cases))
     moved = sentinels.recently_moved_sentinels(project)
+    crossed = limits.currently_crossed().filter(series__configuration__case__project=project)
     context = {
         **_common_context(project, "summary"),
         "cases": cases,
         "columns": columns,
         "rows": rows,
         "regressions": list(regressions.open_regressions().filter(project=project)[:SUMMARY_ROWS]),
+        "imported_regressions": list(regressions.imported_regressions(project)[:SUMMARY_ROWS]),
         "tally": tally_sentence(regressions.tally_proofs(project.slug)),
         "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in moved],
-        "crossed": list(limits.currently_crossed().filter(series__case__project=project)[:ROWS_PER_PAGE]),
+        "crossed": list(crossed[:ROWS_PER_PAGE]),
         **_runs_context(project),
-        "commits": _commit_lines(projects.project_commits(project)[:SUMMARY_ROWS]),
+        "commits": _commit_lines(project, projects.project_commits(project)[:SUMMARY_ROWS]),
         "triggers": list(projects.project_triggers(project)[:5]),
         "benchmarks": projects.project_benchmarks(project),
     }
@@ -102,7 +104,7 @@ def runs_page(request: HttpRequest, slug: str) -> HttpResponse:
 def commits_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_object_or_404(Project, slug=slug)
     page: Page[Commit] = requested_page(request, projects.project_commits(project), ROWS_PER_PAGE)
-    context = {**_common_context(project, "commits"), "page": page, "commits": _commit_lines(page)}
+    context = {**_common_context(project, "commits"), "page": page, "commits": _commit_lines(project, page)}
     return render(request, "project_commits.html", context)
 
 
@@ -118,9 +120,9 @@ def _common_context(project: Project, tab: str) -> dict[str, Any]:
     return {"project": project, "tab": tab}
 
 
-def _commit_lines(shown: Iterable[Commit]) -> list[dict[str, Any]]:
+def _commit_lines(project: Project, shown: Iterable[Commit]) -> list[dict[str, Any]]:
     commits = list(shown)
-    blamed = regressions.open_regressions_by_commit(commit.pk for commit in commits)
+    blamed = regressions.open_regressions_by_commit(project, commits)
     return [{"commit": commit, "regression": blamed.get(commit.pk)} for commit in commits]
 
 

@@ -52,7 +52,7 @@ def phase_comparison_context(regression: Regression, sizing: Experiment | None) 
         "phase_unit": unit,
         "phase_title": title,
         "phase_pairs": paired,
-        "phase_machine": sizing.machine if sizing else None,
+        "phase_experiment": sizing,
         "phase_at": comparison.at,
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
@@ -78,19 +77,20 @@ def render_regression(
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
     changes = list(regression_queries.regression_changes(regression))
     proved = proof_context(regression, changes)
+    imported = regression_queries.is_imported(regression)
     context = {
         "regression": regression,
         "project": regression.project,
         "name": labels.series_label(regression.series),
         "figure": regression_trend_json(regression),
         "changes": changes,
-        "deliveries": list(regression_queries.delivery_log(regression)),
+        **_told_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),
         "excerpts": _changed_excerpts(regression),
         "cost": cost_sentence(regression),
         "limits": crossed_limits(regression),
-        "nobody_told": nobody_told(regression, list(enabled_channels(regression.project))),
+        "imported": imported,
         **phase_comparison_context(regression, proved["sizing"]),
         "triages": list(regression_queries.regression_triages(regression)),
         "actions": available_actions(regression),
@@ -116,8 +116,14 @@ def deliveries_page(request: HttpRequest) -> HttpResponse:
     return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed)})
 
 
-def enabled_channels(project: Project) -> QuerySet[Channel]:
-    return Channel.objects.filter(project=project, enabled=True)
+def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
+    """Its messages, or why there is none; `channel_missing` where a channel would have made one."""
+    deliveries = list(regression_queries.delivery_log(regression))
+    if deliveries:
+        return {"deliveries": deliveries}
+    channels = list(Channel.objects.filter(project=regression.project))
+    reason = nobody_told(regression, channels, imported=imported)
+    return {"nobody_told": reason, "channel_missing": not channels and not imported}
 
 
 def _suspect_row(regression: Regression, suspect: dict[str, Any]) -> dict[str, Any]:

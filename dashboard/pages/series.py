@@ -18,7 +18,6 @@ from dashboard.environments import (
     Difference,
     RunEnvironments,
     compare_environments,
-    describe_differences,
 )
 from dashboard.models import Change, Limit, Point, Regression, Series
 from dashboard.pages.costs import precision_sentence
@@ -125,7 +124,7 @@ def environment_markers(points: Sequence[Point]) -> list[EnvironmentMarker]:
         for before, after in pairwise(points)
     )
     return [
-        EnvironmentMarker(point, _marker_label(differences), describe_differences(differences))
+        EnvironmentMarker(point, _marker_label(differences), labels.describe_differences(differences))
         for point, differences in compared
         if differences
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from dashboard.models import (
     Change,
+    Commit,
     Delivery,
     Document,
     Experiment,
@@ -21,6 +22,7 @@ from dashboard.models import (
     Project,
     Regression,
     RegressionExperiment,
+    Run,
     Series,
     Triage,
 )
@@ -31,12 +33,19 @@ TALLY_DAYS = 30
 # STANDING: real as far as we know, whatever people decided about it. OPEN: a person still has to decide.
 STANDING = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
 OPEN = STANDING & ~Q(triaged__in=Regression.AWAY)
+# IMPORTED: another tool's results alone show it, and nothing of them can be measured again.
+_POINTS_OF_STEP = Point.objects.filter(
+    Q(run__commit=OuterRef("first_bad")) | Q(run__commit=OuterRef("last_good")), series=OuterRef("series")
+)
+IMPORTED = Q(Exists(_POINTS_OF_STEP)) & ~Q(Exists(_POINTS_OF_STEP.exclude(run__origin=Run.Origin.IMPORTED)))
+# What needs a person now. An old history is there to be looked through, and has a tab of its own.
+CURRENT = OPEN & ~IMPORTED
 # The tabs of the inbox, in the order shown.
 FILTERS: dict[str, Q] = {
-    "open": OPEN,
-    "suspected": OPEN & Q(state=Regression.State.SUSPECTED),
-    "confirmed": OPEN & Q(state=Regression.State.CONFIRMED),
-    "undecided": OPEN & Q(state=Regression.State.UNDECIDED),
+    "open": CURRENT,
+    "suspected": CURRENT & Q(state=Regression.State.SUSPECTED),
+    "confirmed": CURRENT & Q(state=Regression.State.CONFIRMED),
+    "undecided": CURRENT & Q(state=Regression.State.UNDECIDED),
     "acknowledged": OPEN & Q(triaged=Regression.Triaged.ACKNOWLEDGED),
     "intended": Q(triaged=Regression.Triaged.INTENDED),
     "not real": Q(triaged=Regression.Triaged.NOT_REAL),
@@ -44,6 +53,7 @@ FILTERS: dict[str, Q] = {
     "refuted": Q(state=Regression.State.REFUTED),
     "recovered": Q(recovered_by__isnull=False),
     "withdrawn": Q(withdrawn_at__isnull=False),
+    "imported": OPEN & IMPORTED,
     "all": Q(),
 }
 
@@ -77,7 +87,17 @@ def regressions_with_related() -> QuerySet[Regression]:
 
 
 def open_regressions() -> QuerySet[Regression]:
-    return regressions_with_related().filter(OPEN)
+    """Those that need a person."""
+    return regressions_with_related().filter(CURRENT)
+
+
+def imported_regressions(project: Project) -> QuerySet[Regression]:
+    """Those that imported results alone show and that nobody has put away."""
+    return regressions_with_related().filter(OPEN & IMPORTED, project=project)
+
+
+def is_imported(regression: Regression) -> bool:
+    return Regression.objects.filter(IMPORTED, pk=regression.pk).exists()
 
 
 def filter_regressions(state: str, project: str = "") -> QuerySet[Regression]:
@@ -86,10 +106,29 @@ def filter_regressions(state: str, project: str = "") -> QuerySet[Regression]:
     return rows.filter(project__slug=project) if project else rows
 
 
-def open_regressions_by_commit(commits: Iterable[int]) -> dict[int, Regression]:
-    """The open regression that each of these commits is to blame for, where there is one."""
-    rows = Regression.objects.filter(OPEN, first_bad__in=list(commits), cause__in=CAUSES_WITH_COMMIT)
-    return {regression.first_bad_id: regression for regression in rows}
+def open_regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[int, Regression]:
+    """The open regression that each of these commits of the project's branch may be to blame for.
+
+    As long as several commits are left each of them may; of two regressions the narrower one counts.
+    """
+    positions = [commit.position for commit in commits]
+    if not positions:
+        return {}
+    rows = Regression.objects.filter(
+        OPEN,
+        project=project,
+        cause__in=CAUSES_WITH_COMMIT,
+        first_bad__branch=project.branch,
+        first_bad__position__gte=min(positions),
+        last_good__position__lt=max(positions),
+    ).select_related("first_bad", "last_good", "culprit")
+    by_commit: dict[int, Regression] = {}
+    for regression in sorted(rows, key=lambda row: -row.commits_left):
+        last = regression.first_bad.position
+        first = last - regression.commits_left + 1
+        within = (commit.pk for commit in commits if first <= commit.position <= last)
+        by_commit |= dict.fromkeys(within, regression)
+    return by_commit
 
 
 def open_changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Change]:

@@ -36,7 +36,8 @@ def newest_points(series: Series, most: int, until: int | None = None) -> list[P
 def changes_between(series: Series, least: int, most: int) -> list[Change]:
     """The changes between two positions, both included, oldest first."""
     rows = Change.objects.filter(series=series, position__range=(least, most)).order_by("position")
-    return list(rows.select_related("first_bad", "last_good", "regression", "series__metric"))
+    commits = (f"regression__{name}" for name in ("first_bad", "last_good", "culprit"))
+    return list(rows.select_related("first_bad", "last_good", "series__metric", *commits))
 
 
 def sibling_series(series: Series) -> QuerySet[Series]:

@@ -45,10 +45,7 @@ class FoundChange:
 
     @property
     def markers(self) -> list[list[str]]:
-        return [
-            [marker.label, marker.before, marker.after]
-            for marker in (*self.system, *self.software, *self.machine)
-        ]
+        return [list(marker) for marker in (*self.system, *self.software, *self.machine)]
 
 
 @dataclass(slots=True)

@@ -92,7 +92,7 @@ def regression_fact(row: Regression, active: tuple[int, ...] = ()) -> facts.Regr
         cause=row.cause,
         cause_evidence=tuple(facts.Evidence.from_json(stored) for stored in row.cause_evidence),
         suspects=tuple(
-            (f"{suspect['file']}:{suspect['function']}", bool(suspect.get("changed")))
+            (f"{suspect.get('file')}:{suspect.get('function')}", bool(suspect.get("changed")))
             for suspect in row.suspects
         ),
         explained_for=row.explained_for,

@@ -49,9 +49,9 @@ class Touched:
 def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snapshot:
     changes, keys = reached(project, branch, touched)
     rows = list(changed_rows(branch, changes, keys))
-    regressions = regression_rows(project, rows, keys)
-    active, verdicts = read_experiments([row.pk for row in regressions])
     limits = limits_of_run(touched.run) if touched.run else []
+    regressions = regression_rows(project, rows, keys, of_limits(branch, limits))
+    active, verdicts = read_experiments([row.pk for row in regressions])
     return facts.Snapshot(
         branch=branch,
         main_branch=project.branch,
@@ -153,15 +153,27 @@ def changed_rows(branch: str, changes: Collection[int], regressions: Collection[
     return found.select_related(*RELATED).order_by("pk")
 
 
-def regression_rows(project: Project, changes: Iterable[Change], keys: Collection[int]) -> list[Regression]:
-    """Those of these keys, those that hold the changes, and those that stand at the commits of either."""
+def of_limits(branch: str, limits: Iterable[Limit]) -> Q:
+    """The regressions that a run's limits are about: of its commit, or of a limit that it keeps again."""
+    rows = list(limits)
+    crossed = {limit.run.commit_id for limit in rows if limit.crossed}
+    kept = {limit.series_id for limit in rows if not limit.crossed}
+    open_before = Q(limits__series__in=kept, first_bad__branch=branch, recovered_by=None, withdrawn_at=None)
+    return Q(first_bad__in=crossed) | open_before
+
+
+def regression_rows(
+    project: Project, changes: Iterable[Change], keys: Collection[int], beside: Q
+) -> list[Regression]:
+    """Those of these keys, those that hold the changes, those at the commits of either, and those `beside`."""
     rows = list(changes)
     owners = {row.regression_id for row in rows if row.regression_id}
     commits = {row.first_bad_id for row in rows if row.direction == Change.Direction.REGRESSION}
     at_ends = Regression.objects.filter(pk__in=keys).values("first_bad")
     found = Regression.objects.filter(
-        Q(pk__in=owners | set(keys)) | Q(first_bad__in=commits) | Q(first_bad__in=at_ends), project=project
-    )
+        Q(pk__in=owners | set(keys)) | Q(first_bad__in=commits) | Q(first_bad__in=at_ends) | beside,
+        project=project,
+    ).distinct()
     branch = OuterRef("first_bad__branch")
     abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(first_bad__branch=branch)
     return list(

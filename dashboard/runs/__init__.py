@@ -14,7 +14,7 @@ from dashboard.runs.lease import (
     release_runs,
     requeue_lost_runs,
 )
-from dashboard.runs.machines import machine_seen, part_seen
+from dashboard.runs.machines import machine_seen, part_seen, pool_named
 from dashboard.runs.requests import (
     experiment_waits,
     get_or_create_configurations,
@@ -23,7 +23,7 @@ from dashboard.runs.requests import (
     request_runs,
     request_sentinel_run,
 )
-from dashboard.runs.resolving import resolve_trigger
+from dashboard.runs.resolving import LONGEST_KEY, read_commit_manifests, resolve_trigger
 from dashboard.runs.sweeping import (
     send_unjudged_runs,
     send_unresolved_triggers,
@@ -32,6 +32,7 @@ from dashboard.runs.sweeping import (
 )
 
 __all__ = [
+    "LONGEST_KEY",
     "Busy",
     "RunAssignment",
     "RunError",
@@ -48,6 +49,8 @@ __all__ = [
     "held_run",
     "machine_seen",
     "part_seen",
+    "pool_named",
+    "read_commit_manifests",
     "release_runs",
     "repeat_run",
     "request_run",

@@ -41,7 +41,7 @@ def claim_run(pool: str, machine: str) -> RunAssignment | None:
         ordered = waiting.order_by("-priority", "requested_at", "id")
         if not ordered.exists():
             return None
-        holder = _machine(machine, pool)
+        holder = _get_machine(machine, pool)
         claimed = leases.claim_first(
             ordered,
             state=State.CLAIMED,
@@ -67,7 +67,7 @@ def advance_run(assignment: RunAssignment, state: str) -> None:
     started: dict[str, Any] = {"measuring_at": Now()} if target is State.MEASURING else {}
     moved = leases.held_job(Run, assignment.lease).filter(state=BEFORE[target])
     if not moved.update(state=target, lease_until=leases.lease_end(), activity="", **started):
-        raise _refusal(assignment, f"be {target}")
+        raise _transition_refusal(assignment, f"be {target}")
 
 
 def heartbeat_run(
@@ -90,7 +90,7 @@ def fail_run(assignment: RunAssignment, kind: str, reason: str, log: str | bytes
         held = leases.held_job(Run, assignment.lease)
         said = logs.one_line(reason, 2000)
         if not leases.end_job(held, State.FAILED, failure=Failure(kind), reason=said):
-            raise _refusal(assignment, "fail")
+            raise _transition_refusal(assignment, "fail")
         logs.append_log(assignment.run_id, log)
         dispatch.send_task(dispatch.RUN_ENDED, assignment.run_id)
 
@@ -99,7 +99,7 @@ def finish_run(assignment: RunAssignment, *, tainted: bool) -> None:
     """From storing to done, inside the transaction that stores the document. Raises LeaseLost, WrongState."""
     storing = leases.held_job(Run, assignment.lease).filter(state=State.STORING)
     if not leases.end_job(storing, State.DONE, tainted=tainted, progress=1):
-        raise _refusal(assignment, "be done")
+        raise _transition_refusal(assignment, "be done")
 
 
 def cancel_run(run_id: int, by: str) -> bool:
@@ -134,7 +134,7 @@ def release_runs(machine: str) -> int:
     return leases.release_machine(Run, machine, AGAIN)
 
 
-def _refusal(assignment: RunAssignment, wish: str) -> LeaseLost | WrongState:
+def _transition_refusal(assignment: RunAssignment, wish: str) -> LeaseLost | WrongState:
     run = Run.objects.filter(pk=assignment.run_id).first()
     if run is None:
         return LeaseLost(f"Run {assignment.run_id} is gone.")
@@ -143,7 +143,7 @@ def _refusal(assignment: RunAssignment, wish: str) -> LeaseLost | WrongState:
     return LeaseLost(f"Run {run.pk} is no longer attempt {assignment.attempt}'s: it is {run.state}.")
 
 
-def _machine(name: str, pool: str) -> Machine:
+def _get_machine(name: str, pool: str) -> Machine:
     machine = Machine.objects.filter(name=name, pool__name=pool).first()
     if machine is None:
         machine_seen(name, pool)

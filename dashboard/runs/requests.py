@@ -131,14 +131,14 @@ def _make_missing(rows: list[Run]) -> list[Run]:
         origin=Run.Origin.MEASURED,
     )
     for _ in range(TRIES):
-        active = {_identity(run): run for run in same.exclude(state__in=Run.TERMINAL)}
-        missing = {_identity(row): row for row in rows if _identity(row) not in active}
+        active = {_run_identity(run): run for run in same.exclude(state__in=Run.TERMINAL)}
+        missing = {_run_identity(row): row for row in rows if _run_identity(row) not in active}
         if not missing:
-            return [active[_identity(row)] for row in rows]
+            return [active[_run_identity(row)] for row in rows]
         # What somebody else asks for at this moment is a conflict, and found in the next round.
         Run.objects.bulk_create(missing.values(), ignore_conflicts=True)
     raise RuntimeError("Runs end as fast as they are requested.")
 
 
-def _identity(run: Run) -> tuple[int, int]:
+def _run_identity(run: Run) -> tuple[int, int]:
     return run.commit_id, run.configuration_id

@@ -61,20 +61,20 @@ def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
     if received is None:
         return []
     try:
-        return _resolve(received, quick)
+        return _resolve_received(received, quick)
     except (Busy, OperationalError, InterfaceError):
         raise
     except Exception as error:
         # The border of a process: a trigger that stayed received would be sent again for ever.
         logger.exception("Trigger %s can't be resolved", trigger_id)
         name = type(error).__name__
-        _close(
+        _close_trigger(
             received, Trigger.State.REFUSED, f"An error of Paceline's own, {name}: its log has the details."
         )
     return []
 
 
-def _resolve(received: Trigger, quick: bool) -> list[int]:
+def _resolve_received(received: Trigger, quick: bool) -> list[int]:
     try:
         plan = make_plan(received)
     except RepositoryBusy as error:
@@ -82,11 +82,11 @@ def _resolve(received: Trigger, quick: bool) -> list[int]:
     except Unreachable as error:
         if received.source in UNATTENDED and timezone.now() - received.received_at < PATIENCE:
             return []
-        _close(received, Trigger.State.REFUSED, str(error))
+        _close_trigger(received, Trigger.State.REFUSED, str(error))
     except (RepositoryError, ManifestError) as error:
-        _close(received, Trigger.State.REFUSED, str(error))
+        _close_trigger(received, Trigger.State.REFUSED, str(error))
     else:
-        return _carry_out(received, plan, quick)
+        return _request_planned(received, plan, quick)
     return []
 
 
@@ -103,11 +103,11 @@ def make_plan(trigger: Trigger) -> Plan:
             plan.pushed, hashes = len(hashes), spread_evenly(hashes, MOST_PUSHED)
     else:
         hashes = repositories.select_commits(mirror, trigger.revisions)
-    for facts, manifest in _manifests(project, mirror, repositories.read_commits(mirror, hashes)):
+    for facts, manifest in read_commit_manifests(project, mirror, repositories.read_commits(mirror, hashes)):
         try:
             if isinstance(manifest, ManifestError):
                 raise manifest
-            plan.wanted.append((facts, _chosen(manifest, trigger.benchmarks, facts)))
+            plan.wanted.append((facts, _choose_benchmarks(manifest, trigger.benchmarks, facts)))
         except ManifestError as error:
             if len(hashes) == 1:
                 raise
@@ -124,7 +124,7 @@ def spread_evenly(hashes: list[str], count: int) -> list[str]:
     return [hashes[number * len(hashes) // count - 1] for number in range(1, count + 1)]
 
 
-def _manifests(
+def read_commit_manifests(
     project: Project, mirror: Mirror, commits: list[CommitFacts]
 ) -> Iterable[tuple[CommitFacts, Manifest | ManifestError]]:
     """Each commit with its manifest, or with what is wrong with it."""
@@ -138,18 +138,18 @@ def _manifests(
             continue
         if text not in parsed:
             where = f"The manifest of {project}" if kept else f"{manifests.FILE_NAME} of {facts.hash[:10]}"
-            parsed[text] = _parsed(text, where)
+            parsed[text] = _parse_manifest(text, where)
         yield facts, parsed[text]
 
 
-def _parsed(text: str, where: str) -> Manifest | ManifestError:
+def _parse_manifest(text: str, where: str) -> Manifest | ManifestError:
     try:
         return manifests.parse_manifest(text, where)
     except ManifestError as error:
         return error
 
 
-def _chosen(manifest: Manifest, names: list[str], facts: CommitFacts) -> list[Benchmark]:
+def _choose_benchmarks(manifest: Manifest, names: list[str], facts: CommitFacts) -> list[Benchmark]:
     known = manifest.benchmarks
     for name in names:
         if name not in known:
@@ -159,13 +159,13 @@ def _chosen(manifest: Manifest, names: list[str], facts: CommitFacts) -> list[Be
     return [_check_keys(known[name], facts) for name in dict.fromkeys(names or known)]
 
 
-def _carry_out(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
+def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
     with transaction.atomic():
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
             return []
         commits = get_or_create_commits(trigger.project, [facts for facts, _ in plan.wanted])
-        cases = _cases(trigger.project, plan)
+        cases = _get_or_create_cases(trigger.project, plan)
         wanted = [
             (commits[facts.hash], cases[benchmark.name, case.key], benchmark)
             for facts, benchmarks in plan.wanted
@@ -173,7 +173,7 @@ def _carry_out(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
             for case in benchmark.cases
         ]
         if trigger.source in UNATTENDED:
-            wanted = _unmeasured(wanted)
+            wanted = _leave_out_measured(wanted)
         # Of a large push only the newest commit is urgent: the others are a backlog.
         newest = commits[plan.wanted[-1][0].hash]
         urgent = [item for item in wanted if not plan.pushed or item[0] == newest]
@@ -181,7 +181,7 @@ def _carry_out(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         priority = PRIORITY.get(Trigger.Source(trigger.source), 0)
         runs = request_runs(urgent, quick=quick, priority=priority, trigger=trigger)
         runs += request_runs(backlog, quick=quick, trigger=trigger)
-        _close(trigger, Trigger.State.RESOLVED, _summary(runs, plan))
+        _close_trigger(trigger, Trigger.State.RESOLVED, _describe_runs(runs, plan))
     return [run.pk for run in runs]
 
 
@@ -195,7 +195,7 @@ def _check_keys(benchmark: Benchmark, facts: CommitFacts) -> Benchmark:
     return benchmark
 
 
-def _cases(project: Project, plan: Plan) -> dict[tuple[str, str], Case]:
+def _get_or_create_cases(project: Project, plan: Plan) -> dict[tuple[str, str], Case]:
     """By benchmark and key, made where they are new."""
     benchmarks = [benchmark for _, chosen in plan.wanted for benchmark in chosen]
     rows = {
@@ -209,7 +209,7 @@ def _cases(project: Project, plan: Plan) -> dict[tuple[str, str], Case]:
     return {(case.benchmark, case.key): case for case in project.cases.all()}
 
 
-def _unmeasured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tuple[Commit, Case, Benchmark]]:
+def _leave_out_measured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tuple[Commit, Case, Benchmark]]:
     done = Run.objects.filter(
         commit__in={commit.pk for commit, _, _ in wanted},
         configuration__pool__name=settings.PACELINE_POOL,
@@ -220,9 +220,9 @@ def _unmeasured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tuple[Comm
     return [item for item in wanted if (item[0].pk, item[1].pk, item[2].version) not in measured]
 
 
-def _summary(runs: list[Run], plan: Plan) -> str:
+def _describe_runs(runs: list[Run], plan: Plan) -> str:
     commits = len({run.commit_id for run in runs})
-    said = f"{_count(len(runs), 'run')} at {_count(commits, 'commit')}."
+    said = f"{_format_count(len(runs), 'run')} at {_format_count(commits, 'commit')}."
     if not runs:
         said = "Nothing to do: every case is measured at these commits already."
     if plan.pushed:
@@ -230,11 +230,11 @@ def _summary(runs: list[Run], plan: Plan) -> str:
     return " ".join([said, *(f"Left out: {sentence}" for sentence in plan.skipped)])
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _close(trigger: Trigger, state: Trigger.State, detail: str) -> None:
+def _close_trigger(trigger: Trigger, state: Trigger.State, detail: str) -> None:
     # A sentence may quote what stands in a manifest; Postgres keeps no NUL in a text.
     storable = detail.replace("\0", "\N{REPLACEMENT CHARACTER}")
     Trigger.objects.filter(pk=trigger.pk, state=Trigger.State.RECEIVED).update(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.models import Experiment
+from dashboard.models import Experiment, Regression
 from dashboard.sentences import labels, numbers
 
 MOST_NAMED = 3
@@ -55,6 +55,12 @@ def cause_sentence(evidence: Mapping[str, Any]) -> str:
     return str(evidence.get("text", code))
 
 
+def leading_evidence(regression: Regression) -> str:
+    """The sentence of what decided its cause class; the class itself where nothing was kept."""
+    evidence = regression.cause_evidence
+    return cause_sentence(evidence[0]) if evidence else regression.cause
+
+
 def list_sentence(words: str, items: Sequence[str | Sequence[str]], count: int) -> str:
     """`Installed otherwise: numpy 1.26 → 2.0, torch 2.12 → 2.13 and 4 more.`"""
     more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
@@ -75,7 +81,8 @@ def sentinel_sentence(evidence: Mapping[str, Any]) -> str:
 
 def calibration_sentence(ratio: float) -> str:
     took, was = ("longer", "slower") if ratio > 1 else ("less", "faster")
+    size = numbers.format_percent(100 * (ratio - 1))
     return (
-        f"Beside the first run that saw it fixed arithmetic took {100 * abs(ratio - 1):.0f} % {took} "
+        f"Beside the first run that saw it fixed arithmetic took {size} {took} "
         f"than beside the last one before: the machine was {was}."
     )

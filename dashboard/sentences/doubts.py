@@ -21,8 +21,7 @@ def describe_doubts(change: Change) -> list[str]:
     """Why one should look twice at a change: detection's doubts, and what else changed where it starts."""
     doubts = [doubt_sentence(doubt) for doubt in change.doubts]
     if change.markers:
-        named = ", ".join(labels.format_difference(difference) for difference in change.markers)
-        doubts.append(f"The environment changed here: {named}.")
+        doubts.append(f"The environment changed here: {labels.describe_differences(change.markers)}.")
     return doubts
 
 

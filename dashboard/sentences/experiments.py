@@ -87,7 +87,7 @@ def answer_sentence(experiment: Experiment) -> str:
 
 def largest_difference(low: float, high: float) -> str:
     """`1.2 %`: how far the ratio may at most lie from 1."""
-    return numbers.format_signed(100 * max(abs(low - 1), abs(high - 1))).lstrip("+") + " %"
+    return numbers.format_percent(100 * max(abs(low - 1), abs(high - 1)))
 
 
 def sides_text(experiment: Experiment) -> str:

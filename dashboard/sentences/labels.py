@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from paceline.metrics import describe_metric
@@ -142,6 +142,11 @@ def format_difference(difference: Sequence[str]) -> str:
     """`driver 550.1 → 560.2`: what differs, and what it was before and after."""
     name, before, after = difference
     return f"{name} {before} → {after}" if before or after else name
+
+
+def describe_differences(differences: Iterable[Sequence[str]]) -> str:
+    """`driver 550.1 → 560.2, torch 2.12.0 → 2.13.0`."""
+    return ", ".join(format_difference(difference) for difference in differences)
 
 
 def function_location(suspect: dict[str, Any]) -> str:

@@ -100,6 +100,11 @@ def format_percent_change(ratio: float | None) -> str:
     return format_signed(100 * (ratio - 1)) + " %"
 
 
+def format_percent(percent: float) -> str:
+    """A size in percent, without a sign, with the digits of a change: `38 %`, `1.2 %`."""
+    return format_signed(abs(percent)).removeprefix("+") + " %"
+
+
 def format_percent_interval(low: float | None, high: float | None) -> str:
     """The interval of a ratio, in percent of change: `[35, 41]`; empty where it is unknown."""
     if low is None or high is None:
@@ -140,6 +145,11 @@ def format_duration(seconds: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     return f"{hours // 24} d"
+
+
+def format_hours(hours: float) -> str:
+    """Tenths below ten hours, whole hours above."""
+    return format_number(round(hours)) if abs(hours) >= 10 else format_number(hours, 2)
 
 
 def format_share(value: float | None) -> str:

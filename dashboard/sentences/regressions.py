@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.models import Channel, Limit, Metric, Regression
+from dashboard.models import Change, Channel, Limit, Metric, Regression
 from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.causes import cause_sentence
@@ -39,22 +39,34 @@ def describe_change(regression: Regression) -> str:
     return f"{labels.metric_words(regression.series)} {labels.format_change(regression)}"
 
 
-def describe_place(regression: Regression) -> str:
-    """`since abc1234567 “subject”`; while several commits are left none of them is named as the culprit."""
+def describe_place(regression: Regression, *, brief: bool = False) -> str:
+    """`since abc1234567 “subject”`, or in which range, as long as that holds several commits.
+
+    `brief` leaves the subject out.
+    """
     if regression.commits_left > 1:
         text = f"in {describe_range(regression)}"
     else:
-        blamed = regression.blamed
-        text = f"since {blamed.short} “{blamed.subject}”"
-        text += f", merged by {regression.first_bad.short}" if regression.culprit else ""
+        subject = "" if brief else f" “{regression.blamed.subject}”"
+        text = f"since {regression.blamed.short}{subject}{merged_words(regression)}"
     branch = regression.first_bad.branch
     return text if branch in (regression.project.branch, DETACHED) else f"{text} on branch {branch}"
 
 
-def describe_range(regression: Regression) -> str:
-    """`one of the 4 commits after abc1234567 up to def8901234`."""
-    ends = f"after {regression.last_good.short} up to {regression.first_bad.short}"
-    return f"one of the {numbers.format_number(regression.commits_left)} commits {ends}"
+def describe_range(item: Regression | Change) -> str:
+    """`one of 4 commits, abc1234567..def8901234`: as git writes the range, without the last good commit."""
+    count = numbers.format_number(item.commits_left)
+    return f"one of {count} commits, {commit_range(item)}"
+
+
+def commit_range(item: Regression | Change) -> str:
+    """`abc1234567..def8901234`."""
+    return f"{item.last_good.short}..{item.first_bad.short}"
+
+
+def merged_words(regression: Regression) -> str:
+    """`, merged by abc1234567`; empty where no merge brought it."""
+    return f", merged by {regression.first_bad.short}" if regression.culprit else ""
 
 
 def describe_cause(regression: Regression) -> str:
@@ -103,15 +115,19 @@ def describe_suspect(regression: Regression) -> str:
 
 
 def describe_edit(regression: Regression, suspect: Mapping[str, Any]) -> str:
-    """`was changed in that commit`, or by which of several; empty where the commits didn't touch it."""
-    if not suspect.get("changed"):
+    """`was changed in that commit`, or by several.
+
+    Empty where its commits didn't touch it, or where that isn't known yet: while a range is narrowed, the
+    explanation is that of the wider one.
+    """
+    if not suspect.get("changed") or not regression.explains_own_commits:
         return ""
-    if regression.commits_left == 1:
-        return "was changed in that commit"
-    first = regression.suspects[0] if regression.suspects else {}
-    if regression.only_changed_by and suspect.get("function") == first.get("function"):
-        return f"was changed in one of these commits, {regression.only_changed_by[:10]}"
-    return "was changed in these commits"
+    if regression.commits_left > 1:
+        first = regression.suspects[0] if regression.suspects else {}
+        if regression.only_changed_by and suspect.get("function") == first.get("function"):
+            return f"was changed by one of these commits, {regression.only_changed_by[:10]}"
+        return "was changed by these commits"
+    return "was changed in that merge" if regression.blamed.is_merge else "was changed in that commit"
 
 
 def suspect_sentence(regression: Regression, suspect: Mapping[str, Any]) -> str:
@@ -162,35 +178,69 @@ def format_seconds(value: float) -> str:
     return numbers.format_quantity(value, "s")
 
 
-def nobody_told(regression: Regression, channels: Sequence[Channel]) -> str:
-    """Why nobody was told of it so far; `channels` are those of its project that are turned on."""
+def nobody_told(regression: Regression, channels: Sequence[Channel], *, imported: bool = False) -> str:
+    """Why nobody was told of it so far; `channels` are all of its project, also those turned off.
+
+    `imported`: it was found in another tool's results.
+    """
     if regression.is_away:
-        return "Nobody: a regression that was triaged as intended, not real or won't fix isn't told."
+        return f"Nobody: it was triaged as {regression.triaged}, and what is triaged away isn't told."
     if regression.withdrawn_at:
         return "Nobody: it was withdrawn before anybody had to know."
+    if imported:
+        return "Nobody, and nobody will be: it was found in imported results, which are old history."
+    if not regression.proving and (reason := why_never_told(regression)):
+        return f"Nobody: {reason}"
+    if reason := why_no_channel(regression, [channel for channel in channels if channel.enabled]):
+        return f"Nobody: {reason}" if channels else "Nobody: the project has no channel."
     if regression.proving:
-        what = "the commits between are told apart" if is_bisected(regression) else "it is proved"
-        return f"Nobody yet: its channels are told once {what}."
-    if regression.state == Regression.State.REFUTED:
-        return "Nobody: it was refuted."
-    if regression.state == Regression.State.UNDECIDED:
-        return "Nobody: it stayed undecided, and only what is confirmed is told."
-    if not regression.names_commit:
-        return "Nobody: no commit is to blame."
-    if regression.state == Regression.State.SUSPECTED:
-        return "Nobody: it was found in old history, which is no news."
-    if not channels:
-        return "Nobody: the project has no channel."
-    least = min(channel.minimum_percent for channel in channels)
+        return f"Nobody yet: {what_it_waits_for(regression, channels)}"
+    return "Nobody: when it was confirmed no channel asked for it, or it was found in old history."
+
+
+def why_never_told(regression: Regression) -> str:
+    """Why an ended proof leads to no message; empty where it leads to one."""
+    match regression.state:
+        case Regression.State.REFUTED:
+            return "it was refuted."
+        case Regression.State.UNDECIDED:
+            return "it stayed undecided, and only what is confirmed is told."
+        case Regression.State.SUSPECTED if not regression.names_commit:
+            return "no commit is to blame, so that nothing was proved."
+        case Regression.State.SUSPECTED:
+            return "it was found in old history, which is no news."
+    return ""
+
+
+def why_no_channel(regression: Regression, enabled: Sequence[Channel]) -> str:
+    """Why none of the channels that are turned on asks for it; empty where one does."""
+    if not enabled:
+        return "all channels of the project are turned off."
+    least = min(channel.minimum_percent for channel in enabled)
     size = regression.change_percent
-    if size is not None and abs(size) < least:
-        return f"Nobody: the project's channels ask for changes of {least:g} % or more."
-    return "Nobody: the project's channels were added after it was told, or were turned off then."
+    if size is None or abs(size) >= least:
+        return ""
+    change = labels.format_change_size(regression)
+    return f"the project's channels ask for {numbers.format_number(least)} % or more, and this is {change}."
 
 
-def is_bisected(regression: Regression) -> bool:
-    """True while a confirmed range still holds several commits."""
-    return regression.state == Regression.State.CONFIRMED and regression.commits_left > 1
+def what_it_waits_for(regression: Regression, channels: Sequence[Channel]) -> str:
+    """What its message waits for, while it is being proved."""
+    if regression.commits_left > 1 and regression.state == Regression.State.CONFIRMED:
+        count = numbers.format_number(regression.commits_left)
+        return f"it is confirmed, and bisected: {count} commits are left. Its channels are told then."
+    if regression.state == Regression.State.CONFIRMED:
+        return "it is confirmed, and its last measurements are under way. Its channels are told then."
+    early = any(channel.enabled and channel.suspicions for channel in channels)
+    sooner = "; those that ask for suspicions as soon as the budget of false alerts allows" if early else ""
+    return f"it is being proved. Its channels are told once it is confirmed{sooner}."
+
+
+def withdrawal_sentence(regression: Regression) -> str:
+    """Why it was withdrawn, as a part of a sentence."""
+    if regression.withdrawal == Regression.Withdrawal.REWRITTEN:
+        return "its commits are no longer on the branch"
+    return "a later judgement, with more points, no longer finds the step"
 
 
 def regression_state_label(regression: Regression) -> str:
@@ -199,8 +249,7 @@ def regression_state_label(regression: Regression) -> str:
     What people called no fault isn't told as recovered.
     """
     if regression.withdrawn_at:
-        rewritten = regression.withdrawal == Regression.Withdrawal.REWRITTEN
-        return "history rewritten" if rewritten else "withdrawn"
+        return "withdrawn"
     if regression.triaged in (Regression.Triaged.INTENDED, Regression.Triaged.NOT_REAL):
         return regression.triaged
     if regression.recovered_by_id:

@@ -31,10 +31,14 @@ for label_filter in (
     labels.is_worse,
     labels.masked_address,
     regressions.regression_state_label,
+    regressions.commit_range,
     regressions.describe_range,
+    regressions.merged_words,
+    regressions.withdrawal_sentence,
     regressions.describe_host_or_device,
     bisections.bisection_sentence,
     causes.cause_sentence,
+    causes.leading_evidence,
     doubts.describe_doubts,
     experiments.answer_sentence,
     experiments.experiment_state_label,
@@ -45,6 +49,7 @@ for label_filter in (
     labels.run_state_label,
     labels.series_label,
     labels.triager_name,
+    labels.upper_first,
 ):
     register.filter(label_filter.__name__, label_filter)
 

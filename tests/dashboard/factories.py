@@ -13,6 +13,7 @@ from paceline.metrics import describe_metric
 from dashboard.environments import compared_values, store_environments
 from dashboard.models import (
     Case,
+    Change,
     Commit,
     Configuration,
     Document,
@@ -148,6 +149,35 @@ def set_environment(run: Run, environment: Mapping[str, Any], harness: str | Non
     run.save(update_fields=["environment"])
 
 
+def create_regression(
+    line: Sequence[Commit], at: int, name: str, found_at: int, after: float = 1.4
+) -> Regression:
+    """A regression at a commit whose one change, from 1 to `after`, was found at another."""
+    project = line[0].project
+    case = project.cases.first() or create_case(project)
+    series = get_series(create_run(line[found_at], case), name)
+    made = Regression.objects.create(
+        project=project, first_bad=line[at], last_good=line[at - 1], series=series, before=1, after=after
+    )
+    Change.objects.create(
+        series=series,
+        first_bad=line[found_at],
+        last_good=line[found_at - 1],
+        position=found_at,
+        reach_good=max(0, found_at - 2),
+        reach_bad=found_at + 1,
+        direction="regression",
+        before=1,
+        after=after,
+        ratio=after,
+        low=after - 0.1,
+        high=after + 0.1,
+        confidence=0.99,
+        regression=made,
+    )
+    return made
+
+
 def create_experiment(
     made: Regression, base: Commit, head: Commit, purpose: str = "proof", **fields: Any
 ) -> Experiment:
@@ -172,11 +202,29 @@ def create_experiment(
 
 
 def create_ended_experiment(
-    made: Regression, verdict: str, base: Commit, head: Commit, purpose: str = "proof", **found: float
+    made: Regression, verdict: str, base: Commit, head: Commit, purpose: str = "proof", **found: Any
 ) -> Experiment:
     """A proof or a step of a bisection that is done."""
     ended = {"state": "done", "verdict": verdict, "finished_at": timezone.now()}
-    return create_experiment(made, base, head, purpose, **ended, **found)
+    return create_experiment(made, base, head, purpose, **(ended | found))
+
+
+def end_experiment(row: Experiment, verdict: str, **values: Any) -> Experiment:
+    """Let it end with a verdict on the machine of the runs."""
+    row.state, row.verdict, row.finished_at = "done", verdict, timezone.now()
+    row.machine = Machine.objects.filter(name="bench-1").first()
+    for name, value in values.items():
+        setattr(row, name, value)
+    row.save()
+    return row
+
+
+def add_pairs(row: Experiment, *phases: Mapping[str, tuple[float, float]] | None) -> None:
+    """Pairs of 10 ms and 14 ms by their phases, seconds of both sides; None: one that was disturbed."""
+    for index, both in enumerate(phases):
+        values = {"base": 0.010, "head": 0.014, "disturbed": both is None, "seconds": 5.0}
+        told = {"act": (0.9, 0.1)} if both is None else both
+        row.pairs.create(index=index, base_first=True, phases=told, **values)
 
 
 def profiled_function(name: str, file: str = "replay.py", line: int = 1, **fields: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dashboard.detection.types import Point, Series
 from tests.detection.builders import noise_factors, plain_series, step_levels
 
 COUNT, AT = 12, 6
-# What each part takes of a step, and how much it varies from run to run: the loudest hides the others.
+# What each part takes of a step, and how much it varies from run to run: the noisiest hides the others.
 PARTS = {"learn": (0.4, 0.02), "env": (0.4, 0.25), "log": (0.02, 0.02)}
 
 

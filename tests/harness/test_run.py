@@ -107,6 +107,9 @@ def test_without_counting_what_is_timed_stays(project: Project) -> None:
     assert (raw["profile"], raw["protocol"]["countings"]) == (None, 0)
     assert {point["value"] for point in raw["scaling"]["points"]} == {200, 400, 800}
     assert "scaling" not in project.measure("--timed-only", "--repetitions", "1")
+    counted = project.measure("--no-sweep", "--repetitions", "1")
+    assert "scaling" not in counted
+    assert counted["profile"]["functions"]
 
 
 def test_progress_ends_at_one(project: Project) -> None:

@@ -29,7 +29,7 @@ from dashboard.models import (
     SeriesLatest,
     Telemetry,
 )
-from tests.dashboard.factories import set_environment
+from tests.dashboard.factories import get_configuration, set_environment
 from tests.pages.documents import create_document
 
 SUBJECTS = (
@@ -92,8 +92,11 @@ def create_run(commit: Commit, case: Case, state: str = Run.State.DONE, **fields
         times |= {"claimed_at": began + timedelta(seconds=2), "machine": create_machine(), "attempt": 1}
     if state in Run.TERMINAL:
         times |= {"finished_at": ended, "judged_at": ended}
-    defaults = {"pool": get_pool(), "version": 1, "repetitions": 5, "time_limit": 600, "state": state}
-    return Run.objects.create(commit=commit, case=case, **(defaults | times | fields))
+    identity = {name: fields.pop(name) for name in ("pool", "version", "quick") if name in fields}
+    defaults = {"repetitions": 5, "time_limit": 600, "state": state}
+    return Run.objects.create(
+        commit=commit, configuration=get_configuration(case, **identity), **(defaults | times | fields)
+    )
 
 
 def create_measured_run(
@@ -121,12 +124,13 @@ def create_points(run: Run, metrics: list[dict[str, Any]]) -> None:
     """A point in the series of each metric, and the latest state of each of them."""
     by_name = {
         (series.metric.name, series.phase): series
-        for series in Series.objects.filter(case=run.case).select_related("metric")
+        for series in run.configuration.series.select_related("metric")
     }
-    latest = {state.pk: state for state in SeriesLatest.objects.filter(series__case=run.case)}
+    of_configuration = SeriesLatest.objects.filter(series__configuration=run.configuration)
+    latest = {state.pk: state for state in of_configuration}
     points, states = [], []
     for metric in metrics:
-        series = by_name.get((metric["name"], metric["phase"] or "")) or create_series(run.case, metric)
+        series = by_name.get((metric["name"], metric["phase"] or "")) or create_series(run, metric)
         values = {name: metric[name] for name in ("value", "low", "high", "samples")}
         position = run.commit.position
         points.append(Point(series=series, position=position, run=run, tainted=run.tainted, **values))
@@ -142,17 +146,17 @@ def create_points(run: Run, metrics: list[dict[str, Any]]) -> None:
     )  # fmt: skip
 
 
-def create_series(case: Case, metric: dict[str, Any]) -> Series:
+def create_series(run: Run, metric: dict[str, Any]) -> Series:
     fields = {name: metric[name] for name in ("name", "unit", "better", "kind")}
     row, _ = Metric.objects.get_or_create(**fields)
     return Series.objects.create(
-        case=case, version=1, pool=get_pool(), metric=row, phase=metric["phase"] or "",
+        configuration=run.configuration, metric=row, phase=metric["phase"] or "",
         headline=metric["headline"], exact=metric["exact"],
     )  # fmt: skip
 
 
 def headline_series(case: Case, name: str = "step_time") -> Series:
-    return Series.objects.get(case=case, metric__name=name, phase="")
+    return Series.objects.get(configuration__case=case, metric__name=name, phase="")
 
 
 def create_change(
@@ -164,7 +168,8 @@ def create_change(
     return Change.objects.create(
         series=series, first_bad=first_bad, last_good=last_good, position=first_bad.position,
         direction=direction, before=before, after=before * ratio, ratio=ratio, low=ratio - 0.03,
-        high=ratio + 0.03, confidence=0.998, **fields,
+        high=ratio + 0.03, confidence=0.998, reach_good=last_good.position, reach_bad=first_bad.position,
+        **fields,
     )  # fmt: skip
 
 
@@ -174,7 +179,7 @@ def create_regression(
     """With its change, and what the profiles and the phases say."""
     change = create_change(series, last_good, first_bad, ratio)
     sizes = {name: getattr(change, name) for name in ("before", "after", "ratio", "low", "high")}
-    values = {"phase": "learn/push", "phase_share": 0.92, "place": Regression.HOST_ALONE}
+    values = {"phase": "learn/push", "phase_share": 0.92, "place": Regression.Place.HOST_ALONE}
     values |= {"suspects": [SUSPECT], "operations": [OPERATION]} | fields
     regression = Regression.objects.create(
         project=first_bad.project, first_bad=first_bad, last_good=last_good, series=series, **sizes, **values
@@ -211,7 +216,7 @@ def create_delivery(
     to, _ = Channel.objects.get_or_create(project=regression.project, **(defaults | channel))
     failed = state != Delivery.State.DELIVERED
     return Delivery.objects.create(
-        regression=regression, channel=to, event="opened", state=state, attempts=3 if failed else 1,
+        regression=regression, channel=to, event="opened", state=state, attempt=3 if failed else 1,
         errors=["The receiver answered 503.", "The receiver did not answer in 10 s."] if failed else [],
         next_attempt_at=timezone.now(), delivered_at=None if failed else timezone.now(),
     )  # fmt: skip

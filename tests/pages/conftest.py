@@ -1,9 +1,13 @@
-"""What the tests of pages share: a signed-in client."""
+"""What the tests of pages share: a signed-in client, and templates that name nothing that isn't there."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from django.contrib.auth.models import User
+from django.template import Context, Variable, VariableDoesNotExist
+from django.template.context import BaseContext
 from django.test import Client
 
 
@@ -16,3 +20,21 @@ def operator(db: None) -> User:
 def signed_in(client: Client, operator: User) -> Client:
     client.force_login(operator)
     return client
+
+
+@pytest.fixture(autouse=True)
+def _missing_members_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a template names a member that an object doesn't have, Django shows nothing; here it fails."""
+    resolve = Variable._resolve_lookup
+
+    def resolve_strictly(variable: Variable, context: Context) -> object:
+        try:
+            return resolve(variable, context)
+        except VariableDoesNotExist as error:
+            name, holder = error.params
+            # A document's optional members, and what only some pages have in their context.
+            if holder is None or isinstance(holder, Mapping | BaseContext | str):
+                raise
+            raise AttributeError(f"{{{{ {variable.var} }}}}: {holder!r} has no {name}") from error
+
+    monkeypatch.setattr(Variable, "_resolve_lookup", resolve_strictly)

@@ -152,7 +152,9 @@ def test_colours_of_charts_follow_the_scheme_while_the_page_is_open(site: Site) 
 def test_labels_of_markers_neither_overlap_nor_leave_the_chart(site: Site, width: int) -> None:
     upgrades = ({}, {"torch": "3"}, {"torch": "3", "python": "4", "os": "Debian 13"}, {"torch": "5"})
     for position, upgrade in enumerate(upgrades, start=2):
-        run = Run.objects.get(commit__position=position, state="done", case__benchmark="snake_dqn")
+        run = Run.objects.get(
+            commit__position=position, state="done", configuration__case__benchmark="snake_dqn"
+        )
         set_environment(run, environment_member() | upgrade)
     page = site.page("/series/{series}/", viewport={"width": width, "height": 800})
     labels = page.locator(".annotation-text-g").filter(has_text=re.compile("torch|system"))

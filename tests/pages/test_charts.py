@@ -193,7 +193,7 @@ def test_a_near_bound_widens_the_axis_and_a_far_one_does_not() -> None:
 
 
 def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:
-    pair = pairs.DrawnPair(1, good=-0.02, bad=0.5, good_first=True, disturbed=False)
+    pair = pairs.DrawnPair(1, base=-0.02, head=0.5, base_first=True, disturbed=False)
     ends = [math.exp(end) for end in (0.52, 0.4, 0.6)]
     drawn = pairs.draw_pairs([pair], "1", *ends, of_exponents=True)
     assert drawn.data[0].y == pytest.approx([0.52])

@@ -9,9 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Confirmation, Pair, Project, Regression, Run
+from dashboard.models import Commit, Experiment, ExperimentPair, Project, Regression, Run
 from dashboard.pages.costs import cost_sentence
 from dashboard.querysets import regressions as read
+from tests.dashboard import factories
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -37,22 +38,21 @@ def create_confirmed_regression(
     return read.regressions_with_related().get(pk=regression.pk)
 
 
-def create_confirmation(regression: Regression, verdict: str, pairs: int = 2, **fields: Any) -> Confirmation:
-    values = {"ratio": 1.315, "low": 1.28, "high": 1.35, "finished_at": timezone.now()} | fields
-    row = Confirmation.objects.create(
-        regression=regression, purpose=values.pop("purpose", "confirm"),
-        good=regression.last_good, bad=regression.first_bad,
-        series=regression.series, pool=regression.series.pool,
-        before=regression.before, after=regression.after, state="done",
-        verdict=verdict, machine=builders.create_machine(), **values,
-    )  # fmt: skip
+def create_proof(
+    regression: Regression, verdict: str, pairs: int = 2, purpose: str = "proof", **fields: Any
+) -> Experiment:
+    base, head = regression.last_good, regression.first_bad
+    values = {"ratio": 1.315, "low": 1.28, "high": 1.35, "machine": builders.create_machine()} | fields
+    experiment = factories.create_ended_experiment(regression, verdict, base, head, purpose, **values)
     for index in range(pairs):
-        Pair.objects.create(confirmation=row, index=index, good_first=True, good=1, bad=1.3, seconds=30)
-    return row
+        ExperimentPair.objects.create(
+            experiment=experiment, index=index, base_first=True, base=1, head=1.3, seconds=30
+        )
+    return experiment
 
 
 def test_what_the_pairs_confirmed_is_what_it_costs(client: Client, regression: Regression) -> None:
-    create_confirmation(regression, "confirmed")
+    create_proof(regression, "confirmed")
     sentence = "At 200 machine-hours a week of training this costs 63 machine-hours a week [56,\xa070]."
     assert cost_sentence(regression) == sentence
     assert sentence in client.get(f"/regressions/{regression.pk}/").content.decode()
@@ -88,25 +88,25 @@ def test_what_costs_no_time_has_no_cost(
 
 def test_suspicions_are_counted_by_their_newest_verdict(client: Client, line: list[Commit]) -> None:
     twice = create_confirmed_regression(line, 2)
-    create_confirmation(twice, "refuted")
-    create_confirmation(twice, "confirmed")
-    create_confirmation(twice, "good", purpose="bisect")
-    create_confirmation(create_confirmed_regression(line, 3), "refuted")
-    create_confirmation(create_confirmed_regression(line, 4), "untestable", pairs=0)
+    create_proof(twice, "refuted")
+    create_proof(twice, "confirmed")
+    create_proof(twice, "none", purpose="bisection")
+    create_proof(create_confirmed_regression(line, 3), "refuted")
+    create_proof(create_confirmed_regression(line, 4), "untestable", pairs=0)
     sentence = (
         "In the last 30 days 3 suspicions were measured again: 1 confirmed, 1 refuted, 1 undecided. "
-        "That took 8 pairs of runs and 4 min of machine time, bisections included."
+        "That took 8 pairs of runs and 4 min of machine time with bisections."
     )
     assert sentence in client.get("/regressions/").content.decode()
     assert sentence in client.get("/projects/snake/").content.decode()
 
 
 def test_what_is_older_or_another_projects_is_not_counted(regression: Regression) -> None:
-    create_confirmation(regression, "refuted", finished_at=timezone.now() - timedelta(days=31))
-    Pair.objects.update(measured_at=timezone.now() - timedelta(days=31))
-    assert read.tally_confirmations() == read.ConfirmationTally(30, 0, 0, 0, 0, 0.0)
-    create_confirmation(regression, "refuted")
-    assert (read.tally_confirmations("snake").refuted, read.tally_confirmations("other").refuted) == (1, 0)
+    create_proof(regression, "refuted", finished_at=timezone.now() - timedelta(days=31))
+    ExperimentPair.objects.update(measured_at=timezone.now() - timedelta(days=31))
+    assert read.tally_proofs() == read.ProofTally(30, 0, 0, 0, 0, 0.0)
+    create_proof(regression, "refuted")
+    assert (read.tally_proofs("snake").refuted, read.tally_proofs("other").refuted) == (1, 0)
 
 
 def test_the_series_says_how_often_its_alarms_were_right(client: Client, line: list[Commit]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dashboard.models import Commit, Run, Series, Trigger
+from dashboard.models import Commit, Configuration, Run, Series, Trigger
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -47,7 +47,7 @@ def test_cases_stand_beside_their_headline_metrics(client: Client) -> None:
 
 def test_only_the_newest_version_of_a_case_is_shown(client: Client) -> None:
     builders.create_history(count=1)
-    Series.objects.update(version=3)
+    Configuration.objects.update(version=3)
     builders.create_measured_run(Commit.objects.get(), Series.objects.all()[0].case, 0.002)
     shown = get_page(client, "/projects/snake/")
     assert "version 3" in shown

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Confirmation, Machine, Pair, Regression
+from dashboard.models import (
+    Commit,
+    Experiment,
+    ExperimentPair,
+    Machine,
+    Regression,
+    RegressionExperiment,
+    Series,
+)
+from tests.dashboard import factories
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
+SPENT = {"code": "both answers possible", "pairs": 24, "seconds": 1200}
 
 
 @pytest.fixture
@@ -19,40 +30,38 @@ def regression(db: None) -> Regression:
     return builders.create_stepped_regression()
 
 
-def create_confirmation(regression: Regression, verdict: str, **fields: object) -> Confirmation:
+def create_proof(regression: Regression, verdict: str, purpose: str = "proof", **fields: Any) -> Experiment:
     values = {
-        "purpose": "confirm",
-        "good": regression.last_good,
-        "bad": regression.first_bad,
         "state": "done",
         "ratio": 1.38,
         "low": 1.31,
         "high": 1.45,
+        "machine": Machine.objects.first(),
+        "seconds": 41,
+        "finished_at": timezone.now(),
+        "commands": ["git checkout abc && python -m paceline run snake_dqn"],
     }
-    row = Confirmation.objects.create(
-        regression=regression,
-        series=regression.series,
-        pool=regression.series.pool,
-        before=regression.before,
-        after=regression.after,
-        machine=Machine.objects.first(),
-        verdict=verdict,
-        seconds=41,
-        finished_at=timezone.now(),
-        commands=["git checkout abc && python -m paceline run snake_dqn"],
-        **(values | fields),
+    base, head = regression.last_good, regression.first_bad
+    experiment = factories.create_experiment(
+        regression, base, head, purpose, verdict=verdict, **(values | fields)
     )
     for index in range(4):
-        Pair.objects.create(
-            confirmation=row,
+        ExperimentPair.objects.create(
+            experiment=experiment,
             index=index,
-            good_first=index % 2 == 0,
-            good=0.010,
-            bad=0.0138,
+            base_first=index % 2 == 0,
+            base=0.010,
+            head=0.0138,
             disturbed=index == 3,
             seconds=10,
         )
-    return row
+    return experiment
+
+
+def weigh_series(experiment: Experiment, series: Series) -> None:
+    """Let the experiment have been about this series of the regression."""
+    Experiment.objects.filter(pk=experiment.pk).update(metric=series.metric, phase=series.phase)
+    RegressionExperiment.objects.filter(experiment=experiment).update(series=series)
 
 
 def get_page(client: Client, regression: Regression) -> str:
@@ -60,7 +69,7 @@ def get_page(client: Client, regression: Regression) -> str:
 
 
 def test_the_page_says_how_it_was_proved(client: Client, regression: Regression) -> None:
-    row = create_confirmation(regression, "confirmed")
+    row = create_proof(regression, "confirmed")
     shown = get_page(client, regression)
     assert f"Confirmed by 3 pairs of interleaved runs on {row.machine} in 41 s: +38 % [31, 45]." in shown
     assert 'id="figure-pairs"' in shown
@@ -71,9 +80,9 @@ def test_the_page_says_how_it_was_proved(client: Client, regression: Regression)
 def test_what_was_measured_is_named_where_the_title_is_of_another_series(
     client: Client, regression: Regression
 ) -> None:
-    row = create_confirmation(regression, "confirmed")
+    row = create_proof(regression, "confirmed")
     memory = builders.headline_series(regression.series.case, "peak_memory")
-    Confirmation.objects.filter(pk=row.pk).update(series=memory)
+    weigh_series(row, memory)
     assert f"in 41 s: peak memory of {memory.case} +38 % [31, 45]." in get_page(client, regression)
 
 
@@ -90,18 +99,17 @@ def test_what_pairs_say_of_another_series_is_told_beside_the_proof(
     client: Client, regression: Regression, verdict: str, expected: str
 ) -> None:
     memory, case = builders.headline_series(regression.series.case, "peak_memory"), regression.series.case
-    own = {"series": memory, "ratio": 1.2, "low": 1.15, "high": 1.25}
-    proof = Confirmation.objects.filter(pk=create_confirmation(regression, "confirmed").pk)
-    proof.update(**own)
-    create_confirmation(regression, verdict, state="done" if verdict else "measuring")
-    Regression.objects.update(state="confirmed", **own)
+    sizes = {"ratio": 1.2, "low": 1.15, "high": 1.25}
+    weigh_series(create_proof(regression, "confirmed", **sizes), memory)
+    create_proof(regression, verdict, state="done" if verdict else "measuring")
+    Regression.objects.update(state="confirmed", series=memory, **sizes)
     shown = get_page(client, regression)
     assert "in 41 s: +20 % [15, 25]. " + expected.format(case) in shown
     assert f"{verdict or 'measuring'}: step time of {case}" in shown
 
 
 def test_a_refuted_time_beside_a_counter_is_told_as_such(client: Client, regression: Regression) -> None:
-    create_confirmation(regression, "refuted", ratio=1.0, low=0.98, high=1.02)
+    create_proof(regression, "refuted", ratio=1.0, low=0.98, high=1.02)
     calls = builders.headline_series(regression.series.case, "function_calls")
     calls.exact = True
     calls.save()
@@ -113,25 +121,25 @@ def test_a_refuted_time_beside_a_counter_is_told_as_such(client: Client, regress
 
 
 def test_the_caption_says_how_pairs_were_measured(client: Client, regression: Regression) -> None:
-    row = create_confirmation(regression, "confirmed")
-    assert "one after the other: circles measured the good one first" in get_page(client, regression)
-    Confirmation.objects.filter(pk=row.pk).update(in_turns=True)
+    row = create_proof(regression, "confirmed")
+    assert "one after the other: circles measured the base first" in get_page(client, regression)
+    Experiment.objects.filter(pk=row.pk).update(in_turns=True)
     assert "whose steps took turns, thirty times a second: circles began" in get_page(client, regression)
 
 
 def test_the_phases_are_those_of_the_pairs(client: Client, regression: Regression) -> None:
-    row = create_confirmation(regression, "confirmed")
+    row = create_proof(regression, "confirmed")
     assert "In the run of each of the two commits" in get_page(client, regression)
     row.pairs.update(phases={"learn": [0.010, 0.0138], "act": [0.001, 0.0009]})
     shown = get_page(client, regression)
-    good, bad = row.good.short, row.bad.short
+    good, bad = row.base_commit.short, row.head_commit.short
     assert f"In 3 pairs of interleaved runs of <code>{good}</code> and <code>{bad}</code>, medians" in shown
     assert re.search(r"<code>learn</code>.*\b10 ms.*13\.8 ms.*\+3\.80 ms.*102\.7 %", shown)
     assert re.search(r"<code>act</code>.*\u2212100 µs.*\u22122\.7 %", shown)
 
 
 def test_points_that_contradict_the_pairs_are_told(client: Client, regression: Regression) -> None:
-    create_confirmation(regression, "confirmed")
+    create_proof(regression, "confirmed")
     change = regression.changes.get(series=regression.series)
     Regression.objects.update(state="confirmed", ratio=1.38, low=1.31, high=1.45)
     for ratio, low, high, expected in (
@@ -145,7 +153,7 @@ def test_points_that_contradict_the_pairs_are_told(client: Client, regression: R
 
 
 def test_a_refuted_one_says_what_the_pairs_show(client: Client, regression: Regression) -> None:
-    create_confirmation(regression, "refuted", ratio=1.01, low=0.98, high=1.04)
+    create_proof(regression, "refuted", ratio=1.01, low=0.98, high=1.04)
     assert "they show +1.0 % [" in get_page(client, regression)
 
 
@@ -153,28 +161,28 @@ def test_a_refuted_one_says_what_the_pairs_show(client: Client, regression: Regr
     ("fields", "words"),
     [
         ({"state": "requested"}, "Waiting for a machine"),
-        ({"state": "measuring", "activity": "pair 2, bad commit abc"}, "pair 2, bad commit abc"),
-        ({"verdict": "undecided", "reason": "after 24 pairs"}, "Undecided: after 24 pairs."),
-        ({"state": "cancelled", "reason": "The regression was withdrawn."}, "Not measured again"),
+        ({"state": "measuring", "activity": "pair 2, abc"}, "pair 2, abc"),
+        ({"verdict": "undecided", "reason": SPENT}, "Undecided: after 24 pairs in 20 min the interval"),
+        ({"state": "cancelled", "reason": {"code": "withdrawn"}}, "Not measured again: The regression was"),
     ],
 )
 def test_what_is_under_way_is_said(
     client: Client, regression: Regression, fields: dict[str, str], words: str
 ) -> None:
-    create_confirmation(regression, fields.pop("verdict", ""), **fields)
+    create_proof(regression, fields.pop("verdict", ""), **fields)
     assert words in get_page(client, regression)
 
 
 def test_every_step_of_a_bisection_is_a_row(client: Client, regression: Regression) -> None:
-    create_confirmation(regression, "confirmed")
-    for verdict in ("good", "bad", "between", "untestable"):
-        create_confirmation(regression, verdict, purpose="bisect")
+    create_proof(regression, "confirmed")
+    for verdict in ("none", "whole", "part", "untestable"):
+        create_proof(regression, verdict, purpose="bisection")
     shown = get_page(client, regression)
     for words in ("has it", "doesn&#x27;t have it", "has a part of it", "doesn&#x27;t run"):
         assert words in shown
 
 
-def test_what_lies_in_the_past_is_not_create_confirmation(client: Client, regression: Regression) -> None:
+def test_what_lies_in_the_past_is_not_proved(client: Client, regression: Regression) -> None:
     assert "found when history was judged again" in get_page(client, regression)
 
 
@@ -184,13 +192,14 @@ def test_exact_counters_need_none(client: Client, regression: Regression) -> Non
 
 
 def test_it_says_which_way_a_bisection_took(client: Client, regression: Regression) -> None:
-    create_confirmation(regression, "confirmed")
-    create_confirmation(regression, "good", purpose="bisect")
-    create_confirmation(regression, "bad", purpose="branch")
-    Regression.objects.update(bisected="It came by the merge abc, which brought 2 commits.")
+    found = {"code": "one of branch", "merge": "abc", "brought": 2, "count": 2, "suspects": ["d1", "d2"]}
+    create_proof(regression, "confirmed")
+    create_proof(regression, "none", purpose="bisection")
+    create_proof(regression, "whole", purpose="merge")
+    Regression.objects.update(bisection=found)
     shown = get_page(client, regression)
     assert "has it, on the merged branch" in shown
-    assert "+38 % [31, 45]. It came by the merge abc, which brought 2 commits." in shown
+    assert "+38 % [31, 45]. It came by the merge abc, which brought 2 commits: it is one of d1, d2." in shown
 
 
 def test_it_names_another_branch(client: Client, regression: Regression) -> None:

@@ -20,7 +20,7 @@ Assert = Callable[[int], Any]
 PAGES = {
     "/": 11,
     "/work/?seen={shown}": 1,
-    "/projects/snake/": 18,
+    "/projects/snake/": 19,
     "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 5,
     "/projects/snake/commits/": 4,
@@ -32,7 +32,7 @@ PAGES = {
     "/runs/{active}/status/": 2,
     "/runs/{run}/log/": 1,
     "/regressions/": 6,
-    "/regressions/{regression}/": 13,
+    "/regressions/{regression}/": 15,
     "/deliveries/": 2,
     "/sign-in/": 0,
 }

@@ -11,7 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Case, Commit, Document, Regression, Run
-from dashboard.templatetags.paceline import format_share
+from dashboard.regressions.explanation.excerpts import changed_lines
+from dashboard.sentences.numbers import format_share
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.documents import metric_row
@@ -156,7 +157,7 @@ def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regre
 def create_exponent_regression(case: Case, name: str) -> Regression:
     """One that went from 1.1 to 1.5, between runs whose sweeps show `learn` growing faster."""
     line = list(Commit.objects.order_by("position"))
-    for run in Run.objects.filter(commit__in=line[2:4], case=case):
+    for run in Run.objects.filter(commit__in=line[2:4], configuration__case=case):
         builders.create_points(run, [metric_row(name, "1", "lower", "time", [1.1])])
     series = builders.headline_series(case, name)
     regression = builders.create_regression(series, line[2], line[3], phase="learn", phase_share=1.0)
@@ -295,7 +296,8 @@ def test_the_changed_lines_stand_beside_the_sentence(
     project.mirror.fetch()
     for commit, name in ((regression.last_good, good), (regression.first_bad, bad)):
         Commit.objects.filter(pk=commit.pk).update(hash=name)
-    Regression.objects.update(suspects=[builders.SUSPECT | {"file": "replay.py", "line": 1}])
+    suspects = [builders.SUSPECT | {"file": "replay.py", "line": 1}]
+    Regression.objects.update(suspects=suspects, excerpts=changed_lines(project, good, bad, suspects))
     shown = get_page(client, f"/regressions/{regression.pk}/")
     assert 'class="line removed" data-line="2">-     keep(batch)</span>' in shown
     assert "+     for one in batch: keep(&#x27;&lt;b&gt;&#x27;, one)</span>" in shown

@@ -135,6 +135,7 @@ def test_sockets_are_private_and_nothing_listens_on_tcp(home):
         for name in ("postgres", "redis"):
             links = [str(link.readlink()) for link in Path(f"/proc/{supervisor.pid(name)}/fd").iterdir()]
             inodes = {link[8:-1] for link in links if link.startswith("socket:")}
+            assert inodes
             for table in ("tcp", "tcp6"):
                 lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
                 assert not inodes & {line.split()[9] for line in lines}

@@ -66,8 +66,8 @@ def test_it_is_measured_quickly(transactional_db, checkout):
 
 def test_a_benchmark_that_was_measured_is_left_out(transactional_db, checkout):
     first_project.request_first_runs()
-    Run.objects.filter(case__benchmark="zelda").update(state=Run.State.DONE)
-    Run.objects.filter(case__benchmark="snake_dqn").update(state=Run.State.FAILED)
+    Run.objects.filter(configuration__case__benchmark="zelda").update(state=Run.State.DONE)
+    Run.objects.filter(configuration__case__benchmark="snake_dqn").update(state=Run.State.FAILED)
     assert {run.case.benchmark for run in first_project.request_first_runs()} == {"snake_dqn"}
 
 

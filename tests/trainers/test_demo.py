@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import shutil
 import time
 from collections.abc import Callable
@@ -17,10 +15,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from dashboard.management import demonstration
-from dashboard.management.burning import Burner
 from dashboard.management.commands import demo
-from dashboard.management.commands.demo import clock, parse_seed
-from dashboard.management.demonstration import Built, DemonstrationError
+from dashboard.management.commands.demo import estimate_time, parse_seed
+from dashboard.management.demonstration import BuiltHistory, DemonstrationError
+from dashboard.management.demonstration_table import format_table
 from dashboard.models import Change, Project, Regression, Run
 from tests.dashboard import factories
 
@@ -36,10 +34,10 @@ def home(tmp_path: Path, settings: Any) -> Path:
 
 
 @pytest.fixture
-def built(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int, Any], Built]:
+def built(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int, Any], BuiltHistory]:
     """In the place of the builder, which measures for a minute: three commits, of which two are measured."""
 
-    def build(repository: Path, seed: int, show: Callable[[float, str], None], options: Any) -> Built:
+    def build(repository: Path, seed: int, show: Callable[[float, str], None], options: Any) -> BuiltHistory:
         from trainers.planted.repository import create
 
         show(0.5, "half of it is built")
@@ -47,13 +45,13 @@ def built(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int, A
             repository, [(name, {"paceline.toml": MANIFEST, name: ""}) for name in ("one", "two", "three")]
         )
         planted = PLANTED | {"commit": commits[1], "percent": 31.0}
-        return Built(seed, repository, commits, commits[::2], [planted])
+        return BuiltHistory(seed, repository, commits, commits[::2], [planted])
 
-    monkeypatch.setattr(demonstration, "build", build)
+    monkeypatch.setattr(demonstration, "build_history", build)
     return build
 
 
-def called(*arguments: str) -> str:
+def call_demo(*arguments: str) -> str:
     said = StringIO()
     call_command("demo", *arguments, stdout=said)
     return said.getvalue()
@@ -61,7 +59,7 @@ def called(*arguments: str) -> str:
 
 @pytest.mark.django_db
 def test_a_new_project_asks_for_every_second_commit(built: Any) -> None:
-    result = json.loads(called("--json", "--seed", "7"))
+    result = json.loads(call_demo("--json", "--seed", "7"))
     assert (result["seed"], result["project"]) == (7, "demo-7")
     assert [run["commit"] for run in result["runs"]] == result["commits"][::2]
     assert {run.state for run in Run.objects.all()} == {Run.State.REQUESTED}
@@ -71,19 +69,19 @@ def test_a_new_project_asks_for_every_second_commit(built: Any) -> None:
 @pytest.mark.django_db
 def test_each_call_makes_a_project_of_its_own(built: Any) -> None:
     for _ in range(3):
-        called("--seed", "7")
+        call_demo("--seed", "7")
     assert set(Project.objects.values_list("slug", flat=True)) == {"demo-7", "demo-7-2", "demo-7-3"}
 
 
 @pytest.mark.django_db
 def test_an_interrupted_demonstration_stays(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_ids: list[int], _follow: Any) -> None:
+    def interrupt(_ids: list[int], _bar: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "wait_for", interrupted)
+    monkeypatch.setattr(demo, "wait_for_runs", interrupt)
     monkeypatch.setattr(demo.services, "running_services", lambda _settings: nullcontext())
     with pytest.raises(CommandError, match="project demo-7 stays"):
-        called("--wait", "--seed", "7")
+        call_demo("--wait", "--seed", "7")
     assert Run.objects.filter(state=Run.State.REQUESTED).count() == 2
 
 
@@ -97,13 +95,13 @@ def test_it_waits_until_every_run_is_judged(built: Any, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(demo, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
     monkeypatch.setattr(demo.services, "running_services", lambda _settings: nullcontext())
-    assert "Paceline" in called("--wait", "--seed", "7")
+    assert "found" in call_demo("--wait", "--seed", "7")
     assert looks == [2, 2]
 
 
 @pytest.mark.django_db
 def test_without_json_the_address_is_said(built: Any) -> None:
-    said = called("--seed", "7")
+    said = call_demo("--seed", "7")
     assert said.startswith("Project demo-7: http://")
     assert "2 runs are requested" in said
 
@@ -112,7 +110,7 @@ def test_without_json_the_address_is_said(built: Any) -> None:
 @pytest.mark.parametrize("seed", ["x", "-1", "1.5", "4294967296"])
 def test_a_wrong_seed_is_refused(built: Any, seed: str) -> None:
     with pytest.raises(CommandError, match="must be a whole number from 0 to 4294967295"):
-        called("--seed", seed)
+        call_demo("--seed", seed)
     assert not Project.objects.exists()
 
 
@@ -128,50 +126,23 @@ def test_a_wrong_seed_is_refused(built: Any, seed: str) -> None:
             "--commits is '11', must be a whole number from 12 to 500.",
         ),
         (["--history", "same", "--commits", "x"], "--commits is 'x', must be a whole number from 12 to 500."),
-        (["--history", "same", "--burn"], "--burn needs --wait"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(arguments: list[str], sentence: str) -> None:
     with pytest.raises(CommandError) as refused:
-        called(*arguments)
+        call_demo(*arguments)
     assert str(refused.value).startswith(sentence)
 
 
 @pytest.mark.django_db
 def test_the_builder_is_told_which_history_is_wanted(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
-    builder = demonstration.build
-    monkeypatch.setattr(demonstration, "build", lambda *given: told.append(given[3]) or builder(*given))
-    result = json.loads(called("--json", "--history", "same", "--commits", "20", "--plant"))
+    builder = demonstration.build_history
+    monkeypatch.setattr(
+        demonstration, "build_history", lambda *given: told.append(given[3]) or builder(*given)
+    )
+    call_demo("--json", "--history", "same", "--commits", "20", "--plant")
     assert told == [["--history=same", "--commits=20", "--plant"]]
-    assert (result["disturbance"]["undisturbed"], result["disturbance"]["burned"]) == (2, [])
-
-
-def of_state(number: int, state: Run.State) -> Run:
-    return Run(pk=number, state=state)
-
-
-def test_cores_burn_only_beside_the_runs_that_were_drawn() -> None:
-    with Burner(range(1, 9), random.Random(1)) as burner:  # noqa: S311 - nothing secret is drawn
-        drawn, other = min(burner.drawn), min(set(range(1, 9)) - burner.drawn)
-        assert len(burner.drawn) == 2
-        burner.follow([of_state(other, Run.State.MEASURING), of_state(drawn, Run.State.REQUESTED)])
-        assert burner.processes == []
-        burner.follow([of_state(drawn, Run.State.MEASURING)])
-        burning = burner.processes
-        kept_on = [os.sched_getaffinity(process.pid) for process in burning]
-        assert kept_on == [{core} for core in sorted(os.sched_getaffinity(0))]
-        assert all(process.poll() is None for process in burning)
-        burner.follow([of_state(drawn, Run.State.DONE)])
-        assert all(process.poll() is not None for process in burning)
-
-
-def test_nothing_burns_on_after_the_wait_has_ended() -> None:
-    with Burner([1, 2, 3, 4], random.Random(1)) as burner:  # noqa: S311 - nothing secret is drawn
-        burner.follow([of_state(number, Run.State.MEASURING) for number in (1, 2, 3, 4)])
-        burning = burner.processes
-    assert burning
-    assert all(process.poll() is not None for process in burning)
 
 
 def test_a_seed_is_drawn_where_none_is_given() -> None:
@@ -180,16 +151,16 @@ def test_a_seed_is_drawn_where_none_is_given() -> None:
 
 @pytest.mark.django_db
 def test_what_the_builder_says_last_is_why_it_failed(home: Path) -> None:
-    taken = demonstration.folder("demo-7")
+    taken = demonstration.repository_folder("demo-7")
     taken.mkdir(parents=True)
     (taken / "mine").write_text("")
     with pytest.raises(DemonstrationError, match="is there already and isn't empty"):
-        demonstration.build(taken, 7, lambda _fraction, _text: None)
+        demonstration.build_history(taken, 7, lambda _fraction, _text: None)
 
 
 @pytest.mark.django_db
 def test_a_folder_left_behind_is_not_used_again(home: Path) -> None:
-    demonstration.folder("demo-7").mkdir(parents=True)
+    demonstration.repository_folder("demo-7").mkdir(parents=True)
     assert demonstration.free_slug(7) == "demo-7-2"
     shutil.rmtree(home)
     assert demonstration.free_slug(7) == "demo-7"
@@ -223,11 +194,13 @@ def judged(db: None) -> dict[str, Any]:
     Regression.objects.create(**values, last_good=commits[2], first_bad=commits[3], state="refuted")
     Change.objects.create(
         series=series, last_good=commits[1], first_bad=commits[2], position=2, confidence=1.0,
-        direction="improvement", before=1.3, after=0.7, ratio=0.54,
+        direction="improvement", before=1.3, after=0.7, ratio=0.54, reach_good=1, reach_bad=2,
     )  # fmt: skip
     planted = PLANTED | {"commit": commits[1].hash, "percent": 38.0}
     hashes = [commit.hash for commit in commits]
-    return demonstration.report(project, Built(1, Path("/nowhere"), hashes, hashes, [planted]))
+    return demonstration.report_findings(
+        project, BuiltHistory(1, Path("/nowhere"), hashes, hashes, [planted])
+    )
 
 
 def test_a_regression_is_told_with_its_range_phase_and_suspects(judged: dict[str, Any]) -> None:
@@ -239,7 +212,7 @@ def test_a_regression_is_told_with_its_range_phase_and_suspects(judged: dict[str
 
 
 def test_what_was_refuted_is_listed_apart(judged: dict[str, Any]) -> None:
-    assert [one["first_bad"] for one in judged["refuted"]] == [judged["commits"][3]]
+    assert [entry["first_bad"] for entry in judged["refuted"]] == [judged["commits"][3]]
 
 
 def test_an_improvement_is_told_with_the_phase_that_became_lighter(judged: dict[str, Any]) -> None:
@@ -249,17 +222,28 @@ def test_an_improvement_is_told_with_the_phase_that_became_lighter(judged: dict[
 
 
 def test_the_table_sets_what_was_planted_beside_what_was_found(judged: dict[str, Any]) -> None:
-    lines = demonstration.table(judged)
+    lines = format_table(judged)
     second, third, fourth = (commit[:10] for commit in judged["commits"][1:])
     assert lines[1].split(maxsplit=1)[0] == second
-    assert lines[1].endswith("step_time +40%, push, push (suspected)  WRONG")
+    assert lines[1].endswith("step_time +38%, push, push  step_time +40%, push, push (suspected)")
     assert lines[2:] == [
         f"refuted: {fourth} step_time +40%, push (refuted)",
         f"improvement: {third} step_time -46%, targets",
-        "regressions per cause: 1.00; causes per regression: 1.00",
     ]
 
 
 def test_the_clock_guesses_what_is_left() -> None:
-    assert clock(0.25, 60) == "1:00 gone, about 3:00 left"
-    assert clock(0.0, 5) == "0:05 gone"
+    assert estimate_time(0.25, 60) == "1:00 gone, about 3:00 left"
+    assert estimate_time(0.0, 5) == "0:05 gone"
+
+
+def test_a_regression_where_nothing_was_planted_is_a_line_of_its_own(judged: dict[str, Any]) -> None:
+    first, *_ = format_table(judged | {"planted": []})[1:]
+    assert first == f"nothing planted: {judged['commits'][1][:10]} step_time +40%, push, push (suspected)"
+
+
+def test_what_was_planted_and_not_found_is_said(judged: dict[str, Any]) -> None:
+    broken = {"commit": judged["commits"][0], "kind": "broken", "event": "doesn't run"}
+    row = format_table(judged | {"planted": [broken]})[1]
+    assert row.split("  ", 1)[0] == judged["commits"][0][:10]
+    assert row.endswith("nothing")

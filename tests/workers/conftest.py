@@ -51,16 +51,16 @@ def requested(transactional_db: None, tmp_path: Path) -> Requested:
     def request(files: dict[str, str] | None = None, **project: Any) -> Run:
         written = {"paceline.toml": MANIFEST, "train.py": TRAIN, **(files or {})}
         source = repositories.create_repository(tmp_path / "source", written)
-        return request_at(source, repositories.head_commit(source), written["paceline.toml"], **project)
+        return request_run_at(source, repositories.head_commit(source), written["paceline.toml"], **project)
 
     return request
 
 
-def request_at(source: Path, commit: str, described: str, **more: Any) -> Run:
+def request_run_at(source: Path, commit: str, described: str, **more: Any) -> Run:
     project = Project.objects.create(slug="demo", repository=str(source), **more)
     benchmark = manifest.parse_manifest(described, "test").benchmarks["tiny"]
     case = benchmark.cases[0]
-    return runs.request(
+    return runs.request_run(
         project.commits.create(hash=commit, branch="main", position=1, committed_at=timezone.now()),
         project.cases.create(benchmark="tiny", key=case.key, params=dict(case.params)),
         benchmark,

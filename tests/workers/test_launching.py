@@ -1,4 +1,4 @@
-"""What a launch passes on, and how its untrusted files are read; test_measuring runs the harness."""
+"""What a launch passes on, and how its untrusted files are read; test_run_executor runs the harness."""
 
 from __future__ import annotations
 

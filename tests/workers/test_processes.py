@@ -130,7 +130,7 @@ def start_launcher(lock: Path, code: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("victim", ["worker", "reaper"])
-def test_nothing_outlives_a_killed_worker_or_keeper(tmp_path: Path, victim: str) -> None:
+def test_nothing_outlives_a_killed_worker_or_reaper(tmp_path: Path, victim: str) -> None:
     worker = start_launcher(tmp_path / "lock", "import time; print(1, flush=True); time.sleep(600)")
     tree = [child.pid for child in psutil.Process(worker.pid).children(recursive=True)]
     assert len(tree) == 2

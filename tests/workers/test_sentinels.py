@@ -10,12 +10,12 @@ from django.utils import timezone
 from dashboard import regressions
 from dashboard.models import Machine, Point, Run, Sentinel
 from tests.workers.conftest import Requested
-from workers import measuring, tasks
+from workers import run_executor, tasks
 
 
 def test_a_pinned_commit_is_measured_again_a_day_later(home: Path, requested: Requested) -> None:
     first = requested()
-    assert measuring.measure_next("default")
+    assert run_executor.execute_next_run("default")
     # Other tests may run beside this one and disturb it: what is tainted isn't pinned.
     Run.objects.update(tainted=False)
     tasks.watch_machines()
@@ -29,7 +29,7 @@ def test_a_pinned_commit_is_measured_again_a_day_later(home: Path, requested: Re
     Machine.objects.update(seen_at=timezone.now())
     tasks.watch_machines()
     points = Point.objects.count()
-    assert measuring.measure_next("default")
+    assert run_executor.execute_next_run("default")
     again = Run.objects.get(origin="sentinel")
     regressions.judge_run(again.pk)
     assert (again.state, again.reason, Point.objects.count()) == ("done", "", points)

@@ -1,4 +1,4 @@
-"""Real worker processes: they hear bells, say that they live, and may be killed at any time."""
+"""Real worker processes: they take messages, say that they live, and may be killed at any time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dashboard import dispatch, runs
 from dashboard.models import Document, Heartbeat, Machine, Run
 from tests.processes import running_worker
 from tests.workers.conftest import TRAIN, Requested
-from tests.workers.test_measuring import processes_in, state
+from tests.workers.test_run_executor import processes_in, read_state
 from tests.workers.waiting import wait_until
 
 GATE = """
@@ -32,7 +32,7 @@ def environment(site_environment: dict[str, str], home: Path) -> dict[str, str]:
     return {**site_environment, **told}
 
 
-def test_a_worker_says_that_it_lives_and_hears_bells(
+def test_a_worker_says_that_it_lives_and_takes_messages(
     environment: dict[str, str], requested: Requested, tmp_path: Path
 ) -> None:
     with running_worker(environment, "pool.default", "service", log=tmp_path / "worker.log") as started:
@@ -42,7 +42,7 @@ def test_a_worker_says_that_it_lives_and_hears_bells(
         dispatch.wake_workers(run.pool.name, 3)
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         wait_until(lambda: Heartbeat.objects.filter(name="scheduler"))
-        wait_until(lambda: state(run) == "done")
+        wait_until(lambda: read_state(run) == "done")
         assert started.output.count("is claimed") == 1
 
 
@@ -53,7 +53,7 @@ def test_a_killed_worker_loses_no_run_and_stores_one_document(
     gate = tmp_path / "gate"
     run = requested({"train.py": GATE.format(path=str(gate)) + TRAIN})
     with running_worker(environment, "pool.default", log=tmp_path / "first.log") as first:
-        wait_until(lambda: state(run) == "measuring" and len(processes_in(home)) > 2)
+        wait_until(lambda: read_state(run) == "measuring" and len(processes_in(home)) > 2)
         if victim == "worker":
             first.kill()
         else:
@@ -62,19 +62,19 @@ def test_a_killed_worker_loses_no_run_and_stores_one_document(
         gate.touch()
         if victim == "worker":
             with running_worker(environment, "pool.default", log=tmp_path / "second.log"):
-                swept_until_done(run)
+                sweep_until_done(run)
         else:
-            swept_until_done(run)
+            sweep_until_done(run)
     assert Run.objects.get(pk=run.pk).attempt == 2
     assert Document.objects.count() == 1
 
 
-def swept_until_done(run: Run) -> None:
+def sweep_until_done(run: Run) -> None:
     """As the scheduler's sweep does, only more often."""
 
     def swept() -> bool:
-        runs.sweep()
-        return state(run) == "done"
+        runs.sweep_runs()
+        return read_state(run) == "done"
 
     wait_until(swept)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,20 @@ NUMBERS: tuple[tuple[str, type, str], ...] = (
         float,
         "how many machine hours a week the project trains: regressions then say what they cost",
     ),
-    ("confirmation-minutes", float, "how long one confirmation may measure (default: 20)"),
-    ("confirmation-pairs", int, "how many pairs of runs one confirmation may measure (default: 24)"),
+    ("experiment-minutes", float, "how long one experiment may measure (default: 20)"),
+    ("experiment-pairs", int, "how many pairs of runs one experiment may measure (default: 24)"),
     (
-        "confirmation-share",
+        "experiment-share",
         float,
-        "the part of a machine's time that confirmations may take while runs wait (default: 0.25)",
+        "the part of a machine's time that experiments may take while runs wait (default: 0.25)",
     ),
 )
+# What these options were called before; scripts may still say so.
+EARLIER_NAMES = {
+    "experiment-minutes": "confirmation-minutes",
+    "experiment-pairs": "confirmation-pairs",
+    "experiment-share": "confirmation-share",
+}
 
 
 class Command(SiteCommand):
@@ -51,6 +58,10 @@ class Command(SiteCommand):
         )
         for name, kind, explanation in NUMBERS:
             parser.add_argument(f"--{name}", type=kind, metavar="N", help=explanation)
+        for name, earlier in EARLIER_NAMES.items():
+            kind = {number: kind for number, kind, _ in NUMBERS}[name]
+            destination = name.replace("-", "_")
+            parser.add_argument(f"--{earlier}", dest=destination, type=kind, help=argparse.SUPPRESS)
 
     def perform(self, **options: Any) -> None:
         with ProgressBar() as bar:

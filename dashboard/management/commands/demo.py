@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import json
-import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -12,11 +11,11 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard import services, triggers
-from dashboard.management import demonstration, disturbance
+from dashboard.management import demonstration
 from dashboard.management.base import SiteCommand
-from dashboard.management.burning import Burner
 from dashboard.management.commands.trigger import summarize_progress
-from dashboard.management.demonstration import Built, DemonstrationError
+from dashboard.management.demonstration import BuiltHistory, DemonstrationError
+from dashboard.management.demonstration_table import format_table
 from dashboard.management.progress import ProgressBar
 from dashboard.models import Experiment, Project, Regression, Run
 from dashboard.projects import ProjectError, add_project
@@ -73,11 +72,6 @@ class Command(SiteCommand):
             "--plant", action="store_true", help="plant one commit that is 10 %% slower in the history same"
         )
         parser.add_argument(
-            "--burn",
-            action="store_true",
-            help="burn every core while some of the runs, drawn by lot, are measured; needs --wait",
-        )
-        parser.add_argument(
             "--seed", metavar="N", help="draws what is planted, where and how large (default: random)"
         )
 
@@ -85,11 +79,10 @@ class Command(SiteCommand):
         seed = parse_seed(options["seed"])
         arguments = parse_history(options)
         with services.running_services(settings) if options["wait"] else nullcontext():
-            project, built, ids = self.set_up(seed, arguments)
-            burned = self.wait(project, ids, seed, options["burn"]) if options["wait"] else set()
-            result = demonstration.report(project, built)
-        if options["history"] == "same":
-            result["disturbance"] = disturbance.described(result, ids, burned)
+            project, built, ids = set_up_history(seed, arguments)
+            if options["wait"]:
+                wait_until_proved(project, ids)
+            result = demonstration.report_findings(project, built)
         self.print(result, options["json"], options["wait"])
         asked = [run for run in result["runs"] if run["id"] in ids]
         bad = [run for run in asked if run["state"] in (Run.State.FAILED, Run.State.CANCELLED)]
@@ -97,31 +90,6 @@ class Command(SiteCommand):
             raise CommandError(
                 f"{len(bad)} of {len(ids)} runs failed or were cancelled; the first: {bad[0]['reason']}"
             )
-
-    def set_up(self, seed: int, arguments: Sequence[str]) -> tuple[Project, Built, list[int]]:
-        """Build the repository, register it and request what is to be measured, the oldest first."""
-        slug = demonstration.free_slug(seed)
-        with ProgressBar() as bar:
-            bar.show(0, "Building a repository of training code")
-            try:
-                built = demonstration.build(demonstration.folder(slug), seed, bar.show, arguments)
-                project = add_project(slug, str(built.repository))
-                ids = [run for commit in built.measured for run in requested(project, commit)]
-            except (DemonstrationError, ProjectError, TriggerError) as error:
-                raise CommandError(str(error)) from error
-            bar.show(1, f"Project {slug}: {len(ids)} runs requested")
-        return project, built, ids
-
-    def wait(self, project: Project, ids: list[int], seed: int, burn: bool) -> set[int]:
-        """Until all is judged; the ids of the runs beside which a second program burned."""
-        try:
-            with Burner(ids if burn else [], random.Random(seed)) as burner:  # noqa: S311 - nothing secret
-                wait_for(ids, burner.follow)
-                return burner.drawn
-        except KeyboardInterrupt:
-            raise CommandError(
-                f"Interrupted: project {project} stays, and its runs go on once the services run again."
-            ) from None
 
     def print(self, result: dict[str, Any], as_json: bool, waited: bool) -> None:
         if as_json:
@@ -131,12 +99,26 @@ class Command(SiteCommand):
         if not waited:
             self.stdout.write(f"{len(result['runs'])} runs are requested; the page shows what they find.")
             return
-        self.stdout.write("\n".join(demonstration.table(result)))
-        if "disturbance" in result:
-            self.stdout.write("\n".join(disturbance.table(result)))
+        self.stdout.write("\n".join(format_table(result)))
 
 
-def requested(project: Project, commit: str) -> list[int]:
+def set_up_history(seed: int, arguments: Sequence[str]) -> tuple[Project, BuiltHistory, list[int]]:
+    """Build the repository, register it and request what is to be measured, the oldest first."""
+    slug = demonstration.free_slug(seed)
+    folder = demonstration.repository_folder(slug)
+    with ProgressBar() as bar:
+        bar.show(0, "Building a repository of training code")
+        try:
+            built = demonstration.build_history(folder, seed, bar.show, arguments)
+            project = add_project(slug, str(built.repository))
+            ids = [run for commit in built.measured for run in request_commit(project, commit)]
+        except (DemonstrationError, ProjectError, TriggerError) as error:
+            raise CommandError(str(error)) from error
+        bar.show(1, f"Project {slug}: {len(ids)} runs requested")
+    return project, built, ids
+
+
+def request_commit(project: Project, commit: str) -> list[int]:
     """The ids of one commit's new runs."""
     return triggers.from_command(project, triggers.parse_revisions(commit=commit))[1]
 
@@ -158,8 +140,6 @@ def parse_history(options: dict[str, Any]) -> list[str]:
         raise CommandError("--commits and --plant belong to --history same.")
     if name != "toggles" and (options["benchmark"] or options["toggle"]):
         raise CommandError("--benchmark and --toggle belong to --history toggles.")
-    if options["burn"] and not options["wait"]:
-        raise CommandError("--burn needs --wait: it burns while this command watches the runs.")
     if not (commits.isascii() and commits.isdigit() and FEWEST_COMMITS <= int(commits) <= MOST_COMMITS):
         raise CommandError(
             f"--commits is {commits!r}, must be a whole number from {FEWEST_COMMITS} to {MOST_COMMITS}."
@@ -170,22 +150,30 @@ def parse_history(options: dict[str, Any]) -> list[str]:
     return [f"--history={name}", f"--commits={commits}", *plant, *whose, *only]
 
 
-def wait_for(ids: list[int], follow: Callable[[Sequence[Run]], None]) -> None:
-    """Until every run has ended and every stored one is judged; `follow` gets the runs at every look."""
+def wait_until_proved(project: Project, ids: list[int]) -> None:
+    """Until every run has ended, every stored one is judged, and every suspicion is decided."""
+    try:
+        with ProgressBar() as bar:
+            wait_for_runs(ids, bar)
+            wait_for_judgement(ids, bar)
+            wait_for_proofs(project, bar)
+    except KeyboardInterrupt:
+        raise CommandError(
+            f"Interrupted: project {project} stays, and its runs go on once the services run again."
+        ) from None
+
+
+def wait_for_runs(ids: list[int], bar: ProgressBar) -> None:
     start = time.monotonic()
-    with ProgressBar() as bar:
-        while True:
-            runs = list(
-                Run.objects.filter(pk__in=ids).select_related("configuration__case", "commit").order_by("pk")
-            )
-            follow(runs)
-            fraction, text = summarize_progress(runs)
-            bar.show(fraction, f"{text}; {clock(fraction, time.monotonic() - start)}")
-            if all(run.state in Run.TERMINAL for run in runs):
-                break
-            time.sleep(LOOK_SECONDS)
-        wait_for_judgement(ids, bar)
-        wait_for_proofs(ids, bar)
+    while True:
+        runs = list(
+            Run.objects.filter(pk__in=ids).select_related("configuration__case", "commit").order_by("pk")
+        )
+        fraction, text = summarize_progress(runs)
+        bar.show(fraction, f"{text}; {estimate_time(fraction, time.monotonic() - start)}")
+        if all(run.state in Run.TERMINAL for run in runs):
+            return
+        time.sleep(LOOK_SECONDS)
 
 
 def wait_for_judgement(ids: list[int], bar: ProgressBar) -> None:
@@ -202,9 +190,8 @@ def wait_for_judgement(ids: list[int], bar: ProgressBar) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def wait_for_proofs(ids: list[int], bar: ProgressBar) -> None:
-    """Until no regression of the runs' project waits for interleaved runs any more."""
-    project = Project.objects.filter(commits__runs__in=ids[:1]).first()
+def wait_for_proofs(project: Project, bar: ProgressBar) -> None:
+    """Until no regression of the project waits for interleaved runs any more."""
     deadline = time.monotonic() + PROOF_SECONDS
     while True:
         waiting = Regression.objects.filter(project=project, proving=True, withdrawn_at=None)
@@ -223,13 +210,13 @@ def wait_for_proofs(ids: list[int], bar: ProgressBar) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def clock(fraction: float, seconds: float) -> str:
+def estimate_time(fraction: float, seconds: float) -> str:
     """How long it has taken, and how much longer it will at this pace."""
-    spent = f"{minutes(seconds)} gone"
+    spent = f"{format_minutes(seconds)} gone"
     if fraction < 0.02:
         return spent
-    return f"{spent}, about {minutes(seconds * (1 - fraction) / fraction)} left"
+    return f"{spent}, about {format_minutes(seconds * (1 - fraction) / fraction)} left"
 
 
-def minutes(seconds: float) -> str:
+def format_minutes(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

@@ -81,7 +81,7 @@ def summarize_import(project: Project, results: ImportedResults, summary: Import
             f"{summary.unplaced} commits aren't in the repository: "
             "they are kept, in no order, and not judged."
         )
-    changes = Change.objects.filter(series__case__project=project).count()
+    changes = Change.objects.filter(series__configuration__case__project=project).count()
     live = Regression.objects.filter(project=project, withdrawn_at=None).count()
     lines.append(f"Its histories hold {changes} changes and {live} regressions.")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ whatever order they came in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -125,14 +125,15 @@ class _Decider:
         outcomes = self._answered(self._outcome, affected)
         outcomes += self._answered(self._outcome_without_changes, self._left_alone(drafts))
         outcomes = self._with_limits(outcomes)
-        residuals = self._answered(self._open_residual, outcomes)
+        residuals = self._answered(lambda outcome: self._open_residual(outcome, outcomes), outcomes)
         if self.missing:
             return Decision(missing=frozenset(self.missing))
         return Decision(
             tuple(outcomes),
             tuple(branch_causes),
             self._released(drafts, branch_causes),
-            tuple(residual for residual in residuals if residual),
+            # Of one commit one: the first.
+            tuple({rest.bad.pk: rest for rest in reversed(residuals) if rest}.values()),
         )
 
     def _answered(self, ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
@@ -326,8 +327,8 @@ class _Decider:
         key = " ".join(
             str(part)
             for part in (
-                f"{draft.good.hash[:12]}..{draft.bad.hash[:12]}",
-                f"{difference[0][:12]}..{difference[1][:12]}",
+                Row.difference_key(draft.good.hash, draft.bad.hash),
+                Row.difference_key(*difference),
                 change.series.pk,
                 change.first_bad.position,
                 experiment or 0,
@@ -464,13 +465,16 @@ class _Decider:
 
     # What is left over
 
-    def _open_residual(self, outcome: Outcome) -> ResidualCause | None:
+    def _open_residual(self, outcome: Outcome, outcomes: Sequence[Outcome]) -> ResidualCause | None:
         """The rest of its step, unless a regression of the same measurement is known there."""
         rest = outcome.next_step.residual
         if rest is None:
             return None
-        near = self.facts.answer_to(RegressionsBetween(rest.good, rest.bad))
-        for regression in near:
+        near = {row.pk: row for row in self.facts.answer_to(RegressionsBetween(rest.good, rest.bad))}
+        near |= {row.pk: row for row in self.home if row.pk in {other.key for other in outcomes}}
+        if any(opens_at(other, rest.bad) for other in outcomes):
+            return None
+        for regression in as_decided(near, outcomes):
             if regression.first_bad.pk == rest.bad.pk and (not regression.withdrawn or regression.away):
                 return None
             inside = rest.range.holds(regression.range) and not regression.withdrawn
@@ -505,6 +509,33 @@ def united(first: Continued, second: Continued, bad: Commit) -> Continued:
     )
     absorbed = (*first.absorbed, *second.absorbed, *rows[1:])
     return Continued(group, rows[0] if rows else None, absorbed)
+
+
+def opens_at(outcome: Outcome, commit: Commit) -> bool:
+    standing = outcome.standing
+    return outcome.key is None and standing is not None and standing.first_bad.pk == commit.pk
+
+
+def as_decided(stored: Mapping[int, Regression], outcomes: Iterable[Outcome]) -> list[Regression]:
+    """Regressions as they will stand once the outcomes are written."""
+    decided = dict(stored)
+    for outcome in outcomes:
+        for key in outcome.absorbed:
+            decided.pop(key, None)
+        row, standing = decided.get(outcome.key or 0), outcome.standing
+        if row is None:
+            continue
+        if standing is None:
+            decided[row.pk] = replace(row, withdrawn=True)
+        else:
+            decided[row.pk] = replace(
+                row,
+                first_bad=standing.first_bad,
+                last_good=standing.last_good,
+                series=standing.series,
+                withdrawn=False,
+            )
+    return [decided[key] for key in sorted(decided)]
 
 
 def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> Standing:

@@ -16,6 +16,7 @@ from dashboard.regressions.decision.proofs import (
     Outcome,
     Purpose,
     State,
+    bisection_steps,
     find_proof,
     make_proof,
     newest_first,
@@ -150,7 +151,9 @@ def best_group(
             distance = abs(change.range.bad - place.bad)
             if change.range.overlap(place):
                 exact.append((distance, index))
-            elif sees_the_same(change, group.members) and change.widened.overlap(place):
+            elif is_seen_beside(change, group) or (
+                sees_the_same(change, group.members) and change.widened.overlap(place)
+            ):
                 wide.append((distance, index))
     for _, index in [*sorted(exact), *sorted(wide)]:
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
@@ -171,6 +174,36 @@ def is_refuted_there(
     ]
     refuted = any(verdict.verdict == Outcome.REFUTED for verdict in rows)
     return refuted and find_proof(newest_first(rows), change.series, change.range) is None
+
+
+def is_seen_beside(change: Change, group: Group) -> bool:
+    """True where pairs have shown that the step isn't at these commits, but in a range around them.
+
+    Noise has placed it beside where they found it.
+    """
+    proofs = verdicts_on_step(group.verdicts, change.series)
+    confirmed = [proof for proof in proofs if proof.verdict == Outcome.CONFIRMED]
+    around = [proof for proof in confirmed if proof.range.holds(change.range)]
+    without = ranges_without_step(group.verdicts, proofs)
+    return bool(around) and any(place.holds(change.range) for place in without)
+
+
+def ranges_without_step(verdicts: Sequence[Verdict], proofs: Iterable[Verdict]) -> list[Range]:
+    """Where pairs have shown that a series has no step: what they refuted, and what bisection left out."""
+    ranges = []
+    for proof in proofs:
+        if proof.verdict == Outcome.REFUTED:
+            ranges.append(proof.range)
+        if proof.verdict == Outcome.CONFIRMED:
+            steps = bisection_steps(verdicts, proof)
+            ranges += [step.range for step in steps if step.verdict == Outcome.NONE]
+            # What has the whole step leaves none for the commits behind it.
+            ranges += [
+                Range(step.head.position, proof.head.position)
+                for step in steps
+                if step.verdict == Outcome.WHOLE and step.head.position < proof.head.position
+            ]
+    return ranges
 
 
 def sees_the_same(change: Change, others: Sequence[Change]) -> bool:

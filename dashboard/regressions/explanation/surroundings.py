@@ -70,7 +70,7 @@ def compare_environments(good: Run | None, bad: Run | None) -> Surroundings:
 
 
 def as_triples(differences: Iterable[environments.Difference]) -> tuple[Difference, ...]:
-    return tuple((difference.label, difference.before, difference.after) for difference in differences)
+    return tuple((label, before, after) for label, before, after in differences)
 
 
 def system_markers(markers: Iterable[Difference]) -> tuple[Difference, ...]:

@@ -54,7 +54,7 @@ def regression(project: Project) -> Regression:
         high=1.41,
         phase="replay/sample",
         phase_share=0.92,
-        place=Regression.HOST_ALONE,
+        place=Regression.Place.HOST_ALONE,
         suspects=[SUSPECT],
         operations=[OPERATION],
     )

@@ -47,7 +47,7 @@ def test_a_delivery_is_due_until_it_is_delivered(make_delivery: Make, receiver: 
     assert alerts.due_deliveries() == [delivery.pk]
     alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
-    assert (delivery.state, delivery.attempts, alerts.due_deliveries()) == ("delivered", 1, [])
+    assert (delivery.state, delivery.attempt, alerts.due_deliveries()) == ("delivered", 1, [])
     assert delivery.delivered_at is not None
 
 
@@ -94,16 +94,8 @@ def test_after_the_last_attempt_it_has_failed(make_delivery: Make, receiver: Htt
         now_due(delivery)
         alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
-    assert (delivery.state, delivery.attempts) == ("failed", Delivery.MOST_ATTEMPTS)
+    assert (delivery.state, delivery.attempt) == ("failed", Delivery.MOST_ATTEMPTS)
     assert len(delivery.errors) == len(receiver.requests) == Delivery.MOST_ATTEMPTS
-
-
-def test_the_last_attempt_of_a_worker_that_died_ends_too(make_delivery: Make, receiver: HttpSink) -> None:
-    delivery = make_delivery("webhook", receiver.url)
-    Delivery.objects.filter(pk=delivery.pk).update(attempts=Delivery.MOST_ATTEMPTS)
-    alerts.attempt_delivery(delivery.pk)
-    delivery.refresh_from_db()
-    assert (delivery.state, delivery.errors) == ("failed", ["The last attempt was cut off before its end."])
 
 
 def test_the_wait_grows_to_six_hours_and_not_beyond() -> None:
@@ -136,7 +128,7 @@ def test_what_became_a_suspicion_on_its_way_waits_for_its_proof(
     Regression.objects.update(state="suspected")
     alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
-    assert (receiver.requests, delivery.attempts, alerts.due_deliveries()) == ([], 0, [])
+    assert (receiver.requests, delivery.attempt, alerts.due_deliveries()) == ([], 0, [])
     Regression.objects.update(state="confirmed")
     now_due(delivery)
     alerts.attempt_delivery(delivery.pk)
@@ -157,24 +149,6 @@ def test_a_channel_turned_off_since_is_not_told(make_delivery: Make, receiver: H
     alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert (receiver.requests, delivery.errors) == ([], ["The channel was turned off."])
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_many_workers_one_sends(make_delivery: Make, receiver: HttpSink) -> None:
-    delivery = make_delivery("webhook", receiver.url)
-    start = threading.Barrier(4)
-
-    def work() -> None:
-        start.wait()
-        alerts.attempt_delivery(delivery.pk)
-        connection.close()
-
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(30)
-    assert len(receiver.requests) == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,8 +8,9 @@ import pytest
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.alerts import sentences
 from dashboard.models import Commit, Delivery, Regression
+from dashboard.sentences import labels
+from dashboard.sentences import regressions as sentences
 from tests.dashboard.alerts.conftest import OPERATION
 from tests.dashboard.alerts.sinks import MailSink
 
@@ -25,7 +26,7 @@ def test_the_mail_says_in_words_what_happened(make_delivery: Make, mailbox: Mail
     assert message["To"] == "training@example.org"
     assert message["Subject"].startswith("[snakes] step time +38 % [35, 41] since ")
     assert "“Change number 1”; replay/sample explains 92 %; replay.py:ReplayBuffer.sample takes" in first
-    assert first.endswith("takes 4.1 ms per profiled step instead of 1.2 ms and was changed in that commit")
+    assert first.endswith("takes 4.10 ms per profiled step instead of 1.20 ms and was changed in that commit")
 
 
 def test_the_mail_names_the_operations_that_grew(make_delivery: Make, mailbox: MailSink) -> None:
@@ -45,7 +46,7 @@ def test_the_mail_names_the_operations_that_grew(make_delivery: Make, mailbox: M
         (
             {"count_before": 256.0},
             "aten::stack in replay/sample is done as often as before "
-            "and takes 2.1 ms per profiled step instead of 100 µs",
+            "and takes 2.10 ms per profiled step instead of 100 µs",
         ),
         ({"phase": ""}, "aten::stack is done 256 times per step instead of once"),
     ],
@@ -57,8 +58,8 @@ def test_an_operation_says_what_is_otherwise(fields: dict[str, Any], sentence: s
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        ("on the device", "replay/sample explains 92 %, on the device; "),
-        (Regression.HOST_ALONE, "replay/sample explains 92 %; "),
+        ("device", "replay/sample explains 92 %, on the device; "),
+        (Regression.Place.HOST_ALONE, "replay/sample explains 92 %; "),
     ],
 )
 def test_the_title_says_host_or_device_where_there_is_one(
@@ -71,13 +72,14 @@ def test_the_title_says_host_or_device_where_there_is_one(
 
 def test_an_exponent_is_told_as_it_was_and_is(make_delivery: Make) -> None:
     regression = make_delivery("email", "training@example.org").regression
-    regression.series.metric.name = "scaling_exponent"
+    regression.series.metric.name, regression.series.metric.unit = "scaling_exponent", "1"
     # Such a ratio is e ** difference: an exponent may be 0, or less.
     regression.before = -0.02
     sizes = {"ratio": math.exp(0.42), "low": math.exp(0.38), "high": math.exp(0.45)}
     for name, value in sizes.items():
         setattr(regression, name, value)
-    assert sentences.describe_metric_change(regression) == "scaling exponent -0.02 -> 0.40 [0.36, 0.43]"
+    assert sentences.describe_change(regression) == "scaling exponent +0.42 [0.38, 0.45]"
+    assert labels.format_levels(regression) == "\N{MINUS SIGN}0.0200 → 0.400"
 
 
 def test_the_mail_links_to_the_regression(make_delivery: Make, mailbox: MailSink, settings: Settings) -> None:

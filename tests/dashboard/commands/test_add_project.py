@@ -100,11 +100,20 @@ def test_no_false_alerts_at_all_are_refused(repository: Repository, db: None) ->
 
 def test_its_numbers_are_set_and_changed(repository: Repository) -> None:
     wanted = ["add_project", "snakes", "--repository", str(repository.folder)]
-    call_command(*wanted, "--hours-per-week", "200", "--confirmation-minutes", "5")
-    call_command(*wanted, "--confirmation-pairs", "8", "--confirmation-share", "0.5")
+    call_command(*wanted, "--hours-per-week", "200", "--experiment-minutes", "5")
+    call_command(*wanted, "--experiment-pairs", "8", "--experiment-share", "0.5")
     project = Project.objects.get()
-    assert (project.training_hours_per_week, project.confirmation_minutes) == (200, 5)
-    assert (project.confirmation_pairs, project.confirmation_share) == (8, 0.5)
+    assert (project.training_hours_per_week, project.experiment_minutes) == (200, 5)
+    assert (project.experiment_pairs, project.experiment_share) == (8, 0.5)
+
+
+def test_the_earlier_names_of_its_options_are_accepted(repository: Repository) -> None:
+    wanted = ["add_project", "snakes", "--repository", str(repository.folder)]
+    call_command(*wanted, "--confirmation-minutes", "5", "--confirmation-pairs", "8")
+    call_command(*wanted, "--confirmation-share", "0.5")
+    project = Project.objects.get()
+    numbers = (project.experiment_minutes, project.experiment_pairs, project.experiment_share)
+    assert numbers == (5, 8, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +121,8 @@ def test_its_numbers_are_set_and_changed(repository: Repository) -> None:
     [
         ("--hours-per-week", "-3", "training_hours_per_week: Ensure this value is greater"),
         ("--hours-per-week", "nan", "training_hours_per_week: it must be a number, not nan."),
-        ("--confirmation-pairs", "3", "confirmation_pairs: Ensure this value is greater"),
-        ("--confirmation-share", "1.5", "confirmation_share: Ensure this value is less"),
+        ("--experiment-pairs", "3", "experiment_pairs: Ensure this value is greater"),
+        ("--experiment-share", "1.5", "experiment_share: Ensure this value is less"),
     ],
 )
 def test_a_number_that_can_not_be_is_refused(

@@ -28,6 +28,7 @@ def test_every_table_can_be_looked_at(administrator: Client, run: Run, model: ty
 def test_a_run_can_not_be_edited(administrator: Client, run: Run) -> None:
     address = reverse("admin:dashboard_run_change", args=[run.pk])
     page = administrator.get(address)
+    assert page.status_code == 200
     assert str(run.lease) not in page.content.decode()
     assert administrator.post(address, {"state": "done"}).status_code == 403
 
@@ -38,6 +39,8 @@ def test_secrets_are_not_shown(administrator: Client, project: Project) -> None:
     )
     for row in (project, channel):
         address = reverse(f"admin:dashboard_{row._meta.model_name}_change", args=[row.pk])
-        text = administrator.get(address).content.decode()
+        page = administrator.get(address)
+        text = page.content.decode()
+        assert page.status_code == 200
         assert "a secret" not in text
         assert "hidden one" not in text

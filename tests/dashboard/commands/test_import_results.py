@@ -89,7 +89,7 @@ def test_parameters_make_cases_and_repetitions_make_samples(tmp_path: Path) -> N
         for repetition, value in enumerate("123")
     ]
     run_import(write_csv(tmp_path, *rows, header=header))
-    point = Point.objects.select_related("series__case", "series__metric", "series__pool").get()
+    point = Point.objects.select_related("series__configuration", "series__metric").get()
     assert (point.value, point.samples) == (2.0, [1.0, 2.0, 3.0])
     assert point.series.case.params == {"batch": 64}
     metric = point.series.metric
@@ -231,7 +231,7 @@ def test_both_formats_of_asv_are_read(tmp_path: Path, version: int) -> None:
     assert "2 of benchmarks that are no longer there" in printed
     stored = {
         (str(row.case), row.metric.name, row.metric.unit, row.pool.name)
-        for row in Series.objects.select_related("case", "metric", "pool")
+        for row in Series.objects.select_related("configuration", "metric")
     }
     pool = "box-py3_11-torch"
     assert stored == {
@@ -311,7 +311,9 @@ def test_a_unit_that_is_too_long_is_cut(tmp_path: Path) -> None:
     }
     (folder / "benchmarks.json").write_text(json.dumps(index))
     run_import(folder)
-    series = Series.objects.filter(metric__name="gauge.rows").select_related("metric", "case").first()
+    series = (
+        Series.objects.filter(metric__name="gauge.rows").select_related("metric", "configuration").first()
+    )
     assert series is not None
     assert (len(series.metric.unit), set(series.case.params)) == (30, {"'h\\x00w'", "n"})
 

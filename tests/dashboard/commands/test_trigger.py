@@ -67,9 +67,9 @@ def running_worker(end: str, **why: str) -> Iterator[None]:
 
     def work() -> None:
         while not over.wait(0.05):
-            assignment = runs.claim("default", "gpu-1")
+            assignment = runs.claim_run("default", "gpu-1")
             if assignment:
-                runs.heartbeat(assignment, 0.5, "half")
+                runs.heartbeat_run(assignment, 0.5, "half")
                 time.sleep(0.7)
                 Run.objects.filter(pk=assignment.run_id).update(state=end, **why)
         connection.close()
@@ -117,9 +117,9 @@ def test_an_interrupted_wait_leaves_the_runs(tracked: Project, monkeypatch: pyte
 def test_progress_says_what_is_measured(tracked: Project) -> None:
     call_command("trigger", "snakes", benchmark=["tiny"], stdout=StringIO())
     assert summarize_progress(list(Run.objects.all())) == (0, "0 of 2 runs; waiting for a worker")
-    assignment = runs.claim("default", "gpu-1")
+    assignment = runs.claim_run("default", "gpu-1")
     assert assignment is not None
-    runs.heartbeat(assignment, 0.5, "repetition 2 of 3")
+    runs.heartbeat_run(assignment, 0.5, "repetition 2 of 3")
     share, text = summarize_progress(list(Run.objects.order_by("pk")))
     assert share == 0.25
     assert text.endswith("repetition 2 of 3")

@@ -58,6 +58,23 @@ def test_every_name_that_is_sent_is_a_constant() -> None:
     assert sent <= {f"dispatch.{constant}" for constant in task_constants()}
 
 
+def test_every_constant_is_sent_by_somebody() -> None:
+    files = [file for room in ("dashboard", "workers") for file in (CHECKOUT / room).rglob("*.py")]
+    used = {name for file in files for name in used_constants(file.read_text())}
+    scheduled = {entry["task"] for entry in app.conf.beat_schedule.values()}
+    assert [
+        name for name, task in task_constants().items() if name not in used and task not in scheduled
+    ] == []
+
+
+def used_constants(source: str) -> Iterator[str]:
+    """What is sent: `dispatch.X` but for the decorators that register a task, X within a call of dispatch."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) != "app.task":
+            for argument in node.args:
+                yield ast.unparse(argument).removeprefix("dispatch.")
+
+
 def test_a_planted_name_is_found() -> None:
     source = "dispatch.send_task(dispatch.JUDGES, 7)\nname = 'workers.judges'\ndispatch.send_task(name, 7)\n"
     assert set(sent_names(source)) == {"dispatch.JUDGES", "'workers.judges'"}

@@ -8,10 +8,10 @@ from paceline.manifest import Benchmark
 
 from dashboard import ingest, runs
 from dashboard.models import Case, Commit, Run
-from dashboard.runs import Assignment
+from dashboard.runs import RunAssignment
 from tests.dashboard import documents
 
-Storing = Callable[[Run], Assignment]
+Storing = Callable[[Run], RunAssignment]
 Measure = Callable[..., Run]
 
 
@@ -19,18 +19,18 @@ Measure = Callable[..., Run]
 def storing() -> Storing:
     """Brings a requested run to where its document is stored."""
 
-    def advance_to_storing(_: Run) -> Assignment:
-        assignment = runs.claim("default", "gpu-1")
+    def advance_to_storing(_: Run) -> RunAssignment:
+        assignment = runs.claim_run("default", "gpu-1")
         assert assignment is not None
         for state in ("preparing", "measuring", "storing"):
-            runs.advance(assignment, state)
+            runs.advance_run(assignment, state)
         return assignment
 
     return advance_to_storing
 
 
 @pytest.fixture
-def assignment(run: Run, storing: Storing) -> Assignment:
+def assignment(run: Run, storing: Storing) -> RunAssignment:
     return storing(run)
 
 
@@ -43,7 +43,7 @@ def measure(
     def measure_commit(position: int, *, branch: str = "main", version: int = 1, **changes: object) -> Run:
         commit = make_commit(position)
         Commit.objects.filter(pk=commit.pk).update(branch=branch)
-        run = runs.request(commit, case, replace(benchmark, version=version))
+        run = runs.request_run(commit, case, replace(benchmark, version=version))
         described = {**documents.document_body()["benchmark"], "version": version}
         ingest.store_document(storing(run), documents.encoded_document(benchmark=described, **changes))
         return run

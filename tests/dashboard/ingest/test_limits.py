@@ -12,7 +12,7 @@ from dashboard import ingest
 from dashboard.ingest import BadDocument
 from dashboard.models import Limit, Point, Run, Series, SeriesLatest
 from dashboard.querysets import limits
-from dashboard.runs import Assignment
+from dashboard.runs import RunAssignment
 from tests.dashboard.documents import encoded_document
 
 pytestmark = pytest.mark.django_db
@@ -52,14 +52,14 @@ def test_a_limit_that_the_manifest_drops_is_forgotten(measure: Measure) -> None:
     assert limits.currently_crossed().count() == 0
 
 
-def test_two_limits_on_one_metric_are_refused(assignment: Assignment) -> None:
+def test_two_limits_on_one_metric_are_refused(assignment: RunAssignment) -> None:
     with pytest.raises(BadDocument, match=r"limits\[1\]: throughput of phase None stands twice"):
         ingest.store_document(assignment, encoded_document(limits=[limit_row(True), limit_row(False)]))
     assert not Point.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["paceline.document-1.json", "paceline.document-1-complete.json"])
-def test_every_golden_document_is_stored_whole(assignment: Assignment, name: str) -> None:
+def test_every_golden_document_is_stored_whole(assignment: RunAssignment, name: str) -> None:
     body = json.loads((GOLDEN / name).read_bytes())
     benchmark = body["benchmark"]
     asked = {"benchmark": benchmark["name"], "version": benchmark["version"], "case_key": benchmark["case"]}

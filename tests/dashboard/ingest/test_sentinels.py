@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.utils import timezone
 
 from dashboard import ingest, runs
 from dashboard.models import Machine, Point, Run, Sentinel, SentinelPoint, SeriesLatest
@@ -18,8 +17,8 @@ def stored(measure: Measure, make_commit: Callable[[int], object], storing: Stor
     """The pinned commit, measured once in the ordinary way and then, slower, as a sentinel."""
     first = measure(1)
     machine = Machine.objects.get(name="gpu-1")
-    Sentinel.objects.create(case=first.case, machine=machine, version=first.version, commit=first.commit)
-    again = runs.measure_sentinel(first, first.commit, machine, -20)
+    Sentinel.objects.create(configuration=first.configuration, machine=machine, commit=first.commit)
+    again = runs.request_sentinel_run(first, first.commit, machine, -20)
     assert again is not None
     ingest.store_document(storing(again), documents.encoded_document(throughput=50.0))
     return again
@@ -41,9 +40,14 @@ def test_it_is_a_run_with_a_document(stored: Run) -> None:
 
 
 def test_one_that_was_pinned_anew_meanwhile_has_no_points(measure: Measure, storing: Storing) -> None:
-    first = measure(1)
-    again = runs.measure_sentinel(first, first.commit, Machine.objects.get(name="gpu-1"), -20)
+    first, second = measure(1), measure(2)
+    machine = Machine.objects.get(name="gpu-1")
+    pinned = Sentinel.objects.create(configuration=first.configuration, machine=machine, commit=first.commit)
+    again = runs.request_sentinel_run(first, first.commit, machine, -20)
     assert again is not None
-    ingest.store_document(storing(again), documents.encoded_document())
+    assignment = storing(again)
+    Sentinel.objects.filter(pk=pinned.pk).update(commit=second.commit)
+    ingest.store_document(assignment, documents.encoded_document())
     assert not SentinelPoint.objects.exists()
-    assert Run.objects.get(pk=again.pk).finished_at <= timezone.now()
+    again.refresh_from_db()
+    assert again.state == Run.State.DONE

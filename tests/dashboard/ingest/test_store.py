@@ -14,8 +14,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from dashboard import dispatch, ingest, runs
 from dashboard.ingest import BadDocument
+from dashboard.leases import LeaseLost
 from dashboard.models import Case, Commit, Document, Metric, Point, Run, Series, SeriesLatest, Telemetry
-from dashboard.runs import Assignment, LeaseLost, WrongState
+from dashboard.runs import RunAssignment, WrongState
 from tests.dashboard.documents import document_body, encoded_document, metric_row, telemetry_row
 from tests.dashboard.ingest.conftest import Storing
 
@@ -28,7 +29,7 @@ MANY = [
 ]
 
 
-def test_a_document_becomes_rows(run: Run, assignment: Assignment) -> None:
+def test_a_document_becomes_rows(run: Run, assignment: RunAssignment) -> None:
     ingest.store_document(assignment, encoded_document())
     run.refresh_from_db()
     assert (run.state, run.progress, run.tainted) == ("done", 1, False)
@@ -38,7 +39,7 @@ def test_a_document_becomes_rows(run: Run, assignment: Assignment) -> None:
     assert point.samples == [100, 100, 100]
 
 
-def test_phases_have_series_of_their_own(assignment: Assignment) -> None:
+def test_phases_have_series_of_their_own(assignment: RunAssignment) -> None:
     ingest.store_document(assignment, encoded_document())
     phases = Series.objects.filter(metric__name="phase_time").values_list("phase", flat=True)
     assert set(phases) == {"learn/push", "rollout"}
@@ -47,13 +48,13 @@ def test_phases_have_series_of_their_own(assignment: Assignment) -> None:
     assert Series.objects.filter(headline=True).count() == 2
 
 
-def test_a_missing_reading_stays_missing(run: Run, assignment: Assignment) -> None:
+def test_a_missing_reading_stays_missing(run: Run, assignment: RunAssignment) -> None:
     ingest.store_document(assignment, encoded_document())
     channel = Telemetry.objects.get(run=run)
     assert (channel.channel, channel.values) == ("cpu_utilization", [99, None, 100])
 
 
-def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: Assignment) -> None:
+def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: RunAssignment) -> None:
     doubt = {"code": "throttled", "message": "It throttled.", "advice": "Cool it.", "taints": True}
     ingest.store_document(assignment, encoded_document(warnings=[doubt]))
     run.refresh_from_db()
@@ -64,7 +65,7 @@ def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: 
     assert not Point.objects.filter(counted, tainted=True).exists()
 
 
-def test_code_that_learns_too_little_spoils_its_counters_too(assignment: Assignment) -> None:
+def test_code_that_learns_too_little_spoils_its_counters_too(assignment: RunAssignment) -> None:
     doubt = {"code": "quality_below_guard", "message": "Score 1.", "advice": "Look.", "taints": True}
     ingest.store_document(assignment, encoded_document(warnings=[doubt]))
     assert not Point.objects.filter(tainted=False).exists()
@@ -80,7 +81,7 @@ def test_the_compared_environment_is_stored_apart_and_once(measure: Callable[...
     assert "cpu_count" not in third.values
 
 
-def test_the_same_document_again_changes_nothing(run: Run, assignment: Assignment) -> None:
+def test_the_same_document_again_changes_nothing(run: Run, assignment: RunAssignment) -> None:
     ingest.store_document(assignment, encoded_document())
     ingest.store_document(assignment, encoded_document())
     assert Document.objects.count() == 1
@@ -89,10 +90,12 @@ def test_the_same_document_again_changes_nothing(run: Run, assignment: Assignmen
         ingest.store_document(assignment, encoded_document(throughput=5.0))
 
 
-def test_a_lost_lease_stores_nothing(run: Run, assignment: Assignment) -> None:
+def test_a_lost_lease_stores_nothing(run: Run, assignment: RunAssignment) -> None:
     with pytest.raises(LeaseLost):
-        ingest.store_document(replace(assignment, lease=uuid4()), encoded_document())
-    runs.cancel(run.pk, "ada")
+        ingest.store_document(
+            replace(assignment, lease=replace(assignment.lease, token=uuid4())), encoded_document()
+        )
+    runs.cancel_run(run.pk, "ada")
     with pytest.raises(LeaseLost):
         ingest.store_document(assignment, encoded_document())
     assert not Document.objects.exists()
@@ -100,7 +103,7 @@ def test_a_lost_lease_stores_nothing(run: Run, assignment: Assignment) -> None:
 
 
 def test_a_run_that_is_not_storing_stores_nothing(run: Run) -> None:
-    assignment = runs.claim("default", "gpu-1")
+    assignment = runs.claim_run("default", "gpu-1")
     assert assignment is not None
     with pytest.raises(WrongState):
         ingest.store_document(assignment, encoded_document())
@@ -123,7 +126,7 @@ def test_a_run_that_is_not_storing_stores_nothing(run: Run) -> None:
     ],
 )
 def test_a_bad_document_is_refused_whole(
-    run: Run, assignment: Assignment, changes: dict[str, object], sentence: str
+    run: Run, assignment: RunAssignment, changes: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(BadDocument, match=sentence):
         ingest.store_document(assignment, encoded_document(**changes))
@@ -132,7 +135,7 @@ def test_a_bad_document_is_refused_whole(
     assert not Metric.objects.exists()
 
 
-def test_garbage_is_refused(assignment: Assignment) -> None:
+def test_garbage_is_refused(assignment: RunAssignment) -> None:
     for garbage in (b"", b"\xff\xfe", b"[]", b"{" * 100_000, b'{"a": "\\u0000"}'):
         with pytest.raises(BadDocument):
             ingest.store_document(assignment, garbage)
@@ -140,7 +143,7 @@ def test_garbage_is_refused(assignment: Assignment) -> None:
 
 def test_judgement_is_asked_for_once_it_is_stored(
     run: Run,
-    assignment: Assignment,
+    assignment: RunAssignment,
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Callable[..., object],
 ) -> None:
@@ -152,7 +155,7 @@ def test_judgement_is_asked_for_once_it_is_stored(
 
 
 def test_queries_do_not_grow_with_the_metrics(
-    assignment: Assignment, django_assert_num_queries: DjangoAssertNumQueries
+    assignment: RunAssignment, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(21):
         ingest.store_document(assignment, encoded_document(metrics=MANY))
@@ -162,7 +165,7 @@ def test_queries_do_not_grow_with_the_metrics(
 def test_three_hundred_metrics_ask_as_little_as_a_few(
     measure: Callable[..., Run],
     run: Run,
-    assignment: Assignment,
+    assignment: RunAssignment,
     django_assert_max_num_queries: Callable[[int], AbstractContextManager[object]],
 ) -> None:
     for position in range(10, 13):
@@ -176,7 +179,7 @@ def test_three_hundred_metrics_ask_as_little_as_a_few(
 def test_a_run_that_was_measured_twice_has_one_document(run: Run, storing: Storing) -> None:
     lost = storing(run)
     Run.objects.update(lease_until="2020-01-01T00:00:00Z")
-    runs.requeue_lost()
+    runs.requeue_lost_runs()
     ingest.store_document(storing(run), encoded_document(throughput=2.0))
     with pytest.raises(LeaseLost):
         ingest.store_document(lost, encoded_document(throughput=1.0))
@@ -188,9 +191,9 @@ def test_a_run_that_was_measured_twice_has_one_document(run: Run, storing: Stori
 def test_documents_at_once_do_not_disturb_each_other(
     make_commit: Callable[[int], Commit], case: Case, benchmark: Benchmark, storing: Storing
 ) -> None:
-    held = [storing(runs.request(make_commit(position), case, benchmark)) for position in range(4)]
+    held = [storing(runs.request_run(make_commit(position), case, benchmark)) for position in range(4)]
 
-    def store(assignment: Assignment) -> None:
+    def store(assignment: RunAssignment) -> None:
         try:
             ingest.store_document(assignment, encoded_document(throughput=float(assignment.run_id)))
         finally:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from dashboard import alerts, repositories
+from dashboard import repositories
 from dashboard.models import Limit, Regression
-from dashboard.regressions import branches, elsewhere, judge_run
+from dashboard.regressions import judge_run, prove
+from dashboard.regressions.series.branch_line import Line, branch_line
+from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, line
 
@@ -34,7 +36,7 @@ def test_a_branch_is_compared_with_its_merge_base_from_its_first_commits_on() ->
     measure(history, [*MAIN, "b0", "b1"])
     found = Regression.objects.get()
     assert (found.first_bad.subject, found.last_good.subject) == ("b0", "m9")
-    assert f"since {found.first_bad} “b0” on branch of-b1" in alerts.regression_title(found)
+    assert f"since {found.first_bad} “b0” on branch of-b1" in regression_title(found)
 
 
 def test_what_the_main_branch_did_before_is_not_the_branchs_doing() -> None:
@@ -54,13 +56,13 @@ def test_a_merged_branchs_regression_does_not_open_again() -> None:
     measure(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
     found = Regression.objects.get()
     assert found.first_bad.subject == "b0"
-    assert {one.first_bad.subject for one in found.changes.all()} == {"b0", "merge"}
+    assert {change.first_bad.subject for change in found.changes.all()} == {"b0", "merge"}
 
 
 def test_a_merge_that_costs_much_more_than_its_branch_is_a_second_cause() -> None:
     history = History(MERGED, {"b0": 1.2, "merge": 1.5}, main="m12").make(tips=["b1"])
     measure(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
-    assert {one.first_bad.subject for one in Regression.objects.all()} == {"b0", "merge"}
+    assert {regression.first_bad.subject for regression in Regression.objects.all()} == {"b0", "merge"}
 
 
 def test_a_main_branch_that_is_merged_into_a_branch_brings_its_regression_along() -> None:
@@ -69,15 +71,22 @@ def test_a_main_branch_that_is_merged_into_a_branch_brings_its_regression_along(
     measure(history, [*MAIN, "b0", "b1", "b2", "b3"])
     found = Regression.objects.get()
     assert found.first_bad.subject == "m6"
-    assert {one.first_bad.subject for one in found.changes.all()} == {"m6", "b2"}
+    assert {change.first_bad.subject for change in found.changes.all()} == {"m6", "b2"}
 
 
 def test_what_is_refuted_on_a_branch_leaves_the_main_branch_to_itself() -> None:
     history = History(MERGED, {"b0": 1.4}, main="m12").make(tips=["b1"])
     measure(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
     found = Regression.objects.get()
-    elsewhere.release(found)
-    assert [one.first_bad.subject for one in found.changes.all()] == ["b0"]
+    for experiment in found.experiments.all():
+        factories.end_experiment(experiment, "refuted", ratio=1.0)
+    prove(found.pk)
+    for experiment in found.experiments.filter(state="requested"):
+        factories.end_experiment(experiment, "refuted", ratio=1.0)
+    prove(found.pk)
+    found.refresh_from_db()
+    assert found.state == "refuted"
+    assert [change.first_bad.subject for change in found.changes.all()] == ["b0"]
 
 
 def test_a_repair_on_the_main_branch_closes_a_merged_branchs_regression() -> None:
@@ -102,7 +111,7 @@ def test_a_limit_that_was_crossed_before_the_branch_began_is_not_told_again() ->
 
 def test_a_line_without_its_repository_is_what_is_known_of_the_branch() -> None:
     history = History(line(3), {}, main="m3").make()
-    assert branches.of(history.project, "gone") == branches.Line("gone")
+    assert branch_line(history.project, "gone") == Line("gone")
 
 
 def test_a_branch_leaves_the_main_branch_once() -> None:

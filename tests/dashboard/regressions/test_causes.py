@@ -1,132 +1,169 @@
-"""The cause class by facts alone: what was proved, what moved around the commits, what they touched."""
+"""From rows, documents and a real repository to a cause class."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from dashboard.regressions.causes import Facts, decide
-from dashboard.regressions.installed import Touched
-from dashboard.regressions.sentinels import Moved
+from django.utils import timezone
 
-from dashboard.models import Commit, Confirmation, Machine, Sentinel
-from dashboard.regressions import causes
+from dashboard.models import Case, Commit, Machine, Project, Regression, Run, Sentinel
+from dashboard.regressions import judge_run, prove
+from dashboard.sentences.causes import cause_sentence
+from dashboard.sentinels import watch_machines
+from tests.dashboard import factories
+from tests.dashboard.conftest import MANIFEST, Repository
+from tests.dashboard.sentinels.test_sentinels import store_sentinel_run
 
-CODE = Touched(known=True, code=("replay.py",))
-ASKED = Touched(known=True, install=("requirements.txt",))
-BOTH = Touched(known=True, code=("replay.py",), install=("requirements.txt",))
-DEFINED = Touched(known=True, definition=("steps 100 -> 200",))
-NUMPY = ("numpy 1.26 -> 2.0",)
-DRIVER = ("driver 550.1 -> 560.2",)
-BLAMED, SPARED = (("replay.py:push", True),), (("replay.py:push", False),)
-
-
-def sentinel(ratio: float, moved: bool = True) -> Moved:
-    pinned = Sentinel(commit=Commit(hash="c" * 40), machine=Machine(name="bench-1"))
-    times = [datetime(2026, 3, day, 6, tzinfo=UTC) for day in (4, 5)]
-    return Moved(pinned, "step_time", ratio, ratio - 0.02, ratio + 0.02, *times, moved=moved, worse=ratio)
+COUNT, AT = 9, 5
+HOUR = timedelta(hours=1)
+START = timezone.now() - timedelta(hours=COUNT + 4)
 
 
-def proof(verdict: str) -> Confirmation:
-    return Confirmation(verdict=verdict, machine=Machine(name="bench-1"))
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.create_case(project, "tiny", size=1)
 
 
-def decided(state: str, **facts: Any) -> str:
-    return decide(Facts(state=state, worse=1.4, **facts)).cause
+def line_of(project: Project, repository: Repository, **changed: tuple[str, str]) -> list[Commit]:
+    """Commits of a repository in which files are the first text before AT and the second from there on."""
+    names = []
+    for place in range(COUNT):
+        files = {name: both[place >= AT] for name, both in changed.items()}
+        names.append(repository.commit(f"Commit {place}", **files))
+    project.mirror.fetch()
+    return [factories.create_commit(project, place, name=name) for place, name in enumerate(names)]
 
 
-@pytest.mark.parametrize(
-    ("facts", "cause"),
-    [
-        ({"touched": CODE}, "code"),
-        ({"touched": Touched()}, "code"),
-        ({"touched": ASKED, "software": NUMPY}, "dependency"),
-        ({"touched": ASKED}, "dependency"),
-        ({"touched": BOTH, "software": NUMPY, "suspects": BLAMED}, "code"),
-        ({"touched": BOTH, "software": NUMPY, "suspects": SPARED}, "dependency"),
-        ({"touched": BOTH, "software": NUMPY}, "code"),
-        ({"touched": CODE, "software": NUMPY, "suspects": SPARED}, "code"),
-        ({"touched": DEFINED}, "benchmark definition"),
-        ({"touched": CODE, "sentinel": sentinel(1.4)}, "code"),
-    ],
-)
-def test_what_is_confirmed_the_commits_did(facts: dict[str, Any], cause: str) -> None:
-    assert decided("confirmed", proof=proof("confirmed"), **facts) == cause
+def suspected(line: list[Commit], of: Case, *environments: dict[str, Any]) -> Regression:
+    """Every commit measured an hour after the other; 40 % slower from AT on."""
+    for place, commit in enumerate(line):
+        late = place >= AT
+        value = (0.014 if late else 0.010) * factories.run_noise(place)
+        surroundings = environments[late] if environments else {}
+        at = START + place * HOUR
+        run = factories.store_measured_run(
+            commit, of, {"step_time": value}, environment=surroundings, finished_at=at
+        )
+        judge_run(run.pk)
+    return Regression.objects.get()
 
 
-@pytest.mark.parametrize(
-    ("facts", "cause"),
-    [
-        ({}, "noise"),
-        ({"sentinel": sentinel(1.4)}, "machine"),
-        ({"sentinel": sentinel(1.05)}, "noise"),
-        ({"sentinel": sentinel(0.7)}, "noise"),
-        ({"sentinel": sentinel(1.4, moved=False)}, "noise"),
-        ({"calibration": 1.3}, "machine"),
-        ({"calibration": 1.02}, "noise"),
-        ({"machines": ("machine bench-1 -> bench-2",)}, "machine"),
-        ({"system": DRIVER, "sentinel": sentinel(1.4)}, "driver or system"),
-    ],
-)
-def test_what_is_refuted_something_else_did(facts: dict[str, Any], cause: str) -> None:
-    assert decided("refuted", proof=proof("refuted"), touched=CODE, **facts) == cause
-
-
-def test_what_is_undecided_is_the_machines_only_if_that_moved() -> None:
-    assert decided("undecided") == ""
-    assert decided("undecided", sentinel=sentinel(1.3)) == "machine"
-
-
-def test_what_nobody_has_proved_has_no_cause_yet() -> None:
-    assert decide(Facts(state="suspected", worse=1.4, sentinel=sentinel(1.4))) == causes.Class("", ())
-
-
-@pytest.mark.parametrize(
-    ("facts", "cause"),
-    [
-        ({"system": DRIVER}, "driver or system"),
-        ({"software": NUMPY}, "dependency"),
-    ],
-)
-def test_new_surroundings_are_told_as_what_they_are(facts: dict[str, Any], cause: str) -> None:
-    assert decided("suspected", innocent=True, **facts) == cause
-
-
-def test_a_proof_outweighs_the_surroundings() -> None:
-    assert (
-        decided("confirmed", innocent=True, system=DRIVER, proof=proof("confirmed"), touched=CODE) == "code"
+def proved(found: Regression, verdict: str) -> Regression:
+    """Let its confirmation end, and act on it."""
+    found.experiments.update(
+        state="done",
+        verdict=verdict,
+        machine=Machine.objects.get(name="bench-1"),
+        finished_at=timezone.now(),
+        ratio=1.4,
+        low=1.38,
+        high=1.42,
     )
+    prove(found.pk)
+    found.refresh_from_db()
+    return found
 
 
-def test_a_limit_alone_has_no_cause() -> None:
-    assert decided("confirmed", limit_alone=True, touched=CODE) == ""
+def sentences(found: Regression) -> list[str]:
+    return [cause_sentence(evidence) for evidence in found.cause_evidence]
 
 
-def test_the_evidence_of_a_machine_says_when_and_by_how_much() -> None:
-    found = decide(Facts(state="refuted", worse=1.4, sentinel=sentinel(1.3), proof=proof("refuted")))
-    assert found.evidence == (
-        "The machine bench-1 moved: its sentinel cccccccccc, always the same code, had step time +30.0 % "
-        "[28.0, 32.0] between 2026-03-04 06:00 and 2026-03-05 06:00 UTC.",
-        "Interleaved runs on bench-1, which stood still for both commits, refute it.",
-    )
+def test_a_confirmed_change_of_code_is_code(repository: Repository, tracked: Project, of: Case) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    found = proved(suspected(line, of), "confirmed")
+    assert (found.cause, found.names_commit) == ("code", True)
+    assert sentences(found) == [
+        "The commits changed the suspect train.py:<module>.",
+        "Interleaved runs on bench-1, which stood still for both commits, confirm it.",
+    ]
 
 
-def test_the_evidence_of_a_dependency_names_packages_and_files() -> None:
-    found = decide(Facts(state="confirmed", touched=ASKED, software=NUMPY))
-    assert found.evidence[:2] == (
+def test_a_new_version_of_a_package_is_a_dependency(
+    repository: Repository, tracked: Project, of: Case
+) -> None:
+    line = line_of(tracked, repository, requirements_txt=("numpy==1.26\n", "numpy==2.0\n"))
+    old, new = ({"packages": {"numpy": version}} for version in ("1.26", "2.0"))
+    found = proved(suspected(line, of, old, new), "confirmed")
+    assert (found.cause, found.names_commit) == ("dependency", False)
+    assert sentences(found)[:2] == [
         "Installed otherwise: numpy 1.26 → 2.0.",
         "Asked for in: requirements.txt.",
+    ]
+
+
+def test_more_steps_in_the_manifest_are_the_definition(
+    repository: Repository, tracked: Project, of: Case
+) -> None:
+    line = line_of(
+        tracked, repository, paceline_toml=(MANIFEST, MANIFEST.replace("steps = 100", "steps = 200"))
     )
+    found = proved(suspected(line, of), "confirmed")
+    assert found.cause == "benchmark definition"
+    assert sentences(found)[0].startswith("The manifest measures it otherwise: steps 100 → 200")
 
 
-def test_the_evidence_of_code_names_the_function() -> None:
-    found = decide(Facts(state="confirmed", touched=CODE, suspects=BLAMED, by_counter=True))
-    assert found.evidence == (
-        "The commits changed the suspect replay.py:push.",
-        "Exact counters say so, which no machine and no driver moves.",
+def test_what_is_refuted_without_a_reason_is_noise(
+    repository: Repository, tracked: Project, of: Case
+) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    found = proved(suspected(line, of), "refuted")
+    assert (found.state, found.cause) == ("refuted", "noise")
+
+
+def test_a_sentinel_that_moved_names_the_machine(repository: Repository, tracked: Project, of: Case) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    found = proved(suspected(line, of), "refuted")
+    sentinel = pinned()
+    # Measured after the proof has ended: the class is decided again.
+    for hours in (0, 1):
+        judge_run(store_sentinel_run(sentinel, timezone.now() + hours * HOUR, 0.0139).pk)
+    found.refresh_from_db()
+    assert found.cause == "machine"
+    assert sentences(found)[0].startswith("The machine bench-1 moved: its sentinel")
+
+
+def pinned() -> Sentinel:
+    Machine.objects.update(seen_at=timezone.now())
+    watch_machines(timezone.now())
+    sentinel = Sentinel.objects.get()
+    assert sentinel.points.count() == 1
+    for hours in (1, 2, 3):
+        store_sentinel_run(sentinel, START + hours * HOUR, 0.010 + hours / 1e5)
+    return sentinel
+
+
+def test_a_slower_calibration_loop_names_the_machine(
+    repository: Repository, tracked: Project, of: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    found = suspected(line, of)
+    for run in Run.objects.select_related("document", "commit"):
+        loop = 0.013 if run.commit.position >= AT else 0.010
+        run.document.body["repetitions"] = [{"calibration_before": loop, "calibration_after": None}]
+        run.document.save()
+    found = proved(found, "refuted")
+    sentence = (
+        "Beside the first run that saw it fixed arithmetic took 30 % longer than beside the last one before: "
+        "the machine was slower."
     )
+    assert (found.cause, sentences(found)[0]) == ("machine", sentence)
 
 
-def test_a_long_list_is_cut() -> None:
-    assert causes.listed("Changed", tuple("abcde")) == "Changed: a, b, c and 2 more."
+def test_a_new_kernel_opens_an_entry_that_nobody_proves(project: Project, of: Case) -> None:
+    found = suspected(factories.create_commits(project, COUNT), of, {"kernel": "6.1"}, {"kernel": "6.2"})
+    assert (found.cause, found.proving, found.experiments.count()) == ("driver or system", False, 0)
+    assert found.deliveries.count() == 0
+
+
+def test_a_blamed_change_that_joins_has_it_proved(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, COUNT)
+    found = suspected(line, of, {"kernel": "6.1"}, {"kernel": "6.2"})
+    other = factories.create_case(project, "other")
+    for place, commit in enumerate(line):
+        value = (0.03 if place >= AT else 0.02) * factories.run_noise(place)
+        judge_run(factories.store_measured_run(commit, other, {"step_time": value}).pk)
+    found.refresh_from_db()
+    assert found.changes.count() == 2
+    assert (found.proving, found.cause, found.experiments.count()) == (True, "", 1)

@@ -4,8 +4,15 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from dashboard.models import Case, Change, Channel, Commit, Confirmation, Delivery, Project, Regression
-from dashboard.regressions import attribution, blame, history, judge_run
+from dashboard.models import Case, Change, Channel, Commit, Delivery, Experiment, Project, Regression
+from dashboard.regressions import judge_run
+from dashboard.regressions.decision.requested_facts import Explanation
+from dashboard.regressions.explanation.explain import change_at_proof
+from dashboard.regressions.explanation.phase_shares import sides_of_step
+from dashboard.regressions.row_facts import change_fact, commit_fact
+from dashboard.regressions.series.history import load_history
+from dashboard.sentences.causes import cause_sentence
+from dashboard.sentences.doubts import describe_doubts
 from tests.dashboard import factories
 
 Levels = Mapping[str, Sequence[float]]
@@ -82,23 +89,22 @@ def test_a_change_of_its_commits_joins_the_cause_that_only_pairs_saw(
             judge_run(factories.store_measured_run(line[place], of, {"step_time": value}).pk)
     assert (Change.objects.get().regression == proved) == joins
     assert {one.first_bad for one in live()} == {line[9], *([] if joins else [line[found]])}
-    assert Confirmation.objects.filter(state="requested").count() == (not joins)
+    assert Experiment.objects.filter(state="requested").count() == (not joins)
 
 
 def test_a_change_beside_its_proved_commit_is_explained_by_the_runs_around_that(
     project: Project, line: list[Commit], of: Case
 ) -> None:
     judge(line, of, {"step_time": slower(6)})
-    head = Change.objects.get()
-    head.last_good, head.first_bad, head.position = line[6], line[7], 7
-    made = Regression.objects.get()
-    made.state = "confirmed"
-    made.save()
-    moved = blame.where_proved(made, head)
-    sides = attribution.sides_of(moved, history.load(head.series, "main"))
+    Regression.objects.update(state="confirmed")
+    beside = Change.objects.select_related("series__metric", "series__configuration").get()
+    beside.last_good, beside.first_bad, beside.position = line[6], line[7], 7
+    good, bad = commit_fact(line[5]), commit_fact(line[6])
+    moved = change_at_proof(Explanation(change_fact(beside), good, bad, (good.hash, bad.hash), None))
+    sides = sides_of_step(moved, load_history(beside.series, "main"))
     runs = [commit.runs.get().pk for commit in line]
     assert (sides.good[-1], sides.bad[0]) == (runs[5], runs[6])
-    assert (head.position, moved.first_bad) == (7, line[6])
+    assert moved.first_bad == bad
 
 
 def test_a_counter_two_commits_away_is_another_cause(line: list[Commit], of: Case) -> None:
@@ -188,10 +194,10 @@ def test_calls_that_bought_a_faster_step_are_no_regression(line: list[Commit], o
 def test_a_new_driver_is_blamed_on_no_commit(line: list[Commit], of: Case) -> None:
     judge(line, of, {"step_time": slower(6)}, {6: "550.2"})
     change = Change.objects.get()
-    assert "driver 535.1 -> 550.2" in " ".join(change.doubts)
+    assert "driver 535.1 → 550.2" in " ".join(describe_doubts(change))
     told = Regression.objects.get()
     assert (told.cause, told.proving, told.names_commit) == ("driver or system", False, False)
-    assert told.cause_evidence[0] == "Changed between the two runs: driver 535.1 → 550.2."
+    assert cause_sentence(told.cause_evidence[0]) == "Changed between the two runs: driver 535.1 → 550.2."
 
 
 def test_a_new_driver_elsewhere_excuses_nothing(line: list[Commit], of: Case) -> None:

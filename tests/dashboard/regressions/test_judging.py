@@ -7,7 +7,9 @@ import pytest
 from django.db import connection
 
 from dashboard.models import Case, Change, Commit, Project, Regression, Run, SeriesLatest
-from dashboard.regressions import history, judge_run, redetect
+from dashboard.regressions import judge_run, judging, redetect_project
+from dashboard.regressions.series.history import load_history
+from dashboard.sentences.doubts import describe_doubts
 from tests.dashboard import factories
 
 SLOW = factories.noisy_levels((6, 0.010), (4, 0.014))
@@ -55,9 +57,9 @@ def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Proje
     assert (regression.state, regression.phase, regression.proving) == ("suspected", "learn", True)
     assert regression.ratio == pytest.approx(1.14, abs=0.02)
     change = Change.objects.get()
-    assert change.doubts[0].startswith("Seen in learn: ")
-    row = regression.confirmations.get()
-    assert (row.series.metric.name, row.after / row.before) == ("step_time", pytest.approx(1.14, abs=0.02))
+    assert describe_doubts(change)[0].startswith("Seen in learn: ")
+    row = regression.experiments.get()
+    assert (row.metric.name, row.after / row.before) == ("step_time", pytest.approx(1.14, abs=0.02))
 
 
 def test_a_steady_series_raises_nothing(project: Project, of: Case) -> None:
@@ -199,7 +201,7 @@ def test_a_repair_of_a_part_repairs_nothing(project: Project, of: Case) -> None:
 def test_a_step_of_a_driver_stays_one_when_it_is_old(
     project: Project, of: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "load", partial(history.load, newest=20))
+    monkeypatch.setattr(judging, "load_history", partial(load_history, newest=20))
     values = factories.noisy_levels((10, 0.010), (20, 0.014))
     for commit, value in zip(factories.create_commits(project, 30), values, strict=True):
         kernel = {"kernel": "6.1" if commit.position < 10 else "6.2"}
@@ -214,7 +216,7 @@ def test_a_step_of_a_driver_stays_one_when_it_is_old(
 
 def test_redetect_says_what_it_did(project: Project, of: Case) -> None:
     measure(factories.create_commits(project, 10), of, "step_time", SLOW)
-    first, second = redetect(project), redetect(project)
+    first, second = redetect_project(project), redetect_project(project)
     assert (dict(first.counts), first.opened) == ({"found": 1}, list(Regression.objects.all()))
     assert (dict(second.counts), second.opened) == ({"kept": 1}, [])
 
@@ -224,7 +226,7 @@ def test_two_workers_make_one_regression() -> None:
     project = factories.create_project()
     line = factories.create_commits(project, 10)
     of, other = factories.create_case(project), factories.create_case(project, variant="other")
-    last = [measure(line, each, "step_time", SLOW)[-1] for each in (of, other)]
+    last = [measure(line, case, "step_time", SLOW)[-1] for case in (of, other)]
     start = threading.Barrier(2)
 
     def work(run: Run) -> None:

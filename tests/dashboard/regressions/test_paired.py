@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.models import Confirmation, Project, Regression
+from dashboard.models import Experiment, Project, Regression
 from dashboard.regressions import explaining, paired
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_blame import TIMES, judge
@@ -22,12 +22,12 @@ def regression(project: Project) -> Regression:
     return found
 
 
-def proved(regression: Regression, *pairs: Any, **fields: Any) -> Confirmation:
+def proved(regression: Regression, *pairs: Any, **fields: Any) -> Experiment:
     """Pairs are phases, or None for one that was disturbed."""
     sides = {"good": regression.last_good, "bad": regression.first_bad, "series": regression.series}
     step = {"before": regression.before, "after": regression.after, "ratio": 1.4}
     ended = {"purpose": "confirm", "state": "done", "verdict": "confirmed"}
-    row = Confirmation.objects.create(
+    row = Experiment.objects.create(
         regression=regression, pool=regression.series.pool, **(sides | step | ended | fields)
     )
     for index, phases in enumerate(pairs):
@@ -35,22 +35,6 @@ def proved(regression: Regression, *pairs: Any, **fields: Any) -> Confirmation:
         told = {"act": (0.9, 0.1)} if phases is None else phases
         row.pairs.create(index=index, good_first=True, phases=told, **values)
     return row
-
-
-def test_they_are_medians_of_the_undisturbed_pairs(regression: Regression) -> None:
-    """The machine is twice as slow in the second pair, and the third one was met by a spike."""
-    row = proved(
-        regression,
-        {"act": (0.004, 0.004), "learn": (0.005, 0.009)},
-        {"act": (0.008, 0.008), "learn": (0.010, 0.018)},
-        {"act": (0.004, 0.044), "learn": (0.005, 0.009), "new": (0.0, 0.001)},
-        None,
-    )
-    found = paired.phases_of(regression)
-    assert found
-    assert (found.confirmation, found.pairs) == (row, 3)
-    assert found.before == {"act": 0.004, "learn": 0.005, "new": 0.0}
-    assert found.deltas == pytest.approx({"act": 0.0, "learn": 0.004, "new": 0.0})
 
 
 def test_they_explain_a_proved_step_whatever_the_runs_show(project: Project, regression: Regression) -> None:

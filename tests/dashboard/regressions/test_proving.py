@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from dashboard.regressions.confirmations import PairMeasured
 
-from dashboard import repositories, runs
-from dashboard.models import Channel, Commit, Confirmation, Delivery, Project, Regression, Run
-from dashboard.regressions import confirmations, judge_run, prove
+from dashboard import experiments, repositories, runs
+from dashboard.experiments import PairMeasured
+from dashboard.models import (
+    Channel,
+    Commit,
+    Delivery,
+    Experiment,
+    Project,
+    Regression,
+    RegressionExperiment,
+    Run,
+)
+from dashboard.regressions import judge_run, prove
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 
@@ -25,7 +34,7 @@ def line(tracked: Project, repository: Repository) -> list[Commit]:
     mirror = tracked.mirror
     mirror.fetch()
     hashes = repositories.select_commits(mirror, {"last": 15})
-    rows = runs.known(tracked, repositories.read_commits(mirror, hashes))
+    rows = runs.get_or_create_commits(tracked, repositories.read_commits(mirror, hashes))
     Channel.objects.create(project=tracked, kind="email", address="a@example.org")
     return [rows[one] for one in hashes]
 
@@ -47,14 +56,16 @@ def measure(commits: list[Commit], truth: Truth, calls_since: Commit | None = No
 def carry(truth: Truth, calls_since: Commit | None = None, memory: Truth | None = None) -> None:
     """Play the worker until nothing is left to measure."""
     for _ in range(40):
-        if held := confirmations.claim("default", "bench-1"):
+        if held := experiments.claim_experiment("default", "bench-1"):
             known = memory if memory and held.metric == "peak_memory" else truth
-            good, bad = (known(Commit.objects.get(hash=one)) for one in (held.good, held.bad))
+            good, bad = (known(Commit.objects.get(hash=one)) for one in (held.base.commit, held.head.commit))
             for index in range(30):
                 pair = PairMeasured(index, index % 2 == 0, good, bad * EVEN[index % 5], False, 6.0)
-                if confirmations.add_pair(held, pair):
+                if experiments.add_pair(held, pair):
                     break
-            for key in Confirmation.objects.filter(applied_at=None).values_list("regression", flat=True):
+            for key in RegressionExperiment.objects.filter(applied_at=None).values_list(
+                "regression", flat=True
+            ):
                 prove(key)
         elif waiting := Run.objects.filter(state=Run.State.REQUESTED).first():
             commit = waiting.commit
@@ -103,7 +114,7 @@ def test_noise_is_refuted_and_told_to_nobody(line: list[Commit]) -> None:
     found = Regression.objects.get()
     assert (found.state, found.proving) == ("refuted", False)
     # Once where it was suspected, and once with a measured commit more on both sides.
-    assert Confirmation.objects.filter(verdict="refuted").count() == 2
+    assert Experiment.objects.filter(verdict="refuted").count() == 2
     assert not Delivery.objects.exists()
 
 
@@ -127,9 +138,9 @@ def test_what_is_not_there_is_measured_again_once(line: list[Commit]) -> None:
 
 def test_what_stays_undecided_is_not_measured_again(line: list[Commit]) -> None:
     measure(line, since(line, (8, 1.4)))
-    held = confirmations.claim("default", "bench-1")
+    held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
-    confirmations.conclude(held, "untestable", "It doesn't run.")
+    experiments.conclude_experiment(held, "untestable", {"code": "side failed", "text": "It doesn't run."})
     prove(Regression.objects.get().pk)
     assert (Regression.objects.get().state, Regression.objects.get().proving) == ("undecided", False)
     assert Run.objects.count() == len(line)
@@ -147,7 +158,7 @@ def test_a_step_that_detection_saw_too_large_makes_no_second_cause(line: list[Co
     carry(since(line, (7, 1.42)))
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[6], line[7])
-    assert not Confirmation.objects.filter(verdict="between").exists()
+    assert not Experiment.objects.filter(verdict="part").exists()
 
 
 def test_two_causes_in_one_range_are_two_regressions(line: list[Commit]) -> None:
@@ -204,7 +215,7 @@ def test_a_counter_that_speaks_for_one_of_two_causes_hides_no_other(
     assert [one.first_bad for one in found] == [line[7], line[second]]
     assert [one.ratio for one in found] == [pytest.approx(1.3, rel=0.05)] * 2
     assert [one.phase for one in found] == ["sample", "push"]
-    assert Regression.objects.count() == Confirmation.objects.filter(purpose="confirm").count() == 2
+    assert Regression.objects.count() == Experiment.objects.filter(purpose="proof").count() == 2
 
 
 def test_a_counter_that_speaks_for_all_of_it_costs_no_pair_more(
@@ -215,19 +226,21 @@ def test_a_counter_that_speaks_for_all_of_it_costs_no_pair_more(
     carry(truth, line[8])
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.first_bad) == ("confirmed", line[8])
-    assert [row.purpose for row in found.confirmations.all()] == ["confirm"]
+    assert [row.purpose for row in found.experiments.all()] == ["proof"]
 
 
 def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
     truth = since(line, (8, 1.4))
     measure([*line[:6], *line[10:]], truth)
-    while held := confirmations.claim("default", "bench-1"):
-        bad = Commit.objects.get(hash=held.bad)
+    while held := experiments.claim_experiment("default", "bench-1"):
+        bad = Commit.objects.get(hash=held.head.commit)
         if bad == line[7]:
-            confirmations.conclude(held, "untestable", "It doesn't start.")
+            experiments.conclude_experiment(
+                held, "untestable", {"code": "side failed", "text": "It doesn't start."}
+            )
         for index in range(0 if bad == line[7] else 30):
             value = truth(bad) * EVEN[index % 5]
-            if confirmations.add_pair(held, PairMeasured(index, True, 0.010, value, False, 6.0)):
+            if experiments.add_pair(held, PairMeasured(index, True, 0.010, value, False, 6.0)):
                 break
         prove(Regression.objects.get(withdrawn_at=None).pk)
     found = Regression.objects.get(withdrawn_at=None)
@@ -290,7 +303,7 @@ def test_of_two_series_one_of_which_is_noise_the_other_is_told(line: list[Commit
     assert Delivery.objects.get().regression == found
     # The commit that seemed slow was measured anew: then the next one seems to be the first.
     assert Regression.objects.exclude(pk=found.pk).get().state == "refuted"
-    verdicts = found.confirmations.order_by("pk").values_list("series__metric__name", "verdict")
+    verdicts = found.experiments.order_by("pk").values_list("metric__name", "verdict")
     assert list(verdicts) == [("step_time", "refuted"), ("peak_memory", "confirmed")]
 
 
@@ -317,11 +330,11 @@ def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_ti
     for commit in measured:
         values = {"throughput": 1 / truth(commit) * factories.run_noise(commit.position)}
         judge_run(factories.store_measured_run(commit, of, values).pk)
-    held = confirmations.claim("default", "bench-1")
+    held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
     for index in range(30):
         pair = PairMeasured(index, index % 2 == 0, 100, 71 * EVEN[index % 5], False, 6.0)
-        if confirmations.add_pair(held, pair):
+        if experiments.add_pair(held, pair):
             break
     measure(measured, truth)
     prove(Regression.objects.get().pk)
@@ -332,11 +345,11 @@ def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_ti
 
 def test_a_suspicion_that_vanishes_is_no_longer_measured(line: list[Commit]) -> None:
     measure(line, since(line, (8, 1.4)))
-    Regression.objects.get().changes.all().delete()
-    held = confirmations.claim("default", "bench-1")
+    held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
     found = Regression.objects.get()
-    found.withdrawn_at = found.opened_at
-    found.save()
+    found.changes.all().delete()
     prove(found.pk)
-    assert not confirmations.heartbeat(held)
+    found.refresh_from_db()
+    assert found.withdrawn_at is not None
+    assert not experiments.heartbeat_experiment(held)

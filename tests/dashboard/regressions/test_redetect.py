@@ -63,6 +63,8 @@ def test_it_withdraws_what_is_not_in_the_points(slower: Project) -> None:
         first_bad=wrong.first_bad,
         last_good=wrong.last_good,
         position=2,
+        reach_good=0,
+        reach_bad=6,
         direction="improvement",
         before=2,
         after=1,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from dashboard.regressions.repairs import moved_at_pace
 
 from dashboard.models import Case, Commit, Project, Regression
 from dashboard.regressions import judge_run
+from dashboard.regressions.explanation.left_over import growth_at_pace
 from tests.dashboard import factories
 
 
@@ -29,7 +29,7 @@ def judged(project: Project, of: Case, **phases: Sequence[float]) -> list[Commit
 
 def repaired() -> dict[int, Commit | None]:
     rows = Regression.objects.filter(withdrawn_at=None).select_related("first_bad", "recovered_by")
-    return {one.first_bad.position: one.recovered_by for one in rows}
+    return {regression.first_bad.position: regression.recovered_by for regression in rows}
 
 
 def test_a_gain_in_another_phase_repairs_nothing(project: Project, of: Case) -> None:
@@ -92,8 +92,8 @@ def test_what_a_slow_machine_leaves_of_a_step_is_no_repair(project: Project, of:
 )
 def test_the_other_phases_tell_the_pace(after: dict[str, float], expected: float) -> None:
     before = {"push": 0.002, "push/copy": 0.0, "a": 0.001, "b": 0.001, "c": 0.001, "d": 0.001}
-    assert moved_at_pace("push", before, after) == pytest.approx(expected)
+    assert growth_at_pace("push", before, after) == pytest.approx(expected)
 
 
 def test_without_phases_nothing_is_known() -> None:
-    assert moved_at_pace("push", {}, {}) is None
+    assert growth_at_pace("push", {}, {}) is None

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
 import pytest
-from dashboard.regressions.settling import merge
 from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Case, Channel, Commit, Delivery, Project, Regression
-from dashboard.regressions import judge_run, promise, redetect
+from dashboard.regressions import judge_run, prove, redetect_project
 from tests.dashboard import factories
 
-
-@pytest.fixture(autouse=True)
-def _surprising(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten commits are too few for a p-value; what is told of, and to whom, doesn't depend on it."""
-    monkeypatch.setattr(promise, "p_value", lambda *_: 1e-9)
+# So many commits that a suspicion is clear enough for the budget; the step is at AT.
+COUNT, AT = 30, 24
 
 
 @pytest.fixture
@@ -45,14 +41,13 @@ def told() -> list[tuple[int, float]]:
     return list(rows.values_list("regression", "channel__minimum_percent"))
 
 
+def stepping(before: float, after: float) -> list[float]:
+    return factories.noisy_levels((AT, before), (COUNT - AT, after))
+
+
 def slower(project: Project, of: Case) -> Regression:
     """A regression of 15 % that memory will show to be one of 80 %."""
-    measure(
-        factories.create_commits(project, 10),
-        of,
-        "step_time",
-        factories.noisy_levels((6, 0.010), (4, 0.0115)),
-    )
+    measure(factories.create_commits(project, COUNT), of, "step_time", stepping(0.010, 0.0115))
     return Regression.objects.get()
 
 
@@ -63,7 +58,7 @@ def test_who_hears_of_large_ones_only_is_told_when_it_grows(project: Project, of
     assert told() == [(found.pk, 0)]
     line = list(project.commits.order_by("position"))
     for _ in range(2):
-        measure(line, of, "peak_memory", factories.noisy_levels((6, 1e8), (4, 1.8e8)))
+        measure(line, of, "peak_memory", stepping(1e8, 1.8e8))
     found.refresh_from_db()
     assert found.change_percent == pytest.approx(80, abs=3)
     assert told() == [(found.pk, 0), (found.pk, 20)]
@@ -75,7 +70,7 @@ def test_a_channel_that_came_later_is_not_told_of_what_it_could_have_been(projec
     Regression.objects.update(proving=False, state="confirmed")
     channel(project, 5)
     line = list(project.commits.order_by("position"))
-    measure(line, of, "peak_memory", factories.noisy_levels((6, 1e8), (4, 1.8e8)))
+    measure(line, of, "peak_memory", stepping(1e8, 1.8e8))
     assert told() == []
 
 
@@ -83,7 +78,7 @@ def withdrawn_beside(project: Project, of: Case) -> tuple[Regression, Regression
     """A live regression beside its step, and a withdrawn one at the commit where the points put it."""
     live = slower(project, of)
     place = live.first_bad
-    Regression.objects.filter(pk=live.pk).update(first_bad=project.commits.get(position=8))
+    Regression.objects.filter(pk=live.pk).update(first_bad=project.commits.get(position=AT + 2))
     gone = Regression.objects.create(
         project=project,
         first_bad=place,
@@ -106,7 +101,7 @@ def test_one_that_joins_a_withdrawn_one_is_told_once(project: Project, of: Case,
         list(project.commits.order_by("position")),
         of,
         "step_time",
-        factories.noisy_levels((6, 0.010), (4, 0.013)),
+        stepping(0.010, 0.013),
     )
     assert list(Regression.objects.filter(withdrawn_at=None)) == [gone]
     assert list(Delivery.objects.values_list("regression", "state")) == [(gone.pk, state)]
@@ -119,7 +114,7 @@ def test_what_is_taken_up_by_joining_is_told(project: Project, of: Case) -> None
         list(project.commits.order_by("position")),
         of,
         "step_time",
-        factories.noisy_levels((6, 0.010), (4, 0.013)),
+        stepping(0.010, 0.013),
     )
     assert told() == [(gone.pk, 0)]
 
@@ -128,9 +123,9 @@ def test_redetect_tells_nobody_of_what_it_takes_up(project: Project, of: Case) -
     _, gone = withdrawn_beside(project, of)
     channel(project)
     line = project.commits.order_by("position")
-    for commit, value in zip(line, factories.noisy_levels((6, 0.010), (4, 0.013)), strict=True):
+    for commit, value in zip(line, stepping(0.010, 0.013), strict=True):
         factories.store_measured_run(commit, of, {"step_time": value})
-    redetect(project)
+    redetect_project(project)
     gone.refresh_from_db()
     assert (gone.withdrawn_at, told()) == (None, [])
 
@@ -139,6 +134,7 @@ def test_who_was_told_of_both_keeps_both_in_the_log(project: Project, of: Case) 
     channel(project)
     live, gone = withdrawn_beside(project, of)
     alerts.announce_regression(gone)
-    merge(project, live, gone)
+    prove(live.pk)
+    assert list(Regression.objects.filter(withdrawn_at=None)) == [gone]
     assert Delivery.objects.count() == 2
     assert gone.deliveries.count() == live.deliveries.count() == 1

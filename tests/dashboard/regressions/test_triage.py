@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from dashboard.regressions.settling import merge
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dashboard import alerts
-from dashboard.models import Case, Channel, Commit, Confirmation, Delivery, Project, Regression, Triage
-from dashboard.regressions import judge_run, proving, redetect
-from dashboard.regressions.triage import TriageError, triage
+from dashboard.models import Case, Channel, Commit, Delivery, Experiment, Project, Regression, Triage
+from dashboard.regressions import TriageError, judge_run, prove, redetect_project, triage_regression
+from dashboard.sentences.experiments import reason_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_judging import judge, measure
 
@@ -39,7 +38,7 @@ def found(line: list[Commit], of: Case) -> Regression:
 
 def confirm(regression: Regression) -> None:
     """As interleaved runs would have."""
-    regression.confirmations.update(state="done", verdict="confirmed", finished_at=timezone.now())
+    regression.experiments.update(state="done", verdict="confirmed", finished_at=timezone.now())
     Regression.objects.filter(pk=regression.pk).update(state="confirmed", proving=False)
 
 
@@ -48,8 +47,8 @@ def channel(project: Project) -> Channel:
 
 
 def test_the_log_says_who_did_what_and_why(found: Regression, ada: User) -> None:
-    triage(found.pk, ada, "acknowledge", "  I look at it.\r\nToday. ")
-    triage(found.pk, ada, "comment", "A fix is on its way.")
+    triage_regression(found.pk, ada, "acknowledge", "  I look at it.\r\nToday. ")
+    triage_regression(found.pk, ada, "comment", "A fix is on its way.")
     rows = Triage.objects.values_list("person__username", "action", "comment")
     assert list(rows) == [
         ("ada", "acknowledge", "I look at it.\nToday."),
@@ -71,13 +70,13 @@ def test_the_log_says_who_did_what_and_why(found: Regression, ada: User) -> None
 )
 def test_bad_input_is_refused(found: Regression, ada: User, action: str, comment: str, sentence: str) -> None:
     with pytest.raises(TriageError, match="^" + sentence):
-        triage(found.pk, ada, action, comment)
+        triage_regression(found.pk, ada, action, comment)
     assert not Triage.objects.exists()
 
 
 def test_reopening_forgets_who_decided_and_keeps_the_log(found: Regression, ada: User) -> None:
-    triage(found.pk, ada, "intended")
-    triage(found.pk, ada, "reopen")
+    triage_regression(found.pk, ada, "intended")
+    triage_regression(found.pk, ada, "reopen")
     found.refresh_from_db()
     assert (found.triaged, found.triaged_by, found.triaged_at) == ("", None, None)
     assert Triage.objects.count() == 2
@@ -87,8 +86,8 @@ def test_reopening_forgets_who_decided_and_keeps_the_log(found: Regression, ada:
 def test_judging_again_leaves_the_decision(
     found: Regression, ada: User, project: Project, action: str
 ) -> None:
-    triage(found.pk, ada, action)
-    redetect(project)
+    triage_regression(found.pk, ada, action)
+    redetect_project(project)
     kept = Regression.objects.get()
     assert (kept.triaged, kept.withdrawn_at, kept.first_bad) == (action, None, found.first_bad)
 
@@ -97,7 +96,7 @@ def test_an_intended_level_is_the_baseline(
     found: Regression, ada: User, line: list[Commit], of: Case, project: Project
 ) -> None:
     channel(project)
-    triage(found.pk, ada, "intended")
+    triage_regression(found.pk, ada, "intended")
     judge(measure(line[12:16], of, "step_time", [0.014 * factories.run_noise(n) for n in range(12, 16)]))
     assert (Regression.objects.count(), Delivery.objects.count()) == (1, 0)
     judge(measure(line[16:], of, "step_time", [0.020 * factories.run_noise(n) for n in range(16, 20)]))
@@ -109,10 +108,10 @@ def test_an_intended_level_is_the_baseline(
 def test_a_step_that_comes_back_beside_its_place_stays_decided(
     found: Regression, ada: User, project: Project, line: list[Commit]
 ) -> None:
-    triage(found.pk, ada, "not real")
+    triage_regression(found.pk, ada, "not real")
     Regression.objects.update(withdrawn_at=timezone.now(), first_bad=line[7], last_good=line[6])
     found.changes.all().delete()
-    redetect(project)
+    redetect_project(project)
     back = Regression.objects.get()
     assert (back.pk, back.first_bad, back.triaged) == (found.pk, line[6], "not real")
     assert back.withdrawn_at is None
@@ -121,21 +120,21 @@ def test_a_step_that_comes_back_beside_its_place_stays_decided(
 def test_a_larger_step_at_that_place_is_another_one(
     found: Regression, ada: User, project: Project, line: list[Commit]
 ) -> None:
-    triage(found.pk, ada, "not real")
+    triage_regression(found.pk, ada, "not real")
     Regression.objects.update(withdrawn_at=timezone.now(), first_bad=line[7], last_good=line[6], ratio=1.1)
     found.changes.all().delete()
-    redetect(project)
+    redetect_project(project)
     assert Regression.objects.get(withdrawn_at=None).triaged == ""
 
 
 def test_nothing_more_is_measured_or_told(found: Regression, ada: User, project: Project) -> None:
     channel(project)
-    assert found.confirmations.get().state == Confirmation.State.REQUESTED
-    triage(found.pk, ada, "won't fix")
-    row = found.confirmations.get()
-    assert (row.state, row.reason) == ("cancelled", "ada called it won't fix.")
+    assert found.experiments.get().state == Experiment.State.REQUESTED
+    triage_regression(found.pk, ada, "won't fix")
+    row = found.experiments.get()
+    assert (row.state, reason_sentence(row.reason)) == ("cancelled", "ada called it won't fix.")
     judge_run(found.first_bad.runs.get().pk)
-    assert found.confirmations.count() == 1
+    assert found.experiments.count() == 1
     confirm(found)
     assert alerts.announce_regression(Regression.objects.get()) == []
 
@@ -144,10 +143,10 @@ def test_a_dropped_message_goes_out_once_open_again(found: Regression, ada: User
     channel(project)
     confirm(found)
     (waiting,) = alerts.announce_regression(Regression.objects.get())
-    triage(found.pk, ada, "intended")
+    triage_regression(found.pk, ada, "intended")
     alerts.attempt_delivery(waiting.pk)
     assert not Delivery.objects.exists()
-    triage(found.pk, ada, "reopen")
+    triage_regression(found.pk, ada, "reopen")
     assert Delivery.objects.get().state == "pending"
 
 
@@ -157,15 +156,15 @@ def test_reopening_tells_nobody_twice(found: Regression, ada: User, project: Pro
     alerts.announce_regression(Regression.objects.get())
     Delivery.objects.update(state="delivered")
     for action in ("intended", "reopen"):
-        triage(found.pk, ada, action)
+        triage_regression(found.pk, ada, action)
     assert Delivery.objects.get().state == "delivered"
 
 
 def test_reopened_it_is_measured_again(found: Regression, ada: User) -> None:
-    triage(found.pk, ada, "intended")
-    triage(found.pk, ada, "reopen")
-    proving.prove(found.pk)
-    states = found.confirmations.order_by("pk").values_list("state", flat=True)
+    triage_regression(found.pk, ada, "intended")
+    triage_regression(found.pk, ada, "reopen")
+    prove(found.pk)
+    states = found.experiments.order_by("pk").values_list("state", flat=True)
     assert list(states) == ["cancelled", "requested"]
 
 
@@ -175,7 +174,7 @@ def test_a_suspicion_that_was_told_and_is_not_real_is_counted(
     channel(project)
     assert alerts.announce_regression(found)
     before = (project.risk or {}).get("trust", 1.0)
-    triage(found.pk, ada, "not real")
+    triage_regression(found.pk, ada, "not real")
     project.refresh_from_db()
     assert project.risk["trust"] < before
 
@@ -183,12 +182,15 @@ def test_a_suspicion_that_was_told_and_is_not_real_is_counted(
 def test_what_turns_out_to_be_one_keeps_what_was_said(
     found: Regression, ada: User, project: Project, line: list[Commit]
 ) -> None:
-    triage(found.pk, ada, "intended", "The new renderer.")
+    triage_regression(found.pk, ada, "intended", "The new renderer.")
     copied = {name: getattr(found, name) for name in ("project", "series", "before", "after", "last_good")}
+    # The points put it where another one stands, which pairs have proved there.
     Regression.objects.update(first_bad=line[8])
     heir = Regression.objects.create(first_bad=line[6], **copied)
-    found.refresh_from_db()
-    merge(project, found, heir)
+    factories.create_ended_experiment(heir, "confirmed", line[5], line[6], ratio=1.4)
+    prove(heir.pk)
     heir.refresh_from_db()
+    found.refresh_from_db()
+    assert found.withdrawn_at is not None
     assert (heir.triaged, heir.triaged_by) == ("intended", ada)
     assert heir.triages.get().comment == "The new renderer."

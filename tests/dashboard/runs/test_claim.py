@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
 import pytest
-from django.db import connection
 from paceline.manifest import Benchmark
 
 from dashboard import runs
@@ -15,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_claim_carries_what_its_holder_needs(run: Run) -> None:
-    assignment = runs.claim("default", "gpu-1")
+    assignment = runs.claim_run("default", "gpu-1")
     assert assignment is not None
     assert (assignment.run_id, assignment.attempt, assignment.project) == (run.pk, 1, "snakes")
     assert (assignment.benchmark, assignment.params, assignment.case_key) == ("tiny", {"size": 1}, "size=1")
@@ -24,74 +21,35 @@ def test_a_claim_carries_what_its_holder_needs(run: Run) -> None:
 
 
 def test_a_claim_holds_the_run(run: Run) -> None:
-    assignment = runs.claim("default", "gpu-1")
+    assignment = runs.claim_run("default", "gpu-1")
     run.refresh_from_db()
     assert assignment is not None
-    assert (run.state, run.lease, run.attempt) == (Run.State.CLAIMED, assignment.lease, 1)
+    assert (run.state, run.lease, run.attempt) == (Run.State.CLAIMED, assignment.lease.token, 1)
     assert run.machine == Machine.objects.get(name="gpu-1", pool__name="default")
     assert run.lease_until is not None
 
 
 def test_nothing_waits(run: Run) -> None:
-    assert runs.claim("another", "gpu-1") is None
-    runs.claim("default", "gpu-1")
-    assert runs.claim("default", "gpu-1") is None
+    assert runs.claim_run("another", "gpu-1") is None
+    runs.claim_run("default", "gpu-1")
+    assert runs.claim_run("default", "gpu-1") is None
 
 
 def test_the_most_urgent_then_the_oldest_is_taken(
     make_commit: Callable[[int], Commit], case: Case, benchmark: Benchmark
 ) -> None:
     late, urgent, early = (
-        runs.request(make_commit(position), case, benchmark, priority=priority)
+        runs.request_run(make_commit(position), case, benchmark, priority=priority)
         for position, priority in ((1, 0), (2, 10), (3, 0))
     )
     Run.objects.filter(pk=early.pk).update(requested_at="2020-01-01T00:00:00Z")
-    taken = [assignment.run_id for _ in range(3) if (assignment := runs.claim("default", "gpu-1"))]
+    taken = [assignment.run_id for _ in range(3) if (assignment := runs.claim_run("default", "gpu-1"))]
     assert taken == [urgent.pk, early.pk, late.pk]
 
 
 def test_a_run_keeps_the_machine_as_it_was(run: Run) -> None:
     runs.machine_seen("gpu-1", "default", {"gpu": "H200"})
-    runs.claim("default", "gpu-1")
+    runs.claim_run("default", "gpu-1")
     runs.machine_seen("gpu-1", "default", {"gpu": "none"})
     run.refresh_from_db()
     assert run.fingerprint == {"gpu": "H200"}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_two_claims_of_one_run_have_one_winner(run: Run) -> None:
-    together = Barrier(8)
-
-    def claim(number: int) -> runs.Assignment | None:
-        try:
-            together.wait()
-            return runs.claim("default", f"gpu-{number}")
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(8) as threads:
-        won = [assignment for assignment in threads.map(claim, range(8)) if assignment]
-    run.refresh_from_db()
-    assert [assignment.machine for assignment in won] == [str(run.machine)]
-    assert run.attempt == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_claims_at_once_take_different_runs(
-    make_commit: Callable[[int], Commit], case: Case, benchmark: Benchmark
-) -> None:
-    runs.machine_seen("gpu-1", "default")
-    requested = {runs.request(make_commit(number), case, benchmark).pk for number in range(6)}
-    together = Barrier(6)
-
-    def claim(_: int) -> int:
-        try:
-            together.wait()
-            assignment = runs.claim("default", "gpu-1")
-            assert assignment is not None
-            return assignment.run_id
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(6) as threads:
-        assert set(threads.map(claim, range(6))) == requested

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from dashboard import dispatch
 from dashboard.models import Run, Trigger
-from dashboard.runs import logs, resolving, sweeping, transitions
+from dashboard.runs import lease, logs, resolving, sweeping
 from dashboard.triggers import hook
 
 TEXT = " ".join((Path(__file__).resolve().parents[3] / "docs/flow.md").read_text().split())
@@ -40,7 +40,7 @@ def test_numbers_in_words_are_the_codes() -> None:
 
 
 def test_every_transition_is_drawn() -> None:
-    drawn = [f"{before.value} --> {after.value}" for after, before in transitions.BEFORE.items()]
+    drawn = [f"{before.value} --> {after.value}" for after, before in lease.BEFORE.items()]
     drawn += [
         f"{state.value} --> {end}" for state in Run.HELD for end in ("failed", "cancelled", "requested")
     ]

@@ -73,7 +73,7 @@ def test_ten_thousand_commits_become_rows(tracked: Project, repository: Reposito
     import_history(repository, 10_000, odd=10)
     tracked.mirror.fetch()
     hashes = commits_between(tracked.mirror, "main~10000", "main", most=10_000)
-    assert list(runs.known(tracked, read_commits(tracked.mirror, hashes))) == hashes
+    assert list(runs.get_or_create_commits(tracked, read_commits(tracked.mirror, hashes))) == hashes
 
 
 def test_an_odd_commit_is_stored_and_shown_beside_the_others(

@@ -179,6 +179,7 @@ def test_the_key_is_readable_by_its_owner_alone(tracked: Project, repository: Re
     install_hooks(tracked, repository.folder)
     ours = repository.folder / ".git/paceline"
     assert {stat.S_IMODE((ours / name).stat().st_mode) for name in ("inner", "outer")} == {0o600}
+    assert {path.name for path in ours.iterdir()} >= {"inner", "outer", "notify"}
     assert all(b"a secret" not in path.read_bytes() for path in ours.iterdir())
 
 

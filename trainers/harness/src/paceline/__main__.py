@@ -124,6 +124,7 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--no-counting", action="store_true", help="only what is timed: the repetitions and the sweep"
     )
+    run.add_argument("--no-sweep", action="store_true", help="the repetitions and the counting alone")
     run.add_argument(
         "--turns",
         type=Path,
@@ -212,7 +213,7 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
     if arguments.quick:
         case = replace(case, params={**case.params, **(benchmark.quick.params or {})})
         benchmark = benchmark.as_quick()
-    if arguments.timed_only:
+    if arguments.timed_only or arguments.no_sweep:
         benchmark = benchmark.without_sweep()
     if arguments.timed_only or arguments.no_counting:
         benchmark = replace(benchmark, countings=0)

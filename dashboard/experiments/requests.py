@@ -1,0 +1,90 @@
+"""What a person or a script writes to ask for an estimate, and how it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from dashboard.experiments.asking import (
+    DEFAULT_METRIC,
+    DEFAULT_PRECISION,
+    LEAST_PRECISION,
+    ask_estimate,
+    find_metric,
+)
+from dashboard.experiments.errors import ExperimentError
+from dashboard.experiments.sides import create_sides, find_sides
+from dashboard.models import Experiment, Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateRequest:
+    """As it was written; what is empty is left to Paceline.
+
+    base: a commit: hash, branch or tag. head: another one; empty: the base's.
+    case: `snake_dqn[variant=optimized]`, or a part of that which names one case; empty: the only one.
+    head_case: the head's, where it is another one. toggle: the parameters that the head's case has instead,
+    `compile=true`, or `compile` for the other value of one.
+    metric: `step_time`, `phase_time:learn`. precision: `1%`. minutes: a number.
+    quick: in short windows; None: as the case is measured otherwise. pool: whose machines; empty: likewise.
+    """
+
+    base: str
+    head: str = ""
+    case: str = ""
+    head_case: str = ""
+    toggle: str = ""
+    metric: str = ""
+    precision: str = ""
+    minutes: str = ""
+    quick: bool | None = None
+    pool: str = ""
+
+
+def ask_requested_estimate(
+    project: Project, request: EstimateRequest, purpose: str, requested_by: Any = None
+) -> tuple[Experiment, bool]:
+    """(experiment, whether it is new). Reads the project's repository. Raises ExperimentError."""
+    precision, minutes = parse_precision(request.precision), parse_minutes(request.minutes)
+    found = find_sides(project, request)
+    with transaction.atomic():
+        base, head = create_sides(project, found)
+        metric, phase = find_metric(request.metric.strip() or DEFAULT_METRIC, head.configuration)
+        return ask_estimate(
+            project,
+            purpose,
+            base,
+            head,
+            metric,
+            phase=phase,
+            precision=precision,
+            minutes=minutes,
+            requested_by=requested_by,
+        )
+
+
+def parse_precision(text: str) -> float:
+    """`1%`, `1 %` or `0.01` as 0.01; DEFAULT_PRECISION where nothing is written."""
+    spelling = text.strip()
+    if not spelling:
+        return DEFAULT_PRECISION
+    percent = spelling.endswith("%")
+    number = parse_number("precision", spelling.removesuffix("%"))
+    if not percent and number >= 1:
+        raise ExperimentError("precision", f"{spelling} could be one of a hundred or all: write {spelling}%.")
+    return number / 100 if percent else number
+
+
+def parse_minutes(text: str) -> float | None:
+    """None, for the project's own budget, where nothing is written."""
+    return parse_number("minutes", text) if text.strip() else None
+
+
+def parse_number(field: str, text: str) -> float:
+    example = f"{100 * LEAST_PRECISION:g}%" if field == "precision" else "20"
+    try:
+        return float(text)
+    except ValueError:
+        raise ExperimentError(field, f"{text.strip()!r} isn't a number, such as {example}.") from None

@@ -1,0 +1,191 @@
+"""From revisions and cases as they are written to the two sides of an experiment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from paceline.manifest import Benchmark, ManifestError, case_key
+
+from dashboard import repositories, runs
+from dashboard.experiments.asking import Side
+from dashboard.experiments.errors import ExperimentError
+from dashboard.experiments.toggles import Params, toggle_params
+from dashboard.models import Case, Configuration, Pool, Project
+from dashboard.repositories import CommitFacts, Mirror, RepositoryError
+
+if TYPE_CHECKING:
+    from dashboard.experiments.requests import EstimateRequest
+
+CASE = re.compile(r"(?P<benchmark>[^\[\]\s]+)\s*(?:\[(?P<key>[^\[\]]*)\])?")
+FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+FETCH_PATIENCE = 10.0
+# A sentence lists so many cases.
+MOST_LISTED = 12
+
+
+@dataclass(frozen=True)
+class WantedCase:
+    """A case, as the manifest of a commit has it, or with other parameters."""
+
+    benchmark: Benchmark
+    params: Params
+
+    def __str__(self) -> str:
+        key = case_key(self.params)
+        return f"{self.benchmark.name}[{key}]" if key else self.benchmark.name
+
+
+@dataclass(frozen=True)
+class FoundSides:
+    """Both sides as the repository has them, before they are rows."""
+
+    base: tuple[CommitFacts, WantedCase]
+    head: tuple[CommitFacts, WantedCase]
+    quick: bool
+    pool: str
+
+
+def find_sides(project: Project, request: EstimateRequest) -> FoundSides:
+    """Read the repository; writes nothing. Raises ExperimentError."""
+    mirror = project.mirror
+    base, head = find_commits(mirror, request)
+    benchmarks = read_benchmarks(project, mirror, base, head)
+    # What is asked about is the newer code; the older one has to be able to do the same.
+    case = find_case(benchmarks[head.hash], request.case, head, "case")
+    base_case = find_case(benchmarks[base.hash], str(case), base, "case")
+    quick, pool = usual_measurement(project, case, request)
+    head_case = case
+    if request.head_case.strip():
+        head_case = find_case(benchmarks[head.hash], request.head_case, head, "head_case")
+    if request.toggle.strip():
+        if head.hash != base.hash:
+            raise ExperimentError("toggle", "it compares two cases at one commit, and there are two commits.")
+        params = toggle_params(mirror, head, head_case.benchmark, head_case.params, request.toggle)
+        head_case = WantedCase(head_case.benchmark, params)
+        refuse_overridden(case, head_case, quick)
+    if len(case_key(head_case.params)) > runs.LONGEST_KEY:
+        raise ExperimentError("toggle", f"its parameters have more than {runs.LONGEST_KEY} characters.")
+    return FoundSides((base, base_case), (head, head_case), quick, pool)
+
+
+def find_commits(mirror: Mirror, request: EstimateRequest) -> tuple[CommitFacts, CommitFacts]:
+    """The commits of base and head, as the repository knows them now."""
+    revisions = {"base": request.base.strip(), "head": request.head.strip() or request.base.strip()}
+    if not revisions["base"]:
+        raise ExperimentError("base", "it is missing: give a commit's hash, a branch or a tag.")
+    try:
+        # A full hash stays what it is: where it is there, nobody has to wait for the repository's host.
+        if not all(FULL_HASH.fullmatch(name) and mirror.has_commit(name) for name in revisions.values()):
+            mirror.fetch(FETCH_PATIENCE)
+    except RepositoryError as error:
+        raise ExperimentError("project", str(error)) from error
+    hashes = [resolve_field(mirror, field, revision) for field, revision in revisions.items()]
+    base, head = repositories.read_commits(mirror, hashes)
+    return base, head
+
+
+def resolve_field(mirror: Mirror, field: str, revision: str) -> str:
+    try:
+        return repositories.resolve_revision(mirror, revision)
+    except RepositoryError as error:
+        raise ExperimentError(field, str(error)) from error
+
+
+def read_benchmarks(
+    project: Project, mirror: Mirror, base: CommitFacts, head: CommitFacts
+) -> dict[str, Mapping[str, Benchmark]]:
+    """By commit what its manifest says."""
+    commits = [base] if base.hash == head.hash else [base, head]
+    benchmarks: dict[str, Mapping[str, Benchmark]] = {}
+    for facts, manifest in runs.read_commit_manifests(project, mirror, commits):
+        if isinstance(manifest, ManifestError):
+            raise ExperimentError("head" if facts.hash == head.hash else "base", f"{manifest}")
+        benchmarks[facts.hash] = manifest.benchmarks
+    return benchmarks
+
+
+def find_case(
+    benchmarks: Mapping[str, Benchmark], written: str, commit: CommitFacts, field: str
+) -> WantedCase:
+    """The one case of a manifest that is meant; a part of its parameters is enough to name it."""
+    cases = [
+        WantedCase(benchmark, dict(case.params))
+        for benchmark in benchmarks.values()
+        for case in benchmark.cases
+    ]
+    where, meant = f"the manifest of {commit.hash[:10]}", cases
+    if written.strip():
+        match = CASE.fullmatch(written.strip())
+        if match is None:
+            raise ExperimentError(field, f"{written!r} isn't a case: write NAME or NAME[PARAMETER=VALUE].")
+        named = [case for case in cases if case.benchmark.name == match["benchmark"]]
+        settings_ = spelled_settings(match["key"] or "")
+        agreeing = [case for case in named if settings_ <= spelled_settings(case_key(case.params))]
+        exact = [case for case in agreeing if settings_ == spelled_settings(case_key(case.params))]
+        # `snake` alone may be any case of it.
+        meant = exact if exact and match["key"] is not None else agreeing
+        if not meant:
+            raise ExperimentError(
+                field, f"{where} has no {written.strip()}, it has {list_cases(named or cases)}."
+            )
+    if len(meant) > 1:
+        raise ExperimentError(field, f"{where} has several, choose one: {list_cases(meant)}.")
+    return meant[0]
+
+
+def spelled_settings(key: str) -> set[str]:
+    return {part.strip() for part in key.split(",")} - {""}
+
+
+def list_cases(cases: list[WantedCase]) -> str:
+    names = [str(case) for case in cases[:MOST_LISTED]]
+    more = f" and {len(cases) - MOST_LISTED} more" if len(cases) > MOST_LISTED else ""
+    return f"{', '.join(names)}{more}"
+
+
+def usual_measurement(project: Project, case: WantedCase, request: EstimateRequest) -> tuple[bool, str]:
+    """(quick, pool): as is written, else as the case was measured last, standard runs before quick ones."""
+    measured = Configuration.objects.filter(
+        case__project=project, case__benchmark=case.benchmark.name, case__key=case_key(case.params)
+    )
+    pool = request.pool.strip()
+    if pool:
+        if not Pool.objects.filter(name=pool).exists():
+            raise ExperimentError("pool", f"there is no pool {pool!r}.")
+        measured = measured.filter(pool__name=pool)
+    if request.quick is not None:
+        measured = measured.filter(quick=request.quick)
+    newest = measured.select_related("pool").order_by("quick", "-version", "-pk").first()
+    quick = newest.quick if newest else bool(request.quick)
+    return quick, newest.pool.name if newest else pool or settings.PACELINE_POOL
+
+
+def refuse_overridden(base: WantedCase, head: WantedCase, quick: bool) -> None:
+    """Refuse a parameter that quick windows set themselves: both sides would be the same."""
+    names = {name for name, value in head.params.items() if base.params.get(name) != value}
+    overridden = sorted(names & set(head.benchmark.quick.params or {})) if quick else []
+    if overridden:
+        raise ExperimentError("toggle", f"quick windows have a {overridden[0]} of their own.")
+
+
+def create_sides(project: Project, found: FoundSides) -> tuple[Side, Side]:
+    """Their rows, made where they are new."""
+    facts_of_both = {facts.hash: facts for facts, _ in (found.base, found.head)}
+    commits = runs.get_or_create_commits(project, facts_of_both.values())
+    pool = runs.pool_named(found.pool)
+    sides = []
+    for facts, wanted in (found.base, found.head):
+        case, _ = Case.objects.get_or_create(
+            project=project,
+            benchmark=wanted.benchmark.name,
+            key=case_key(wanted.params),
+            defaults={"params": dict(wanted.params)},
+        )
+        version = wanted.benchmark.version
+        configurations = runs.get_or_create_configurations([(case, version)], pool, found.quick)
+        sides.append(Side(commits[facts.hash], configurations[case.pk, version]))
+    return sides[0], sides[1]

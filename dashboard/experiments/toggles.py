@@ -1,0 +1,105 @@
+"""The parameters of a toggle's other side: what `compile=true`, or `compile` alone, makes of a case."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from paceline.manifest import Benchmark, case_key
+
+from dashboard import repositories
+from dashboard.experiments.errors import ExperimentError
+from dashboard.repositories import CommitFacts, Mirror, RepositoryError
+
+Params = Mapping[str, Any]
+
+# Beside a benchmark's script: what a document says of it, toggle by toggle.
+CLAIMS = "claims.toml"
+LONGEST_VALUE = 200
+UNWRITABLE = re.compile(r"[,=\x00-\x1f]")
+
+
+def toggle_params(
+    mirror: Mirror, commit: CommitFacts, benchmark: Benchmark, params: Params, written: str
+) -> Params:
+    """The parameters with those that are written in the place of their own. Raises ExperimentError."""
+    changed = dict(params)
+    for part in written.split(","):
+        name, equals, text = (piece.strip() for piece in part.partition("="))
+        if not name.isidentifier():
+            raise ExperimentError("toggle", f"{part.strip()!r} isn't NAME or NAME=VALUE.")
+        changed[name] = (
+            read_value(name, text) if equals else other_value(mirror, commit, benchmark, params, name)
+        )
+    if case_key(changed) == case_key(params):
+        raise ExperimentError("toggle", f"{benchmark.name}[{case_key(params)}] is that already.")
+    return changed
+
+
+def read_value(name: str, text: str) -> object:
+    """As `paceline run --set` reads it: JSON, or else text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    word = isinstance(value, str) and len(value) <= LONGEST_VALUE and not UNWRITABLE.search(value)
+    if number or (word and value):
+        return value
+    raise ExperimentError("toggle", f"{name} is {text!r}, and must be a number, true, false or a word.")
+
+
+def other_value(
+    mirror: Mirror, commit: CommitFacts, benchmark: Benchmark, params: Params, name: str
+) -> object:
+    """The value that a toggle has on its other side; ExperimentError where that can't be known."""
+    own = params.get(name)
+    if isinstance(own, bool):
+        return not own
+    found = [value for value in other_cases(benchmark, params, name) if value != own]
+    found = found or claimed_values(mirror, commit, benchmark, params, name)
+    if len(found) == 1:
+        return found[0]
+    case = f"{benchmark.name}[{case_key(params)}]"
+    if found:
+        values = ", ".join(f"{name}={json.dumps(value)}" for value in found)
+        raise ExperimentError("toggle", f"{name} has several other values, choose one: {values}.")
+    raise ExperimentError(
+        "toggle", f"the manifest doesn't say what else {name} of {case} may be: write {name}=VALUE."
+    )
+
+
+def other_cases(benchmark: Benchmark, params: Params, name: str) -> list[object]:
+    """The values of one parameter in the manifest's cases that are else the same."""
+    rest = {key: value for key, value in params.items() if key != name}
+    return [
+        case.params[name]
+        for case in benchmark.cases
+        if name in case.params and {key: value for key, value in case.params.items() if key != name} == rest
+    ]
+
+
+def claimed_values(
+    mirror: Mirror, commit: CommitFacts, benchmark: Benchmark, params: Params, name: str
+) -> list[object]:
+    """The value that a claim about this toggle sets beside the same parameters; none without such a claim."""
+    path = f"{commit.hash}:{PurePosixPath(benchmark.script).with_name(CLAIMS)}"
+    try:
+        text = repositories.file_texts(mirror, [path]).get(path, "")
+        claims = tomllib.loads(text).get("claims", [])
+    except (RepositoryError, tomllib.TOMLDecodeError):
+        return []
+    values: list[object] = []
+    for claim in claims if isinstance(claims, list) else []:
+        if not isinstance(claim, dict) or claim.get("toggle") != name:
+            continue
+        sides = [claim.get("before"), claim.get("after")]
+        others = [side for side in sides if isinstance(side, dict) and side != dict(params)]
+        if dict(params) in sides and len(others) == 1 and name in others[0]:
+            values.append(others[0][name])
+    return values

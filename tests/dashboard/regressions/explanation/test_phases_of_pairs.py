@@ -1,0 +1,50 @@
+"""What interleaved pairs say of the phases is believed over the runs of both levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashboard.models import Project, Regression
+from dashboard.regressions import prove
+from tests.dashboard import factories
+from tests.dashboard.regressions.explanation.test_explain import TIMES, judge
+
+LEARN = {"learn": (0.005, 0.009)}
+
+
+@pytest.fixture
+def regression(project: Project) -> Regression:
+    """The runs show `replay/sample` four milliseconds slower."""
+    line = factories.create_commits(project, 9)
+    return judge(line, factories.create_case(project), "step_time", (0.010, 0.014), phase_self_time=TIMES)
+
+
+def explained(regression: Regression, verdict: str, *pairs: Any) -> Regression:
+    """The regression once its proof has ended with these pairs."""
+    row = factories.end_experiment(regression.experiments.get(), verdict, ratio=1.4)
+    factories.add_pairs(row, *pairs)
+    prove(regression.pk)
+    return Regression.objects.get()
+
+
+def test_pairs_explain_a_proved_step_whatever_the_runs_show(regression: Regression) -> None:
+    assert regression.phase == "replay/sample"
+    found = explained(regression, "confirmed", *[{"replay/sample": (0.001, 0.001), **LEARN}] * 4)
+    assert (found.state, found.phase, found.phase_share) == ("confirmed", "learn", pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "pairs"),
+    [
+        ("confirmed", ()),
+        ("confirmed", (None,)),
+        ("confirmed", (LEARN, {})),  # measured before phases were kept
+        ("refuted", (LEARN,)),
+    ],
+)
+def test_runs_explain_where_no_pairs_do(
+    regression: Regression, verdict: str, pairs: tuple[Any, ...]
+) -> None:
+    assert explained(regression, verdict, *pairs).phase == "replay/sample"

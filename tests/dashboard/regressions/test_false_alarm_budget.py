@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from dashboard.detection import pairs
+from dashboard.models import Case, Channel, Delivery, Experiment, Project, Regression, Run
+from dashboard.regressions import false_alarm_budget, judge_run
+from tests.dashboard import factories
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.create_case(project)
+
+
+def test_a_proof_risks_one_in_a_hundred_where_the_budget_allows_it(project: Project, of: Case) -> None:
+    for commit in factories.create_commits(project, 10):
+        factories.create_run(commit, of)
+    assert false_alarm_budget.error_of_next_proof(project) == pairs.ERROR
+
+
+def test_many_proofs_share_what_the_commits_have_earned(project: Project) -> None:
+    made = factories.create_regression(factories.create_commits(project, 12), 5, "step_time", 5)
+    Run.objects.update(state="done")  # One measured commit has earned a hundredth.
+    risked = []
+    for _ in range(8):
+        risked.append(false_alarm_budget.error_of_next_proof(project))
+        factories.create_experiment(made, made.last_good, made.first_bad, state="done", error=risked[-1])
+    assert risked == sorted(risked, reverse=True)
+    assert 0.009 < sum(risked) < 0.01
+    Experiment.objects.update(state="cancelled")
+    assert false_alarm_budget.error_of_next_proof(project) == pytest.approx(0.005)
+
+
+def measure(project: Project, of: Case, values: list[float]) -> None:
+    for commit, value in zip(factories.create_commits(project, len(values)), values, strict=True):
+        judge_run(factories.store_measured_run(commit, of, {"step_time": value}).pk)
+
+
+def test_a_clear_suspicion_is_told_to_those_who_ask(project: Project, of: Case) -> None:
+    for name, asks in (("eager", True), ("calm", False)):
+        Channel.objects.create(project=project, kind="email", address=f"{name}@example.org", suspicions=asks)
+    measure(project, of, factories.noisy_levels((24, 0.010), (4, 0.015)))
+    assert Delivery.objects.get().channel.address == "eager@example.org"
+
+
+def test_a_budget_that_allows_nothing_tells_nothing(project: Project, of: Case) -> None:
+    Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
+    project.false_alerts_per_100_commits = 0.01
+    project.risk = {"earned": 0.0, "trust": 1e-6}
+    project.save()
+    measure(project, of, factories.noisy_levels((24, 0.010), (4, 0.0115)))
+    assert Regression.objects.exists()
+    assert not Delivery.objects.exists()
+
+
+def test_what_was_refuted_lowers_the_trust_in_suspicions(project: Project) -> None:
+    false_alarm_budget.count_refuted_alert(project)
+    project.refresh_from_db()
+    assert project.risk["trust"] < 1

@@ -1,0 +1,75 @@
+"""A regression that imported results alone show: nobody has to act on it, and nothing can prove it."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from dashboard.models import Document, Regression, Run
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def regression(db: None) -> Regression:
+    """As `import_results` leaves it: suspected, and not being proved."""
+    regression = builders.create_stepped_regression(suspects=[], operations=[])
+    Run.objects.update(origin=Run.Origin.IMPORTED, machine=None)
+    Document.objects.all().delete()
+    return regression
+
+
+def get_page(client: Client, where: str) -> str:
+    return " ".join(client.get(where).content.decode().split())
+
+
+def test_nobody_is_needed_for_it(client: Client, regression: Regression) -> None:
+    shown = get_page(client, "/")
+    assert "Nothing. No open regression" in shown
+    assert '<span class="chip run-done">no open regression</span>' in shown
+    assert f"/regressions/{regression.pk}/" not in shown
+
+
+def test_what_was_measured_here_needs_somebody(client: Client, regression: Regression) -> None:
+    """One of the two sides was: the other can be measured beside it."""
+    Run.objects.filter(commit=regression.first_bad).update(origin=Run.Origin.MEASURED)
+    shown = get_page(client, "/")
+    assert f'href="/regressions/{regression.pk}/"' in shown
+    assert "1 open regression<" in shown
+
+
+def test_what_no_run_shows_yet_is_not_imported(client: Client, regression: Regression) -> None:
+    """A range that was narrowed ends at commits without a run of their own."""
+    Run.objects.filter(commit__in=[regression.first_bad, regression.last_good]).delete()
+    assert f'href="/regressions/{regression.pk}/"' in get_page(client, "/")
+
+
+def test_the_inbox_has_a_tab_for_it(client: Client, regression: Regression) -> None:
+    link = f'href="/regressions/{regression.pk}/"'
+    assert link not in get_page(client, "/regressions/")
+    assert 'Imported <span class="count">1</span>' in get_page(client, "/regressions/")
+    assert link in get_page(client, "/regressions/?state=imported")
+    assert "state-not-proved" in get_page(client, "/regressions/?state=imported")
+
+
+def test_its_project_shows_it_apart(client: Client, regression: Regression) -> None:
+    shown = get_page(client, "/projects/snake/")
+    assert 'id="imported">Found in imported results</h2>' in shown
+    assert "Open regressions" not in shown
+    assert f'href="/regressions/{regression.pk}/">regression</a>' in shown
+
+
+def test_its_page_offers_no_proof_that_cannot_be_had(client: Client, regression: Regression) -> None:
+    shown = get_page(client, regression.get_absolute_url())
+    assert "It was found in imported results, which can't be measured again." in shown
+    assert "Imported results have no phases." in shown
+    assert "Imported results have no profile" in shown
+    assert "manage.py trigger" not in shown
+    assert "isn't measured a second time" not in shown
+
+
+def test_a_person_may_still_put_it_away(client: Client, regression: Regression) -> None:
+    Regression.objects.update(triaged="intended")
+    assert "Found in imported results" not in get_page(client, "/projects/snake/")
+    assert f'href="/regressions/{regression.pk}/"' in get_page(client, "/regressions/?state=intended")

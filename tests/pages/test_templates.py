@@ -1,0 +1,234 @@
+"""Every variable that a template names is there on some page: Django shows nothing where one isn't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.template import Context, Template, Variable, engines
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.alerts.email import compose_email
+from dashboard.models import (
+    Case,
+    Change,
+    Commit,
+    Delivery,
+    ExperimentPair,
+    Heartbeat,
+    Limit,
+    Regression,
+    Run,
+    RunLog,
+    Sentinel,
+    Series,
+    Trigger,
+)
+from tests.dashboard import factories
+from tests.pages import builders
+from tests.pages.documents import complete_document, metric_row
+from tests.pages.test_causes import MOVED
+from tests.pages.test_run_parts import STACKS
+
+pytestmark = pytest.mark.django_db
+
+EXCERPT = {
+    "file": builders.SUSPECT["file"],
+    "function": builders.SUSPECT["function"],
+    "lines": [{"sign": "+", "old": None, "new": 2, "text": "keep(one)"}],
+    "left_out": 3,
+}
+FOLDER = Path(__file__).resolve().parents[2] / "templates"
+
+
+@dataclass
+class NamedVariables:
+    """The variables of all templates, and those of them that some page had a value for."""
+
+    by_template: dict[str, list[Variable]] = field(default_factory=dict)
+    found: set[int] = field(default_factory=set)
+
+    def never_found(self) -> list[str]:
+        names: dict[str, bool] = {}
+        for template, variables in self.by_template.items():
+            for variable in variables:
+                key = f"{template}: {variable.var}"
+                names[key] = names.get(key, False) or variable.lookups is None or id(variable) in self.found
+        return sorted(name for name, found in names.items() if not found)
+
+
+@contextmanager
+def recorded_variables() -> Iterator[NamedVariables]:
+    engine = engines["django"].engine  # type: ignore[attr-defined]
+    named = NamedVariables()
+    parsed: list[Variable] = []
+    begin, resolve = Variable.__init__, Variable._resolve_lookup
+
+    def record_parsed(variable: Variable, text: Any) -> None:
+        begin(variable, text)
+        parsed.append(variable)
+
+    def record_found(variable: Variable, context: Context) -> object:
+        value = resolve(variable, context)
+        named.found.add(id(variable))
+        return value
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Variable, "__init__", record_parsed)
+        for loader in engine.template_loaders:
+            loader.reset()
+        for path in sorted(FOLDER.rglob("*.*")):
+            parsed.clear()
+            engine.get_template(str(path.relative_to(FOLDER)))
+            named.by_template[str(path.relative_to(FOLDER))] = list(parsed)
+        patch.setattr(Variable, "_resolve_lookup", record_found)
+        yield named
+
+
+def test_each_variable_is_found_on_some_page(signed_in: Client) -> None:
+    with recorded_variables() as named:
+        visit_everything(signed_in)
+    assert not named.never_found(), "\n".join(named.never_found())
+
+
+def visit_everything(client: Client) -> None:
+    visitor = Client()
+    for where in ("/", "/sign-in/", "/nothing/"):
+        visitor.get(where)
+    visitor.post("/sign-in/", {"username": "ada", "password": "a guess", "next": "/"})
+    for where in [*run_pages(), *regression_pages(), *site_pages()]:
+        assert visitor.get(where).status_code == 200, where
+        assert client.get(where).status_code == 200, where
+    client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)
+
+
+def run_pages() -> list[str]:
+    """Runs in all states, with documents that hold everything."""
+    project = builders.create_project("runs")
+    line = builders.create_commits(project, 3)
+    case = builders.create_case(project, "snake_dqn", variant="optimized")
+    body = complete_document()
+    body["profile"]["stacks"] = STACKS
+    body["phases"][0]["device_total"] = 7e-5
+    body["phases"].append({**body["phases"][0], "path": "prefetch", "thread": "loader-1"})
+    body["warnings"] = [{"code": "hot", "message": "it is hot", "advice": "cool it", "taints": True}]
+    body["environment"]["gpus"] = [{"name": "H200", "memory_bytes": 141e9}]
+    person = User.objects.create_user("barbara")
+    trigger = Trigger.objects.create(
+        project=project, source="web", benchmarks=["snake_dqn"], requested_by=person
+    )
+    measured = []
+    for commit in line:
+        measured.append(builders.create_measured_run(commit, case, 0.001, body=body, trigger=trigger))
+        for metric in body["metrics"]:
+            metric["value"] += metric["kind"] == "counter"
+    plain = builders.create_measured_run(line[2], builders.create_case(project, "walker"), 0.001)
+    plain.document.body["metrics"] = [row for row in plain.document.body["metrics"] if not row["phase"]]
+    plain.document.save()
+    builders.create_limit(builders.headline_series(plain.case), plain, maximum=0.0001)
+    failed = [
+        builders.create_run(line[0], case, Run.State.FAILED, failure=failure, reason="It ended.", quick=True)
+        for failure in Run.Failure.values
+    ]
+    cancelled = builders.create_run(line[1], case, Run.State.CANCELLED, quick=True)
+    waiting = builders.create_run(line[1], case, Run.State.REQUESTED, quick=True, attempt=1)
+    active = builders.create_run(line[2], case, Run.State.MEASURING, quick=True)
+    imported = builders.create_run(line[0], case, origin="imported", version=2)
+    builders.create_points(imported, body["metrics"][:2])
+    RunLog.objects.create(run=active, text="step 100")
+    runs = [*measured, plain, *failed, cancelled, waiting, active, imported]
+    last = measured[-1].pk
+    return [
+        *(f"/runs/{run.pk}/" for run in runs),
+        *(f"/runs/{run.pk}/status/" for run in (waiting, active)),
+        f"/runs/{last}/?repetition=77",
+        f"/runs/{last}/?frame=2&width=calls",
+        f"/runs/{last}/frames/?frame=2",
+    ]
+
+
+def regression_pages() -> list[str]:
+    """Regressions in all states, proved and not, with all that is known of one."""
+    line = builders.create_measured_commits(9, step_at=2)
+    series = builders.headline_series(line[0].runs.get().case)
+    whole = builders.create_regression(
+        series, line[1], line[2], state="confirmed", culprit=line[0], recovered_by=line[7],
+        cause="code", cause_evidence=[{"code": "suspect changed", "place": "replay.py:push"}],
+        excerpts=[EXCERPT], explained_for="of another range",
+        suspects=[builders.SUSPECT | {"cumulative_before": 0.01, "cumulative_after": 0.02}],
+    )  # fmt: skip
+    Change.objects.filter(regression=whole).update(doubts=[{"code": "near floor"}])
+    experiment = factories.create_ended_experiment(
+        whole, "confirmed", line[1], line[2], ratio=1.4, low=1.3, high=1.5,
+        commands=["git checkout abc"], reason={"code": "withdrawn"},
+    )  # fmt: skip
+    phases = {"learn": [0.010, 0.0138], **{f"learn/{number}": [0.001, 0.001] for number in range(9)}}
+    for index in range(4):
+        ExperimentPair.objects.create(
+            experiment=experiment, index=index, base_first=True, base=1, head=1.4, seconds=30, phases=phases
+        )
+    Limit.objects.update(regression=whole)
+    builders.create_limit(series, line[8].runs.get(), maximum=0.001, regression=whole)
+    for state in Delivery.State.values:
+        builders.create_delivery(whole, state, address=f"{state}@example.org")
+    compose_email(whole.deliveries.all()[0])
+    person = User.objects.create_user("grace")
+    whole.triages.create(person=person, action="acknowledge", comment="On it.")
+    wide = builders.create_regression(series, line[2], line[5], triaged="intended", triaged_by=person)
+    Regression.objects.filter(pk=wide.pk).update(triaged_at=timezone.now())
+    moved = builders.create_regression(series, line[5], line[6], cause="machine", cause_evidence=[MOVED])
+    builders.create_regression(series, line[6], line[7], withdrawn_at=timezone.now())
+    for commit in line[2:4]:
+        metric = metric_row("scaling_exponent_steps", "1", "lower", "time", [1.1])
+        builders.create_points(commit.runs.get(), [metric])
+    steps = builders.headline_series(series.case, "scaling_exponent_steps")
+    builders.create_regression(steps, line[2], line[3])
+    steps.points.all().delete()
+    bare = builders.create_regression(series, line[7], line[8], state="confirmed")
+    line[8].runs.get().document.delete()
+    for regression in (wide, moved, bare):
+        compose_email(builders.create_delivery(regression))
+    return [regression.get_absolute_url() for regression in Regression.objects.all()]
+
+
+def site_pages() -> list[str]:
+    """The lists, all of more than one page."""
+    machine = builders.create_machine("bench-9", seen=timedelta(hours=1))
+    commit = Commit.objects.filter(project__slug="snake").latest("position")
+    case = commit.runs.all()[0].case
+    Sentinel.objects.create(
+        configuration=commit.runs.all()[0].configuration, machine=machine, commit=commit, ratio=1.1,
+        moved_after=timezone.now(), moved_before=timezone.now(),
+    )  # fmt: skip
+    Heartbeat.objects.create(name="scheduler", seen_at=timezone.now() - timedelta(hours=1))
+    builders.create_run(commit, case, Run.State.REQUESTED, pool=builders.get_pool("gpu"))
+    for number in range(25):
+        builders.create_project(f"project-{number}")
+        builders.create_case(commit.project, "walker", n=number)
+    builders.create_measured_run(commit, Case.objects.get(key="n=9"), 0.001)
+    factories.set_environment(commit.runs.all()[0], {"torch": "3"})
+    empty = Series.objects.get(pk=Series.objects.latest("pk").pk)
+    empty.points.all().delete()
+    lists = ("", "runs/", "commits/", "triggers/", "live-runs/", "?cases=2")
+    series = [row.get_absolute_url() for row in Series.objects.filter(headline=True)]
+    return [
+        *("/", "/?page=2", "/work/?seen=3", "/deliveries/", "/projects/runs/", "/projects/project-1/"),
+        *("/regressions/?state=all&project=snake", "/regressions/?project=runs"),
+        *(f"/projects/snake/{name}" for name in lists),
+        *(f"/regressions/?state={state}" for state in ("open", "withdrawn", "recovered", "intended")),
+        *series,
+        empty.get_absolute_url(),
+        f"{series[0]}?show=2&until=4",
+    ]
+
+
+def test_a_member_that_is_not_there_is_found() -> None:
+    with pytest.raises(AttributeError, match=r"\{\{ commit.shrot \}\}.* has no shrot"):
+        Template("{{ commit.shrot }}").render(Context({"commit": Commit()}))

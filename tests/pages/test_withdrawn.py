@@ -1,0 +1,28 @@
+"""What was withdrawn says why."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.models import Regression
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("withdrawal", "reason"),
+    [
+        ("rewritten", "its commits are no longer on the branch"),
+        ("not found", "a later judgement, with more points, no longer finds the step"),
+    ],
+)
+@pytest.mark.parametrize("where", ["/regressions/?state=withdrawn", "/regressions/{}/"])
+def test_it_says_why_it_was_withdrawn(client: Client, where: str, withdrawal: str, reason: str) -> None:
+    regression = builders.create_stepped_regression()
+    Regression.objects.update(withdrawn_at=timezone.now(), withdrawal=withdrawal)
+    shown = client.get(where.format(regression.pk)).content.decode()
+    assert 'chip state-withdrawn">withdrawn<' in shown
+    assert reason in shown

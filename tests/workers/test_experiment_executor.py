@@ -1,0 +1,286 @@
+"""Experiments executed on real commits, with a real repository, database and harness."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from paceline import manifest, metrics
+
+from dashboard import experiments
+from dashboard.experiments import Side
+from dashboard.experiments.paired_phases import paired_phases
+from dashboard.models import Case, Commit, Document, Experiment, Machine, Metric, Project, Run
+from tests.workers import repositories
+from tests.workers.conftest import MANIFEST, Requested
+from workers import experiment_executor, tasks
+from workers.executor import PreparedCode
+from workers.experiment_executor import SIDES, ExperimentExecutor
+
+# Other tests may run beside these. Ten short steps are over before another process gets the processor; where
+# they aren't, the pair is disturbed and another one is measured.
+SHORT = MANIFEST.replace("steps = 20", "steps = 10")
+LOOP = """
+import paceline
+
+for _ in paceline.steps(range(10**9)):
+    with paceline.phase("learn"):
+        sum(range({size}))
+"""
+
+
+# What the phase `learn` does in a step grows with the steps before it.
+GROWING = """
+import sys
+import paceline
+
+n = int(sys.argv[sys.argv.index("--n") + 1])
+for at in paceline.steps(range(n)):
+    with paceline.phase("act"):
+        sum(range(3_000))
+    with paceline.phase("learn"):
+        sum(range({each} * at))
+"""
+SWEPT = (
+    SHORT.replace("size = 10", "n = 1000000")
+    + """
+[benchmarks.tiny.scaling]
+parameter = "n"
+values = [50, 100, 200]
+repetitions = 3
+"""
+)
+# What a document says of a process that may take turns with another one.
+ALONE = {
+    "environment": {"path": "cpu", "memory_bytes": 10**12},
+    "processes": [{"name": "main", "peak_memory": 10**7}],
+    "phases": [{"thread": "main"}],
+}
+
+
+@pytest.fixture
+def suspected(home: Path, requested: Requested) -> Experiment:
+    """A proof: the second commit takes four times as long as the first."""
+    run = requested({"train.py": LOOP.format(size=5_000), "paceline.toml": SHORT})
+    return ask_proof(run, {"train.py": LOOP.format(size=20_000)}, "step_time", (0.00005, 0.0002))
+
+
+def ask_proof(run: Run, files: dict[str, str], name: str, levels: tuple[float, float]) -> Experiment:
+    """Whether the commit with these files is worse than the run's."""
+    base, head = both_sides(run, files)
+    return experiments.ask_experiment(
+        run.commit.project, "proof", "test", base, head, get_metric(name), before=levels[0], after=levels[1]
+    )
+
+
+def both_sides(run: Run, files: dict[str, str]) -> tuple[Side, Side]:
+    """The run's commit, and one after it with these files; the run is done."""
+    sha = repositories.commit_files(Path(run.commit.project.repository), files)
+    row = run.commit
+    head = row.project.commits.create(
+        hash=sha, branch="main", position=row.position + 1, committed_at=row.committed_at
+    )
+    Run.objects.update(state="done")
+    return Side(row, run.configuration), Side(head, run.configuration)
+
+
+def get_metric(name: str) -> Metric:
+    known = metrics.METRICS[name]
+    return Metric.objects.create(name=known.name, unit=known.unit, better=known.better, kind=known.kind)
+
+
+def let_take_turns(experiment: Experiment) -> None:
+    """Let the base have been measured before, as one process that another one may take turns with."""
+    run = Run.objects.get(commit=experiment.base_commit)
+    Document.objects.create(run=run, format="paceline.document/1", body=ALONE, sha256="0" * 64)
+
+
+def is_base_first(experiment: Experiment) -> list[bool]:
+    return list(experiment.pairs.values_list("base_first", flat=True))
+
+
+def test_interleaved_repetitions_decide(suspected: Experiment) -> None:
+    assert experiment_executor.execute_next_experiment("default")
+    suspected.refresh_from_db()
+    assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", False)
+    assert (suspected.ratio or 0) > 1.5
+    assert is_base_first(suspected)[:4] == [True, False, True, False]
+    phases = paired_phases(suspected)
+    assert phases
+    assert phases.pairs == suspected.pairs.filter(disturbed=False).count()
+    assert 0 < 1.5 * phases.before["learn"] < phases.after["learn"] < 0.1
+    base = suspected.base_commit.short
+    assert suspected.commands[0].startswith(f"git checkout {base} && python -m paceline run")
+
+
+def test_interleaved_sweeps_decide_on_an_exponent(home: Path, requested: Requested) -> None:
+    """Both are the same while a window of ten steps is measured: only whole loops of many steps tell."""
+    run = requested({"train.py": GROWING.format(each=0), "paceline.toml": SWEPT})
+    asked = ask_proof(run, {"train.py": GROWING.format(each=100)}, "scaling_exponent", (1.0, 1.6))
+    assert experiment_executor.execute_next_experiment("default")
+    asked.refresh_from_db()
+    assert (asked.state, asked.verdict, asked.in_turns) == ("done", "confirmed", False)
+    # A part of the loop became quadratic: its exponent grows by less than 1, and the ratio is e ** that.
+    assert 0.4 < math.log(asked.ratio or 1) < 1.1
+    assert asked.commands[1].endswith("--repetitions=1 --no-counting")
+    phases = paired_phases(asked)
+    assert phases
+    assert (phases.at, max(phases.deltas, key=lambda path: phases.deltas[path])) == (
+        "the whole loop with n 200",
+        "learn",
+    )
+    assert phases.after["learn"] > 10 * phases.before["learn"]
+
+
+@pytest.mark.parametrize(("swept", "disturbed"), [(True, True), (False, False)])
+def test_a_sweep_beside_other_work_disturbs_what_is_read_off_it(swept: bool, disturbed: bool) -> None:
+    doubt = SimpleNamespace(code="scaling_contention", taints=False)
+    document: Any = SimpleNamespace(warnings=(doubt,), scaling=swept or None)
+    assert experiment_executor.is_disturbed(document, in_turns=False) is disturbed
+
+
+@pytest.mark.parametrize(
+    ("code", "in_sequence", "in_turns"),
+    [
+        ("processor_contention", True, True),
+        ("clock_change", True, False),
+        ("warmup_never_ended", False, False),
+    ],
+)
+def test_only_what_other_work_did_disturbs_a_pair(code: str, in_sequence: bool, in_turns: bool) -> None:
+    """A change of the clock meets both sides of two that take turns."""
+    doubt = SimpleNamespace(code=code, taints=True)
+    document: Any = SimpleNamespace(warnings=(doubt,), scaling=None)
+    told = tuple(experiment_executor.is_disturbed(document, in_turns=turns) for turns in (False, True))
+    assert told == (in_sequence, in_turns)
+
+
+def test_steps_in_turn_decide(suspected: Experiment) -> None:
+    let_take_turns(suspected)
+    assert experiment_executor.execute_next_experiment("default")
+    suspected.refresh_from_db()
+    assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", True)
+    assert 1.5 < (suspected.ratio or 0) < 6
+    first, second = suspected.commands
+    assert first.startswith(
+        f"git worktree add --detach ../turns/base {suspected.base_commit.short} && (cd ../turns/base"
+    )
+    assert first.endswith("--turns=../first) &")
+    assert second.endswith("--turns=../second)")
+
+
+def test_a_person_is_told_how_large_the_difference_is(home: Path, requested: Requested) -> None:
+    """Until the wanted precision, with the functions of both sides."""
+    run = requested({"train.py": LOOP.format(size=5_000), "paceline.toml": SHORT})
+    base, head = both_sides(run, {"train.py": LOOP.format(size=20_000)})
+    asked, _ = experiments.ask_estimate(
+        run.commit.project, "person", base, head, get_metric("step_time"), precision=1.0
+    )
+    assert experiment_executor.execute_next_experiment("default")
+    asked.refresh_from_db()
+    assert (asked.state, asked.verdict) == ("done", "estimated")
+    assert (asked.low or 0) < (asked.ratio or 0) < (asked.high or 0)
+    assert 1.5 < (asked.ratio or 0) < 6
+    assert set(asked.profiles) == {"base", "head"}
+    assert all(profile["functions"] for profile in asked.profiles.values())
+    assert asked.seconds > sum(asked.pairs.values_list("seconds", flat=True))
+
+
+CALLING = """
+import paceline
+
+def push(number):
+    return number
+
+for _ in paceline.steps(range(10**9)):
+    for number in range({calls}):
+        push(number)
+"""
+
+
+def test_an_exact_counter_takes_two_pairs(home: Path, requested: Requested) -> None:
+    run = requested({"train.py": CALLING.format(calls=1), "paceline.toml": SHORT})
+    base, head = both_sides(run, {"train.py": CALLING.format(calls=4)})
+    metric = get_metric("function_calls")
+    asked, _ = experiments.ask_estimate(run.commit.project, "person", base, head, metric)
+    assert experiment_executor.execute_next_experiment("default")
+    asked.refresh_from_db()
+    assert (asked.verdict, asked.pairs.count(), asked.in_turns) == ("estimated", 2, False)
+    assert asked.low == asked.ratio == asked.high
+    pair = asked.pairs.first()
+    assert pair
+    assert pair.head - pair.base == 3
+    assert asked.commands[0].endswith("--repetitions=1 --no-sweep")
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_printed_command_measures_the_commit(
+    suspected: Experiment, tmp_path: Path, kept: bool, in_turns: bool
+) -> None:
+    """By hand, in a clone: the words of a parameter that a shell would part reach the script as they are."""
+    Project.objects.update(manifest=SHORT if kept else "")
+    Case.objects.update(params={"size": 10, "who": "two words", "fast": True, "digits": "7"})
+    (tmp_path / "paceline.toml").write_text(SHORT)
+    clone = tmp_path / "clone"
+    repositories.run_git(tmp_path, "clone", "--quiet", suspected.project.repository, str(clone))
+    Machine.objects.get_or_create(name="gpu-1", pool=suspected.head_configuration.pool)
+    if in_turns:
+        let_take_turns(suspected)
+    assignment = experiments.claim_experiment("default", "gpu-1")
+    assert assignment
+    executor = ExperimentExecutor(assignment, lock=-1)
+    benchmark = manifest.parse_manifest(SHORT, "test").benchmarks["tiny"]
+    commits = (assignment.base.commit, assignment.head.commit)
+    codes: Any = [SimpleNamespace(commit=commit, benchmark=benchmark) for commit in commits]
+    printed = [
+        executor.repeat_command(name, PreparedCode(code, Path(sys.executable)))
+        for name, code in zip(SIDES, codes, strict=True)
+    ]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    place: dict[str, Any] = {"cwd": clone, "env": {**os.environ, "PATH": path}}
+    done = subprocess.run(
+        ["sh", "-c", "\n".join([*printed, "wait"])], capture_output=True, text=True, timeout=100, **place
+    )
+    assert done.stdout.count("step_time ") == 2, done.stderr
+    checked_out = tmp_path / "turns" / "head" if in_turns else clone
+    assert (done.returncode, repositories.head_commit(checked_out)) == (0, assignment.head.commit)
+    assert all("--set=fast=true" in line for line in printed)
+
+
+def test_a_message_executes_an_experiment_before_history(
+    suspected: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+
+    def execute_next_experiment(pool: str) -> bool:
+        called.append(pool)
+        return True
+
+    monkeypatch.setattr(experiment_executor, "execute_next_experiment", execute_next_experiment)
+    tasks.measure_next("default")
+    assert called == ["default"]
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
+def test_a_commit_that_does_not_run_is_named(suspected: Experiment, in_turns: bool) -> None:
+    if in_turns:
+        let_take_turns(suspected)
+    source = Path(suspected.project.repository)
+    broken = repositories.commit_files(source, {"train.py": "raise RuntimeError('no such snake')"})
+    Commit.objects.filter(pk=suspected.head_commit_id).update(hash=broken)
+    assert experiment_executor.execute_next_experiment("default")
+    suspected.refresh_from_db()
+    assert (suspected.verdict, suspected.state) == ("untestable", "done")
+    assert suspected.reason["code"] == "side failed"
+    assert suspected.reason["text"].startswith(f"{broken[:10]}: train.py crashed with exit status 1")
+
+
+def test_a_message_without_an_experiment_does_nothing(home: Path, transactional_db: None) -> None:
+    assert not experiment_executor.execute_next_experiment("default")

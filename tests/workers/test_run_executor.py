@@ -1,0 +1,239 @@
+"""One assignment from claim to document, with a real repository, database and harness."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from django.db import connection
+
+from dashboard import runs
+from dashboard.models import Document, Machine, Run, RunLog
+from tests.workers.conftest import MANIFEST, TRAIN, Requested, request_run_at
+from tests.workers.repositories import create_repository, head_commit
+from tests.workers.waiting import wait_until
+from tests.workers.wheels import build_wheel
+from workers import machine, run_executor
+
+# Starts a process that outlives the harness, waits for the document and tampers with it.
+TAMPER = """
+import os, subprocess, sys
+
+code = '''
+import os, pathlib, time
+document = pathlib.Path(os.environ["TMPDIR"]).parent / "document.json"
+while not document.exists():
+    time.sleep(0.001)
+{tampering}
+'''
+subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=True)
+"""
+ENDLESS = TRAIN + "\nimport time\ntime.sleep(600)\n"
+
+
+def execute_run(run: Run) -> Run:
+    """Execute it, as a message to its pool lets a worker do."""
+    assert run_executor.execute_next_run(run.pool.name)
+    run.refresh_from_db()
+    return run
+
+
+def test_the_whole_way_ends_with_a_document(home: Path, requested: Requested) -> None:
+    run = execute_run(requested())
+    assert (run.state, run.reason) == ("done", "")
+    assert run.document.body["benchmark"]["params"] == {"size": 10}
+    assert run.fingerprint == machine.take_fingerprint().as_dict()
+
+
+def test_a_message_without_a_run_does_nothing(home: Path, transactional_db: None) -> None:
+    assert not run_executor.execute_next_run("default")
+
+
+def test_a_message_claims_nothing_while_the_machine_measures(home: Path, requested: Requested) -> None:
+    run = requested()
+    with machine.lock_machine(home, "gpu-1"):
+        assert not run_executor.execute_next_run(run.pool.name)
+    run.refresh_from_db()
+    assert run.state == "requested"
+
+
+def test_a_crash_is_told_with_its_last_line(home: Path, requested: Requested) -> None:
+    run = execute_run(requested({"train.py": "raise RuntimeError('no such snake')"}))
+    assert (run.state, run.failure) == ("failed", "crash")
+    assert run.reason == "train.py crashed with exit status 1: RuntimeError: no such snake"
+    assert "Traceback" in run.log.text
+
+
+def test_the_time_limit_is_told_and_ends_what_ran(home: Path, requested: Requested) -> None:
+    limited = MANIFEST.replace("time_limit = 60", "time_limit = 1")
+    run = execute_run(requested({"paceline.toml": limited, "train.py": ENDLESS}))
+    assert (run.state, run.failure) == ("failed", "timeout")
+    assert run.reason == "The benchmark did not end within its time limit of 1 s."
+    assert processes_in(home) == []
+
+
+def test_a_benchmark_that_ends_the_harness_is_told(home: Path, requested: Requested) -> None:
+    hasty = "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)"
+    run = execute_run(requested({"train.py": hasty}))
+    assert (run.state, run.failure, run.reason) == ("failed", "crash", "was told to end by SIGTERM.")
+
+
+@pytest.mark.parametrize(
+    ("tampering", "failure"),
+    [
+        ("document.unlink()", "no document"),
+        ("document.write_text('{}')", "bad document"),
+        ("document.unlink(); document.symlink_to('/etc/hostname')", "bad document"),
+    ],
+)
+def test_a_document_that_was_tampered_with_is_not_stored(
+    home: Path, requested: Requested, tampering: str, failure: str
+) -> None:
+    run = execute_run(requested({"train.py": TAMPER.format(tampering=tampering) + TRAIN}))
+    assert (run.state, run.failure) == ("failed", failure)
+    assert not Document.objects.exists()
+
+
+def test_a_commit_that_does_not_exist_is_told(home: Path, tmp_path: Path, transactional_db: None) -> None:
+    source = create_repository(tmp_path / "source", {"paceline.toml": MANIFEST})
+    run = execute_run(request_run_at(source, "a" * 40, MANIFEST))
+    assert (run.state, run.failure) == ("failed", "checkout")
+    assert run.reason == "Commit aaaaaaaaaa is on no branch or tag of the repository."
+
+
+def test_an_environment_that_cannot_be_built_is_told(home: Path, requested: Requested) -> None:
+    needy = MANIFEST + '[environment]\nrequirements = ["requirements.txt"]\n'
+    unmet = "--no-index\nno-such-package==1.0\n"
+    run = execute_run(requested({"paceline.toml": needy, "requirements.txt": unmet}))
+    assert (run.state, run.failure) == ("failed", "environment")
+    assert run.reason.endswith("No matching distribution found for no-such-package==1.0")
+    assert "building the environment of requirements.txt" in run.log.text
+
+
+def test_the_environment_of_the_commit_is_the_one_that_is_measured(
+    home: Path, requested: Requested, tmp_path: Path
+) -> None:
+    own = MANIFEST + '[environment]\nrequirements = ["requirements.txt"]\n'
+    needed = build_wheel(tmp_path / "wheels", "tiny", "")
+    files = {"paceline.toml": own, "requirements.txt": needed, "train.py": "import tiny\n" + TRAIN}
+    run = execute_run(requested(files))
+    assert (run.state, run.reason) == ("done", "")
+    # Memory is read with the worker's own instruments, which the commit does not require.
+    assert run.document.body["repetitions"][0]["peak_memory"] > 0
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"paceline.toml": "steps = [\n"}, "can't be used: paceline.toml: is not valid TOML"),
+        ({"paceline.toml": MANIFEST.replace("tiny", "other")}, "has no benchmark tiny"),
+        (
+            {"paceline.toml": MANIFEST.replace("train.py", "gone.py")},
+            "'gone.py' is not a file of this commit",
+        ),
+    ],
+)
+def test_a_commit_that_cannot_be_measured_is_told(
+    home: Path, tmp_path: Path, transactional_db: None, files: dict[str, str], words: str
+) -> None:
+    source = create_repository(tmp_path / "source", files)
+    run = execute_run(request_run_at(source, head_commit(source), MANIFEST))
+    assert (run.state, run.failure) == ("failed", "checkout")
+    assert words in run.reason
+
+
+def test_the_manifest_that_the_server_keeps_is_used(home: Path, requested: Requested) -> None:
+    run = requested({"paceline.toml": MANIFEST})
+    run.commit.project.manifest = MANIFEST.replace("steps = 20", "steps = 33")
+    run.commit.project.save()
+    assert execute_run(run).document.body["protocol"]["steps"] == 33
+
+
+def test_the_measured_process_sees_no_address_of_ours(
+    home: Path, requested: Requested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "hush")
+    run = execute_run(
+        requested({"train.py": "import os\nprint(sorted(os.environ))\n" + TRAIN + "raise SystemExit(3)"})
+    )
+    assert "TMPDIR" in run.log.text
+    for name in ("DATABASE_URL", "BROKER_URL", "SECRET_KEY", "PACELINE_HOME", "DJANGO"):
+        assert name not in run.log.text
+
+
+def test_a_harness_in_the_checkout_is_not_the_one_that_measures(home: Path, requested: Requested) -> None:
+    trap = {"paceline/__init__.py": "raise SystemExit('the wrong one')", "paceline/__main__.py": ""}
+    assert execute_run(requested(trap)).state == "done"
+
+
+def test_a_cancelled_run_is_ended_with_its_whole_tree(home: Path, requested: Requested) -> None:
+    run = requested({"train.py": ENDLESS})
+    with executed_beside(run):
+        wait_until(lambda: read_state(run) == "measuring" and processes_in(home))
+        runs.cancel_run(run.pk, by="Ada")
+    assert read_state(run) == "cancelled"
+    assert processes_in(home) == []
+    assert not Document.objects.exists()
+
+
+def test_progress_and_log_arrive_while_it_measures(home: Path, requested: Requested) -> None:
+    run = requested({"train.py": "print('hello', flush=True)\n" + ENDLESS})
+    with executed_beside(run):
+        wait_until(
+            lambda: Run.objects.filter(pk=run.pk).exclude(activity="").exclude(activity="starting").exists()
+        )
+        wait_until(lambda: "repetition 1 of 1" in RunLog.objects.get(pk=run.pk).text)
+        run.refresh_from_db()
+        assert run.state == Run.State.MEASURING
+        runs.cancel_run(run.pk, by="Ada")
+
+
+def test_the_machine_is_seen_with_its_fingerprint(home: Path, requested: Requested) -> None:
+    execute_run(requested())
+    assert Machine.objects.get(name="gpu-1").fingerprint["cpu_count"] >= 1
+
+
+@contextmanager
+def executed_beside(run: Run) -> Iterator[None]:
+    """A worker executes the run meanwhile."""
+    executing = threading.Thread(target=execute_and_close, args=(run.pool.name,))
+    executing.start()
+    try:
+        yield
+    finally:
+        executing.join(30)
+        assert not executing.is_alive()
+
+
+def execute_and_close(pool: str) -> None:
+    try:
+        run_executor.execute_next_run(pool)
+    finally:
+        connection.close()
+
+
+def read_state(run: Run) -> str:
+    return Run.objects.values_list("state", flat=True).get(pk=run.pk)
+
+
+def processes_in(home: Path) -> list[int]:
+    """Those that work in a checkout under this home."""
+    pids = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd().startswith(str(home)):
+                pids.append(process.pid)
+        except psutil.Error:
+            continue
+    return pids
+
+
+def test_the_operators_limit_of_memory_holds(home: Path, requested: Requested, settings: Any) -> None:
+    settings.PACELINE_MEMORY_LIMIT = 500_000_000
+    run = execute_run(requested({"train.py": "bytearray(10**9)"}))
+    assert (run.state, "MemoryError" in run.reason) == ("failed", True)
