@@ -33,6 +33,7 @@ HELD: tuple[str, ...] = (
     "dashboard/repositories",
     "dashboard/runs",
     "dashboard/secrets.py",
+    "dashboard/sentences",
     "dashboard/sentinels",
     "dashboard/services",
     "dashboard/settings.py",

@@ -34,8 +34,6 @@ from workers.logs import Log
 logger = logging.getLogger(__name__)
 
 SIDES = ("base", "head")
-# Warnings about what happened around the code: such a pair is measured, shown and not weighed.
-DISTURBANCES = ("processor_contention", "throttling", "co_tenant", "clock_change", "calibration_drift")
 SWEPT = "scaling_contention"
 # A machine that changes its speed meanwhile does so for both that take turns.
 MEETS_BOTH = ("clock_change", "calibration_drift")
@@ -53,7 +51,8 @@ def execute_next_experiment(pool: str) -> bool:
 
 
 def is_disturbed(measured: Document, in_turns: bool) -> bool:
-    disturbances = set(DISTURBANCES) - set(MEETS_BOTH if in_turns else ())
+    """True where other work disturbed it: such a pair is measured, shown and not weighed."""
+    disturbances = set(document.CODES_OF_DISTURBANCE) - set(MEETS_BOTH if in_turns else ())
     if measured.scaling:
         # The sweep is what is weighed: of a run it keeps nothing else out of judgement.
         disturbances.add(SWEPT)

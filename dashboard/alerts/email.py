@@ -62,9 +62,9 @@ def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
 
 def email_subject(regression: Regression) -> str:
     """One line: a commit's subject may hold what must not reach a header."""
-    change = sentences.describe_change(regression)
+    headline = sentences.regression_headline(regression)
     where = sentences.describe_place(regression, brief=True) if regression.names_commit else regression.cause
-    return re.sub(r"\s+", " ", f"[{regression.project.slug}] {change} {where}")
+    return re.sub(r"\s+", " ", f"[{regression.project.slug}] {headline} {where}")
 
 
 def site_host() -> str:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Now
 
 from dashboard import dispatch, leases, sentinels
@@ -58,7 +58,8 @@ def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
 
 def spent_share(machine: Machine) -> float:
     """The part of the machine's time that experiments took lately; none where no run waits for it."""
-    waiting = Run.objects.filter(state=Run.State.REQUESTED, configuration__pool=machine.pool_id)
+    due = Q(not_before=None) | Q(not_before__lte=Now())
+    waiting = Run.objects.filter(due, state=Run.State.REQUESTED, configuration__pool=machine.pool_id)
     # Nobody waits for a sentinel.
     if not waiting.exclude(origin=Run.Origin.SENTINEL).exists():
         return 0.0

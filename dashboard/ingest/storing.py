@@ -41,6 +41,7 @@ def store_document(assignment: RunAssignment, data: bytes) -> None:
         _store_telemetry(run, document)
         # Last: it compares state and lease, and takes everything back where they aren't ours.
         runs.finish_run(assignment, tainted=document.tainted)
+        runs.remeasure_disturbed(run, (doubt.code for doubt in document.warnings if doubt.taints))
         dispatch.send_task(dispatch.JUDGE, run.pk)
 
 

@@ -11,6 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from django.db.models import Q
+from django.db.models.functions import Now
+
 from dashboard import repositories, runs
 from dashboard.models import Commit, Experiment, ExperimentPair, Point, Project, Regression, Run
 from dashboard.models import RegressionExperiment as Asked
@@ -150,19 +153,22 @@ def surroundings(lines: Lines, request: SurroundingsOf) -> Any:
 
 
 def runs_at_commits(lines: Lines, request: RunsAtCommits) -> Mapping[str, CommitRuns]:
-    """A sentinel's run is none; one that was cancelled counts where the regression waited for it."""
+    """A sentinel's run is none; one that was cancelled counts where the regression waited for it.
+
+    One that waits for a calmer hour is none yet: who asks for it has it measured at once.
+    """
     rows = Run.objects.filter(
         commit__project=lines.project,
         commit__hash__in=request.hashes,
         configuration=request.series.configuration_id,
-    ).exclude(origin=Run.Origin.SENTINEL)
+    ).exclude(Q(origin=Run.Origin.SENTINEL) | Q(state=Run.State.REQUESTED, not_before__gt=Now()))
     awaited = set(
         Regression.awaited_runs.through.objects.filter(regression=request.regression).values_list(
             "run", flat=True
         )
     )
     by_commit: dict[str, list[Run]] = defaultdict(list)
-    for run in rows.select_related("commit").only("state", "commit__hash").order_by("pk"):
+    for run in rows.select_related("commit").only("state", "tainted", "commit__hash").order_by("pk"):
         if run.state != Run.State.CANCELLED or run.pk in awaited:
             by_commit[run.commit.hash].append(run)
     points = Point.objects.filter(
@@ -171,13 +177,18 @@ def runs_at_commits(lines: Lines, request: RunsAtCommits) -> Mapping[str, Commit
     values = dict(points.order_by("run_id").values_list("run__commit__hash", "value"))
     return {
         sha: CommitRuns(
-            count=len(found),
+            count=len(found) - disturbed_before(found),
             under_way=any(run.state not in Run.TERMINAL for run in found),
             last_done=found[-1].state == Run.State.DONE,
             value=values.get(sha),
         )
         for sha, found in by_commit.items()
     }
+
+
+def disturbed_before(rows: list[Run]) -> int:
+    """How many of a commit's runs were disturbed before the first that wasn't: with that they count once."""
+    return next((index for index, run in enumerate(rows) if not run.tainted), 0)
 
 
 def series_around(lines: Lines, request: SeriesAround) -> PointsAround:

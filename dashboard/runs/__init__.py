@@ -6,6 +6,7 @@ from dashboard.runs.errors import Busy, RunError, WrongState
 from dashboard.runs.lease import (
     advance_run,
     cancel_run,
+    cancel_runs,
     claim_run,
     fail_run,
     finish_run,
@@ -15,6 +16,7 @@ from dashboard.runs.lease import (
     requeue_lost_runs,
 )
 from dashboard.runs.machines import machine_seen, part_seen, pool_named
+from dashboard.runs.remeasuring import remeasure_disturbed
 from dashboard.runs.requests import (
     experiment_waits,
     get_or_create_configurations,
@@ -39,6 +41,7 @@ __all__ = [
     "WrongState",
     "advance_run",
     "cancel_run",
+    "cancel_runs",
     "claim_run",
     "experiment_waits",
     "fail_run",
@@ -52,6 +55,7 @@ __all__ = [
     "pool_named",
     "read_commit_manifests",
     "release_runs",
+    "remeasure_disturbed",
     "repeat_run",
     "request_run",
     "request_runs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from dashboard import dispatch, leases
@@ -104,12 +104,19 @@ def finish_run(assignment: RunAssignment, *, tainted: bool) -> None:
 
 def cancel_run(run_id: int, by: str) -> bool:
     """End a run that hasn't ended; its holder learns of it at the next heartbeat. False: it had ended."""
+    return bool(cancel_runs(Run.objects.filter(pk=run_id), f"Cancelled by {by}."))
+
+
+def cancel_runs(rows: QuerySet[Run], reason: str) -> int:
+    """End those of these runs that haven't ended, with one sentence. How many."""
     with transaction.atomic():
-        going = Run.objects.filter(pk=run_id).exclude(state__in=Run.TERMINAL)
-        ended = leases.end_job(going, State.CANCELLED, reason=logs.one_line(f"Cancelled by {by}.", 2000))
-        if ended:
-            dispatch.send_task(dispatch.RUN_ENDED, run_id)
-    return bool(ended)
+        going = rows.exclude(state__in=Run.TERMINAL).order_by("pk")
+        keys = list(going.select_for_update(of=("self",)).values_list("pk", flat=True))
+        said = logs.one_line(reason, 2000)
+        leases.end_job(Run.objects.filter(pk__in=keys), State.CANCELLED, reason=said)
+        for key in keys:
+            dispatch.send_task(dispatch.RUN_ENDED, key)
+    return len(keys)
 
 
 def held_run(assignment: RunAssignment) -> Run | None:

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models import Value
+from django.db.models.functions import Greatest, Now
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch
@@ -66,6 +67,7 @@ def request_runs(
             )
             rows.append(row)
         runs = _make_missing(rows)
+        _measure_at_once(runs, priority)
         if runs:
             dispatch.wake_workers(where.name, len(runs))
     return runs
@@ -92,6 +94,7 @@ def repeat_run(pattern: Run, commit: Commit, priority: int = 0, not_before: time
     with transaction.atomic():
         run = _make_missing([row])[0]
         if not_before is None:
+            _measure_at_once([run], priority)
             dispatch.wake_workers(pattern.configuration.pool.name)
     return run
 
@@ -138,6 +141,16 @@ def _make_missing(rows: list[Run]) -> list[Run]:
         # What somebody else asks for at this moment is a conflict, and found in the next round.
         Run.objects.bulk_create(missing.values(), ignore_conflicts=True)
     raise RuntimeError("Runs end as fast as they are requested.")
+
+
+def _measure_at_once(runs: Iterable[Run], priority: int) -> None:
+    """Somebody waits for them now: none of them waits for a calmer hour any more."""
+    waiting = [run for run in runs if run.not_before is not None]
+    if waiting:
+        requested = Run.objects.filter(pk__in=[run.pk for run in waiting], state=Run.State.REQUESTED)
+        requested.update(not_before=None, priority=Greatest("priority", Value(priority)))
+    for run in waiting:
+        run.not_before, run.priority = None, max(run.priority, priority)
 
 
 def _run_identity(run: Run) -> tuple[int, int]:

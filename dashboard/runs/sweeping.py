@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from dashboard import dispatch
 from dashboard.models import Run, Trigger
 from dashboard.runs.lease import requeue_lost_runs
+from dashboard.runs.remeasuring import cancel_left_behind
 
 # A message on its way is given this long before a second one is sent.
 PATIENCE = timedelta(seconds=30)
@@ -22,13 +23,14 @@ AT_ONCE = 100
 def sweep_runs() -> None:
     """All that follows, in this order: what is requeued is rung for in the same sweep."""
     requeue_lost_runs()
+    cancel_left_behind()
     wake_for_waiting_runs()
     send_unresolved_triggers()
     send_unjudged_runs()
 
 
 def wake_for_waiting_runs() -> None:
-    """One message for each requested run that has none in its pool's queue."""
+    """One message for each requested run whose time has come and that has none in its pool's queue."""
     due = Q(not_before=None) | Q(not_before__lte=Now())
     pools = Run.objects.filter(due, state=Run.State.REQUESTED).values("configuration__pool__name")
     for name, count in pools.annotate(count=Count("pk")).values_list("configuration__pool__name", "count"):

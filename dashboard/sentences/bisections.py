@@ -22,7 +22,8 @@ def bisection_sentence(regression: Regression) -> str:
 
 def only_changed_words(regression: Regression) -> str:
     """` Of them only abc1234567 changes Replay.push.`"""
-    if not regression.only_changed_by or not regression.suspects:
+    known = regression.only_changed_by and regression.suspects and regression.explains_own_commits
+    if not known:
         return ""
     return f" Of them only {regression.only_changed_by[:10]} changes {regression.suspects[0]['function']}."
 

@@ -16,18 +16,25 @@ MORE_CALLS = Regression.MORE_CALLS
 
 def regression_title(regression: Regression) -> str:
     """`step time +38 % [35, 41] since abc1234567 “subject”; replay/sample explains 92 %; ...`."""
-    limits = crossed_limits(regression)
-    # A limit alone has no change behind it: the bound is all there is to say.
-    changes = [violation_text(limit) for limit in limits]
-    if not limits or regression.changes.exists():
-        changes.append(describe_change(regression))
-    head = ", ".join(changes)
+    head = regression_headline(regression)
     if regression.names_commit:
         parts = [f"{head} {describe_place(regression)}", describe_phase(regression)]
         parts.append(describe_suspect(regression))
     else:
         parts = [head, describe_cause(regression), describe_phase(regression)]
     return "; ".join(part for part in parts if part)
+
+
+def regression_headline(regression: Regression) -> str:
+    """`step time +38 % [35, 41]`, behind the limits that were crossed.
+
+    A limit alone has no change behind it: the bound is all there is to say.
+    """
+    limits = crossed_limits(regression)
+    texts = [violation_text(limit) for limit in limits]
+    if not limits or regression.changes.exists():
+        texts.append(describe_change(regression))
+    return ", ".join(texts)
 
 
 def crossed_limits(regression: Regression) -> list[Limit]:
@@ -228,9 +235,9 @@ def what_it_waits_for(regression: Regression, channels: Sequence[Channel]) -> st
     """What its message waits for, while it is being proved."""
     if regression.commits_left > 1 and regression.state == Regression.State.CONFIRMED:
         count = numbers.format_number(regression.commits_left)
-        return f"it is confirmed, and bisected: {count} commits are left. Its channels are told then."
+        return f"it is confirmed, and {count} commits are left to bisect. Its channels are told after that."
     if regression.state == Regression.State.CONFIRMED:
-        return "it is confirmed, and its last measurements are under way. Its channels are told then."
+        return "it is confirmed, and its last measurements are under way. Its channels are told after them."
     early = any(channel.enabled and channel.suspicions for channel in channels)
     sooner = "; those that ask for suspicions as soon as the budget of false alerts allows" if early else ""
     return f"it is being proved. Its channels are told once it is confirmed{sooner}."

@@ -18,7 +18,7 @@ from dashboard import alerts, dispatch, experiments, leases, runs
 from dashboard.alerts import delivering
 from dashboard.experiments import PairMeasured, Side
 from dashboard.leases import Lease, LeaseLost
-from dashboard.models import Channel, Delivery, Experiment, Machine, Project, Regression, Run
+from dashboard.models import Channel, Delivery, Experiment, Machine, Metric, Project, Regression, Run
 from dashboard.models.leases import Leased
 from tests.dashboard import factories
 
@@ -123,8 +123,9 @@ class ExperimentWork(Job):
 
     def create(self, number: int = 0) -> Experiment:
         base, head = (Side(commit, self.configuration) for commit in (self.commits[number], self.commits[7]))
-        metric = experiments.known_metric("step_time", self.configuration)
-        return experiments.ask_estimate(self.project, "person", base, head, metric)
+        described = {"unit": "s", "kind": "time", "better": "lower"}
+        metric, _ = Metric.objects.get_or_create(name="step_time", defaults=described)
+        return experiments.ask_experiment(self.project, "person", "estimate", base, head, metric)
 
     def claim(self, _row: Any, machine: str = "gpu-0") -> Any:
         return experiments.claim_experiment(POOL, machine)

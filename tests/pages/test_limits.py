@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
+from dashboard.alerts.email import compose_email
+from dashboard.alerts.payload import alert_payload
 from dashboard.models import Commit, Run
 from tests.pages import builders
 from tests.pages.test_series import embedded_figure
@@ -61,6 +65,27 @@ def test_its_series_has_a_line_at_the_bound(client: Client, line: list[Commit]) 
     assert (bound["x0"], bound["y0"]) == (1.5, pytest.approx(1))
     assert "limit: at most 1 ms" in {text["text"] for text in drawn["annotations"]}
     assert "limit-crossed" in get_page(client, where)
+
+
+def test_the_regression_that_tells_it_says_the_bound(client: Client, line: list[Commit]) -> None:
+    run = create_crossed_limit(line)
+    regression = builders.create_regression(builders.headline_series(run.case), line[1], line[2])
+    regression.limits.add(*run.limits.all())
+    assert re.search(
+        r"<p>step_time is [\d.]+ ms, its limit is at most 1 ms\.</p>",
+        get_page(client, regression.get_absolute_url()),
+    )
+
+
+def test_a_limit_alone_is_told_by_its_bound_in_subject_and_title(line: list[Commit]) -> None:
+    run = create_crossed_limit(line)
+    regression = builders.create_regression(builders.headline_series(run.case), line[1], line[2])
+    regression.changes.all().delete()
+    regression.limits.add(*run.limits.all())
+    delivery = builders.create_delivery(regression)
+    for text in (compose_email(delivery).subject, alert_payload(delivery)["title"]):
+        assert f"its limit is at most 1 ms since {line[2].short}" in text
+        assert "+38 %" not in text
 
 
 def test_a_far_bound_is_named_at_the_edge(client: Client, line: list[Commit]) -> None:

@@ -70,7 +70,7 @@ def test_while_it_is_bisected_it_says_that_the_channels_are_told_then(
 ) -> None:
     far = Commit.objects.get(position=3)
     text = why_nobody(client, regression, proving=True, first_bad=far)
-    assert text.startswith("Nobody yet: it is confirmed, and bisected: 2 commits are left. Its channels are")
+    assert text.startswith("Nobody yet: it is confirmed, and 2 commits are left to bisect. Its channels are")
 
 
 def test_a_suspicion_that_may_be_told_waits_for_the_budget(

@@ -44,7 +44,5 @@ def test_pairs_explain_a_proved_step_whatever_the_runs_show(regression: Regressi
         ("refuted", (LEARN,)),
     ],
 )
-def test_runs_explain_where_no_pairs_do(
-    regression: Regression, verdict: str, pairs: tuple[Any, ...]
-) -> None:
+def test_runs_explain_where_no_pairs_do(regression: Regression, verdict: str, pairs: tuple[Any, ...]) -> None:
     assert explained(regression, verdict, *pairs).phase == "replay/sample"

@@ -32,6 +32,7 @@ from .document_rows import (
 from .metrics import Kind
 
 __all__ = [
+    "CODES_OF_DISTURBANCE",
     "CODES_TAINTING_ALL",
     "FORMAT",
     "SETUP",
@@ -84,6 +85,13 @@ class DocumentError(Exception):
 TIMED_KINDS = frozenset({"time", "rate", "utilization"})
 # Warnings about what the code did, not about how fast: these spoil memory, counters and quality as well.
 CODES_TAINTING_ALL = frozenset({"memory_pressure", "quality_below_guard", "quality_missing"})
+# Warnings about what went on around the code: at a calmer hour the same code may be measured without them.
+CODES_OF_DISTURBANCE = frozenset(
+    {
+        *("unstable_repetitions", "calibration_drift", "processor_contention"),
+        *("throttling", "co_tenant", "clock_change", "device_lost"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,45 @@
+"""A disturbed run is measured again by itself: later, when its machine may be calmer, and twice at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from paceline.document import CODES_OF_DISTURBANCE
+
+from dashboard.models import Run
+from dashboard.repositories import DETACHED
+from dashboard.runs.lease import cancel_runs
+from dashboard.runs.requests import repeat_run
+
+# How long after the first disturbed run of a commit, and after the second; the third is left as it is.
+DELAYS = (timedelta(minutes=10), timedelta(hours=1))
+# After all that somebody waits for, before what a schedule asks for.
+PRIORITY = -5
+LEFT_BRANCH = "Its commit is no longer on a branch of the repository."
+
+
+def remeasure_disturbed(run: Run, tainting: Iterable[str]) -> Run | None:
+    """Ask for a stored run once more where all that keeps it out of judgement is what disturbed it.
+
+    `tainting`: the codes of its warnings that taint. None where it isn't measured again: what the code itself
+    did wrong is the same at any hour.
+    """
+    codes = set(tainting)
+    if not codes or not codes <= CODES_OF_DISTURBANCE:
+        return None
+    if run.origin != Run.Origin.MEASURED or run.commit.branch == DETACHED:
+        return None
+    same = Run.objects.filter(
+        commit=run.commit_id, configuration=run.configuration_id, state=Run.State.DONE
+    ).exclude(origin=Run.Origin.SENTINEL)
+    disturbed = same.filter(origin=Run.Origin.MEASURED, tainted=True, pk__lte=run.pk).count()
+    if disturbed > len(DELAYS) or same.filter(tainted=False, pk__gt=run.pk).exists():
+        return None
+    return repeat_run(run, run.commit, PRIORITY, not_before=DELAYS[disturbed - 1])
+
+
+def cancel_left_behind() -> int:
+    """End what would be measured again of commits that have left their branch meanwhile. How many."""
+    waiting = Run.objects.filter(state=Run.State.REQUESTED, not_before__isnull=False, commit__branch=DETACHED)
+    return cancel_runs(waiting, LEFT_BRANCH)

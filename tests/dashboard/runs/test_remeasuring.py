@@ -1,0 +1,244 @@
+"""What was disturbed is measured again by itself: later, behind what somebody waits for, twice at most."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from paceline.document import CODES_OF_DISTURBANCE, CODES_TAINTING_ALL
+from paceline.manifest import Benchmark
+
+from dashboard import dispatch, ingest, runs
+from dashboard.experiments.lease import spent_share
+from dashboard.models import Commit, Experiment, Machine, Project, Run, Trigger
+from dashboard.repositories import DETACHED
+from dashboard.runs.sweeping import wake_for_waiting_runs
+from tests.dashboard import factories
+from tests.dashboard.conftest import MANIFEST, Repository
+from tests.dashboard.documents import encoded_document
+from tests.dashboard.ingest.conftest import assignment, measure, storing
+
+__all__ = ["assignment", "measure", "storing"]
+
+pytestmark = pytest.mark.django_db
+Measure = Callable[..., Run]
+
+
+def tainting_warnings(*codes: str) -> list[dict[str, Any]]:
+    return [{"code": code, "message": "m", "advice": "a", "taints": True} for code in codes]
+
+
+DISTURBED = tainting_warnings("processor_contention")
+
+
+@pytest.fixture
+def disturbed(measure: Measure) -> Run:
+    return measure(5, warnings=DISTURBED)
+
+
+def waiting_run() -> Run | None:
+    return Run.objects.filter(state=Run.State.REQUESTED).first()
+
+
+def let_its_time_come(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(not_before=timezone.now() - timedelta(seconds=1))
+
+
+def measure_waiting(storing: Callable[[Run], Any], **changes: object) -> None:
+    """Let the waiting run's time come, and measure it."""
+    run = waiting_run()
+    assert run is not None
+    let_its_time_come(run)
+    ingest.store_document(storing(run), encoded_document(**changes))
+
+
+def test_it_waits_ten_minutes_behind_what_somebody_waits_for(disturbed: Run) -> None:
+    again = waiting_run()
+    assert again is not None
+    assert (again.commit, again.configuration) == (disturbed.commit, disturbed.configuration)
+    assert (again.repetitions, again.time_limit, again.origin) == (3, 60, "measured")
+    assert again.priority < 0
+    assert again.not_before is not None
+    assert timedelta(minutes=9) < again.not_before - timezone.now() <= timedelta(minutes=10)
+
+
+def test_nobody_claims_it_before_its_time(disturbed: Run) -> None:
+    again = waiting_run()
+    assert again is not None
+    assert runs.claim_run("default", "gpu-1") is None
+    let_its_time_come(again)
+    claimed = runs.claim_run("default", "gpu-1")
+    assert claimed is not None
+    assert claimed.run_id == again.pk
+
+
+def test_it_is_measured_again_twice_at_most(disturbed: Run, storing: Callable[[Run], Any]) -> None:
+    measure_waiting(storing, warnings=DISTURBED)
+    second = waiting_run()
+    assert second is not None
+    assert second.not_before is not None
+    assert timedelta(minutes=59) < second.not_before - timezone.now() <= timedelta(hours=1)
+    measure_waiting(storing, warnings=DISTURBED)
+    assert waiting_run() is None
+    assert Run.objects.filter(tainted=True).count() == 3
+
+
+def test_a_calm_one_ends_it(disturbed: Run, storing: Callable[[Run], Any]) -> None:
+    measure_waiting(storing)
+    assert waiting_run() is None
+    assert list(Run.objects.order_by("pk").values_list("tainted", flat=True)) == [True, False]
+
+
+def test_a_run_that_nothing_taints_is_not_measured_again(measure: Measure) -> None:
+    slow = {"code": "too_few_samples", "message": "m", "advice": "a", "taints": False}
+    measure(5, warnings=[slow, {**DISTURBED[0], "taints": False}])
+    assert waiting_run() is None
+
+
+@pytest.mark.parametrize("code", ["quality_below_guard", "memory_pressure", "warmup_never_ended"])
+def test_what_the_code_does_at_any_hour_is_not_measured_again(measure: Measure, code: str) -> None:
+    measure(5, warnings=tainting_warnings(code, "processor_contention"))
+    assert waiting_run() is None
+
+
+def test_a_disturbed_sentinel_is_not_measured_again(measure: Measure, storing: Callable[[Run], Any]) -> None:
+    first = measure(5)
+    again = runs.request_sentinel_run(first, first.commit, Machine.objects.get(name="gpu-1"), -20)
+    assert again is not None
+    ingest.store_document(storing(again), encoded_document(warnings=DISTURBED))
+    again.refresh_from_db()
+    assert (again.tainted, waiting_run()) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"origin": Run.Origin.IMPORTED}, {"origin": Run.Origin.SENTINEL}, {"branch": DETACHED}]
+)
+def test_what_is_not_measured_again(disturbed: Run, changes: dict[str, str]) -> None:
+    """An imported run, a sentinel's, and a commit that left its branch."""
+    Run.objects.exclude(pk=disturbed.pk).delete()
+    disturbed.refresh_from_db()
+    disturbed.commit.branch = changes.get("branch", "main")
+    disturbed.origin = changes.get("origin", Run.Origin.MEASURED)
+    assert runs.remeasure_disturbed(disturbed, ["processor_contention"]) is None
+    assert waiting_run() is None
+
+
+def test_one_that_was_measured_calmly_since_is_enough(disturbed: Run) -> None:
+    Run.objects.exclude(pk=disturbed.pk).delete()
+    disturbed.refresh_from_db()
+    newer = factories.create_run(disturbed.commit, disturbed.case)
+    assert newer.configuration == disturbed.configuration
+    assert runs.remeasure_disturbed(disturbed, ["processor_contention"]) is None
+    Run.objects.filter(pk=newer.pk).update(tainted=True)
+    assert runs.remeasure_disturbed(disturbed, ["processor_contention"]) is not None
+
+
+def test_another_commit_has_its_own_two(disturbed: Run, measure: Measure) -> None:
+    measure(6, warnings=DISTURBED)
+    waiting = Run.objects.filter(state=Run.State.REQUESTED)
+    assert {run.commit.position for run in waiting} == {5, 6}
+    assert all(run.not_before - timezone.now() <= timedelta(minutes=10) for run in waiting if run.not_before)
+
+
+def test_whoever_asks_for_it_has_it_measured_at_once(disturbed: Run, benchmark: Benchmark) -> None:
+    waiting = waiting_run()
+    asked = runs.request_run(disturbed.commit, disturbed.case, benchmark)
+    assert (asked, asked.not_before, asked.priority) == (waiting, None, 0)
+    stored = Run.objects.get(pk=asked.pk)
+    assert (stored.not_before, stored.priority) == (None, 0)
+    claimed = runs.claim_run("default", "gpu-1")
+    assert claimed is not None
+    assert claimed.run_id == asked.pk
+
+
+def test_a_proof_that_asks_for_it_has_it_measured_at_once(disturbed: Run) -> None:
+    waiting = waiting_run()
+    asked = runs.repeat_run(disturbed, disturbed.commit, priority=5)
+    stored = Run.objects.get(pk=asked.pk)
+    assert (asked, stored.not_before, stored.priority) == (waiting, None, 5)
+
+
+def test_asking_wakes_workers(disturbed: Run, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    woken: list[tuple[str, int]] = []
+    monkeypatch.setattr(dispatch, "wake_workers", lambda pool, times=1: woken.append((pool, times)))
+    runs.request_run(disturbed.commit, disturbed.case, benchmark)
+    assert woken == [("default", 1)]
+
+
+@pytest.mark.parametrize(("source", "waits"), [(Trigger.Source.WEB, False), (Trigger.Source.HOOK, True)])
+def test_a_persons_trigger_does_and_a_hooks_does_not(
+    tracked: Project, repository: Repository, source: str, waits: bool
+) -> None:
+    """A hook says only that a commit is there, and that one is measured already."""
+    commit = factories.create_commit(tracked, 1, name=repository.git("rev-parse", "HEAD"))
+    case = tracked.cases.create(benchmark="other", params={}, key="")
+    run = factories.create_run(commit, case, tainted=True, version=4)
+    again = runs.repeat_run(run, commit, -5, timedelta(minutes=10))
+    trigger = tracked.triggers.create(source=source, benchmarks=["other"])
+    runs.resolve_trigger(trigger.pk)
+    again = Run.objects.get(pk=again.pk)
+    assert MANIFEST.count("version = 4") == 1
+    assert (again.not_before is not None) is waits
+    assert Run.objects.filter(state=Run.State.REQUESTED).count() == 1
+
+
+def test_a_sweep_wakes_workers_once_its_time_has_come(
+    disturbed: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[tuple[str, int]] = []
+    monkeypatch.setattr(dispatch, "wake_workers", lambda pool, times=1: woken.append((pool, times)))
+    monkeypatch.setattr(dispatch, "count_waiting_messages", lambda _pool: 0)
+    wake_for_waiting_runs()
+    assert woken == []
+    Run.objects.filter(state=Run.State.REQUESTED).update(not_before=timezone.now())
+    wake_for_waiting_runs()
+    assert woken == [("default", 1)]
+
+
+def test_a_sweep_cancels_what_waits_for_a_commit_that_left_its_branch(
+    disturbed: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(dispatch, "send_task", lambda *call: sent.append(call))
+    again = waiting_run()
+    assert again is not None
+    runs.sweep_runs()
+    assert waiting_run() == again
+    Commit.objects.update(branch=DETACHED)
+    runs.sweep_runs()
+    again.refresh_from_db()
+    assert (again.state, again.reason) == (
+        "cancelled",
+        "Its commit is no longer on a branch of the repository.",
+    )
+    assert (dispatch.RUN_ENDED, again.pk) in sent
+
+
+def test_what_waits_for_a_calmer_hour_costs_experiments_nothing(disturbed: Run) -> None:
+    """They have the whole machine while nobody waits for it."""
+    machine, now = Machine.objects.get(name="gpu-1"), timezone.now()
+    side = {"base_commit": disturbed.commit, "head_commit": disturbed.commit}
+    sides = {"base_configuration": disturbed.configuration, "head_configuration": disturbed.configuration}
+    Experiment.objects.create(
+        project=disturbed.case.project, purpose="person", question="estimate", state="done", machine=machine,
+        measuring_at=now, seconds=7200, metric=factories.get_series(disturbed, "step_time").metric,
+        **side, **sides,
+    )  # fmt: skip
+    again = waiting_run()
+    assert again is not None
+    assert spent_share(machine) == 0
+    let_its_time_come(again)
+    assert spent_share(machine) > 0.9
+
+
+def test_the_codes_of_disturbances_are_warnings_that_may_taint() -> None:
+    readme = (Path(__file__).resolve().parents[3] / "trainers/harness/README.md").read_text()
+    rows = re.findall(r"^\| (`.+?) \| (.+?) \|", readme.partition("## Warnings")[2], re.MULTILINE)
+    taints = {code for codes, when in rows if when != "no" for code in re.findall(r"`(\w+)`", codes)}
+    assert taints >= CODES_OF_DISTURBANCE
+    assert taints - CODES_OF_DISTURBANCE == CODES_TAINTING_ALL | {"warmup_never_ended"}
