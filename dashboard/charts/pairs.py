@@ -1,71 +1,168 @@
-"""The pairs of an experiment: how far the head lay from the base, each time."""
+"""The pairs of an experiment: how far the head lay from the base each time, and what was known after each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import plotly.graph_objects as go
 
 from dashboard.charts import theme
 from dashboard.sentences import numbers
 
-HEIGHT = 240
+HEIGHT = 280
+MOST_TICKS = 12
+# An axis reaches to 0 unless that leaves the pairs less than this part of it.
+LEAST_PART = 1 / 6
+ROOM = 0.08
+
+# What is drawn of a pair: the head in per cent of the base, or the difference of exponents, or of values that
+# have no ratios.
+Effect = Literal["ratio", "exponent", "difference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The effect with its interval: a ratio (of exponents e ** difference), or a difference in the unit."""
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnPair:
-    """One pair; the values in the metric's unit."""
+    """One pair, the values in the metric's unit, and what it and those before it say together."""
 
     number: int
     base: float
     head: float
     base_first: bool
     disturbed: bool
+    known: Known | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairAxis:
+    """From values to heights in the figure."""
+
+    effect: Effect
+    unit: str
+    size: float
+
+    @classmethod
+    def of_pairs(cls, effect: Effect, unit: str, drawn: Sequence[DrawnPair]) -> PairAxis:
+        if effect != "difference":
+            return cls(effect, "%" if effect == "ratio" else "", 1.0)
+        scaled = numbers.choose_scale(unit, max(abs(pair.head - pair.base) for pair in drawn))
+        return cls(effect, scaled.unit, scaled.size)
+
+    @property
+    def title(self) -> str:
+        if self.effect == "ratio":
+            return "head against base"
+        return f"head minus base{f', {self.unit}' if self.unit else ''}"
+
+    def pair_height(self, pair: DrawnPair) -> float:
+        if self.effect == "ratio":
+            return 100 * (pair.head / pair.base - 1)
+        return (pair.head - pair.base) / self.size
+
+    def height(self, known: float) -> float:
+        match self.effect:
+            case "ratio":
+                return 100 * (known - 1)
+            case "exponent":
+                return math.log(known)
+        return known / self.size
 
 
 def draw_pairs(
-    drawn: Sequence[DrawnPair],
-    unit: str,
-    ratio: float | None,
-    low: float | None,
-    high: float | None,
-    of_exponents: bool = False,
+    drawn: Sequence[DrawnPair], unit: str, effect: Effect = "ratio", known: Known | None = None
 ) -> go.Figure:
-    """Draw at least one pair, with the mean ratio head / base and its interval: in percent of the base.
+    """Draw at least one pair, with the mean and its interval after each; `known` is that of all.
 
-    Of exponents their difference is drawn, and a ratio is its power of e; other values are positive.
+    Where only `known` is, as of pairs that were measured before theirs were kept, it is drawn over all.
     """
-    title, suffix = ("head minus base", "") if of_exponents else ("head against base", " %")
-    height = math.log if of_exponents else _percent_change
-    heights = [
-        pair.head - pair.base if of_exponents else _percent_change(pair.head / pair.base) for pair in drawn
-    ]
+    axis = PairAxis.of_pairs(effect, unit, drawn)
+    heights = [axis.pair_height(pair) for pair in drawn]
+    low, high = _axis_range(drawn, heights, axis, known)
     figure = theme.create_figure(
-        [_pair_trace(drawn, heights, unit)],
+        [*_interval_traces(drawn, axis, known), _pair_trace(drawn, heights, unit, (low, high))],
         HEIGHT,
-        xaxis={"title": {"text": "pair"}, "dtick": max(1, len(drawn) // 12), "showgrid": False},
-        yaxis={"title": {"text": title}, "ticksuffix": suffix, "rangemode": "tozero"},
+        xaxis={
+            "title": {"text": "pair"},
+            "range": [drawn[0].number - 0.6, drawn[-1].number + 0.6],
+            "dtick": max(1, math.ceil(len(drawn) / MOST_TICKS)),
+            "tick0": drawn[0].number,
+            "showgrid": False,
+        },
+        yaxis={
+            "title": {"text": axis.title},
+            "ticksuffix": " %" if effect == "ratio" else "",
+            "range": [low, high],
+        },
     )
     figure.add_hline(y=0, line={"color": theme.MUTED, "width": 1, "dash": "dot"})
-    if low is not None and high is not None:
-        figure.add_hrect(y0=height(low), y1=height(high), fillcolor=theme.BAND, line_width=0)
-    if ratio is not None:
-        figure.add_hline(y=height(ratio), line={"color": theme.LINE, "width": 1.5})
     return figure
 
 
-def _percent_change(ratio: float) -> float:
-    return 100 * (ratio - 1)
+def _axis_range(
+    drawn: Sequence[DrawnPair], heights: Sequence[float], axis: PairAxis, known: Known | None
+) -> tuple[float, float]:
+    """Around the pairs that are weighed and the newest interval: early ones are many times as wide."""
+    shown = [height for pair, height in zip(drawn, heights, strict=True) if not pair.disturbed]
+    if known is not None:
+        shown += [axis.height(known.low), axis.height(known.high)]
+    shown = shown or list(heights)
+    low, high = min(shown), max(shown)
+    nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    if high - low >= LEAST_PART * (high - low + nearest):
+        low, high = min(low, 0.0), max(high, 0.0)
+    room = ROOM * ((high - low) or abs(high) or 1.0)
+    return low - room, high + room
 
 
-def _pair_trace(drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str) -> go.Scatter:
-    """Which side was measured first is a shape; a disturbed pair is an open cross, as in a trend."""
+def _interval_traces(drawn: Sequence[DrawnPair], axis: PairAxis, known: Known | None) -> list[go.Scatter]:
+    steps = [(pair.number, pair.known) for pair in drawn if pair.known is not None]
+    if not steps and known is not None:
+        steps = [(drawn[0].number, known), (drawn[-1].number, known)]
+    if not steps:
+        return []
+    numbers_, after = [number for number, _ in steps], [found for _, found in steps]
+    edge = {"x": numbers_, "mode": "lines", "hoverinfo": "skip"}
+    return [
+        go.Scatter(**edge, y=[axis.height(found.low) for found in after], line={"width": 0}, name="low"),
+        go.Scatter(
+            **edge,
+            y=[axis.height(found.high) for found in after],
+            line={"width": 0},
+            fill="tonexty",
+            fillcolor=theme.BAND,
+            name="interval",
+        ),
+        go.Scatter(
+            **edge,
+            y=[axis.height(found.value) for found in after],
+            line={"color": theme.LINE, "width": 1.5},
+            name="mean",
+        ),
+    ]
+
+
+def _pair_trace(
+    drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str, span: tuple[float, float]
+) -> go.Scatter:
+    """Which side was measured first is a shape; a disturbed pair is hollow, at the edge if beyond."""
+    low, high = span
     return go.Scatter(
         x=[pair.number for pair in drawn],
-        y=list(heights),
+        y=[min(max(height, low), high) for height in heights],
         mode="markers",
+        name="pairs",
+        cliponaxis=False,
         marker={
             "size": 9,
             "color": [theme.MUTED if pair.disturbed else theme.LINE for pair in drawn],
@@ -81,10 +178,9 @@ def _pair_hover(pair: DrawnPair, unit: str) -> str:
     base, head = numbers.format_quantity(pair.base, unit), numbers.format_quantity(pair.head, unit)
     first = "base" if pair.base_first else "head"
     disturbed = "<br>disturbed by other work: not weighed" if pair.disturbed else ""
-    return f"pair {pair.number}: base {base}, head {head}<br>{first} measured first{disturbed}"
+    return f"pair {pair.number}: {base} base, {head} head<br>{first} measured first{disturbed}"
 
 
 def _pair_symbol(pair: DrawnPair) -> str:
-    if pair.disturbed:
-        return "x-thin-open"
-    return "circle" if pair.base_first else "diamond"
+    shape = "circle" if pair.base_first else "diamond"
+    return f"{shape}-open" if pair.disturbed else shape

@@ -152,15 +152,23 @@ def _block_hover(block: Block) -> str:
 
 
 def draw_phase_comparison(
-    old: Mapping[str, float], new: Mapping[str, float], unit: str, title: str, most: int = 12
+    old: Mapping[str, float],
+    new: Mapping[str, float],
+    unit: str,
+    title: str,
+    most: int = 12,
+    names: tuple[str, str] = ("before", "after"),
 ) -> go.Figure:
-    """A value by phase in two runs, the largest difference on top; `title` names the value on the axis."""
+    """A value by phase on two sides, the largest difference on top.
+
+    `title` names the value on the axis, `names` the sides.
+    """
     paths = sorted(old.keys() | new.keys(), key=lambda path: -abs(new.get(path, 0) - old.get(path, 0)))[:most]
     paths.reverse()
     scaled = numbers.choose_scale(unit, max([*old.values(), *new.values(), 0.0]))
     traces = [
-        _comparison_trace(paths, new, scaled.size, unit, "after", theme.HUES[0]),
-        _comparison_trace(paths, old, scaled.size, unit, "before", theme.FAINT),
+        _comparison_trace(paths, new, scaled.size, unit, names[1], theme.HUES[0]),
+        _comparison_trace(paths, old, scaled.size, unit, names[0], theme.FAINT),
     ]
     return theme.create_figure(
         traces,

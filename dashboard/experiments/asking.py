@@ -90,11 +90,7 @@ def ask_estimate(
     (experiment, whether it is new): of the same sides and metric one is under way at a time.
     """
     check_sides(base, head)
-    if not (math.isfinite(precision) and LEAST_PRECISION <= precision <= MOST_PRECISION):
-        bounds = f"{100 * LEAST_PRECISION:g} % and {100 * MOST_PRECISION:g} %"
-        raise ExperimentError("precision", f"{100 * precision:.4g} % isn't between {bounds}.")
-    if minutes is not None and not (math.isfinite(minutes) and 0 < minutes <= MOST_MINUTES):
-        raise ExperimentError("minutes", f"{minutes:g} isn't above 0 and at most {MOST_MINUTES:,.0f}.")
+    check_budget(precision, minutes)
     same = Experiment.objects.filter(
         state__in=Experiment.ACTIVE,
         question=Experiment.Question.ESTIMATE,
@@ -127,6 +123,15 @@ def ask_estimate(
             return known, False  # Somebody else asked at the same moment.
         raise
     return experiment, True
+
+
+def check_budget(precision: float, minutes: float | None) -> None:
+    """Refuse what no experiment could end by."""
+    if not (math.isfinite(precision) and LEAST_PRECISION <= precision <= MOST_PRECISION):
+        bounds = f"{100 * LEAST_PRECISION:g} % and {100 * MOST_PRECISION:g} %"
+        raise ExperimentError("precision", f"{100 * precision:.4g} % isn't between {bounds}.")
+    if minutes is not None and not (math.isfinite(minutes) and 0 < minutes <= MOST_MINUTES):
+        raise ExperimentError("minutes", f"{minutes:g} isn't above 0 and at most {MOST_MINUTES:,.0f}.")
 
 
 def check_sides(base: Side, head: Side) -> None:

@@ -176,7 +176,9 @@ def sweep_experiments() -> None:
         pk__in=Experiment.objects.filter(state=State.REQUESTED).values("head_configuration__pool")
     )
     for name in waiting.values_list("name", flat=True):
-        dispatch.wake_workers(name)
+        # While a machine measures, each sweep would leave one more.
+        if dispatch.count_waiting_messages(name) == 0:
+            dispatch.wake_workers(name)
 
 
 def _lock_experiment(assignment: ExperimentAssignment) -> Experiment:

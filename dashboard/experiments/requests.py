@@ -12,6 +12,7 @@ from dashboard.experiments.asking import (
     DEFAULT_PRECISION,
     LEAST_PRECISION,
     ask_estimate,
+    check_budget,
     find_metric,
 )
 from dashboard.experiments.errors import ExperimentError
@@ -48,6 +49,7 @@ def ask_requested_estimate(
 ) -> tuple[Experiment, bool]:
     """(experiment, whether it is new). Reads the project's repository. Raises ExperimentError."""
     precision, minutes = parse_precision(request.precision), parse_minutes(request.minutes)
+    check_budget(precision, minutes)
     found = find_sides(project, request)
     with transaction.atomic():
         base, head = create_sides(project, found)

@@ -142,6 +142,9 @@ class Trigger(models.Model):
 
     class Meta:
         ordering = ["-received_at"]
+        indexes = [
+            models.Index(fields=["received_at"], condition=models.Q(state="refused"), name="trigger_refused")
+        ]
 
     def __str__(self) -> str:
         return f"{self.source} trigger {self.pk}"

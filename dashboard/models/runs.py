@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.urls import reverse
+from django.utils import timezone
 
 from dashboard.models.configurations import Configuration, Configured
 from dashboard.models.environments import Environment
@@ -121,6 +122,7 @@ class Run(Configured, LeasedJob):
                 name="run_unjudged",
             ),
             models.Index(fields=["-requested_at"], name="run_newest"),
+            models.Index(fields=["finished_at"], condition=models.Q(state="failed"), name="run_failed"),
         ]
 
     def __str__(self) -> str:
@@ -128,6 +130,13 @@ class Run(Configured, LeasedJob):
 
     def get_absolute_url(self) -> str:
         return reverse("run", args=[self.pk])
+
+    @property
+    def waits_for_calm(self) -> bool:
+        """True while nobody may claim it yet: what was disturbed is measured again at a calmer hour."""
+        return (
+            self.state == self.REQUESTED and self.not_before is not None and self.not_before > timezone.now()
+        )
 
 
 class RunLog(models.Model):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.charts import pairs as pair_charts
 from dashboard.charts import theme
+from dashboard.charts.pairs import DrawnPair, Effect, Known, draw_pairs
 from dashboard.models import Experiment, ExperimentPair
 
 CAPTION = (
-    "Each mark is one repetition of both sides, {}: {}. The line is the mean, the band is its interval; "
-    "crosses were disturbed by other work and aren't weighed."
+    "Each mark is one repetition of both sides, {}: {}. The line is the mean, the band its interval after so "
+    "many pairs; hollow marks were disturbed by other work and aren't weighed."
 )
 CAPTION_IN_SEQUENCE = CAPTION.format(
     "one after the other", "circles measured the base first, diamonds the head"
@@ -27,13 +27,31 @@ def pairs_caption(experiment: Experiment) -> str:
 
 def pairs_figure(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> str:
     """The figure's JSON; empty where no pair can be drawn."""
-    metric = experiment.metric
+    effect = drawn_effect(experiment)
     drawn = [
-        pair_charts.DrawnPair(pair.index + 1, pair.base, pair.head, pair.base_first, pair.disturbed)
+        DrawnPair(
+            pair.index + 1, pair.base, pair.head, pair.base_first, pair.disturbed, known_effect(pair, effect)
+        )
         for pair in pairs
-        if pair.base > 0 or metric.is_exponent
+        if effect != "ratio" or pair.base > 0
     ]
     if not drawn:
         return ""
-    ratio, low, high = experiment.ratio, experiment.low, experiment.high
-    return theme.figure_json(pair_charts.draw_pairs(drawn, metric.unit, ratio, low, high, metric.is_exponent))
+    known = known_effect(experiment, effect)
+    return theme.figure_json(draw_pairs(drawn, experiment.metric.unit, effect, known))
+
+
+def drawn_effect(experiment: Experiment) -> Effect:
+    """What its values have: a ratio, unless they are exponents or not all positive."""
+    if experiment.metric.is_exponent:
+        return "exponent"
+    return "ratio" if experiment.difference is None else "difference"
+
+
+def known_effect(row: Experiment | ExperimentPair, effect: Effect) -> Known | None:
+    """None while the pairs so far don't tell."""
+    if effect == "difference":
+        value, low, high = row.difference, row.difference_low, row.difference_high
+    else:
+        value, low, high = row.ratio, row.low, row.high
+    return Known(value, low, high) if value is not None and low is not None and high is not None else None

@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard.models import Project, Run, SeriesLatest
+from dashboard.models import Project, SeriesLatest
 from dashboard.pages.paging import parse_whole_number, requested_page
-from dashboard.querysets import limits, projects, regressions, runs, series
+from dashboard.querysets import disturbances, experiments, limits, projects, regressions, runs, series
 
 MOST_REGRESSIONS = 8
 MOST_RUNS = 6
@@ -24,12 +24,11 @@ PROJECTS = 20
 def overview_page(request: HttpRequest) -> HttpResponse:
     page = requested_page(request, projects.projects_with_summary(), PROJECTS)
     lines = _project_lines(list(page))
-    active = _active_runs()
+    work = _active_work()
     context = {
         **_attention_context(),
-        "active": active,
-        "shown": active[:MOST_RUNS],
-        "live": bool(active) or any(line["project"].measured_at is None for line in lines),
+        **work,
+        "live": bool(work["seen"]) or any(line["project"].measured_at is None for line in lines),
         "page": page,
         "projects": lines,
     }
@@ -42,6 +41,8 @@ def _attention_context() -> dict[str, Any]:
     items: dict[str, list[Any]] = {
         "regressions": list(regressions.open_regressions()[: MOST_REGRESSIONS + 1]),
         "limits": list(limits.crossed_without_regression()[: MOST_REGRESSIONS + 1]),
+        "refused": list(projects.refused_triggers(now)[:MOST_RUNS]),
+        "tainted_cases": disturbances.mostly_tainted_cases(now),
         "failures": list(runs.recent_failures(now)[: MOST_RUNS + 1]),
         "machines": list(projects.silent_machines(now)[:MOST_RUNS]),
         "parts": list(projects.silent_parts(now)),
@@ -61,17 +62,24 @@ def _attention_context() -> dict[str, Any]:
 
 @require_safe
 def active_runs_fragment(request: HttpRequest) -> HttpResponseBase:
-    """The active runs alone, asked for again and again; the whole page, once there are more or fewer."""
-    active = _active_runs()
-    if len(active) != parse_whole_number(request, "seen", 0, MOST_RUNS + 1):
+    """What is active alone, asked for again and again; the whole page, once there is more or less of it."""
+    work = _active_work()
+    if work["seen"] != parse_whole_number(request, "seen", 0, 2 * (MOST_RUNS + 1)):
         return HttpResponseClientRefresh()
-    context = {"active": active, "shown": active[:MOST_RUNS], "live": True}
-    return render(request, "fragments/active_runs.html", context)
+    return render(request, "fragments/active_runs.html", {**work, "live": True})
 
 
-def _active_runs() -> list[Run]:
-    """One more than is shown, so that the page can say that there are more."""
-    return list(runs.active_runs()[: MOST_RUNS + 1])
+def _active_work() -> dict[str, Any]:
+    """Runs and experiments, one more of each than is shown, so that the page can say that there are more."""
+    active = list(runs.active_runs()[: MOST_RUNS + 1])
+    measuring = list(experiments.active_experiments()[: MOST_RUNS + 1])
+    return {
+        "active": active,
+        "shown": active[:MOST_RUNS],
+        "active_experiments": measuring,
+        "experiments": measuring[:MOST_RUNS],
+        "seen": len(active) + len(measuring),
+    }
 
 
 def _project_lines(shown: list[Project]) -> list[dict[str, Any]]:

@@ -9,17 +9,28 @@ from typing import Any
 from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard.models import Case, Change, Commit, Pool, Project, Run, Sentinel, SeriesLatest
 from dashboard.pages.costs import tally_sentence
 from dashboard.pages.paging import requested_page
-from dashboard.querysets import limits, projects, regressions, runs, sentinels, series
+from dashboard.querysets import (
+    disturbances,
+    experiments,
+    limits,
+    projects,
+    regressions,
+    runs,
+    sentinels,
+    series,
+)
 from dashboard.sentences import labels, numbers
 
 CASES_PER_PAGE = 25
 SUMMARY_ROWS = 8
+SUMMARY_EXPERIMENTS = 4
 ROWS_PER_PAGE = 40
 
 
@@ -47,6 +58,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_object_or_404(Project, slug=slug)
     cases = requested_page(request, projects.project_cases(project), CASES_PER_PAGE, "cases")
     columns, rows = build_case_grid(project, list(cases))
+    now = timezone.now()
     moved = sentinels.recently_moved_sentinels(project)
     crossed = limits.currently_crossed().filter(series__configuration__case__project=project)
     context = {
@@ -59,8 +71,11 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "tally": tally_sentence(regressions.tally_proofs(project.slug)),
         "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in moved],
         "crossed": list(crossed[:ROWS_PER_PAGE]),
+        "refused": projects.refused_triggers(now).filter(project=project).first(),
+        "tainted_cases": disturbances.mostly_tainted_cases(now, project),
         **_runs_context(project),
         "commits": _commit_lines(project, projects.project_commits(project)[:SUMMARY_ROWS]),
+        "experiments": list(experiments.project_experiments(project)[:SUMMARY_EXPERIMENTS]),
         "triggers": list(projects.project_triggers(project)[:5]),
         "benchmarks": projects.project_benchmarks(project),
     }
@@ -104,7 +119,12 @@ def runs_page(request: HttpRequest, slug: str) -> HttpResponse:
 def commits_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_object_or_404(Project, slug=slug)
     page: Page[Commit] = requested_page(request, projects.project_commits(project), ROWS_PER_PAGE)
-    context = {**_common_context(project, "commits"), "page": page, "commits": _commit_lines(project, page)}
+    context = {
+        **_common_context(project, "commits"),
+        "page": page,
+        "commits": _commit_lines(project, page),
+        "comparing": bool(project.repository) and len(page) > 1,
+    }
     return render(request, "project_commits.html", context)
 
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.models import Channel, Project, Regression, Triage
 from dashboard.pages.costs import cost_sentence, tally_sentence
+from dashboard.pages.experiment_links import regression_address
 from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_phases import phase_comparison_context
@@ -91,6 +92,7 @@ def render_regression(
         "cost": cost_sentence(regression),
         "limits": crossed_limits(regression),
         "imported": imported,
+        "asking": regression_address(regression),
         **phase_comparison_context(regression, proved["sizing"]),
         "triages": list(regression_queries.regression_triages(regression)),
         "actions": available_actions(regression),

@@ -14,6 +14,7 @@ from django_htmx.http import HttpResponseClientRefresh
 from dashboard import runs
 from dashboard.models import Run, RunLog
 from dashboard.pages import run_metrics, run_parts, run_profile, run_scaling
+from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets import series as series_queries
@@ -29,8 +30,12 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_object_or_404(run_queries.runs_with_pool_state(), pk=pk)
     document = run_queries.document_without_telemetry(run) if run.state == Run.State.DONE else None
     context = {**_common_context(run), "log": run_queries.read_log_tail(run), "document": document}
+    remeasured = run.tainted and run.origin == Run.Origin.MEASURED
+    context["again"] = run_queries.next_measurement(run) if remeasured else None
     if document:
         context |= _document_context(request, run, document)
+        if request.user.has_perm(CANCEL_PERMISSION):
+            context["comparisons"] = run_links(run, context["previous"])
     elif run.origin == Run.Origin.IMPORTED:
         context["points"] = series_queries.points_of_run(run.pk)
     return render(request, "run.html", context)

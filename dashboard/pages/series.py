@@ -21,6 +21,7 @@ from dashboard.environments import (
 )
 from dashboard.models import Change, Limit, Point, Regression, Series
 from dashboard.pages.costs import precision_sentence
+from dashboard.pages.experiment_links import series_fields
 from dashboard.pages.paging import parse_whole_number
 from dashboard.querysets import limits
 from dashboard.querysets import series as series_queries
@@ -66,6 +67,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         "show": show,
         "until": until,
         "choices": CHOICES,
+        "comparing": series_fields(series) if series.case.project.repository and len(points) > 1 else None,
         "older": points[0].position - 1 if len(points) == show and points[0].position > 0 else None,
     }
     return render(request, "series.html", context)

@@ -1,6 +1,16 @@
 from django.urls import path
 
-from dashboard.pages import accounts, overview, project, regressions, run, series, triage
+from dashboard.pages import (
+    accounts,
+    experiment_form,
+    experiments,
+    overview,
+    project,
+    regressions,
+    run,
+    series,
+    triage,
+)
 
 urlpatterns = [
     path("", overview.overview_page, name="overview"),
@@ -10,6 +20,11 @@ urlpatterns = [
     path("projects/<slug:slug>/live-runs/", project.live_runs_fragment, name="project-live-runs"),
     path("projects/<slug:slug>/commits/", project.commits_page, name="project-commits"),
     path("projects/<slug:slug>/triggers/", project.triggers_page, name="project-triggers"),
+    path("projects/<slug:slug>/experiments/", experiments.experiments_page, name="project-experiments"),
+    path("projects/<slug:slug>/experiments/new/", experiment_form.new_experiment_page, name="experiment-new"),
+    path("experiments/<int:pk>/", experiments.experiment_page, name="experiment"),
+    path("experiments/<int:pk>/status/", experiments.experiment_status_fragment, name="experiment-status"),
+    path("experiments/<int:pk>/cancel/", experiments.cancel_experiment, name="experiment-cancel"),
     path("series/<int:pk>/", series.series_page, name="series"),
     path("runs/<int:pk>/", run.run_page, name="run"),
     path("runs/<int:pk>/status/", run.run_status_fragment, name="run-status"),

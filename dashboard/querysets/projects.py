@@ -13,6 +13,7 @@ from dashboard.querysets.regressions import CURRENT
 
 # A machine says that it lives every ten seconds.
 SILENT_AFTER = timedelta(minutes=2)
+SHOWN_REFUSALS = timedelta(days=1)
 # One that nobody has missed for so long was taken away on purpose.
 REMOVED_AFTER = timedelta(days=30)
 
@@ -75,6 +76,15 @@ def project_benchmarks(project: Project) -> list[str]:
 def project_triggers(project: Project) -> QuerySet[Trigger]:
     rows = Trigger.objects.filter(project=project).select_related("requested_by")
     return rows.annotate(run_count=Count("runs")).order_by("-received_at", "-pk")
+
+
+def refused_triggers(now: datetime) -> QuerySet[Trigger]:
+    """The newest refusal of each project: of the last day, and until a later trigger succeeds."""
+    later = Trigger.objects.filter(project=OuterRef("project"), pk__gt=OuterRef("pk"))
+    ended = later.exclude(state=Trigger.State.RECEIVED)
+    recent = {"state": Trigger.State.REFUSED, "received_at__gt": now - SHOWN_REFUSALS}
+    refused = Trigger.objects.filter(~Exists(ended), **recent)
+    return refused.select_related("project").order_by("-received_at", "-pk")
 
 
 def has_unresolved_trigger(project: Project) -> bool:

@@ -131,6 +131,17 @@ def open_regressions_by_commit(project: Project, commits: Sequence[Commit]) -> d
     return by_commit
 
 
+def open_regression_around(run: Run) -> Regression | None:
+    """The newest open regression of the run's configuration that began at its commit or before it."""
+    rows = Regression.objects.filter(
+        OPEN,
+        series__configuration=run.configuration_id,
+        first_bad__branch=run.commit.branch,
+        first_bad__position__lte=run.commit.position,
+    )
+    return rows.select_related("last_good").order_by("-first_bad__position").first()
+
+
 def open_changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Change]:
     """The newest change of each of these series that an open regression holds."""
     open_here = Regression.objects.filter(OPEN, project=project)

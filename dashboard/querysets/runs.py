@@ -48,16 +48,25 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
 
 
 def recent_failures(now: datetime) -> QuerySet[Run]:
-    """Failures of the last days that nobody has measured again since."""
-    later = Run.objects.filter(
-        commit=OuterRef("commit"),
-        configuration__case=OuterRef("configuration__case"),
-        configuration__pool=OuterRef("configuration__pool"),
-        configuration__quick=OuterRef("configuration__quick"),
-        pk__gt=OuterRef("pk"),
+    """Failures of the last days that nobody has measured again since, and no later commit repaired."""
+    same_case = {
+        f"configuration__{name}": OuterRef(f"configuration__{name}") for name in ("case", "pool", "quick")
+    }
+    later = Run.objects.filter(commit=OuterRef("commit"), pk__gt=OuterRef("pk"), **same_case)
+    repaired = Run.objects.filter(
+        commit__branch=OuterRef("commit__branch"),
+        commit__position__gt=OuterRef("commit__position"),
+        state=Run.State.DONE,
+        **same_case,
     )
     recent = {"state": Run.State.FAILED, "finished_at__gt": now - RECENT_FAILURES}
-    return runs_with_related().filter(~Exists(later), **recent)
+    return runs_with_related().filter(~Exists(later), ~Exists(repaired), **recent)
+
+
+def next_measurement(run: Run) -> Run | None:
+    """The run of the same configuration at the same commit that was asked for after this one."""
+    same = Run.objects.filter(commit=run.commit_id, configuration=run.configuration_id, pk__gt=run.pk)
+    return same.exclude(origin=Run.Origin.SENTINEL).order_by("pk").first()
 
 
 def runs_with_pool_state() -> QuerySet[Run]:

@@ -42,6 +42,7 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
     rows = [(outcome, _write_outcome(project, outcome, stored)) for outcome in decision.outcomes]
     for outcome, regression in rows:
         _hand_over(regression, [stored[key] for key in outcome.absorbed])
+        RegressionExperiment.objects.filter(experiment__in=outcome.experiments).update(regression=regression)
         _keep_changes(branch, outcome, regression)
     for cause in decision.branch_causes:
         _write_branch_cause(cause)

@@ -165,7 +165,7 @@ def of_limits(branch: str, limits: Iterable[Limit]) -> Q:
 def regression_rows(
     project: Project, changes: Iterable[Change], keys: Collection[int], beside: Q
 ) -> list[Regression]:
-    """Those of these keys, those that hold the changes, those at the commits of either, and those `beside`."""
+    """Those of these keys, those that hold the changes, those at commits of either, and those `beside`."""
     rows = list(changes)
     owners = {row.regression_id for row in rows if row.regression_id}
     commits = {row.first_bad_id for row in rows if row.direction == Change.Direction.REGRESSION}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.models import Experiment
+from dashboard.models import Experiment, Metric
 from dashboard.sentences import labels, numbers
 
+Purpose = Experiment.Purpose
+Question = Experiment.Question
 State = Experiment.State
 Verdict = Experiment.Verdict
 
@@ -21,6 +24,19 @@ VERDICT_LABELS = {
     Verdict.UNDECIDED: "undecided",
     Verdict.UNTESTABLE: "doesn't run",
 }
+PURPOSE_LABELS = {
+    Purpose.PROOF: "proof",
+    Purpose.BISECTION: "bisection",
+    Purpose.MERGE: "merged branch",
+    Purpose.PERSON: "person",
+    Purpose.SCRIPT: "script",
+}
+# Of a place: what it says of the step that is looked for.
+PLACES = {
+    Verdict.WHOLE: "has the step",
+    Verdict.NONE: "doesn't have the step",
+    Verdict.PART: "has a part of the step",
+}
 SURE = {
     "bad": "it surely has a part of the step at least",
     "good": "it surely lacks a part of the step at least",
@@ -31,6 +47,10 @@ SURE = {
 def experiment_state_label(experiment: Experiment) -> str:
     """Its verdict, where there is one, else its state."""
     return VERDICT_LABELS[Verdict(experiment.verdict)] if experiment.verdict else experiment.state
+
+
+def purpose_label(experiment: Experiment) -> str:
+    return PURPOSE_LABELS[Purpose(experiment.purpose)]
 
 
 def reason_sentence(reason: Mapping[str, Any]) -> str:
@@ -51,6 +71,9 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return f"{took} the interval still allows both answers"
         case "budget spent":
             return f"{took} {SURE[reason['sure']]}"
+        case "precision not reached":
+            wanted, reached = (format_precision(reason[name]) for name in ("wanted", "reached"))
+            return f"{took} it is known to {reached}, not to the {wanted} that were asked for"
         case "lost":
             return f"its worker was lost {reason['attempts']} times: no heartbeat came within the lease"
         case "side failed":
@@ -68,31 +91,139 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
 
 
 def answer_sentence(experiment: Experiment) -> str:
-    """An estimate so far: `step time +2.1 % [1.3, 2.9]`, or no difference larger than so much."""
-    metric = experiment.metric.name.replace("_", " ")
+    """What it says by now, in one sentence: `Step time +38 % [35, 41]: worse.`"""
+    reason = reason_sentence(experiment.reason).rstrip(".")
     if experiment.state == State.REQUESTED:
         return "Waiting for a machine."
     if experiment.verdict == Verdict.UNTESTABLE:
-        return f"It can't be measured: {reason_sentence(experiment.reason)}".rstrip(".") + "."
+        return f"It can't be measured: {reason}."
     if experiment.state == State.CANCELLED:
-        return reason_sentence(experiment.reason) or "Cancelled."
-    if experiment.low is None or experiment.high is None:
+        return f"{reason}." if reason else "Cancelled."
+    if interval_of_effect(experiment) is None:
+        if experiment.state == State.MEASURING:
+            return "Being measured: too few pairs to tell yet."
+        return f"Undecided: {reason}." if reason else "Undecided."
+    if experiment.state == State.MEASURING:
+        return f"So far: {labels.lower_first(effect_sentence(experiment))}"
+    return _ended_sentence(experiment, reason)
+
+
+def _ended_sentence(experiment: Experiment, reason: str) -> str:
+    effect = f"{_metric_words(experiment)} {labels.format_change(experiment)}"
+    match Verdict(experiment.verdict):
+        case Verdict.CONFIRMED:
+            return f"Confirmed: {effect}."
+        case Verdict.REFUTED:
+            return f"Refuted: {effect}{_suspected_text(experiment)}."
+        case Verdict.UNDECIDED:
+            return f"Undecided: {reason}; {effect}." if reason else f"Undecided: {effect}."
+        case Verdict.WHOLE | Verdict.NONE | Verdict.PART as place:
+            return f"{experiment.head_commit.short} {PLACES[place]}: {effect}."
+    return effect_sentence(experiment)
+
+
+def _suspected_text(experiment: Experiment) -> str:
+    """`, where +38 % was suspected`; empty where the suspected levels have no ratio."""
+    if experiment.before is None or experiment.after is None or not experiment.before:
+        return ""
+    ratio = experiment.metric.ratio(experiment.before, experiment.after)
+    if ratio is None or experiment.metric.is_exponent:
+        return ""
+    return f", where {numbers.format_percent_change(ratio)} was suspected"
+
+
+def effect_sentence(experiment: Experiment) -> str:
+    """How large the difference is: `Step time +38 % [35, 41]: worse.`, or what it is surely smaller than."""
+    interval = interval_of_effect(experiment)
+    metric, change = _metric_words(experiment), labels.format_change(experiment)
+    if interval is None:
         return "Too few pairs to tell."
-    change = f"{metric} {labels.format_change(experiment)}"
-    bound = largest_difference(experiment.low, experiment.high)
-    if not experiment.low <= 1 <= experiment.high:
-        return f"{labels.upper_first(change)}."
-    return f"No difference of {metric} larger than {bound}: {labels.format_change(experiment)}."
+    low, high = interval
+    if low == high == 0:
+        return f"No difference of {metric}: both sides count the same."
+    if low <= 0 <= high:
+        return f"No difference of {metric} larger than {largest_difference(experiment)}: {change}."
+    exactly = ", exactly" if low == high else ""
+    return f"{labels.upper_first(metric)} {change}{exactly}: {'worse' if is_worse(experiment) else 'better'}."
 
 
-def largest_difference(low: float, high: float) -> str:
-    """`1.2 %`: how far the ratio may at most lie from 1."""
-    return numbers.format_percent(100 * max(abs(low - 1), abs(high - 1)))
+def interval_of_effect(experiment: Experiment) -> tuple[float, float] | None:
+    """The ends of the difference that was measured, 0 for none: as logarithms of ratios, or in the unit.
+
+    None while the pairs don't tell.
+    """
+    if experiment.low is not None and experiment.high is not None:
+        return math.log(experiment.low), math.log(experiment.high)
+    if experiment.difference_low is not None and experiment.difference_high is not None:
+        return experiment.difference_low, experiment.difference_high
+    return None
+
+
+def is_worse(experiment: Experiment) -> bool:
+    """Whether the head moved towards the worse."""
+    interval = interval_of_effect(experiment)
+    rose = interval is not None and sum(interval) > 0
+    return rose == (experiment.metric.better == Metric.Better.LOWER)
+
+
+def effect_direction(experiment: Experiment) -> str:
+    """`worse` or `better`; empty where the interval holds no difference, or there is none."""
+    interval = interval_of_effect(experiment)
+    if interval is None or interval[0] <= 0 <= interval[1]:
+        return ""
+    return "worse" if is_worse(experiment) else "better"
+
+
+def largest_difference(experiment: Experiment) -> str:
+    """`1.2 %`: how far the head may at most be from the base."""
+    interval = interval_of_effect(experiment) or (0.0, 0.0)
+    farthest = max(map(abs, interval))
+    if experiment.ratio is None:
+        return numbers.format_quantity(farthest, experiment.metric.unit)
+    if experiment.metric.is_exponent:
+        return f"{farthest:.2f}"
+    ends = [abs(math.expm1(end)) for end in interval]
+    return numbers.format_signed(100 * max(ends)).lstrip("+") + " %"
+
+
+def format_precision(share: float) -> str:
+    """`±1 %`, `±0.25 %`."""
+    return f"±{numbers.format_number(100 * share, 2)} %"
+
+
+def _metric_words(experiment: Experiment) -> str:
+    return labels.lower_first(labels.experiment_metric_label(experiment))
 
 
 def sides_text(experiment: Experiment) -> str:
-    """`abc1234567 against def8901234`, or of a toggle both cases at their commit."""
-    if experiment.is_toggle:
-        cases = f"{experiment.head_configuration.case} against {experiment.base_configuration.case}"
-        return f"{cases} at {experiment.head_commit.short}"
-    return f"{experiment.head_commit.short} against {experiment.base_commit.short}"
+    """`abc1234567 against def8901234`, or of a toggle what differs: `fast=false against fast=true`."""
+    if not experiment.is_toggle:
+        return f"{experiment.head_commit.short} against {experiment.base_commit.short}"
+    base, head = toggled_texts(experiment)
+    text = f"{head} against {base}"
+    if experiment.base_commit_id == experiment.head_commit_id:
+        return f"{text} at {experiment.head_commit.short}"
+    return f"{text}, {experiment.head_commit.short} against {experiment.base_commit.short}"
+
+
+def toggled_texts(experiment: Experiment) -> tuple[str, str]:
+    """The parameters in which both cases differ, of the base and of the head: (`fast=true`, `fast=false`)."""
+    base, head = (
+        set(filter(None, configuration.case.key.split(",")))
+        for configuration in (experiment.base_configuration, experiment.head_configuration)
+    )
+    return (
+        ", ".join(sorted(base - head)) or "the case as it is",
+        ", ".join(sorted(head - base)) or "the case as it is",
+    )
+
+
+def asker_text(experiment: Experiment) -> str:
+    """Who asked: `ada`, `a script`; empty of what a regression asked for, which is named beside it."""
+    match Purpose(experiment.purpose):
+        case Purpose.PERSON:
+            person = experiment.requested_by
+            return person.get_username() if person else "a former account"
+        case Purpose.SCRIPT:
+            return "a script"
+    return ""

@@ -11,6 +11,7 @@ from dashboard.models import (
     Change,
     Delivery,
     Experiment,
+    ExperimentPair,
     Metric,
     Project,
     Regression,
@@ -87,20 +88,25 @@ def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 
 
-Sized = Regression | Change | Experiment
+# What was measured by pairs, or found in a series.
+Paired = Experiment | ExperimentPair
+Sized = Regression | Change | Paired
 
 
 def metric_of(item: Sized) -> Metric:
+    if isinstance(item, ExperimentPair):
+        return item.experiment.metric
     return item.metric if isinstance(item, Experiment) else item.series.metric
 
 
 def format_change(item: Sized) -> str:
     """`+38 % [35, 41]`, or from what to what where the old level was 0; of an exponent `+0.42 [0.38, 0.45]`.
 
-    The interval of what repeats exactly has no width and is left out.
+    Of pairs of values without ratios `+12.3 kB/1000 steps [10.1, 14.5]`. The interval of what repeats
+    exactly has no width and is left out.
     """
     if item.ratio is None:
-        return "" if isinstance(item, Experiment) else format_levels(item)
+        return _format_measured_difference(item) if isinstance(item, Paired) else format_levels(item)
     if metric_of(item).is_exponent:
         interval = numbers.format_exponent_interval(item.low, item.high)
     else:
@@ -108,6 +114,23 @@ def format_change(item: Sized) -> str:
         if interval == numbers.format_percent_interval(item.ratio, item.ratio):
             interval = ""
     return f"{format_change_size(item)} {interval}".strip()
+
+
+def _format_measured_difference(item: Paired) -> str:
+    """Empty where the pairs don't tell yet."""
+    if item.difference is None:
+        return ""
+    unit = metric_of(item).unit
+    text = numbers.format_signed_quantity(item.difference, unit)
+    if item.difference_low == item.difference_high:
+        return text
+    ends = (item.difference_low, item.difference_high)
+    return f"{text} {numbers.format_interval(*ends, unit)}".strip()
+
+
+def experiment_metric_label(experiment: Experiment) -> str:
+    """`Step time`, `Own time in learn/push`."""
+    return metric_label(experiment.metric.name, experiment.phase)
 
 
 def format_change_size(item: Sized) -> str:
@@ -177,6 +200,9 @@ def triager_name(regression: Regression) -> str:
 
 
 def run_state_label(run: Run) -> str:
+    """`measuring`, `failed: crash`, or `requested for 14:05 UTC` where it waits for its time."""
+    if run.waits_for_calm:
+        return f"{run.state} for {run.not_before:%H:%M} UTC"
     return f"failed: {run.failure}" if run.state == Run.State.FAILED and run.failure else run.state
 
 

@@ -125,6 +125,13 @@ def format_exponent_interval(low: float | None, high: float | None) -> str:
     return f"[{math.log(low):.2f}, {math.log(high):.2f}]".replace("-", MINUS)
 
 
+def format_signed_quantity(value: float, unit: str) -> str:
+    """A difference with its sign: `+12.3 kB/1000 steps`."""
+    if value == 0:
+        return "0"
+    return f"{MINUS if value < 0 else '+'}{format_quantity(abs(value), unit)}"
+
+
 def format_signed(value: float) -> str:
     """Enough digits to tell changes apart: one decimal below ten, none above."""
     text = f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):,.0f}"

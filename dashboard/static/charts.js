@@ -80,5 +80,9 @@
 
   const drawAllFigures = () => document.querySelectorAll("figure[data-figure]").forEach(drawFigure);
   dark.addEventListener("change", drawAllFigures);
+  // A part of the page that was replaced brings figures that nobody has drawn yet.
+  document.addEventListener("htmx:load", ({ target }) => {
+    if (target !== document.body) target.querySelectorAll("figure[data-figure]").forEach(drawFigure);
+  });
   drawAllFigures();
 })();

@@ -30,4 +30,14 @@
   const scrollLogsToEnd = () => document.querySelectorAll("[data-follow]").forEach((log) => { log.scrollTop = log.scrollHeight; });
   document.addEventListener("htmx:afterSettle", scrollLogsToEnd);
   scrollLogsToEnd();
+
+  // What somebody has opened stays open when its part of the page is replaced.
+  const opened = new Set();
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.id && target.open) opened.add(target.id);
+    else if (target.isConnected) opened.delete(target.id);
+  }, true);
+  document.addEventListener("htmx:load", ({ target }) => {
+    target.querySelectorAll("details[id]").forEach((details) => { details.open ||= opened.has(details.id); });
+  });
 })();

@@ -13,11 +13,22 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import SeriesLatest
-from dashboard.sentences import bisections, causes, doubts, experiments, labels, limits, numbers, regressions
+from dashboard.sentences import (
+    bisections,
+    causes,
+    disturbances,
+    doubts,
+    experiments,
+    labels,
+    limits,
+    numbers,
+    regressions,
+)
 
 register = template.Library()
 
 register.filter("quantity", numbers.format_quantity)
+register.filter("signed_quantity", numbers.format_signed_quantity)
 register.filter("number", numbers.format_number)
 register.filter("duration", numbers.format_duration)
 register.filter("percent_change", numbers.format_percent_change)
@@ -27,6 +38,7 @@ for label_filter in (
     labels.format_change,
     limits.format_latest_limit,
     limits.violation_text,
+    labels.experiment_metric_label,
     labels.format_levels,
     labels.is_worse,
     labels.masked_address,
@@ -39,9 +51,16 @@ for label_filter in (
     bisections.bisection_sentence,
     causes.cause_sentence,
     causes.leading_evidence,
+    disturbances.remeasuring_sentence,
+    disturbances.tainted_case_advice,
+    disturbances.tainted_case_sentence,
+    disturbances.waiting_sentence,
     doubts.describe_doubts,
     experiments.answer_sentence,
+    experiments.asker_text,
     experiments.experiment_state_label,
+    experiments.format_precision,
+    experiments.purpose_label,
     experiments.reason_sentence,
     experiments.sides_text,
     labels.repository_location,

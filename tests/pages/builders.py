@@ -28,6 +28,7 @@ from dashboard.models import (
     Series,
     SeriesLatest,
     Telemetry,
+    Trigger,
 )
 from tests.dashboard.factories import get_configuration, set_environment
 from tests.pages.documents import create_document
@@ -96,6 +97,23 @@ def create_run(commit: Commit, case: Case, state: str = Run.State.DONE, **fields
     defaults = {"repetitions": 5, "time_limit": 600, "state": state}
     return Run.objects.create(
         commit=commit, configuration=get_configuration(case, **identity), **(defaults | times | fields)
+    )
+
+
+def create_tainted_run(commit: Commit, case: Case, *codes: str, **fields: Any) -> Run:
+    """One of today, with a warning of each of these codes that keeps it out of judgement."""
+    run = create_run(commit, case, tainted=True, requested_at=timezone.now(), **fields)
+    warnings = [{"code": code, "message": code, "advice": "", "taints": True} for code in codes]
+    body = {"warnings": [{"code": "too_few_samples", "message": "", "taints": False}, *warnings]}
+    Document.objects.create(run=run, format="paceline.document/1", body=body, sha256="0" * 64)
+    return run
+
+
+def create_refused_trigger(
+    project: Project, detail: str = "Commit 0123456789 has no paceline.toml."
+) -> Trigger:
+    return Trigger.objects.create(
+        project=project, source="hook", revisions={"last": 2}, state=Trigger.State.REFUSED, detail=detail
     )
 
 

@@ -13,13 +13,14 @@ from itertools import combinations
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from dashboard.models import Run, RunLog
+from dashboard.models import Experiment, Run, RunLog
 from tests.dashboard.factories import set_environment
 from tests.pages import builders
 from tests.pages.documents import complete_document, environment_member
+from tests.pages.test_experiments import create_ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,7 +87,11 @@ def site(browser: Browser, live_server: LiveServer) -> Iterator[Site]:
     done = line[5].runs.get(state="done")
     full_case = builders.create_case(line[4].project, "full")
     full = builders.create_measured_run(line[4], full_case, 0.001, body=complete_document())
+    experiment = create_ended(line)
+    measuring = create_ended(line[2:4], state="measuring", verdict="", activity="pair 7, both in turn")
     ids = {
+        "experiment": experiment.pk,
+        "measuring": measuring.pk,
         "full": full.pk,
         "series": series.pk,
         "run": done.pk,
@@ -108,6 +113,9 @@ PAGES = (
     "/runs/{run}/",
     "/runs/{full}/",
     "/runs/{active}/",
+    "/projects/snake/experiments/",
+    "/experiments/{experiment}/",
+    "/experiments/{measuring}/",
     "/regressions/",
     "/regressions/{regression}/",
     "/deliveries/",
@@ -122,6 +130,7 @@ PAGES = (
         ("/runs/{run}/", 3, ".barlayer path"),
         ("/runs/{full}/", 5, ".scatterlayer path.js-line"),
         ("/regressions/{regression}/", 2, ".barlayer path"),
+        ("/experiments/{experiment}/", 2, ".scatterlayer path.js-fill"),
     ],
 )
 def test_charts_are_drawn(site: Site, where: str, figures: int, marks: str) -> None:
@@ -216,6 +225,40 @@ def test_an_active_run_moves_on_by_itself_and_turns_into_charts(site: Site) -> N
     Run.objects.filter(pk=site.ids["active"]).update(state=Run.State.FAILED, failure="crash")
     page.get_by_role("heading", name="It failed: crash").wait_for()
     assert page.get_by_text("Repetition 4 of 5").count() == 0
+
+
+def test_an_active_experiment_draws_each_new_pair_and_ends_by_itself(site: Site) -> None:
+    page = site.page("/experiments/{measuring}/")
+    points = page.locator(".canvas[data-drawn] .scatterlayer .points path.point")
+    before = points.count()
+    page.locator("#pairs-in-numbers summary").click()
+    row = Experiment.objects.get(pk=site.ids["measuring"])
+    row.pairs.create(index=6, base_first=True, base=0.01, head=0.014, seconds=9, ratio=1.4, low=1.3, high=1.5)
+    Experiment.objects.update(activity="pair 8, both in turn")
+    page.get_by_text("Pair 8, both in turn").wait_for()
+    expect(points).to_have_count(before + 1)
+    expect(page.get_by_role("region", name="Pairs").locator("tbody tr")).to_have_count(7)
+    Experiment.objects.filter(pk=row.pk).update(state="done", verdict="estimated")
+    page.get_by_text("Pair 8, both in turn").wait_for(state="detached")
+    assert page.get_by_text("Step time +38 % [37, 39]: worse.").is_visible()
+
+
+def test_two_commits_are_compared_by_keyboard(site: Site) -> None:
+    User.objects.create_superuser("ada", password="a long secret")
+    page = site.page("/sign-in/?next=/projects/snake/commits/", viewport=PHONE)
+    page.fill("#id_username", "ada")
+    page.fill("#id_password", "a long secret")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/commits/")
+    bases = page.get_by_role("radio", name=re.compile("^base"))
+    bases.nth(1).focus()
+    page.keyboard.press("ArrowDown")
+    chosen = bases.nth(2).get_attribute("value")
+    page.get_by_role("button", name="Compare two commits").press("Enter")
+    page.wait_for_url("**/experiments/new/?*")
+    assert page.get_by_label("Commit").first.input_value() == chosen
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0
 
 
 def test_the_keyboard_reaches_the_content_and_shows_where_it_is(site: Site) -> None:

@@ -192,11 +192,57 @@ def test_a_near_bound_widens_the_axis_and_a_far_one_does_not() -> None:
     assert draw_trend(trend_points(100.0, 101.0), [], "1", limits=[far]).layout.yaxis.range[1] < 120
 
 
+def drawn_pair(number: int, base: float, head: float, known: pairs.Known | None = None) -> pairs.DrawnPair:
+    """Every third one is disturbed."""
+    first, disturbed = number % 2 == 1, number % 3 == 0
+    return pairs.DrawnPair(number, base, head, base_first=first, disturbed=disturbed, known=known)
+
+
 def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:
-    pair = pairs.DrawnPair(1, base=-0.02, head=0.5, base_first=True, disturbed=False)
-    ends = [math.exp(end) for end in (0.52, 0.4, 0.6)]
-    drawn = pairs.draw_pairs([pair], "1", *ends, of_exponents=True)
-    assert drawn.data[0].y == pytest.approx([0.52])
+    known = pairs.Known(*(math.exp(end) for end in (0.52, 0.4, 0.6)))
+    drawn = pairs.draw_pairs([drawn_pair(1, -0.02, 0.5, known)], "1", "exponent", known)
+    assert trace_named(drawn, "pairs").y == pytest.approx([0.52])
     assert drawn.layout.yaxis.ticksuffix == ""
-    band = next(shape for shape in drawn.layout.shapes if shape.type == "rect")
-    assert (band.y0, band.y1) == pytest.approx((0.4, 0.6))
+    ends = [trace_named(drawn, name).y[0] for name in ("low", "interval", "mean")]
+    assert ends == pytest.approx([0.4, 0.6, 0.52])
+
+
+def test_the_interval_of_pairs_narrows_from_pair_to_pair() -> None:
+    known = [None, pairs.Known(1.2, 0.9, 1.5), pairs.Known(1.25, 1.1, 1.4), pairs.Known(1.25, 1.2, 1.3)]
+    rows = [drawn_pair(index + 1, 1.0, 1.2 + index / 50, found) for index, found in enumerate(known)]
+    drawn = pairs.draw_pairs(rows, "s", known=known[-1])
+    assert trace_named(drawn, "pairs").y == pytest.approx([20, 22, 24, 26])
+    assert trace_named(drawn, "interval").x == (2, 3, 4)
+    assert trace_named(drawn, "low").y == pytest.approx([-10, 10, 20])
+    assert trace_named(drawn, "interval").y == pytest.approx([50, 40, 30])
+    assert trace_named(drawn, "pairs").marker.symbol == ("circle", "diamond", "circle-open", "diamond")
+
+
+def test_pairs_whose_intervals_were_not_kept_show_the_last_one() -> None:
+    drawn = pairs.draw_pairs(
+        [drawn_pair(1, 1, 1.3), drawn_pair(2, 1, 1.3)], "s", known=pairs.Known(1.3, 1.2, 1.4)
+    )
+    assert list(trace_named(drawn, "mean").x) == [1, 2]
+    assert trace_named(drawn, "low").y == pytest.approx([20, 20])
+
+
+def test_pairs_without_ratios_are_drawn_in_their_unit() -> None:
+    rows = [drawn_pair(1, -500, 1_500), drawn_pair(2, 0, 2_500)]
+    drawn = pairs.draw_pairs(rows, "bytes", "difference")
+    assert trace_named(drawn, "pairs").y == pytest.approx([2.0, 2.5])
+    assert drawn.layout.yaxis.title.text == "head minus base, kB"
+
+
+def test_a_disturbed_pair_does_not_squeeze_the_others() -> None:
+    rows = [drawn_pair(number, 1, 9 if number == 3 else 1.01 + number / 1000) for number in range(1, 6)]
+    drawn = pairs.draw_pairs(rows, "s")
+    low, high = drawn.layout.yaxis.range
+    assert low < 0 < high < 3
+    assert trace_named(drawn, "pairs").y[2] == high
+
+
+@pytest.mark.parametrize(("size", "reaches_zero"), [(1.02, True), (3.0, False)])
+def test_an_axis_of_pairs_reaches_to_zero_where_that_costs_little(size: float, reaches_zero: bool) -> None:
+    rows = [drawn_pair(number, 1, size + number / 500) for number in (1, 2, 4)]
+    low, _ = pairs.draw_pairs(rows, "s").layout.yaxis.range
+    assert (low < 0) is reaches_zero

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
 
-from dashboard.models import Commit, Regression, Run, RunLog, Trigger
+from dashboard.models import Case, Commit, Configuration, ExperimentPair, Regression, Run, RunLog, Trigger
 from tests.pages import builders
 from tests.pages.documents import complete_document, create_document
+from tests.pages.test_experiments import create_ended
 
 pytestmark = pytest.mark.django_db
 
@@ -20,6 +22,10 @@ PAGES = (
     "/projects/snake/runs/",
     "/projects/snake/commits/",
     "/projects/snake/triggers/",
+    "/projects/snake/experiments/",
+    "/projects/snake/experiments/new/?base={bad}&head={bad}&case={bad}&toggle={bad}&metric={bad}",
+    "/experiments/{experiment}/",
+    "/experiments/{measuring}/status/",
     "/series/{series}/",
     "/runs/{run}/",
     "/runs/{run}/frames/",
@@ -54,14 +60,41 @@ def poison_site() -> dict[str, int]:
     failed = builders.create_run(line[2], case, Run.State.FAILED, reason=BAD, quick=True)
     active = builders.create_run(line[1], case, Run.State.MEASURING, activity=BAD, quick=True)
     RunLog.objects.bulk_create(RunLog(run=run, text=BAD) for run in (failed, active))
+    experiments = poison_experiments(line, case)
     Trigger.objects.create(
         project=project, source="hook", revisions={"commit": BAD}, benchmarks=[BAD], detail=BAD
     )
     assert Regression.objects.get() == regression
     return {
         "series": series.pk, "run": runs[2].pk, "failed": failed.pk, "active": active.pk,
-        "regression": regression.pk,
+        "regression": regression.pk, **experiments,
     }  # fmt: skip
+
+
+def poison_experiments(line: list[Commit], case: Case) -> dict[str, int]:
+    """An ended and an active one, with all that comes from the code and from the machine."""
+    function = {"function": BAD, "file": BAD, "line": 1, "phase": BAD, "cumulative": 1}
+    profiles = {
+        side: {"steps": 1, "functions": [{**function, "calls": calls, "self": 1}]}
+        for side, calls in (("base", 1), ("head", 2))
+    }
+    texts: dict[str, Any] = {
+        "profiles": profiles,
+        "commands": [BAD],
+        "reason": {"code": "side failed", "text": BAD},
+        "activity": BAD,
+        "phase": BAD,
+        "head_configuration": create_toggled(case),
+    }
+    done = create_ended(line, **texts, verdict="untestable")
+    measuring = create_ended(line, **texts, state="measuring", verdict="")
+    ExperimentPair.objects.update(phases={BAD: [1, 2]})
+    return {"experiment": done.pk, "measuring": measuring.pk}
+
+
+def create_toggled(case: Case) -> Configuration:
+    toggled = builders.create_case(case.project, name=f"other {BAD}")
+    return Configuration.objects.create(case=toggled, version=1, pool=builders.get_pool())
 
 
 def poisoned_members() -> dict[str, Any]:
@@ -79,7 +112,7 @@ def poisoned_members() -> dict[str, Any]:
 def test_no_text_becomes_a_tag(signed_in: Client) -> None:
     ids = poison_site()
     for where in PAGES:
-        shown = signed_in.get(where.format(**ids)).content.decode()
+        shown = signed_in.get(where.format(**ids, bad=quote(BAD))).content.decode()
         assert "<script>alert" not in shown, where
         assert "alert(1)" in shown, where
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from io import StringIO
+from pathlib import Path
+
 import pytest
+from django.core.management import call_command
 from django.test import Client
 
 from dashboard.models import Document, Regression, Run
+from tests.dashboard import factories
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -69,7 +74,31 @@ def test_its_page_offers_no_proof_that_cannot_be_had(client: Client, regression:
     assert "isn't measured a second time" not in shown
 
 
+def test_whoever_may_measure_is_offered_no_experiment_on_it(
+    signed_in: Client, regression: Regression
+) -> None:
+    shown = get_page(signed_in, regression.get_absolute_url())
+    section = shown.partition('id="proof"')[2].partition("</section>")[0]
+    assert "can't be measured again" in section
+    assert "href" not in section
+
+
 def test_a_person_may_still_put_it_away(client: Client, regression: Regression) -> None:
     Regression.objects.update(triaged="intended")
     assert "Found in imported results" not in get_page(client, "/projects/snake/")
     assert f'href="/regressions/{regression.pk}/"' in get_page(client, "/regressions/?state=intended")
+
+
+def test_what_an_import_finds_is_shown_so(client: Client, tmp_path: Path) -> None:
+    rows = [
+        f"c{position},2026-03-{position + 1:02},train,{value},ms"
+        for position, value in enumerate(factories.noisy_levels((16, 10.0), (12, 14.0)))
+    ]
+    path = tmp_path / "values.csv"
+    path.write_text("\n".join(["commit,date,benchmark,value,unit", *rows]))
+    call_command("import_results", "old", str(path), format="csv", create=True, stdout=StringIO())
+    regression = Regression.objects.get()
+    assert "Nothing. No open regression" in get_page(client, "/")
+    shown = get_page(client, regression.get_absolute_url())
+    assert "It was found in imported results, which can't be measured again." in shown
+    assert "Nobody, and nobody will be: it was found in imported results" in shown

@@ -11,6 +11,7 @@ from django.test import Client
 
 from dashboard.models import Regression, Run, Series, Trigger
 from tests.pages import builders
+from tests.pages.test_experiments import create_ended
 
 pytestmark = pytest.mark.django_db
 
@@ -18,13 +19,17 @@ Assert = Callable[[int], Any]
 
 # For who is not signed in; a session adds two.
 PAGES = {
-    "/": 11,
-    "/work/?seen={shown}": 1,
-    "/projects/snake/": 19,
+    "/": 17,
+    "/work/?seen={shown}": 2,
+    "/projects/snake/": 25,
     "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 5,
     "/projects/snake/commits/": 4,
     "/projects/snake/triggers/": 3,
+    "/projects/snake/experiments/": 4,
+    "/experiments/{experiment}/": 2,
+    "/experiments/{measuring}/": 2,
+    "/experiments/{measuring}/status/?pairs={pairs}&profiled=no": 1,
     "/series/{series}/": 8,
     "/runs/{run}/": 7,
     "/runs/{run}/frames/": 2,
@@ -52,13 +57,23 @@ def fill_site(count: int) -> dict[str, int]:
         builders.create_run(bad, case, Run.State.FAILED, failure="crash", quick=True)
         walker = builders.create_case(bad.project, "walker", n=number)
         active = builders.create_run(bad, walker, Run.State.MEASURING)
-    done = Run.objects.filter(state="done").latest("pk")
+        for _ in range(3):
+            builders.create_tainted_run(good, walker, "co_tenant")
+        builders.create_refused_trigger(bad.project)
+        experiment = create_ended([good, bad])
+    measuring = create_ended([line[1], line[0]], state="measuring", verdict="", profiles={})
+    for pair in range(6, count):
+        measuring.pairs.create(index=pair, base_first=True, base=1, head=2, seconds=1)
+    done = Run.objects.filter(state="done", tainted=False).latest("pk")
     return {
         "series": series.pk,
         "run": done.pk,
         "active": active.pk,
         "regression": regression.pk,
-        "shown": min(count - 1, 7),
+        "experiment": experiment.pk,
+        "measuring": measuring.pk,
+        "pairs": measuring.pairs.count(),
+        "shown": min(count - 1, 7) + 1,
     }
 
 

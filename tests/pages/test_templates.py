@@ -15,6 +15,7 @@ from django.template import Context, Template, Variable, engines
 from django.test import Client
 from django.utils import timezone
 
+from dashboard import runs
 from dashboard.alerts.email import compose_email
 from dashboard.models import (
     Case,
@@ -24,6 +25,7 @@ from dashboard.models import (
     ExperimentPair,
     Heartbeat,
     Limit,
+    Project,
     Regression,
     Run,
     RunLog,
@@ -31,10 +33,14 @@ from dashboard.models import (
     Series,
     Trigger,
 )
+from dashboard.querysets.experiments import STATES
 from tests.dashboard import factories
+from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.documents import complete_document, metric_row
 from tests.pages.test_causes import MOVED
+from tests.pages.test_disturbances import disturb_most
+from tests.pages.test_experiments import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.test_run_parts import STACKS
 
 pytestmark = pytest.mark.django_db
@@ -92,21 +98,33 @@ def recorded_variables() -> Iterator[NamedVariables]:
         yield named
 
 
-def test_each_variable_is_found_on_some_page(signed_in: Client) -> None:
+def test_each_variable_is_found_on_some_page(signed_in: Client, tmp_path: Path) -> None:
     with recorded_variables() as named:
-        visit_everything(signed_in)
+        visit_everything(signed_in, tmp_path)
     assert not named.never_found(), "\n".join(named.never_found())
 
 
-def visit_everything(client: Client) -> None:
+def visit_everything(client: Client, folder: Path) -> None:
     visitor = Client()
     for where in ("/", "/sign-in/", "/nothing/"):
         visitor.get(where)
     visitor.post("/sign-in/", {"username": "ada", "password": "a guess", "next": "/"})
-    for where in [*run_pages(), *regression_pages(), *site_pages()]:
+    for where in [*run_pages(), *regression_pages(), *site_pages(), *experiment_pages(folder)]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
+    ask_wrongly(client)
     client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)
+
+
+def ask_wrongly(client: Client) -> None:
+    """The form with a commit that is known, and with what is refused in each field."""
+    form = "/projects/asked/experiments/new/"
+    client.get(f"{form}?base={Commit.objects.filter(project__slug='asked').earliest('pk').hash}")
+    wrong = {"precision": "fine", "toggle": "2", "metric": "a", "base": "--all", "case": "b", "pool": "c"}
+    for name, written in wrong.items():
+        words = {"base": "main", "toggle": "fast", name: written}
+        assert client.post(form, words).status_code == 400, name
+    client.post("/projects/runs/experiments/new/", {"base": "main"})
 
 
 def run_pages() -> list[str]:
@@ -198,6 +216,67 @@ def regression_pages() -> list[str]:
     return [regression.get_absolute_url() for regression in Regression.objects.all()]
 
 
+def experiment_pages(folder: Path) -> list[str]:
+    """Experiments in all states, of two commits and of two cases."""
+    repository = Repository(folder / "asked")
+    repository.commit("Walk", paceline_toml=MANIFEST)
+    project = builders.create_project("asked")
+    Project.objects.filter(pk=project.pk).update(repository=repository.folder)
+    line = builders.create_commits(project, 3)
+    walker = builders.create_case(project, "walker", n=1)
+    for commit in line:
+        builders.create_measured_run(commit, walker, 0.001)
+    reached = {"code": "precision not reached", "reached": 0.03, "wanted": 0.01, "pairs": 6, "seconds": 72}
+    profiles = {side: long_profile(calls) for side, calls in (("base", 1), ("head", 2))}
+    done = create_ended(line, reason=reached, profiles=profiles)
+    done.pairs.update(phases={f"learn/{number}": [0.001, 0.002] for number in range(9)})
+    toggled = create_ended([line[0]], head_configuration=get_configuration(line[0], n=2))
+    waiting = create_experiment(line, attempt=1)
+    crashed = {"code": "side failed", "text": "It crashed."}
+    failed = create_experiment(line, state="done", verdict="untestable", reason=crashed, purpose="script")
+    empty = create_ended(line, profiles={"base": long_profile(1), "head": long_profile(1)})
+    regression = Regression.objects.filter(project__slug="snake").earliest("pk")
+    proof = factories.create_ended_experiment(
+        regression, "confirmed", regression.last_good, regression.first_bad, purpose="bisection"
+    )
+    measuring = create_ended(line, state="measuring", verdict="", metric="throughput", activity="pair 7")
+    names = (
+        "peak_memory",
+        "memory_growth",
+        "function_calls",
+        "tensor_operations",
+        "scalar_reads",
+        "copied_bytes",
+    )
+    active = [create_experiment(line, metric=name) for name in names]
+    for _ in range(45):
+        create_experiment(line, state="cancelled", requested_by=None)
+    experiments = [done, toggled, waiting, failed, empty, proof, measuring, *active[:1]]
+    return [
+        *(f"/experiments/{experiment.pk}/" for experiment in experiments),
+        f"/experiments/{measuring.pk}/status/?pairs=1",
+        f"/experiments/{waiting.pk}/status/?pairs=0",
+        *(
+            f"/projects/{name}/experiments/?state={state}"
+            for name in ("asked", "snake", "runs")
+            for state in STATES
+        ),
+        *("/", "/projects/asked/"),
+    ]
+
+
+def long_profile(calls: int) -> dict[str, Any]:
+    function = {
+        "file": "replay.py",
+        "line": 1,
+        "phase": "learn",
+        "cumulative": 1,
+        "calls": calls,
+        "self": calls,
+    }
+    return {"steps": 1, "functions": [{**function, "function": f"push_{number}"} for number in range(40)]}
+
+
 def site_pages() -> list[str]:
     """The lists, all of more than one page."""
     machine = builders.create_machine("bench-9", seen=timedelta(hours=1))
@@ -216,6 +295,10 @@ def site_pages() -> list[str]:
     factories.set_environment(commit.runs.all()[0], {"torch": "3"})
     empty = Series.objects.get(pk=Series.objects.latest("pk").pk)
     empty.points.all().delete()
+    watched = Project.objects.get(slug="project-1")
+    disturbed = disturb_most(builders.create_commits(watched, 6), builders.create_case(watched))
+    runs.remeasure_disturbed(disturbed, ["processor_contention"])
+    builders.create_refused_trigger(watched)
     lists = ("", "runs/", "commits/", "triggers/", "live-runs/", "?cases=2")
     series = [row.get_absolute_url() for row in Series.objects.filter(headline=True)]
     return [
@@ -224,6 +307,7 @@ def site_pages() -> list[str]:
         *(f"/projects/snake/{name}" for name in lists),
         *(f"/regressions/?state={state}" for state in ("open", "withdrawn", "recovered", "intended")),
         *series,
+        disturbed.get_absolute_url(),
         empty.get_absolute_url(),
         f"{series[0]}?show=2&until=4",
     ]

@@ -104,6 +104,7 @@ class _Decider:
         self.snapshot = snapshot
         self.facts = facts
         self.missing: set[Request[object]] = set()
+        self.placed_apart: set[int] = set()
         self.verdicts = verdicts_by_regression(snapshot.verdicts)
         self.home = [one for one in snapshot.regressions if one.branch == snapshot.branch]
         self.foreign = {
@@ -115,7 +116,12 @@ class _Decider:
     def decide(self) -> Decision:
         own: list[Group] = []
         branch_causes: list[BranchCause] = []
-        for group, cause in self._answered(self._with_branch_cause, group_changes(self.snapshot)):
+        groups = group_changes(self.snapshot)
+        # A regression that turned out to be two: what is proved elsewhere isn't said of it any more.
+        self.placed_apart = {
+            verdict.experiment for group in groups if not group.owners for verdict in group.verdicts
+        }
+        for group, cause in self._answered(self._with_branch_cause, groups):
             if cause is None:
                 own.append(group)
             else:
@@ -195,8 +201,11 @@ class _Decider:
         return [one for one in (continued.regression, *continued.absorbed) if one]
 
     def _draft(self, continued: Continued) -> _Draft | None:
-        rows = [row for one in self._rows_of(continued) for row in self.verdicts.get(one.pk, ())]
-        verdicts = newest_first(rows)
+        known = [verdict for row in self._rows_of(continued) for verdict in self.verdicts.get(row.pk, ())]
+        apart = [verdict for verdict in continued.group.verdicts if verdict.experiment in self.placed_apart]
+        verdicts = newest_first(
+            [*apart, *(verdict for verdict in known if verdict.experiment not in self.placed_apart)]
+        )
         primary = choose_primary(continued.group.members, verdicts, continued.regression)
         if primary is None:
             return None
@@ -256,6 +265,9 @@ class _Decider:
             standing=standing,
             changes=tuple(change.pk for change in draft.continued.group.changes if change.pk),
             absorbed=tuple(one.pk for one in draft.continued.absorbed),
+            experiments=tuple(
+                verdict.experiment for verdict in draft.verdicts if verdict.experiment in self.placed_apart
+            ),
             next_step=step,
             opened=draft.opens,
             resized=grown,
@@ -322,7 +334,7 @@ class _Decider:
         """
         regression, change = draft.regression, draft.primary.change
         known = regression.explained_for if regression else ""
-        sized = verdict_on_size(draft.verdicts, change.series, draft.bad)
+        sized = verdict_on_size(draft.verdicts, change, draft.bad)
         experiment = sized.experiment if sized else None
         key = " ".join(
             str(part)
@@ -506,6 +518,7 @@ def united(first: Continued, second: Continued, bad: Commit) -> Continued:
         evidence=[*first.group.evidence, *second.group.evidence],
         anchors=[*first.group.anchors, *second.group.anchors],
         owners=[*first.group.owners, *second.group.owners],
+        verdicts=[*first.group.verdicts, *second.group.verdicts],
     )
     absorbed = (*first.absorbed, *second.absorbed, *rows[1:])
     return Continued(group, rows[0] if rows else None, absorbed)

@@ -6,9 +6,11 @@ they don't depend on the order in which runs came in. Which row a group continue
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dashboard.regressions.decision.facts import Change, Regression, Snapshot, Verdict
 from dashboard.regressions.decision.primary_change import foremost_change, spanned_range, telling_rank
@@ -28,11 +30,14 @@ from dashboard.regressions.decision.series_kinds import (
     TIME,
     WORSE,
     is_exact_counter,
+    is_same_measurement,
     is_time,
     log_size,
     may_open_regression,
 )
 
+# Less than this part of a step isn't the step.
+LITTLE = 0.25
 # A step that is larger than this times the one that people decided on has another cause too.
 LARGER_THAN_DECIDED = 1.5
 
@@ -41,8 +46,8 @@ LARGER_THAN_DECIDED = 1.5
 class Group:
     """The changes of one cause. `members` may open a regression, `evidence` only stands beside them.
 
-    `anchors` are the ranges in which pairs have proved it, or look for it; `owners` the regressions that were
-    proved there, then those whose changes it holds.
+    `anchors` are the ranges in which pairs have proved it, or look for it, by these `verdicts`; `owners` the
+    regressions that were proved there.
     """
 
     members: list[Change] = field(default_factory=list)
@@ -70,7 +75,13 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
     home = [one for one in snapshot.regressions if one.branch == snapshot.branch and not one.withdrawn]
     groups = anchored_groups(home, verdicts)
     openers = opening_changes(snapshot.changes)
-    for change in sorted(openers, key=joining_order):
+    proved = [anchor for group in groups for anchor in group.anchors]
+
+    def order(change: Change) -> tuple[Any, ...]:
+        """What lies where pairs have proved something first: it leaves no place for what lies beside."""
+        return not any(change.range.overlap(anchor) for anchor in proved), joining_order(change)
+
+    for change in sorted(openers, key=order):
         group = best_group(change, groups, snapshot, verdicts)
         if group is None:
             group = Group()
@@ -89,20 +100,59 @@ def verdicts_by_regression(verdicts: Iterable[Verdict]) -> dict[int, list[Verdic
 
 
 def anchored_groups(regressions: Sequence[Regression], verdicts: dict[int, list[Verdict]]) -> list[Group]:
-    """A group for each regression that pairs have confirmed, or that only they may see."""
+    """A group for each place where pairs have confirmed a regression, or where only they may see it.
+
+    A regression that pairs of several series have placed at different commits is two: it stays where it
+    stands, and the other one has the verdicts that speak of its own place.
+    """
     groups = []
     for regression in sorted(regressions, key=lambda regression: regression.pk):
         own = verdicts.get(regression.pk, [])
-        confirmed = [
-            make_proof(verdict, own).range
-            for verdict in own
-            if verdict.purpose == Purpose.PROOF and verdict.verdict == Outcome.CONFIRMED
-        ]
-        pending = regression.residual and regression.proving and not own
-        if confirmed or pending:
-            anchors = list(dict.fromkeys(confirmed)) or [regression.range]
-            groups.append(Group(anchors=anchors, owners=[regression.pk], verdicts=own))
+        places = proved_places(own)
+        if not places and regression.residual and regression.proving and not own:
+            places = [Place(regression.range)]
+        # The first one is where it stands, or was proved last.
+        places.sort(key=lambda place: place.range.bad != regression.range.bad)
+        for index, place in enumerate(places):
+            owners = [regression.pk] if index == 0 else []
+            groups.append(Group(anchors=[place.range], owners=owners, verdicts=place.verdicts))
     return groups
+
+
+@dataclass(slots=True)
+class Place:
+    """A range in which pairs have proved a cause, and the verdicts that speak of it."""
+
+    range: Range
+    verdicts: list[Verdict] = field(default_factory=list)
+
+
+def proved_places(own: Sequence[Verdict]) -> list[Place]:
+    """Where series say that a cause lies: of ranges that overlap what is in each."""
+    places: list[Place] = []
+    for verdict in own:
+        if verdict.purpose != Purpose.PROOF or verdict.verdict != Outcome.CONFIRMED:
+            continue
+        proved = make_proof(verdict, own).range
+        near = next((place for place in places if proved.overlap(place.range)), None)
+        if near is None:
+            places.append(Place(proved, [verdict]))
+        else:
+            near.range = proved.overlap(near.range) or proved
+            near.verdicts.append(verdict)
+    proofs = {verdict.experiment for place in places for verdict in place.verdicts}
+    for verdict in own:
+        if places and verdict.experiment not in proofs:
+            place_of_verdict(verdict, places).verdicts.append(verdict)
+    return places
+
+
+def place_of_verdict(verdict: Verdict, places: Sequence[Place]) -> Place:
+    """That of the proof whose bisection it is a step of; what speaks of none of them goes with the first."""
+    for place in places:
+        if any(proof.base.pk == verdict.base.pk for proof in place.verdicts):
+            return place
+    return places[0]
 
 
 def opening_changes(changes: Sequence[Change]) -> list[Change]:
@@ -184,26 +234,35 @@ def is_seen_beside(change: Change, group: Group) -> bool:
     proofs = verdicts_on_step(group.verdicts, change.series)
     confirmed = [proof for proof in proofs if proof.verdict == Outcome.CONFIRMED]
     around = [proof for proof in confirmed if proof.range.holds(change.range)]
-    without = ranges_without_step(group.verdicts, proofs)
-    return bool(around) and any(place.holds(change.range) for place in without)
+    return bool(around) and any(
+        place.holds(change.range) and is_little_of(change, ratio)
+        for place, ratio in measured_ranges(group.verdicts, proofs)
+    )
 
 
-def ranges_without_step(verdicts: Sequence[Verdict], proofs: Iterable[Verdict]) -> list[Range]:
-    """Where pairs have shown that a series has no step: what they refuted, and what bisection left out."""
-    ranges = []
+def measured_ranges(
+    verdicts: Sequence[Verdict], proofs: Iterable[Verdict]
+) -> Iterator[tuple[Range, float | None]]:
+    """Ranges that pairs say have no step of a series, with the ratio that they measured from end to end."""
     for proof in proofs:
         if proof.verdict == Outcome.REFUTED:
-            ranges.append(proof.range)
-        if proof.verdict == Outcome.CONFIRMED:
-            steps = bisection_steps(verdicts, proof)
-            ranges += [step.range for step in steps if step.verdict == Outcome.NONE]
-            # What has the whole step leaves none for the commits behind it.
-            ranges += [
-                Range(step.head.position, proof.head.position)
-                for step in steps
-                if step.verdict == Outcome.WHOLE and step.head.position < proof.head.position
-            ]
-    return ranges
+            yield proof.range, proof.ratio
+        if proof.verdict != Outcome.CONFIRMED:
+            continue
+        steps = bisection_steps(verdicts, proof)
+        for step in (step for step in steps if is_same_measurement(step.series, proof.series)):
+            if step.verdict == Outcome.NONE:
+                yield step.range, step.ratio
+            behind = Range(step.head.position, proof.head.position)
+            if step.verdict == Outcome.WHOLE and behind.width > 0:
+                yield behind, proof.ratio / step.ratio if proof.ratio and step.ratio else None
+
+
+def is_little_of(change: Change, ratio: float | None) -> bool:
+    """True where a ratio that pairs measured is none of a change's step; one that isn't known is none."""
+    if ratio is None or not change.ratio:
+        return True
+    return abs(math.log(ratio)) <= LITTLE * abs(math.log(change.ratio))
 
 
 def sees_the_same(change: Change, others: Sequence[Change]) -> bool:

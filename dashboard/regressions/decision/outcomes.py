@@ -35,7 +35,8 @@ class Outcome:
     """What becomes of one regression. `key` None: it opens; `standing` None: it is withdrawn.
 
     `changes` are those that it holds on the snapshot's branch, `limits` the crossed ones that it tells,
-    `absorbed` the regressions that turned out to be it. `opened`: it is new, or it came back. `tell`: nothing
+    `absorbed` the regressions that turned out to be it, `experiments` those of another one that turned out to
+    speak of it. `opened`: it is new, or it came back. `tell`: nothing
     more is measured, its channels are told. `grown_from`: its size was another one, as the percent that it
     had (None: none was known). `stop`: what is under way for it ends. `release_branches`: what it held on
     other branches is left to these.
@@ -46,6 +47,7 @@ class Outcome:
     changes: tuple[int, ...] = ()
     limits: tuple[int, ...] = ()
     absorbed: tuple[int, ...] = ()
+    experiments: tuple[int, ...] = ()
     next_step: NextStep = field(default_factory=NextStep)
     opened: bool = False
     resized: bool = False

@@ -69,9 +69,11 @@ def _primary_of_proved(
     members: Sequence[Change], verdicts: Sequence[Verdict], regression: Regression | None
 ) -> PrimaryChange | None:
     """One that pairs confirmed: a change, or a series whose change is gone; None where there is none."""
-    if regression is None:
+    confirmed = [verdict for verdict in verdicts if verdict.verdict == Outcome.CONFIRMED]
+    if not confirmed:
         return None
-    whole = spanned_range(members) if members else regression.range
+    decided = regression.range if regression else confirmed[0].range
+    whole = spanned_range(members) if members else decided
 
     def proof_of(series: SeriesLike) -> Proof | None:
         """Where detection sees the series' own step; else where it sees all of them."""
@@ -91,7 +93,7 @@ def _primary_of_proved(
     proved = [(change, proof) for change, proof in judged if proof and proof.state == State.CONFIRMED]
     if not any(is_same_measurement(change.series, cause.verdict.series) for change, _ in proved):
         proved.append((change_seen_by_pairs(regression, cause), cause))
-    sized = [sized_by_pairs(change, proof) for change, proof in proved]
+    sized = [sized_by_pairs(change, proof, verdicts) for change, proof in proved]
     first = foremost_change(sized)
     primary, proof = proved[next(index for index, change in enumerate(sized) if change is first)]
     # What was measured at the primary's commits, whatever it showed, isn't measured there once more.
@@ -141,19 +143,17 @@ def _larger_unproved(primary: Change, others: Sequence[Change]) -> Change | None
     return first if not alike or log_size(first) >= MUCH_LARGER * log_size(primary) else None
 
 
-def sized_by_pairs(change: Change, proof: Proof) -> Change:
+def sized_by_pairs(change: Change, proof: Proof, verdicts: Sequence[Verdict]) -> Change:
     """The change with the size that pairs have measured; its points were measured at other hours."""
-    verdict = proof.verdict
-    if verdict.series.pk != change.series.pk or verdict.ratio is None:
-        return change
-    return replace(change, ratio=verdict.ratio)
+    verdict = verdict_on_size(verdicts, change, proof.bad)
+    return replace(change, ratio=verdict.ratio) if verdict else change
 
 
-def change_seen_by_pairs(regression: Regression, proof: Proof) -> Change:
+def change_seen_by_pairs(regression: Regression | None, proof: Proof) -> Change:
     """The change that pairs confirmed and no row of detection's shows, as they measured it."""
     verdict = proof.verdict
-    same = regression.series.pk == verdict.series.pk
-    before = regression.before if same else verdict.before
+    same = regression is not None and regression.series.pk == verdict.series.pk
+    before = regression.before if regression and same else verdict.before
     ratio = verdict.ratio
     return Change(
         pk=None,
@@ -249,7 +249,7 @@ def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> 
     they were taken. Of two causes that detection sees as one step the level after is the first one's too;
     else it stays that of the points, which a second cause may have a part of.
     """
-    verdict = verdict_on_size(verdicts, primary.series, bad)
+    verdict = verdict_on_size(verdicts, primary, bad)
     if verdict is None or verdict.ratio is None or not primary.ratio:
         return Size(primary.before, primary.after, primary.ratio, primary.low, primary.high)
     after = primary.after

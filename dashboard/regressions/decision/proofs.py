@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dashboard.models import Experiment, Regression
-from dashboard.regressions.decision.facts import Commit, Series, Verdict
+from dashboard.regressions.decision.facts import Change, Commit, Verdict
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.series_kinds import SeriesLike, is_same_measurement
 
 State = Regression.State
 Outcome = Experiment.Verdict
 Purpose = Experiment.Purpose
+
+# A size that differs by more than this part of a step isn't the step's.
+OTHER_SIZE = 0.5
 
 HAS_STEP = (Outcome.WHOLE, Outcome.PART)
 
@@ -102,14 +106,24 @@ def tells_of_series(verdict: Verdict, series: SeriesLike) -> bool:
     return verdict.verdict != Outcome.UNDECIDED or is_same_measurement(verdict.series, series)
 
 
-def verdict_on_size(verdicts: Iterable[Verdict], series: Series, bad: Commit) -> Verdict | None:
-    """The newest experiment that says how much of a series' step a commit has: all of it or a part."""
+def verdict_on_size(verdicts: Iterable[Verdict], change: Change, bad: Commit) -> Verdict | None:
+    """The newest experiment that says how much of a change's step a commit has: all of it or a part."""
     of_commit = [
-        verdict for verdict in verdicts if (verdict.series.pk, verdict.head.pk) == (series.pk, bad.pk)
+        verdict for verdict in verdicts if (verdict.series.pk, verdict.head.pk) == (change.series.pk, bad.pk)
     ]
     sized = [
         verdict
         for verdict in of_commit
-        if verdict.verdict in (Outcome.CONFIRMED, *HAS_STEP) and verdict.ratio is not None
+        if verdict.verdict in (Outcome.CONFIRMED, *HAS_STEP)
+        and verdict.ratio is not None
+        and not spans_another_step(verdict, change)
     ]
     return next(iter(newest_first(sized)), None)
+
+
+def spans_another_step(verdict: Verdict, change: Change) -> bool:
+    """True where pairs began before a change's last good commit, and saw much more or less than it."""
+    if not verdict.ratio or not change.ratio or verdict.base.position >= change.last_good.position:
+        return False
+    seen, step = math.log(verdict.ratio), math.log(change.ratio)
+    return abs(seen - step) > OTHER_SIZE * abs(step)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from paceline.document import CODES_OF_DISTURBANCE
 
 from dashboard import dispatch
 from dashboard.models import Run, Trigger
-from dashboard.runs import lease, logs, resolving, sweeping
+from dashboard.runs import lease, logs, remeasuring, resolving, sweeping
 from dashboard.triggers import hook
 
 TEXT = " ".join((Path(__file__).resolve().parents[3] / "docs/flow.md").read_text().split())
@@ -22,6 +23,9 @@ DRAWN = TEXT.split("stateDiagram-v2")[2]
         f"first {logs.HEAD // 1024} Ki and the last {logs.TAIL // 1024} Ki characters",
         f"A new commit of a hook (priority {resolving.PRIORITY[Trigger.Source.HOOK]})",
         f"tried again for {resolving.PATIENCE.seconds // 60} minutes",
+        f"{remeasuring.DELAYS[0].seconds // 60} minutes later",
+        f"{remeasuring.DELAYS[1].seconds // 60} minutes after it",
+        f"(priority {remeasuring.PRIORITY})",
         f"received over {sweeping.PATIENCE.seconds} s ago",
         f"`PACELINE_LEASE_SECONDS` ({settings.PACELINE_LEASE_SECONDS})",
         f"more than {hook.LARGEST_BODY // 1024} KiB",
@@ -37,6 +41,13 @@ def test_numbers_in_words_are_the_codes() -> None:
     assert "Every ten seconds" in TEXT
     assert "the third time it fails as lost" in TEXT
     assert "five minutes off" in TEXT
+
+
+def test_every_disturbance_is_named() -> None:
+    part = TEXT.partition("## Disturbed runs")[2].partition(" ## ")[0]
+    assert [code for code in CODES_OF_DISTURBANCE if f"`{code}`" not in part] == []
+    assert len(remeasuring.DELAYS) == 2
+    assert "the third is left as it is" in part
 
 
 def test_every_transition_is_drawn() -> None:

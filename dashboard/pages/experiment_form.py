@@ -1,0 +1,104 @@
+"""The form that asks for an experiment: filled in by its address, which commits, runs, points link to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods
+
+from dashboard import experiments
+from dashboard.experiments import EstimateRequest, ExperimentError
+from dashboard.models import Commit, Experiment, Project
+from dashboard.querysets import experiments as experiment_queries
+from dashboard.sentences import labels
+from dashboard.triggers.web import PERMISSION
+
+FIELDS = ("base", "head", "case", "head_case", "toggle", "metric", "precision", "minutes", "quick", "pool")
+LONGEST = 1000
+QUICK = {"yes": True, "no": False}
+# Offered besides what the project's headline series are about.
+COMMON_METRICS = ("step_time", "throughput", "peak_memory", "device_memory", "function_calls")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def new_experiment_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """GET shows the form with what the address says, POST asks."""
+    project = get_object_or_404(Project, slug=slug)
+    if not request.user.has_perm(PERMISSION):
+        messages.error(request, "You may look at experiments but not ask for one: ask an administrator.")
+        return redirect("project-experiments", slug)
+    written = read_fields(request.POST if request.method == "POST" else request.GET)
+    if request.method != "POST":
+        return _render_form(request, project, written)
+    try:
+        experiment, new = experiments.ask_requested_estimate(
+            project, request_of(written), Experiment.Purpose.PERSON, request.user
+        )
+    except ExperimentError as error:
+        return _render_form(request, project, written, error)
+    if not new:
+        messages.info(request, "This is being measured already: here is its answer as it comes.")
+    return redirect(experiment)
+
+
+def read_fields(form: Mapping[str, Any]) -> dict[str, str]:
+    """What is written in each field; too long a text can't be meant."""
+    return {name: str(form.get(name, "")).replace("\0", "").strip()[:LONGEST] for name in FIELDS}
+
+
+def request_of(written: Mapping[str, str]) -> EstimateRequest:
+    words = {name: text for name, text in written.items() if name != "quick"}
+    return EstimateRequest(**words, quick=QUICK.get(written["quick"]))
+
+
+def _render_form(
+    request: HttpRequest, project: Project, written: dict[str, str], error: ExperimentError | None = None
+) -> HttpResponse:
+    shown = {
+        **written,
+        "metric": written["metric"] or experiments.DEFAULT_METRIC,
+        "precision": written["precision"] or f"{100 * experiments.DEFAULT_PRECISION:g} %",
+        "minutes": written["minutes"] or f"{project.experiment_minutes:g}",
+    }
+    cases = [str(case) for case in experiment_queries.measured_cases(project)]
+    context = {
+        "project": project,
+        "tab": "experiments",
+        "fields": shown,
+        "error": error,
+        "base_commit": known_commit(project, shown["base"]),
+        "head_commit": known_commit(project, shown["head"]),
+        "cases": offered(cases, shown["case"]),
+        "head_cases": offered(cases, shown["head_case"]),
+        "metrics": metric_choices(project, shown["metric"]),
+    }
+    return render(request, "new_experiment.html", context, status=400 if error else 200)
+
+
+def offered(choices: list[str], chosen: str) -> list[str]:
+    """The choices of a list, with the one that the address names though nobody has measured it yet.
+
+    None where nothing is known to choose from: it is typed.
+    """
+    return [*choices, chosen] if choices and chosen and chosen not in choices else choices
+
+
+def known_commit(project: Project, revision: str) -> Commit | None:
+    """The commit whose hash this is, as far as the site knows it: no git is asked for a page."""
+    return Commit.objects.filter(project=project, hash=revision).first() if revision else None
+
+
+def metric_choices(project: Project, chosen: str) -> list[tuple[str, str]]:
+    """(spelling, label) of the metrics to choose from, those of the project's headline series first."""
+    known = [*experiment_queries.headline_metrics(project), *((name, "") for name in COMMON_METRICS)]
+    name, _, phase = chosen.partition(":")
+    if (name, phase) not in known:
+        known.append((name, phase))
+    ordered = sorted(dict.fromkeys(known), key=lambda metric: labels.metric_sort_key(*metric))
+    return [(f"{name}:{phase}".rstrip(":"), labels.metric_label(name, phase)) for name, phase in ordered]

@@ -1,0 +1,75 @@
+"""Addresses of the form that asks for an experiment, filled in by what somebody is looking at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from dashboard.models import Configuration, Metric, Project, Regression, Run, Series
+from dashboard.querysets.regressions import open_regression_around
+from dashboard.querysets.series import PreviousRun
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonLink:
+    """`label` says against what the commit that is looked at is compared."""
+
+    label: str
+    address: str
+
+
+def form_address(project: Project, **fields: str) -> str:
+    """The form with these of its fields; empty ones are left out."""
+    written = {name: value for name, value in fields.items() if value}
+    query = f"?{urlencode(written)}" if written else ""
+    return f"{reverse('experiment-new', args=[project.slug])}{query}"
+
+
+def configuration_fields(configuration: Configuration) -> dict[str, str]:
+    """What asks for the same case, measured in the same way."""
+    return {
+        "case": str(configuration.case),
+        "quick": "yes" if configuration.quick else "no",
+        "pool": configuration.pool.name,
+    }
+
+
+def metric_spelling(metric: Metric, phase: str) -> str:
+    """`step_time`, `phase_time:learn`."""
+    return f"{metric.name}:{phase}" if phase else metric.name
+
+
+def series_fields(series: Series) -> dict[str, str]:
+    return {
+        **configuration_fields(series.configuration),
+        "metric": metric_spelling(series.metric, series.phase),
+    }
+
+
+def run_links(run: Run, previous: PreviousRun | None) -> Sequence[ComparisonLink]:
+    """A run's commit against its parent, the commit that was measured before it, and the last good one."""
+    project = run.case.project
+    if not project.repository:
+        return []
+    against = dict.fromkeys(run.commit.parents[:1], "its parent")
+    if previous:
+        against.setdefault(previous.run.commit.hash, "the commit measured before it")
+    regression = open_regression_around(run)
+    if regression and regression.last_good.position < run.commit.position:
+        name = f"the last good commit of regression {regression.pk}"
+        against.setdefault(regression.last_good.hash, name)
+    fields = {**configuration_fields(run.configuration), "head": run.commit.hash}
+    return [
+        ComparisonLink(label, form_address(project, **fields, base=base)) for base, label in against.items()
+    ]
+
+
+def regression_address(regression: Regression) -> str:
+    """How large its step is, asked by a person; empty where nothing can be measured."""
+    if not regression.project.repository:
+        return ""
+    sides = {"base": regression.last_good.hash, "head": regression.first_bad.hash}
+    return form_address(regression.project, **sides, **series_fields(regression.series))

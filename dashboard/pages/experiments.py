@@ -1,0 +1,203 @@
+"""The experiments of a project, and one experiment: its answer, its pairs, phases and functions, live."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import HttpResponseClientRefresh
+
+from dashboard import experiments
+from dashboard.experiments.paired_phases import paired_phases
+from dashboard.models import Experiment, Project
+from dashboard.pages.experiment_functions import functions_context
+from dashboard.pages.experiment_links import configuration_fields, form_address, metric_spelling
+from dashboard.pages.experiment_pairs import pairs_caption, pairs_figure
+from dashboard.pages.paging import parse_whole_number, requested_page
+from dashboard.pages.phase_comparison import compare_by_pairs, drawn_comparison
+from dashboard.pages.project import ROWS_PER_PAGE
+from dashboard.querysets import experiments as experiment_queries
+from dashboard.sentences import experiments as sentences
+from dashboard.triggers.web import PERMISSION
+
+MOST_SEEN = 10_000
+# What people and scripts ask for they may cancel; what a regression asked for ends with its triage.
+CANCELLABLE = (Experiment.Purpose.PERSON, Experiment.Purpose.SCRIPT)
+SIDES = ("base", "head")
+
+
+@require_safe
+def experiments_page(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_object_or_404(Project, slug=slug)
+    state, purpose = request.GET.get("state", "all"), request.GET.get("purpose", "")
+    if state not in experiment_queries.STATES:
+        raise Http404(f"state must be one of {', '.join(experiment_queries.STATES)}.")
+    if purpose and purpose not in Experiment.Purpose:
+        raise Http404(f"purpose must be one of {', '.join(Experiment.Purpose)}.")
+    listed = requested_page(
+        request, experiment_queries.project_experiments(project, state, purpose), ROWS_PER_PAGE
+    )
+    counts = experiment_queries.count_by_state(project, purpose)
+    context = {
+        "project": project,
+        "tab": "experiments",
+        "page": listed,
+        "experiments": list(listed),
+        "state": state,
+        "states": [(name, counts[name]) for name in counts if counts[name] or name in ("all", state)],
+        "purpose": purpose,
+        "purposes": [(value.value, label) for value, label in sentences.PURPOSE_LABELS.items()],
+    }
+    return render(request, "project_experiments.html", context)
+
+
+@require_safe
+def experiment_page(request: HttpRequest, pk: int) -> HttpResponse:
+    experiment = get_object_or_404(experiment_queries.experiment_with_pairs(), pk=pk)
+    return render(request, "experiment.html", _experiment_context(experiment))
+
+
+@require_safe
+def experiment_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """The part that is asked for again and again, and the result below it once there is another pair."""
+    experiment: Any = get_object_or_404(experiment_queries.experiment_under_way(), pk=pk)
+    if experiment.state in Experiment.TERMINAL:
+        return HttpResponseClientRefresh()
+    seen = (parse_whole_number(request, "pairs", 0, MOST_SEEN), request.GET.get("profiled") == "yes")
+    if seen == (experiment.measured, experiment.profiled):
+        context = _status_context(experiment, experiment.measured, experiment.profiled)
+        return render(request, "fragments/experiment_status.html", context)
+    whole = experiment_queries.experiment_with_pairs().get(pk=pk)
+    context = {**_experiment_context(whole), "changed": True}
+    return render(request, "fragments/experiment_status.html", context)
+
+
+def _status_context(experiment: Experiment, measured: int, profiled: bool) -> dict[str, Any]:
+    spent = max(measured / experiment.most_pairs, experiment.seconds / experiment.most_seconds)
+    return {
+        "experiment": experiment,
+        "active": experiment.state in Experiment.ACTIVE,
+        "measured": measured,
+        "profiled": profiled,
+        "spent": min(spent, 1.0),
+        "stages": _progress_stages(experiment, measured, profiled),
+    }
+
+
+def _progress_stages(experiment: Experiment, measured: int, profiled: bool) -> list[tuple[str, str]]:
+    """(what is done, past | now | ahead) of what an experiment goes through; empty once it has ended."""
+    if experiment.state in Experiment.TERMINAL:
+        return []
+    estimate = experiment.question == Experiment.Question.ESTIMATE
+    names = ["requested", *(["functions"] if estimate else []), "pairs"]
+    current = 0
+    if experiment.state == Experiment.State.MEASURING:
+        current = len(names) - 1 if profiled or measured or not estimate else 1
+    return [
+        (name, "now" if index == current else "past" if index < current else "ahead")
+        for index, name in enumerate(names)
+    ]
+
+
+def _experiment_context(experiment: Experiment) -> dict[str, Any]:
+    pairs = list(experiment.pairs.all())
+    status = _status_context(experiment, len(pairs), bool(experiment.profiles))
+    paired = paired_phases(experiment)
+    phases = drawn_comparison(compare_by_pairs(paired), SIDES) if paired else {}
+    link = getattr(experiment, "regression_link", None)
+    return {
+        **status,
+        **phases,
+        **functions_context(experiment),
+        "project": experiment.project,
+        "answer": sentences.answer_sentence(experiment),
+        "direction": sentences.effect_direction(experiment),
+        "regression": link.regression if link else None,
+        "toggled": sentences.toggled_texts(experiment) if experiment.is_toggle else None,
+        "pairs": pairs,
+        "pairs_figure": pairs_figure(experiment, pairs),
+        "pairs_caption": pairs_caption(experiment),
+        "calm_pairs": sum(not pair.disturbed for pair in pairs),
+        "phase_pairs": paired,
+        "reached": _reached_precision(experiment),
+        "commands": "\n".join(experiment.commands),
+        "command": asking_command(experiment),
+        "again": form_address(experiment.project, **asked_question(experiment)),
+        "cancellable": experiment.purpose in CANCELLABLE and experiment.state in Experiment.ACTIVE,
+    }
+
+
+def _reached_precision(experiment: Experiment) -> float | None:
+    """To which part of itself the ratio is known; None where there is no ratio."""
+    if experiment.low is None or experiment.high is None or experiment.metric.is_exponent:
+        return None
+    return math.sqrt(experiment.high / experiment.low) - 1
+
+
+@require_POST
+@login_required
+def cancel_experiment(request: HttpRequest, pk: int) -> HttpResponse:
+    experiment = get_object_or_404(Experiment, pk=pk)
+    if not request.user.has_perm(PERMISSION):
+        messages.error(request, "You may look at experiments but not cancel them: ask an administrator.")
+    elif experiment.state in Experiment.TERMINAL:
+        messages.info(request, f"Experiment {pk} had already ended: it is {experiment.state}.")
+    elif experiment.purpose not in CANCELLABLE:
+        messages.error(request, "A regression asked for it and would again: triage the regression to end it.")
+    else:
+        reason = {"code": "cancelled", "person": request.user.get_username()}
+        experiments.cancel_experiments(Experiment.objects.filter(pk=pk), reason)
+        messages.success(request, f"Experiment {pk} is cancelled.")
+    return redirect("experiment", pk)
+
+
+def asked_question(experiment: Experiment) -> dict[str, str]:
+    """What was asked, as the form and its address have it."""
+    question = {
+        **configuration_fields(experiment.base_configuration),
+        "base": experiment.base_commit.hash,
+        "head": experiment.head_commit.hash,
+        "metric": metric_spelling(experiment.metric, experiment.phase),
+        "minutes": f"{experiment.most_seconds / 60:g}",
+        "precision": f"{100 * experiment.precision:g}%" if experiment.precision is not None else "",
+    }
+    if experiment.is_toggle:
+        changed = toggled_params(experiment)
+        question |= {"toggle": changed} if changed else {"head_case": str(experiment.head_configuration.case)}
+    return question
+
+
+def toggled_params(experiment: Experiment) -> str:
+    """`compile=true`: what the head's case has in the place of the base's; empty where it only lacks some."""
+    base, head = (
+        set(filter(None, configuration.case.key.split(",")))
+        for configuration in (experiment.base_configuration, experiment.head_configuration)
+    )
+    names = {part.partition("=")[0] for part in head}
+    lacking = {part.partition("=")[0] for part in base} - names
+    return "" if lacking else ",".join(sorted(head - base))
+
+
+def asking_command(experiment: Experiment) -> str:
+    """The command that asks the same question again."""
+    question = asked_question(experiment)
+    words = ["python manage.py experiment", experiment.project.slug, experiment.base_commit.short]
+    if experiment.base_commit_id != experiment.head_commit_id:
+        words.append(experiment.head_commit.short)
+    options = {
+        "--toggle": question.get("toggle", ""),
+        "--case": question["case"],
+        "--metric": "" if question["metric"] == experiments.DEFAULT_METRIC else question["metric"],
+        "--precision": question["precision"],
+        "--minutes": question["minutes"],
+    }
+    words += [f"{name} {shlex.quote(value)}" for name, value in options.items() if value]
+    if experiment.head_configuration.quick:
+        words.append("--quick")
+    return " ".join([*words, "--wait"])

@@ -1,0 +1,77 @@
+"""Cases whose newest runs are mostly kept out of judgement, so that nothing is watched there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, F, Window
+from django.db.models.functions import RowNumber
+
+from dashboard.models import Configuration, Document, Project, Run
+
+# Of so many newest runs of a configuration at least so many are tainted.
+NEWEST, MOSTLY = 5, 3
+# What nobody measures any more needs nobody now.
+RECENT = timedelta(days=7)
+MOST_CASES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class TaintedCase:
+    """A configuration of which `tainted` of the newest `measured` runs are kept out of judgement.
+
+    `codes`: of the warnings that taint the newest of these, `run`.
+    """
+
+    configuration: Configuration
+    measured: int
+    tainted: int
+    run: int
+    codes: tuple[str, ...]
+
+
+def mostly_tainted_cases(now: datetime, project: Project | None = None) -> list[TaintedCase]:
+    """By the runs of the last days alone, however long the history is; MOST_CASES at most."""
+    recent = Run.objects.filter(
+        requested_at__gt=now - RECENT, state=Run.State.DONE, origin=Run.Origin.MEASURED
+    )
+    if project:
+        recent = recent.filter(configuration__case__project=project)
+    suspicious = recent.filter(tainted=True).values("configuration").annotate(number=Count("pk"))
+    keys = list(suspicious.filter(number__gte=MOSTLY).values_list("configuration", flat=True))
+    if not keys:
+        return []
+    rank = Window(RowNumber(), partition_by=[F("configuration")], order_by=F("pk").desc())
+    newest = recent.filter(configuration__in=keys).annotate(rank=rank).filter(rank__lte=NEWEST)
+    by_configuration: dict[int, list[tuple[int, bool]]] = {}
+    for key, run, tainted in newest.order_by("-pk").values_list("configuration", "pk", "tainted"):
+        by_configuration.setdefault(key, []).append((run, tainted))
+    mostly = {
+        key: rows for key, rows in by_configuration.items() if sum(tainted for _, tainted in rows) >= MOSTLY
+    }
+    return _describe_cases(dict(list(mostly.items())[:MOST_CASES]))
+
+
+def _describe_cases(mostly: dict[int, list[tuple[int, bool]]]) -> list[TaintedCase]:
+    configurations = Configuration.objects.select_related("case__project", "pool").in_bulk(mostly)
+    last_tainted = {key: next(run for run, tainted in rows if tainted) for key, rows in mostly.items()}
+    documents = Document.objects.filter(run__in=last_tainted.values())
+    warnings = dict(documents.values_list("run", "body__warnings"))
+    return [
+        TaintedCase(
+            configuration=configurations[key],
+            measured=len(rows),
+            tainted=sum(tainted for _, tainted in rows),
+            run=last_tainted[key],
+            codes=tainting_codes(warnings.get(last_tainted[key]) or ()),
+        )
+        for key, rows in mostly.items()
+    ]
+
+
+def tainting_codes(warnings: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+    """Of a document's warnings, in their order."""
+    return tuple(dict.fromkeys(str(row["code"]) for row in warnings if row.get("taints")))

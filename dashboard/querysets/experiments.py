@@ -1,0 +1,122 @@
+"""Experiments as pages read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
+
+from dashboard.models import Case, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
+from dashboard.querysets.runs import ALIVE_WITHIN
+
+# The tabs of the list, in the order shown.
+STATES: dict[str, Q] = {
+    "all": Q(),
+    "active": Q(state__in=Experiment.ACTIVE),
+    "done": Q(state=Experiment.State.DONE),
+    "cancelled": Q(state=Experiment.State.CANCELLED),
+}
+MOST_METRICS = 60
+LISTED_CASES = 100
+
+
+def experiments_with_related() -> QuerySet[Experiment]:
+    """With all that a line about an experiment names, and its numbers of pairs; newest first."""
+    rows = Experiment.objects.select_related(
+        *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
+        *("base_configuration__case", "head_configuration__case", "head_configuration__pool"),
+        "regression_link__regression",
+    ).defer("project__manifest", "project__hook_secret", "profiles", "commands")
+    pairs = ExperimentPair.objects.filter(experiment=OuterRef("pk"))
+    return rows.annotate(
+        measured=_count_subquery(pairs), disturbed=_count_subquery(pairs.filter(disturbed=True))
+    ).order_by("-requested_at", "-pk")
+
+
+def _count_subquery(pairs: QuerySet[ExperimentPair]) -> Coalesce:
+    """Counted for the rows that are shown, not for all that there are."""
+    counts = pairs.order_by().values("experiment").annotate(number=Count("pk")).values("number")
+    return Coalesce(Subquery(counts), 0)
+
+
+def project_experiments(project: Project, state: str = "all", purpose: str = "") -> QuerySet[Experiment]:
+    """`state` is a key of STATES, `purpose` one of Experiment.Purpose or empty."""
+    rows = experiments_with_related().filter(STATES[state], project=project)
+    return rows.filter(purpose=purpose) if purpose else rows
+
+
+def count_by_state(project: Project, purpose: str = "") -> dict[str, int]:
+    """How many each of STATES would list."""
+    rows = Experiment.objects.filter(project=project)
+    rows = rows.filter(purpose=purpose) if purpose else rows
+    return rows.aggregate(
+        **{name: Count("pk", filter=rule) if rule else Count("pk") for name, rule in STATES.items()}
+    )
+
+
+def active_experiments() -> QuerySet[Experiment]:
+    """Those that are being measured, then those that wait."""
+    rows = experiments_with_related().filter(state__in=Experiment.ACTIVE)
+    return rows.order_by(F("measuring_at").desc(nulls_last=True), "requested_at", "pk")
+
+
+def experiment_with_pairs() -> QuerySet[Experiment]:
+    """With all that an experiment's own page names, its pairs, and whether a machine of its pool lives."""
+    alive = Machine.objects.filter(
+        pool=OuterRef("head_configuration__pool"), seen_at__gte=Now() - ALIVE_WITHIN
+    )
+    rows = Experiment.objects.select_related(
+        *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
+        *("base_configuration__case", "base_configuration__pool"),
+        *("head_configuration__case", "head_configuration__pool"),
+        *("regression_link__regression__series__metric", "regression_link__series__metric"),
+    )
+    return rows.annotate(pool_lives=Exists(alive)).prefetch_related("pairs")
+
+
+def experiment_under_way() -> QuerySet[Experiment]:
+    """With what is said of one while it is measured; `profiled`: its functions are counted."""
+    alive = Machine.objects.filter(
+        pool=OuterRef("head_configuration__pool"), seen_at__gte=Now() - ALIVE_WITHIN
+    )
+    rows = experiments_with_related().annotate(pool_lives=Exists(alive), profiled=~Q(profiles={}))
+    return rows.order_by()
+
+
+def profiles_of_runs(experiment: Experiment) -> dict[str, dict[str, Any]]:
+    """By side the functions that the newest run of its very commit and configuration counted.
+
+    With the steps that they were counted in, and the run's id; a side without such a run is left out.
+    """
+    side_of = {
+        (experiment.base_commit_id, experiment.base_configuration_id): "base",
+        (experiment.head_commit_id, experiment.head_configuration_id): "head",
+    }
+    rows = Document.objects.filter(
+        run__commit__in={commit for commit, _ in side_of},
+        run__configuration__in={configuration for _, configuration in side_of},
+        run__state=Run.State.DONE,
+        body__profile__functions__isnull=False,
+    )
+    keys = ("run__commit_id", "run__configuration_id")
+    newest = rows.order_by(*keys, "run__tainted", "-run").distinct(*keys)
+    found = newest.values_list(*keys, "run_id", "body__profile__functions", "body__profile__steps")
+    return {
+        side_of[commit, configuration]: {"functions": functions, "steps": steps, "run": run}
+        for commit, configuration, run, functions, steps in found
+        if (commit, configuration) in side_of
+    }
+
+
+def measured_cases(project: Project) -> list[Case]:
+    """The cases that the project has measured, or was asked about."""
+    rows = Case.objects.filter(project=project, configurations__isnull=False)
+    return list(rows.order_by("benchmark", "key").distinct()[:LISTED_CASES])
+
+
+def headline_metrics(project: Project) -> list[tuple[str, str]]:
+    """(metric, phase) of the headline series that the project has."""
+    rows = Series.objects.filter(configuration__case__project=project, headline=True)
+    names = rows.order_by("metric__name", "phase").values_list("metric__name", "phase").distinct()
+    return list(names[:MOST_METRICS])

@@ -1,0 +1,345 @@
+"""A project in memory: detection without noise, pairs that know the truth, and the decisions on both.
+
+Only `decide` is the product's. Around it stands as little as it takes to carry decisions out: rows are facts
+in dictionaries, facts are answered from the planted truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from dashboard.regressions.decision.cause_class import Surroundings
+from dashboard.regressions.decision.decide import decide
+from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
+from dashboard.regressions.decision.outcomes import Decision, Outcome
+from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.decision.requested_facts import (
+    AskedProof,
+    CauseOnOtherBranch,
+    CommitRow,
+    CommitRuns,
+    CommitsBetween,
+    Explained,
+    Explanation,
+    GatheredFacts,
+    PairValues,
+    PhaseLeftOver,
+    PointsAround,
+    ProofsOfSeries,
+    RegressionsBetween,
+    Request,
+    RunsAtCommits,
+    SeriesAround,
+    SurroundingsOf,
+)
+from dashboard.regressions.decision.series_kinds import BETTER, WORSE
+from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment
+from tests.dashboard.regressions.decision.builders import make_commit
+
+MOST_EXPERIMENTS = 200
+
+
+@dataclass(frozen=True)
+class Planted:
+    """By which factor a commit multiplies the level of a series."""
+
+    series: Series
+    position: int
+    factor: float
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An experiment that a regression waits for."""
+
+    key: int
+    regression: int
+    wanted: WantedExperiment
+
+
+@dataclass
+class SimulatedProject:
+    """Commits 0 to `count` - 1 of one branch, of which more and more are measured."""
+
+    count: int
+    planted: Sequence[Planted]
+    measured: set[int] = field(default_factory=set)
+    changes: dict[tuple[int, int], Change] = field(default_factory=dict)
+    regressions: dict[int, Regression] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
+    asked: dict[int, Asked] = field(default_factory=dict)
+    proofs: list[tuple[int, WantedExperiment]] = field(default_factory=list)
+    keys: int = 0
+
+    @property
+    def series(self) -> list[Series]:
+        return list(dict.fromkeys(planted.series for planted in self.planted))
+
+    def new_key(self) -> int:
+        self.keys += 1
+        return self.keys
+
+    def level(self, series: Series, position: int) -> float:
+        factors = (
+            planted.factor
+            for planted in self.planted
+            if planted.series == series and planted.position <= position
+        )
+        return math.prod(factors)
+
+    # What happens
+
+    def measure(self, position: int) -> None:
+        """A run of a commit is stored and judged."""
+        self.measured.add(position)
+        altered = self.detect()
+        self.decide(altered=altered)
+
+    def answer_experiment(self, key: int) -> None:
+        """An experiment ends, and says what is true."""
+        asked = self.asked.pop(key)
+        wanted = asked.wanted
+        base, head = (self.level(wanted.series, end.position) for end in (wanted.base, wanted.head))
+        share = math.log(head / base) / math.log(wanted.after / wanted.before)
+        if wanted.purpose == "proof":
+            verdict = "confirmed" if share > 0.1 else "refuted"
+        else:
+            verdict = "whole" if share >= 0.75 else "part" if share > 0.25 else "none"
+        self.verdicts.append(
+            Verdict(
+                experiment=key,
+                regression_id=asked.regression,
+                purpose=wanted.purpose,
+                series=wanted.series,
+                base=wanted.base,
+                head=wanted.head,
+                verdict=verdict,
+                before=wanted.before,
+                after=wanted.after,
+                ratio=head / base,
+                order=len(self.verdicts),
+            )
+        )
+        self.decide(focus=[asked.regression])
+
+    def answer_all(self) -> None:
+        for _ in range(MOST_EXPERIMENTS):
+            if not self.asked:
+                return
+            self.answer_experiment(min(self.asked))
+        raise AssertionError("it asks for ever more experiments")
+
+    # Detection, without noise
+
+    def detect(self) -> set[int]:
+        """The steps between neighbors that were measured; the keys of those that are new or moved."""
+        found = {
+            (series.pk, change.first_bad.position): change
+            for series in self.series
+            for change in self.steps_of_series(series)
+        }
+        gone = {place: change for place, change in self.changes.items() if place not in found}
+        altered: set[int] = set()
+        for place, change in found.items():
+            known = self.changes.get(place) or self.moved_change(change, gone)
+            if known is None:
+                found[place] = replace(change, pk=self.new_key())
+            else:
+                found[place] = replace(change, pk=known.pk, regression_id=known.regression_id)
+            if found[place] != known:
+                altered.add(found[place].pk or 0)
+        self.changes = found
+        return altered
+
+    def steps_of_series(self, series: Series) -> Iterator[Change]:
+        line = sorted(self.measured)
+        for index, (good, bad) in enumerate(pairwise(line)):
+            before, after = self.level(series, good), self.level(series, bad)
+            if math.isclose(before, after):
+                continue
+            yield Change(
+                pk=None,
+                series=series,
+                last_good=make_commit(good),
+                first_bad=make_commit(bad),
+                before=before,
+                after=after,
+                ratio=after / before,
+                direction=WORSE if after > before else BETTER,
+                reach=Range(line[max(0, index - 1)], line[min(len(line) - 1, index + 2)]),
+            )
+
+    def moved_change(self, change: Change, gone: dict[tuple[int, int], Change]) -> Change | None:
+        """The row of a step whose range a new commit has cut: it stays the change that it was."""
+        for place, row in gone.items():
+            if row.series == change.series and row.range.overlap(change.range):
+                return gone.pop(place)
+        return None
+
+    # Decisions
+
+    def decide(self, altered: Iterable[int] = (), focus: Iterable[int] = ()) -> None:
+        snapshot = Snapshot(
+            branch="main",
+            main_branch="main",
+            changes=tuple(sorted(self.changes.values(), key=lambda change: change.pk or 0)),
+            regressions=tuple(self.with_active(self.regressions[key]) for key in sorted(self.regressions)),
+            verdicts=tuple(self.verdicts),
+            focus=frozenset(focus),
+            altered=frozenset(altered),
+        )
+        self.apply(decide(snapshot, TrueFacts(self)))
+
+    def with_active(self, regression: Regression) -> Regression:
+        active = tuple(key for key, asked in self.asked.items() if asked.regression == regression.pk)
+        return replace(regression, active=active)
+
+    def apply(self, decision: Decision) -> None:
+        assert not decision.missing
+        owners = {change.pk: place for place, change in self.changes.items()}
+        for key in decision.released:
+            self.give_change(owners[key], None)
+        for outcome in decision.outcomes:
+            self.apply_outcome(outcome, owners)
+        for rest in decision.residuals:
+            self.open_residual(rest)
+        live = [row.first_bad.position for row in self.regressions.values() if not row.withdrawn]
+        assert len(live) == len(set(live)), "two regressions stand at one commit"
+
+    def apply_outcome(self, outcome: Outcome, owners: Mapping[int | None, tuple[int, int]]) -> None:
+        key, standing = outcome.key or self.new_key(), outcome.standing
+        for absorbed in outcome.absorbed:
+            self.withdraw(absorbed)
+            self.verdicts = [
+                replace(verdict, regression_id=key) if verdict.regression_id == absorbed else verdict
+                for verdict in self.verdicts
+            ]
+        self.verdicts = [
+            replace(verdict, regression_id=key) if verdict.experiment in outcome.experiments else verdict
+            for verdict in self.verdicts
+        ]
+        if outcome.stop or standing is None:
+            self.cancel(key)
+        if standing is None:
+            self.withdraw(key)
+            return
+        was_residual = key in self.regressions and self.regressions[key].residual
+        self.regressions[key] = Regression(
+            pk=key,
+            first_bad=standing.first_bad,
+            last_good=standing.last_good,
+            series=standing.series,
+            before=standing.size.before,
+            after=standing.size.after,
+            ratio=standing.size.ratio,
+            state=standing.state,
+            proving=standing.proving,
+            residual=was_residual and standing.state == "suspected" and not outcome.changes,
+            recovered_by=standing.recovered_by,
+            cause=standing.cause.cause,
+            decided_for=standing.decided_for,
+            explained_for=standing.explained_for,
+        )
+        for change in outcome.changes:
+            self.give_change(owners[change], key)
+        for wanted in outcome.next_step.experiments:
+            self.ask(key, wanted)
+
+    def open_residual(self, rest: ResidualCause) -> None:
+        key = self.new_key()
+        self.regressions[key] = Regression(
+            pk=key,
+            first_bad=rest.bad,
+            last_good=rest.good,
+            series=rest.series,
+            before=rest.before,
+            after=rest.after,
+            proving=True,
+            residual=True,
+        )
+        self.ask(key, WantedExperiment("proof", rest.good, rest.bad, rest.series, rest.before, rest.after))
+
+    def ask(self, regression: int, wanted: WantedExperiment) -> None:
+        key = self.new_key()
+        self.asked[key] = Asked(key, regression, wanted)
+        if wanted.purpose == "proof":
+            self.proofs.append((regression, wanted))
+
+    def cancel(self, regression: int) -> None:
+        self.asked = {key: asked for key, asked in self.asked.items() if asked.regression != regression}
+
+    def withdraw(self, key: int) -> None:
+        self.cancel(key)
+        if key in self.regressions:
+            self.regressions[key] = replace(self.regressions[key], withdrawn=True, proving=False)
+        for place, change in self.changes.items():
+            if change.regression_id == key:
+                self.give_change(place, None)
+
+    def give_change(self, place: tuple[int, int], regression: int | None) -> None:
+        self.changes[place] = replace(self.changes[place], regression_id=regression)
+
+
+class TrueFacts(GatheredFacts):
+    """Answers every request from the planted truth."""
+
+    def __init__(self, project: SimulatedProject) -> None:
+        super().__init__()
+        self.project = project
+
+    def answer_to(self, request: Request[Any]) -> Any:
+        project = self.project
+        match request:
+            case CommitsBetween(good, bad):
+                return tuple(make_commit(at).hash for at in range(good.position + 1, bad.position))
+            case CommitRow(sha):
+                return make_commit(int(sha, 16))
+            case RunsAtCommits(series, hashes):
+                return self.runs_at(series, hashes)
+            case SeriesAround(series, good, bad):
+                return self.points_around(series, good.position, bad.position)
+            case PairValues(experiment):
+                verdict = next(row for row in project.verdicts if row.experiment == experiment)
+                return ((1.0, verdict.ratio),) * 5
+            case ProofsOfSeries(series):
+                return tuple(
+                    AskedProof(key, wanted.base, wanted.head)
+                    for key, wanted in project.proofs
+                    if wanted.series.pk == series
+                )
+            case RegressionsBetween(good, bad):
+                between = Range(good.position, bad.position)
+                return tuple(
+                    row
+                    for _, row in sorted(project.regressions.items())
+                    if between.good < row.first_bad.position <= between.bad
+                )
+            case Explanation():
+                return Explained()
+            case SurroundingsOf():
+                return Surroundings()
+            case PhaseLeftOver() | CauseOnOtherBranch():
+                return None
+        raise AssertionError(request)
+
+    def runs_at(self, series: Series, hashes: Sequence[str]) -> dict[str, CommitRuns]:
+        """Every commit counts as measured in full already: what is measured shows in `measured` alone."""
+        return {
+            sha: CommitRuns(2, last_done=True, value=self.project.level(series, int(sha, 16)))
+            for sha in hashes
+        }
+
+    def points_around(self, series: Series, good: int, bad: int) -> PointsAround:
+        line = sorted(self.project.measured)
+        before = max((at for at in line if at < good), default=None)
+        behind = min((at for at in line if at > bad), default=None)
+        return PointsAround(
+            good_value=self.project.level(series, good) if good in line else None,
+            bad_value=self.project.level(series, bad) if bad in line else None,
+            before=None if before is None else make_commit(before),
+            behind=None if behind is None else make_commit(behind),
+        )

@@ -1,0 +1,133 @@
+"""Random histories in any order of arrival end with the same regressions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.dashboard.regressions.decision.builders import make_series
+from tests.dashboard.regressions.decision.simulated_project import Planted, SimulatedProject
+
+COUNT = 12
+# `EXAMPLES=3000` for a day on which the decision was changed.
+SOME = settings(max_examples=int(os.environ.get("EXAMPLES", "150")), deadline=None)
+STEP_TIME, OTHER_CASE, MEMORY, CALLS = (
+    make_series("step_time"),
+    make_series("step_time", 2),
+    make_series("peak_memory"),
+    make_series("function_calls"),
+)
+SLOWER = (1.25, 1.4, 1.8)
+FACTORS = (*SLOWER, 0.6)
+# No two series move alike: of two steps of one size the first that was proved is told.
+POWERS = {STEP_TIME: 1.0, OTHER_CASE: 1.07, MEMORY: 1.2, CALLS: 1.1}
+
+ANYWHERE = range(1, COUNT)
+# A time that seems to step right beside a counter is taken for the same cause.
+APART = (1, 4, 7, 10)
+
+History = Sequence[Planted]
+Place = tuple[str, int, int, frozenset[tuple[int, int]]]
+
+
+@st.composite
+def histories(
+    draw: st.DrawFn,
+    factors: Sequence[float] = FACTORS,
+    places: Sequence[int] = ANYWHERE,
+    counters: bool = False,
+) -> History:
+    """Up to three commits that move one or more series; none moves a series by a little."""
+    moving = [series for series in POWERS if counters or series != CALLS]
+    planted = []
+    for place in draw(st.lists(st.sampled_from(places), min_size=1, max_size=3, unique=True)):
+        moved = draw(st.lists(st.sampled_from(moving), min_size=1, unique=True))
+        factor = draw(st.sampled_from(factors))
+        planted += [Planted(series, place, factor ** POWERS[series]) for series in moved]
+    return planted
+
+
+def found(project: SimulatedProject) -> set[Place]:
+    """Where each live regression is, its state, and the changes that it holds."""
+    return {
+        (
+            row.state,
+            row.last_good.position,
+            row.first_bad.position,
+            frozenset(place for place, change in project.changes.items() if change.regression_id == row.pk),
+        )
+        for row in project.regressions.values()
+        if not row.withdrawn
+    }
+
+
+def told_by(project: SimulatedProject) -> set[tuple[int, str]]:
+    """By which metric each is told.
+
+    Which of two cases that is may depend on which was proved first: the other is measured too only if it
+    moved much more.
+    """
+    rows = project.regressions.values()
+    return {(row.first_bad.position, row.series.metric.name) for row in rows if not row.withdrawn}
+
+
+def arrive(history: History, order: Sequence[int], patience: Sequence[bool]) -> SimulatedProject:
+    """Commits are measured in this order; `patience`: where experiments are left waiting meanwhile."""
+    project = SimulatedProject(COUNT, history)
+    for position, waits in zip(order, patience, strict=True):
+        project.measure(position)
+        if not waits:
+            project.answer_all()
+    project.answer_all()
+    return project
+
+
+@SOME
+@given(histories(), st.permutations(range(COUNT)), st.lists(st.booleans(), min_size=COUNT, max_size=COUNT))
+def test_the_order_of_arrival_makes_no_difference(
+    history: History, order: Sequence[int], patience: Sequence[bool]
+) -> None:
+    in_order = arrive(history, range(COUNT), [True] * COUNT)
+    assert found(arrive(history, order, patience)) == found(in_order)
+
+
+@SOME
+@given(histories(SLOWER), st.permutations(range(COUNT)))
+def test_the_order_of_arrival_makes_no_difference_to_what_is_told(
+    history: History, order: Sequence[int]
+) -> None:
+    """Where nothing got faster: what an improvement hid may have been proved at its smaller size before."""
+    in_order = arrive(history, range(COUNT), [False] * COUNT)
+    assert told_by(arrive(history, order, [False] * COUNT)) == told_by(in_order)
+
+
+@SOME
+@given(histories(places=APART, counters=True), st.permutations(range(COUNT)))
+def test_the_order_of_arrival_makes_no_difference_beside_counters(
+    history: History, order: Sequence[int]
+) -> None:
+    in_order = arrive(history, range(COUNT), [False] * COUNT)
+    assert found(arrive(history, order, [False] * COUNT)) == found(in_order)
+
+
+@SOME
+@given(histories(), st.permutations(range(COUNT)))
+def test_every_planted_cause_is_one_confirmed_regression(history: History, order: Sequence[int]) -> None:
+    project = arrive(history, order, [False] * COUNT)
+    worse = {planted.position for planted in history if planted.factor > 1}
+    live = [row for row in project.regressions.values() if not row.withdrawn]
+    assert {row.first_bad.position for row in live if row.state == "confirmed"} == worse
+    assert all(row.range.width == 1 for row in live if row.state == "confirmed")
+    assert not any(row.proving for row in live)
+
+
+def test_what_is_decided_twice_stays() -> None:
+    history = [Planted(STEP_TIME, 4, 1.4), Planted(MEMORY, 4, 1.8), Planted(OTHER_CASE, 8, 1.25)]
+    project = arrive(history, range(COUNT), [False] * COUNT)
+    before = found(project)
+    project.decide(focus=list(project.regressions))
+    assert found(project) == before
+    assert not project.asked

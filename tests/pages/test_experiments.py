@@ -1,0 +1,566 @@
+"""The list of a project's experiments, one experiment, and the form that asks for one."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils import timezone
+from paceline.metrics import describe_metric
+
+from dashboard.models import Commit, Configuration, Experiment, Metric, Project, Run
+from dashboard.sentences.numbers import MINUS
+from tests.dashboard import factories
+from tests.dashboard.conftest import Repository
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+
+MANIFEST = """
+[benchmarks.walker]
+version = 1
+script = "walker.py"
+steps = 10
+cases = [{ fast = true }]
+"""
+FUNCTION = {"file": "replay.py", "line": 4, "phase": "learn", "cumulative": 0.1}
+
+
+def get_configuration(case_of: Commit, quick: bool = False, **params: Any) -> Configuration:
+    project = case_of.project
+    key = ",".join(f"{name}={value}" for name, value in sorted(params.items()))
+    case, _ = project.cases.get_or_create(benchmark="walker", key=key, defaults={"params": params})
+    pool = builders.get_pool()
+    return Configuration.objects.get_or_create(case=case, version=1, pool=pool, quick=quick)[0]
+
+
+def create_experiment(line: list[Commit], metric: str = "step_time", **fields: Any) -> Experiment:
+    """A person's, of the first and the last of these commits."""
+    known = describe_metric(metric)
+    assert known is not None
+    row, _ = Metric.objects.get_or_create(
+        name=metric, better=known.better, defaults={"unit": known.unit, "kind": known.kind}
+    )
+    configuration = get_configuration(line[0], fast="true")
+    values: dict[str, Any] = {"purpose": "person", "question": "estimate", "precision": 0.01}
+    values |= {"base_commit": line[0], "head_commit": line[-1], "phase": ""}
+    values |= {"base_configuration": configuration, "head_configuration": configuration}
+    return Experiment.objects.create(project=line[0].project, metric=row, **(values | fields))
+
+
+def create_ended(line: list[Commit], ratio: float = 1.38, **fields: Any) -> Experiment:
+    """One that is done, with six pairs of which the third was disturbed, phases and functions."""
+    values: dict[str, Any] = {"state": "done", "verdict": "estimated", "finished_at": timezone.now()}
+    values |= {"ratio": ratio, "low": ratio * 0.99, "high": ratio * 1.01, "seconds": 72, "most_pairs": 400}
+    values |= {"machine": builders.create_machine("gpu-1"), "commands": ["git checkout abc && measure <it>"]}
+    values |= {"profiles": {"base": build_profile(1, 0.001), "head": build_profile(256, 0.005)}}
+    row = create_experiment(line, **(values | fields))
+    for index in range(6):
+        known = {"ratio": ratio, "low": ratio * (0.9 + index / 100), "high": ratio * 1.1}
+        row.pairs.create(
+            index=index,
+            base_first=index % 2 == 0,
+            base=0.010,
+            head=0.010 * ratio,
+            disturbed=index == 2,
+            seconds=12,
+            phases={"learn": [0.004, 0.0078], "act": [0.006, 0.006]},
+            **(known if index > 3 else {}),
+        )
+    return row
+
+
+def build_profile(calls: float, own: float) -> dict[str, Any]:
+    functions = [
+        {**FUNCTION, "function": "push", "calls": calls, "self": own},
+        {**FUNCTION, "function": "same", "calls": 2, "self": 0.002},
+    ]
+    return {"steps": 20, "functions": functions}
+
+
+def shown_text(response: Any) -> str:
+    """What a reader sees, white space folded."""
+    text = re.sub(r"<(script|style).*?</\1>", " ", response.content.decode(), flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+@pytest.fixture
+def line(db: None) -> list[Commit]:
+    return builders.create_commits(builders.create_project(), 4)
+
+
+# The list
+
+
+def test_a_project_without_experiments_says_how_to_ask(client: Client, line: list[Commit]) -> None:
+    shown = shown_text(client.get("/projects/snake/experiments/"))
+    assert "No experiment was asked for yet." in shown
+    assert "python manage.py experiment snake main~1 main --wait" in shown
+
+
+def test_a_line_says_what_was_asked_and_answered(client: Client, line: list[Commit]) -> None:
+    ada = User.objects.create_user("ada")
+    row = create_ended(line, requested_by=ada)
+    response = client.get("/projects/snake/experiments/")
+    shown = shown_text(response)
+    assert "Step time +38 % [37, 39]: worse." in shown
+    assert f"{line[-1].short} against {line[0].short} walker[fast=true] ada 6 (1)" in shown
+    assert f'href="/experiments/{row.pk}/"' in response.content.decode()
+
+
+def test_the_list_is_filtered_by_its_address(client: Client, line: list[Commit]) -> None:
+    done = create_ended(line)
+    waiting = create_experiment(line, purpose="script")
+    cancelled = create_experiment(line, state="cancelled", reason={"code": "cancelled", "person": "ada"})
+
+    def listed(query: str) -> set[int]:
+        page = client.get(f"/projects/snake/experiments/?{query}").content.decode()
+        return {int(key) for key in re.findall(r"/experiments/(\d+)/", page)}
+
+    assert listed("") == {done.pk, waiting.pk, cancelled.pk}
+    assert listed("state=active") == {waiting.pk}
+    assert listed("state=done") == {done.pk}
+    assert listed("state=cancelled&purpose=person") == {cancelled.pk}
+    assert listed("purpose=script") == {waiting.pk}
+    assert "No experiment is done and of that kind." in shown_text(
+        client.get("/projects/snake/experiments/?state=done&purpose=script")
+    )
+
+
+@pytest.mark.parametrize("query", ["state=lost", "purpose=fun"])
+def test_what_filters_nothing_is_not_found(client: Client, line: list[Commit], query: str) -> None:
+    assert client.get(f"/projects/snake/experiments/?{query}").status_code == 404
+
+
+def test_a_long_list_has_pages(client: Client, line: list[Commit]) -> None:
+    rows = [create_experiment(line, state="done", verdict="undecided") for _ in range(45)]
+    first, second = (
+        client.get(f"/projects/snake/experiments/?state=done&page={page}").content.decode() for page in (1, 2)
+    )
+    assert (first.count('class="one"'), second.count('class="one"')) == (40, 5)
+    assert f"/experiments/{rows[0].pk}/" in second
+    assert "?state=done&amp;page=2" in first
+
+
+def test_experiments_are_named_where_work_is(client: Client, line: list[Commit]) -> None:
+    row = create_experiment(line)
+    builders.create_measured_run(line[0], builders.create_case(line[0].project), 0.001)
+    for where in ("/", "/projects/snake/", "/work/?seen=1"):
+        assert f'href="/experiments/{row.pk}/"' in client.get(where).content.decode(), where
+    assert 'href="/projects/snake/experiments/"' in client.get("/projects/snake/runs/").content.decode()
+
+
+# One experiment
+
+
+def test_an_answer_stands_on_top_with_its_evidence(client: Client, line: list[Commit]) -> None:
+    ada = User.objects.create_user("ada")
+    row = create_ended(line, requested_by=ada)
+    response = client.get(row.get_absolute_url())
+    page, shown = response.content.decode(), shown_text(response)
+    assert shown.index("Step time +38 % [37, 39]: worse.") < shown.index("Pairs")
+    for text in (
+        "Asked by ada",
+        "Machine gpu-1",
+        "Pairs 6 of at most 400, 5 undisturbed",
+        "Time 1 min 12 s of 20 min",
+        "Precision ±1.0 %, wanted ±1 %",
+        "Chance of error at most 1.0 %",
+        "learn 4 ms 7.80 ms +3.80 ms",
+        "push replay.py 1 256 1 ms 5 ms +4 ms",
+        "Medians of 5 undisturbed pairs",
+        "git checkout abc && measure <it>",
+        f"python manage.py experiment snake {line[0].short} {line[-1].short}",
+    ):
+        assert text in shown, text
+    assert 'data-copies="command"' in page
+    assert 'data-copies="commands"' in page
+    assert "hx-get" not in page
+    figure = json.loads(re.search(r'id="figure-pairs">(.*?)</script>', page)[1])  # type: ignore[index]
+    drawn = next(trace for trace in figure["data"] if trace.get("name") == "pairs")
+    assert drawn["marker"]["symbol"].count("circle-open") == 1
+
+
+def test_functions_that_do_not_differ_are_left_out(client: Client, line: list[Commit]) -> None:
+    shown = shown_text(client.get(create_ended(line).get_absolute_url()))
+    assert " same replay.py" not in shown
+
+
+FEW = {"code": "too few pairs", "calm": 1, "pairs": 6, "seconds": 72}
+NOTHING_KNOWN = {"low": None, "high": None}
+PROOF = {"purpose": "proof", "question": "test"}
+CRASHED = {"code": "side failed", "text": "abc: train.py crashed."}
+BY_ADA = {"code": "cancelled", "person": "ada"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer"),
+    [
+        (
+            {"ratio": 0.999, "low": 0.988, "high": 1.010},
+            f"No difference of step time larger than 1.2 %: {MINUS}0.1 % [{MINUS}1.2, 1.0].",
+        ),
+        (
+            {"ratio": 0.8, "low": 0.79, "high": 0.81},
+            f"Step time {MINUS}20 % [{MINUS}21, {MINUS}19]: better.",
+        ),
+        (
+            {"ratio": 1.0, "low": 1.0, "high": 1.0},
+            "No difference of step time: both sides count the same.",
+        ),
+        (
+            {**NOTHING_KNOWN, "verdict": "undecided", "reason": FEW},
+            "Undecided: only 1 of 6 pairs were undisturbed.",
+        ),
+        ({"verdict": "untestable", "reason": CRASHED}, "It can't be measured: abc: train.py crashed."),
+        ({"state": "cancelled", "verdict": "", "reason": BY_ADA}, "Cancelled by ada."),
+        ({**PROOF, "verdict": "confirmed"}, "Confirmed: step time +38 % [37, 39]."),
+        (
+            {**PROOF, "verdict": "refuted", "before": 1.0, "after": 2.0},
+            "Refuted: step time +38 % [37, 39], where +100 % was suspected.",
+        ),
+    ],
+)
+def test_an_answer_is_one_sentence(
+    client: Client, line: list[Commit], fields: dict[str, Any], answer: str
+) -> None:
+    assert f" {answer} " in shown_text(client.get(create_ended(line, **fields).get_absolute_url()))
+
+
+def test_what_has_no_ratio_is_told_in_its_unit(client: Client, line: list[Commit]) -> None:
+    nothing = {"ratio": 1.0, "low": None, "high": None}
+    difference = {"difference": 12_300.0, "difference_low": 10_100.0, "difference_high": 14_500.0}
+    row = create_ended(line, metric="memory_growth", **nothing, **difference)
+    Experiment.objects.update(ratio=None)
+    row.pairs.update(base=0, ratio=None, low=None, high=None)
+    response = client.get(row.get_absolute_url())
+    assert "Memory growth +12.3 kB/1000 steps [10.1, 14.5] kB/1000 steps: worse." in shown_text(response)
+    assert "head minus base, " in response.content.decode()
+
+
+def test_an_estimate_that_ran_out_of_budget_says_so(client: Client, line: list[Commit]) -> None:
+    reason = {"code": "precision not reached", "reached": 0.031, "wanted": 0.01, "pairs": 24, "seconds": 1200}
+    shown = shown_text(client.get(create_ended(line, reason=reason).get_absolute_url()))
+    assert "After 24 pairs in 20 min it is known to ±3.1 %, not to the ±1 % that were asked for." in shown
+
+
+def test_a_toggle_names_what_differs(client: Client, line: list[Commit]) -> None:
+    head = get_configuration(line[0], fast="false")
+    row = create_ended(line, head_commit=line[0], head_configuration=head)
+    shown = shown_text(client.get(row.get_absolute_url()))
+    assert f"Base {line[0].short} {line[0].subject} fast=true" in shown
+    assert f"Head {line[0].short} {line[0].subject} fast=false" in shown
+    command = f"python manage.py experiment snake {line[0].short} --toggle fast=false --case"
+    assert f"{command} 'walker[fast=true]' --precision 1% --minutes 20 --wait" in shown
+
+
+def test_a_regressions_experiment_links_to_it_and_back(client: Client) -> None:
+    regression = builders.create_stepped_regression()
+    row = factories.create_ended_experiment(
+        regression, "confirmed", regression.last_good, regression.first_bad, ratio=1.4, low=1.3, high=1.5
+    )
+    page = client.get(row.get_absolute_url()).content.decode()
+    assert f'href="/regressions/{regression.pk}/"' in page
+    assert f'href="/experiments/{row.pk}/"' in client.get(f"/regressions/{regression.pk}/").content.decode()
+
+
+def test_functions_of_a_proof_are_those_of_the_runs_of_its_commits(client: Client) -> None:
+    regression = builders.create_stepped_regression()
+    good, bad = (Run.objects.get(commit=commit) for commit in (regression.last_good, regression.first_bad))
+    for run, calls in ((good, 1), (bad, 256)):
+        run.document.body["profile"]["functions"] = build_profile(calls, 0.001)["functions"]
+        run.document.save()
+    row = factories.create_ended_experiment(regression, "confirmed", good.commit, bad.commit)
+    shown = shown_text(client.get(row.get_absolute_url()))
+    assert "push replay.py 1 256 1 ms 1 ms 0" in shown
+    assert f"taken from the runs of the two commits # {good.pk} and # {bad.pk}".replace("# ", "#") in shown
+    good.document.delete()
+    assert "Nobody has counted the functions of base at this commit in a run." in shown_text(
+        client.get(row.get_absolute_url())
+    )
+
+
+# While it runs
+
+
+def test_an_active_experiment_asks_for_itself(client: Client, line: list[Commit]) -> None:
+    row = create_experiment(line, state="measuring", activity="pair 1, both sides in turn")
+    Experiment.objects.update(machine=builders.create_machine("gpu-1"))
+    page = client.get(row.get_absolute_url()).content.decode()
+    assert f'hx-get="/experiments/{row.pk}/status/?pairs=0&amp;profiled=no"' in page
+    assert "Being measured: too few pairs to tell yet." in page
+    assert "They are counted before the first pair." in page
+
+
+def test_a_waiting_experiment_says_what_it_waits_for(client: Client, line: list[Commit]) -> None:
+    row = create_experiment(line)
+    assert "No machine of this pool was seen in the last minute." in shown_text(
+        client.get(row.get_absolute_url())
+    )
+    builders.create_machine("gpu-1")
+    assert "its turn comes once a machine is free" in shown_text(client.get(row.get_absolute_url()))
+
+
+def test_another_pair_brings_the_result_anew(client: Client, line: list[Commit]) -> None:
+    row = create_ended(line, state="measuring", verdict="", activity="pair 7")
+    where = f"/experiments/{row.pk}/status/"
+    same = client.get(f"{where}?pairs=6&profiled=yes").content.decode()
+    assert ("hx-swap-oob" in same, "Pair 7" in same) == (False, True)
+    changed = client.get(f"{where}?pairs=5&profiled=yes").content.decode()
+    assert changed.count("hx-swap-oob") == 2
+    assert "So far: step time +38 % [37, 39]: worse." in changed
+    assert 'id="figure-pairs"' in changed
+    assert f"{where}?pairs=6&amp;profiled=yes" in changed
+
+
+def test_the_end_brings_the_whole_page(client: Client, line: list[Commit]) -> None:
+    row = create_ended(line)
+    assert client.get(f"/experiments/{row.pk}/status/?pairs=6")["HX-Refresh"] == "true"
+
+
+# Ending and asking again
+
+
+def test_a_person_cancels_what_people_asked_for(signed_in: Client, line: list[Commit]) -> None:
+    row = create_experiment(line)
+    assert "Cancel this experiment" in signed_in.get(row.get_absolute_url()).content.decode()
+    signed_in.post(f"/experiments/{row.pk}/cancel/")
+    row.refresh_from_db()
+    assert (row.state, row.reason) == ("cancelled", {"code": "cancelled", "person": "ada"})
+
+
+def test_what_a_regression_asked_for_is_not_cancelled_by_hand(signed_in: Client) -> None:
+    regression = builders.create_stepped_regression()
+    row = factories.create_experiment(regression, regression.last_good, regression.first_bad)
+    assert "Cancel this experiment" not in signed_in.get(row.get_absolute_url()).content.decode()
+    answer = signed_in.post(f"/experiments/{row.pk}/cancel/", follow=True)
+    assert "triage the regression to end it" in shown_text(answer)
+    row.refresh_from_db()
+    assert row.state == "requested"
+
+
+def test_what_has_ended_stays_as_it_is(signed_in: Client, line: list[Commit]) -> None:
+    row = create_ended(line)
+    assert "had already ended" in shown_text(signed_in.post(f"/experiments/{row.pk}/cancel/", follow=True))
+    row.refresh_from_db()
+    assert row.state == "done"
+
+
+def test_only_who_may_request_runs_cancels_and_asks(client: Client, line: list[Commit]) -> None:
+    row = create_experiment(line)
+    addresses = (f"/experiments/{row.pk}/cancel/", "/projects/snake/experiments/new/")
+    for address in addresses:
+        assert client.post(address).url.startswith("/sign-in/")  # type: ignore[attr-defined]
+    assert client.get(addresses[1]).url.startswith("/sign-in/")  # type: ignore[attr-defined]
+    viewer = User.objects.create_user("bob")
+    client.force_login(viewer)
+    assert "ask an administrator" in shown_text(client.post(addresses[0], follow=True))
+    for answer in (client.get(addresses[1], follow=True), client.post(addresses[1], follow=True)):
+        assert "You may look at experiments but not ask for one" in shown_text(answer)
+    row.refresh_from_db()
+    assert (row.state, Experiment.objects.count()) == ("requested", 1)
+    assert "Ask again" not in client.get(create_ended(line).get_absolute_url()).content.decode()
+    viewer.user_permissions.add(Permission.objects.get(codename="add_trigger"))
+    client.post(addresses[0])
+    row.refresh_from_db()
+    assert row.state == "cancelled"
+
+
+@pytest.mark.parametrize("where", ["/experiments/{}/cancel/", "/projects/snake/experiments/new/"])
+def test_a_form_of_another_site_changes_nothing(line: list[Commit], operator: User, where: str) -> None:
+    row = create_experiment(line)
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(operator)
+    assert strict.post(where.format(row.pk)).status_code == 403
+    assert not Experiment.objects.exclude(state="requested").exists()
+
+
+def test_a_get_neither_cancels_nor_asks(signed_in: Client, line: list[Commit]) -> None:
+    row = create_experiment(line)
+    assert signed_in.get(f"/experiments/{row.pk}/cancel/").status_code == 405
+    assert signed_in.get("/projects/snake/experiments/new/?base=a&head=b").status_code == 200
+    assert Experiment.objects.count() == 1
+
+
+def linked_question(page: str, text: str) -> dict[str, str]:
+    """The fields of the form that a link with this text opens."""
+    (address,) = re.findall(rf'href="([^"]*/experiments/new/[^"]*)">{text}', page)
+    return {name: values[0] for name, values in parse_qs(urlsplit(unescape(address)).query).items()}
+
+
+def test_asking_again_asks_the_same(signed_in: Client, line: list[Commit]) -> None:
+    row = create_ended(line, phase="learn", metric="phase_time", precision=0.025, most_seconds=90)
+    page = signed_in.get(row.get_absolute_url()).content.decode()
+    assert linked_question(page, "Ask again") == {
+        "base": line[0].hash,
+        "head": line[-1].hash,
+        "case": "walker[fast=true]",
+        "metric": "phase_time:learn",
+        "precision": "2.5%",
+        "minutes": "1.5",
+        "quick": "no",
+        "pool": "default",
+    }
+
+
+def test_asking_a_toggle_again_names_its_parameters(signed_in: Client, line: list[Commit]) -> None:
+    head = get_configuration(line[0], fast="false", batch="64")
+    row = create_ended(line, head_commit=line[0], head_configuration=head)
+    page = signed_in.get(row.get_absolute_url()).content.decode()
+    assert linked_question(page, "Ask again")["toggle"] == "batch=64,fast=false"
+
+
+# The form
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Project:
+    repository = Repository(tmp_path / "walkers")
+    repository.commit("Walk", paceline_toml=MANIFEST)
+    repository.commit("Walk on")
+    return Project.objects.create(slug="walkers", repository=str(repository.folder))
+
+
+NEW = "/projects/walkers/experiments/new/"
+
+
+def test_an_address_fills_the_form(signed_in: Client, described: Project) -> None:
+    case = "walker%5Bfast%3Dtrue%5D"
+    query = f"base=v1&head=main&case={case}&metric=phase_time:act&precision=2%25&minutes=7&quick=yes"
+    page = signed_in.get(f"{NEW}?{query}").content.decode()
+    for field in ('name="base" value="v1"', 'name="head" value="main"', 'name="precision" value="2%"'):
+        assert field in page, field
+    assert 'name="minutes" value="7"' in page
+    assert 'value="walker[fast=true]"' in page  # No case is known yet: it is a field to type into.
+    assert '<option value="phase_time:act" selected>Time in act</option>' in page
+    assert '<option value="yes" selected>' in page
+
+
+def test_an_empty_form_has_what_is_usual(signed_in: Client, described: Project) -> None:
+    page = signed_in.get(NEW).content.decode()
+    assert 'name="precision" value="1 %"' in page
+    assert 'name="minutes" value="20"' in page
+    assert '<option value="step_time" selected>Step time</option>' in page
+
+
+def test_the_form_asks(signed_in: Client, described: Project, operator: User) -> None:
+    answer = signed_in.post(NEW, {"base": "main~1", "head": "main", "precision": "2 %", "minutes": "5"})
+    row = Experiment.objects.get()
+    assert answer.url == row.get_absolute_url()  # type: ignore[attr-defined]
+    assert (row.purpose, row.requested_by, row.precision, row.most_seconds) == ("person", operator, 0.02, 300)
+    assert (row.base_commit.subject, row.head_commit.subject) == ("Walk", "Walk on")
+    again = signed_in.post(NEW, {"base": "main~1", "head": "main"}, follow=True)
+    assert "This is being measured already" in shown_text(again)
+    assert Experiment.objects.count() == 1
+
+
+def test_two_cases_at_one_commit_are_asked_for(signed_in: Client, described: Project) -> None:
+    signed_in.post(NEW, {"base": "main", "toggle": "fast", "metric": "throughput", "quick": "yes"})
+    row = Experiment.objects.get()
+    assert (row.is_toggle, row.head_configuration.case.key, row.metric.name) == (
+        True,
+        "fast=false",
+        "throughput",
+    )
+    assert row.head_configuration.quick
+
+
+@pytest.mark.parametrize(
+    ("written", "field", "sentence"),
+    [
+        ({"base": "nothing", "head": "main"}, "base", "has no commit &#x27;nothing&#x27;"),
+        ({"base": "main", "head": "main~9"}, "head", "has no commit &#x27;main~9&#x27;"),
+        ({"base": "main", "case": "runner"}, "case", "has no runner, it has walker[fast=true]"),
+        ({"base": "main", "toggle": "fast=true"}, "toggle", "is that already"),
+        ({"base": "main", "head_case": "runner"}, "head_case", "has no runner"),
+        ({"base": "main", "toggle": "fast", "precision": "0"}, "precision", "isn&#x27;t between"),
+        ({"base": "main", "toggle": "fast", "minutes": "soon"}, "minutes", "isn&#x27;t a number"),
+        ({"base": "main", "toggle": "fast", "metric": "speed"}, "metric", "isn&#x27;t measured of"),
+    ],
+)
+def test_a_refusal_stands_at_its_field_and_nothing_typed_is_lost(
+    signed_in: Client, described: Project, written: dict[str, str], field: str, sentence: str
+) -> None:
+    answer = signed_in.post(NEW, written)
+    page = answer.content.decode()
+    assert (answer.status_code, Experiment.objects.count()) == (400, 0)
+    (error,) = re.findall(rf'id="{field}-error" role="alert">(.*?)</span>', page)
+    assert sentence in error
+    assert f'aria-describedby="{field}-error' in page
+    for name, value in written.items():
+        assert f'value="{value}"' in page, name
+
+
+@pytest.mark.parametrize(("field", "value"), [("pool", "nowhere"), ("base", "\0" * 9)])
+def test_odd_fields_are_refused_too(signed_in: Client, described: Project, field: str, value: str) -> None:
+    answer = signed_in.post(NEW, {"base": "main", "toggle": "fast", field: value})
+    assert (answer.status_code, Experiment.objects.count()) == (400, 0)
+
+
+def test_an_imported_project_has_nothing_to_ask(signed_in: Client) -> None:
+    project = builders.create_project("old")
+    Project.objects.filter(pk=project.pk).update(repository="")
+    builders.create_commits(project, 2)
+    answer = signed_in.post("/projects/old/experiments/new/", {"base": "main"})
+    assert "only an imported history" in shown_text(answer)
+    assert 'id="comparing"' not in signed_in.get("/projects/old/commits/").content.decode()
+
+
+# Where one asks from
+
+
+def test_two_commits_of_the_list_are_chosen(signed_in: Client, client: Client, line: list[Commit]) -> None:
+    page = signed_in.get("/projects/snake/commits/").content.decode()
+    assert 'action="/projects/snake/experiments/new/"' in page
+    chosen = re.findall(r'name="(\w+)" value="(\w+)" form="comparing" checked', page)
+    assert chosen == [("head", line[3].hash), ("base", line[2].hash)]
+    assert 'id="comparing"' not in Client().get("/projects/snake/commits/").content.decode()
+
+
+def test_two_points_of_a_series_are_chosen(signed_in: Client) -> None:
+    commits = builders.create_measured_commits(3)
+    series = builders.headline_series(commits[0].runs.get().case)
+    page = signed_in.get(series.get_absolute_url()).content.decode()
+    form = re.search(r'<form class="comparing".*?</form>', page, re.DOTALL)
+    assert form is not None
+    hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[0]))
+    assert hidden == {"case": str(series.case), "quick": "no", "pool": "default", "metric": "step_time"}
+    assert page.count('form="comparing"') == 6
+
+
+def test_a_run_is_compared_with_its_parent_and_the_last_good_one(signed_in: Client) -> None:
+    commits = builders.create_measured_commits(4, step_at=2)
+    series = builders.headline_series(commits[0].runs.get().case)
+    regression = builders.create_regression(series, commits[0], commits[2])
+    Commit.objects.filter(pk=commits[3].pk).update(parents=["f" * 40])
+    page = signed_in.get(commits[3].runs.get().get_absolute_url()).content.decode()
+    asked = {
+        text: linked_question(page, text)
+        for text in (
+            "its parent",
+            "the commit measured before it",
+            f"the last good commit of regression {regression.pk}",
+        )
+    }
+    assert [question["base"] for question in asked.values()] == ["f" * 40, commits[2].hash, commits[0].hash]
+    assert {question["head"] for question in asked.values()} == {commits[3].hash}
+    assert "its parent" not in Client().get(commits[3].runs.get().get_absolute_url()).content.decode()
+
+
+def test_a_regressions_step_is_measured_anew(signed_in: Client) -> None:
+    regression = builders.create_stepped_regression()
+    page = signed_in.get(f"/regressions/{regression.pk}/").content.decode()
+    question = linked_question(page, "measure the difference anew")
+    assert (question["base"], question["head"]) == (regression.last_good.hash, regression.first_bad.hash)
+    assert (question["metric"], question["case"]) == ("step_time", str(regression.series.case))
+    Project.objects.update(repository="")
+    assert (
+        "measure the difference anew" not in signed_in.get(f"/regressions/{regression.pk}/").content.decode()
+    )
