@@ -55,6 +55,13 @@ def prove_regression(regression_id: int) -> None:
     regressions.prove(regression_id)
 
 
+@app.task(name=dispatch.HISTORY_REWRITTEN, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+def history_rewritten(project_id: int, commits: list[int], branches: list[str]) -> None:
+    from dashboard import regressions
+
+    regressions.history_rewritten(project_id, commits, branches)
+
+
 @app.task(name=dispatch.RESOLVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 def resolve_trigger(trigger_id: int) -> None:
     runs.resolve_trigger(trigger_id)

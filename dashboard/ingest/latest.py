@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import connection
 
-from dashboard.models import Run
+from dashboard.models import Project, Run, SeriesLatest
 
 RECENT = 30
 
@@ -39,8 +39,19 @@ SET run_id = EXCLUDED.run_id, position = EXCLUDED.position, value = EXCLUDED.val
 
 def renew_latest(run: Run, series: list[int]) -> None:
     """After new points of `run`: the latest states of these series on the project's branch."""
-    branch = run.commit.project.branch
-    if run.commit.branch != branch:
-        return
+    project = run.commit.project
+    if run.commit.branch == project.branch:
+        read_latest_again(project, series)
+
+
+def read_latest_again(project: Project, series: list[int]) -> None:
+    """The latest states of these series on the project's branch; none where it has no point of them."""
     with connection.cursor() as cursor:
-        cursor.execute(RENEW_LATEST, {"series": series, "branch": branch, "recent": RECENT})
+        cursor.execute(RENEW_LATEST, {"series": series, "branch": project.branch, "recent": RECENT})
+
+
+def forget_left_points(project: Project, series: list[int]) -> None:
+    """After commits have left the project's branch: latest states without their points."""
+    elsewhere = SeriesLatest.objects.filter(series__in=series).exclude(run__commit__branch=project.branch)
+    elsewhere.delete()
+    read_latest_again(project, series)

@@ -73,6 +73,9 @@ class Commit(models.Model):
     parents = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     branch = models.CharField(max_length=200)
     position = models.PositiveIntegerField(help_text="First-parent commits before it on its branch.")
+    left_branch = models.CharField(
+        max_length=200, blank=True, help_text="The branch that held it until its history was rewritten."
+    )
     subject = models.CharField(max_length=500, blank=True)
     author = models.CharField(max_length=200, blank=True)
     committed_at = models.DateTimeField()

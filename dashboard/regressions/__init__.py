@@ -2,6 +2,7 @@
 
 from dashboard.regressions.judging import (
     experiment_ended,
+    history_rewritten,
     judge_run,
     prove,
     redetect_project,
@@ -13,6 +14,7 @@ from dashboard.regressions.triage import TriageError, triage_regression
 __all__ = [
     "TriageError",
     "experiment_ended",
+    "history_rewritten",
     "judge_run",
     "prove",
     "redetect_project",

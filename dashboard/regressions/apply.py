@@ -73,7 +73,7 @@ def _is_refuted_alert(outcome: Outcome, stored: dict[int, Regression]) -> bool:
 def _write_outcome(project: Project, outcome: Outcome, stored: dict[int, Regression]) -> Regression:
     regression = stored[outcome.key] if outcome.key else Regression(project=project)
     if outcome.standing is None:
-        _withdraw(regression)
+        _withdraw(regression, outcome.withdrawal)
         return regression
     values = standing_values(outcome.standing) | {"withdrawn_at": None, "withdrawal": ""}
     if outcome.standing.state != SUSPECTED or outcome.changes:
@@ -82,9 +82,8 @@ def _write_outcome(project: Project, outcome: Outcome, stored: dict[int, Regress
     return regression
 
 
-def _withdraw(regression: Regression) -> None:
+def _withdraw(regression: Regression, reason: str) -> None:
     if regression.withdrawn_at is None:
-        reason = Regression.Withdrawal.NOT_FOUND
         _save(regression, {"withdrawn_at": timezone.now(), "withdrawal": reason})
 
 
@@ -168,7 +167,7 @@ def _hand_over(heir: Regression, absorbed: Iterable[Regression]) -> None:
         _hand_over_triage(regression, heir)
         experiments.cancel_experiments(regression.experiments.all(), {"code": "absorbed"})
         regression.experiment_links.update(regression=heir)
-        _withdraw(regression)
+        _withdraw(regression, Regression.Withdrawal.NOT_FOUND)
         _save(regression, {"proving": False})
 
 

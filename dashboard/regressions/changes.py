@@ -14,7 +14,7 @@ from dashboard.environments import (
     software_differences,
     system_differences,
 )
-from dashboard.models import Change
+from dashboard.models import Change, Regression
 from dashboard.regressions.series.history import History, MeasuredCommit, load_phases
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
@@ -54,7 +54,7 @@ class SyncedChanges:
 
     counts: Counter[str] = field(default_factory=Counter)
     altered: list[Change] = field(default_factory=list)
-    # Regressions that lost a change.
+    # Regressions that lost a change, or the improvement that had repaired them.
     left: set[int] = field(default_factory=set)
     # Where the surroundings changed with the code: by the change's key.
     surroundings: dict[int, FoundChange] = field(default_factory=dict)
@@ -203,6 +203,9 @@ def remove_rows(rows: Sequence[Change], kept: set[int], synced: SyncedChanges) -
         if row.pk not in kept:
             if row.regression_id:
                 synced.left.add(row.regression_id)
+            if row.direction == Change.Direction.IMPROVEMENT:
+                repaired = Regression.objects.filter(recovered_by=row.first_bad_id, withdrawn_at=None)
+                synced.left |= set(repaired.values_list("pk", flat=True))
             row.delete()
             synced.counts["withdrawn"] += 1
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from statistics import median
 from typing import TypeVar
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from dashboard import dispatch, sentinels
 from dashboard.environments import RunEnvironments
+from dashboard.ingest import latest
 from dashboard.models import (
     Change,
     Commit,
@@ -111,11 +112,15 @@ def judge_sentinel(project: Project, run: Run, lines: Lines, facts: GatheredFact
         withdrawn_at=None,
         updated_at__gt=timezone.now() - REMEMBERED,
     )
-    by_branch: dict[str, set[int]] = {}
-    for key, branch in lately.values_list("pk", "first_bad__branch"):
-        by_branch.setdefault(branch, set()).add(key)
-    for branch, keys in by_branch.items():
+    for branch, keys in keys_by_branch(lately).items():
         decide_and_apply(project, branch, Touched(reconsidered=keys), lines, facts)
+
+
+def keys_by_branch(regressions: QuerySet[Regression]) -> dict[str, set[int]]:
+    keys: dict[str, set[int]] = {}
+    for key, branch in regressions.values_list("pk", "first_bad__branch"):
+        keys.setdefault(branch, set()).add(key)
+    return keys
 
 
 def run_ended(run_id: int) -> None:
@@ -151,8 +156,38 @@ def prove(regression_id: int) -> None:
     with_facts(lines, go_on)
 
 
+def history_rewritten(project_id: int, commits: Sequence[int], branches: Sequence[str]) -> None:
+    """Commits have left a branch or returned to one: judge these branches anew without or with their points.
+
+    Regressions at commits that no branch holds are withdrawn. Nobody is alerted. Safe to repeat.
+    """
+    project = Project.objects.get(pk=project_id)
+    lines = Lines(project, {})
+
+    def withdraw(facts: GatheredFacts) -> None:
+        locked = lock_project(project_id)
+        lost = Commit.objects.filter(pk__in=commits).exclude(left_branch="")
+        Change.objects.filter(first_bad__in=lost).delete()
+        standing = Regression.objects.filter(
+            Q(first_bad__in=lost) | Q(recovered_by__in=lost), withdrawn_at=None
+        )
+        for branch, keys in keys_by_branch(standing).items():
+            decide_and_apply(locked, branch, Touched(regressions=keys, live=False), lines, facts)
+        latest.forget_left_points(locked, list(measured.values_list("pk", flat=True)))
+
+    measured = Series.objects.filter(points__run__commit__in=commits).order_by("pk").distinct()
+    with_facts(lines, withdraw)
+    judged = measured.filter(JUDGED).select_related("metric", "configuration__case", "configuration__pool")
+    for branch in branches:
+        for series in by_configuration(judged):
+            redetect_series(project, branch, series, is_last=False)
+
+
 def sweep_proofs() -> None:
-    """What a lost message left behind: verdicts nobody acted on, proofs that wait for nothing."""
+    """What a lost message left behind: verdicts nobody acted on, proofs that wait for nothing.
+
+    And regressions at commits that no branch holds any more.
+    """
     ended = RegressionExperiment.objects.filter(applied_at=None, experiment__state__in=Experiment.TERMINAL)
     keys = set(ended.values_list("regression", flat=True))
     active = RegressionExperiment.objects.filter(
@@ -169,6 +204,9 @@ def sweep_proofs() -> None:
     keys |= set(going.values_list("pk", flat=True))
     for key in sorted(keys):
         dispatch.send_task(dispatch.PROVE, key)
+    left = Regression.objects.filter(withdrawn_at=None).exclude(first_bad__left_branch="")
+    for project, commit, branch in left.values_list("project", "first_bad", "first_bad__left_branch"):
+        dispatch.send_task(dispatch.HISTORY_REWRITTEN, project, [commit], [branch])
 
 
 def redetect_project(project: Project, show: Callable[[int, int], None] | None = None) -> Outcome:
@@ -203,13 +241,18 @@ def redetect_series(project: Project, branch: str, series: Sequence[Series], *, 
 
 def series_judged_together(project: Project) -> list[tuple[str, list[Series]]]:
     """The judged series of each configuration and branch."""
-    rows = Series.objects.filter(JUDGED, configuration__case__project=project)
-    groups: dict[int, list[Series]] = {}
-    for series in rows.select_related("metric", "configuration__case", "configuration__pool").order_by("pk"):
-        groups.setdefault(series.configuration_id, []).append(series)
+    rows = Series.objects.filter(JUDGED, configuration__case__project=project).order_by("pk")
+    groups = by_configuration(rows.select_related("metric", "configuration__case", "configuration__pool"))
     branches = Commit.objects.filter(project=project, runs__state=Run.State.DONE)
     names = list(branches.order_by("branch").values_list("branch", flat=True).distinct())
-    return [(branch, series) for branch in names for series in groups.values()]
+    return [(branch, series) for branch in names for series in groups]
+
+
+def by_configuration(rows: Iterable[Series]) -> list[list[Series]]:
+    groups: dict[int, list[Series]] = {}
+    for series in rows:
+        groups.setdefault(series.configuration_id, []).append(series)
+    return list(groups.values())
 
 
 # One judgement

@@ -29,7 +29,14 @@ def verdict_fact(link: RegressionExperiment, order: int) -> facts.Verdict:
 
 
 def commit_fact(commit: Commit) -> facts.Commit:
-    return facts.Commit(commit.pk, commit.hash, commit.branch, commit.position, tuple(commit.parents))
+    return facts.Commit(
+        pk=commit.pk,
+        hash=commit.hash,
+        branch=commit.branch,
+        position=commit.position,
+        parents=tuple(commit.parents),
+        off_branch=bool(commit.left_branch),
+    )
 
 
 def series_fact(series: Series) -> facts.Series:

@@ -171,7 +171,7 @@ def read_commits(mirror: Mirror, hashes: Sequence[str]) -> list[CommitFacts]:
         contents[answer.name] = parse_commit(answer.data)
 
     read_objects(mirror, hashes, collect, most_bytes=MOST_COMMIT_BYTES)
-    locations = _locate_commits(mirror, contents)
+    locations = locate_commits(mirror, contents)
     return [_describe_commit(sha, contents[sha], *locations[sha]) for sha in hashes]
 
 
@@ -206,7 +206,22 @@ def _branch_positions(mirror: Mirror) -> dict[str, int]:
     return {sha: len(line) - 1 - index for index, sha in enumerate(line)}
 
 
-def _locate_commits(mirror: Mirror, hashes: Collection[str]) -> dict[str, tuple[str, int]]:
+def commits_off_branch(mirror: Mirror, branch: str, hashes: Collection[str]) -> set[str]:
+    """Those of these commits that a branch doesn't hold, of which the mirror knows; none without the branch.
+
+    The project's branch is the line of its first parents, another one all that it can reach.
+    """
+    if branch not in mirror.branches():
+        return set()
+    if branch == mirror.branch:
+        outside = set(hashes) - _branch_positions(mirror).keys()
+        return set(find_commits(mirror, outside).values())
+    stored = set(find_commits(mirror, hashes).values())
+    ends = "".join(f"{sha}\n" for sha in [*sorted(stored), f"^refs/heads/{branch}"]).encode()
+    return stored.intersection(mirror.lines("rev-list", "--stdin", stdin=ends)) if stored else set()
+
+
+def locate_commits(mirror: Mirror, hashes: Collection[str]) -> dict[str, tuple[str, int]]:
     """(branch, position) of each commit: on the project's branch where it is there."""
     try:
         on_branch = _branch_positions(mirror)

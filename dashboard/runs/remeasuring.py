@@ -9,14 +9,12 @@ from paceline.document import CODES_OF_DISTURBANCE
 
 from dashboard.models import Run
 from dashboard.repositories import DETACHED
-from dashboard.runs.lease import cancel_runs
 from dashboard.runs.requests import repeat_run
 
 # How long after the first disturbed run of a commit, and after the second; the third is left as it is.
 DELAYS = (timedelta(minutes=10), timedelta(hours=1))
 # After all that somebody waits for, before what a schedule asks for.
 PRIORITY = -5
-LEFT_BRANCH = "Its commit is no longer on a branch of the repository."
 
 
 def remeasure_disturbed(run: Run, tainting: Iterable[str]) -> Run | None:
@@ -37,9 +35,3 @@ def remeasure_disturbed(run: Run, tainting: Iterable[str]) -> Run | None:
     if disturbed > len(DELAYS) or same.filter(tainted=False, pk__gt=run.pk).exists():
         return None
     return repeat_run(run, run.commit, PRIORITY, not_before=DELAYS[disturbed - 1])
-
-
-def cancel_left_behind() -> int:
-    """End what would be measured again of commits that have left their branch meanwhile. How many."""
-    waiting = Run.objects.filter(state=Run.State.REQUESTED, not_before__isnull=False, commit__branch=DETACHED)
-    return cancel_runs(waiting, LEFT_BRANCH)

@@ -20,6 +20,7 @@ from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, Reposito
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy
 from dashboard.runs.requests import request_runs
+from dashboard.runs.rewritten_history import follow_rewritten_history
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,8 @@ def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
 
 def _resolve_received(received: Trigger, quick: bool) -> list[int]:
     try:
+        received.project.mirror.fetch()
+        follow_rewritten_history(received.project)
         plan = make_plan(received)
     except RepositoryBusy as error:
         raise Busy(str(error)) from error
@@ -91,10 +94,9 @@ def _resolve_received(received: Trigger, quick: bool) -> list[int]:
 
 
 def make_plan(trigger: Trigger) -> Plan:
-    """Reads the repository, writes nothing. Raises RepositoryError, ManifestError."""
+    """Reads the fetched repository, writes nothing. Raises RepositoryError, ManifestError."""
     project = trigger.project
     mirror = project.mirror
-    mirror.fetch()
     plan = Plan()
     if trigger.source in UNATTENDED:
         # Nobody reads a refusal, or asks again for less.

@@ -11,7 +11,6 @@ from django.db.models.functions import Now
 from dashboard import dispatch
 from dashboard.models import Run, Trigger
 from dashboard.runs.lease import requeue_lost_runs
-from dashboard.runs.remeasuring import cancel_left_behind
 
 # A message on its way is given this long before a second one is sent.
 PATIENCE = timedelta(seconds=30)
@@ -23,7 +22,6 @@ AT_ONCE = 100
 def sweep_runs() -> None:
     """All that follows, in this order: what is requeued is rung for in the same sweep."""
     requeue_lost_runs()
-    cancel_left_behind()
     wake_for_waiting_runs()
     send_unresolved_triggers()
     send_unjudged_runs()

@@ -26,3 +26,12 @@ def test_it_says_why_it_was_withdrawn(client: Client, where: str, withdrawal: st
     shown = client.get(where.format(regression.pk)).content.decode()
     assert 'chip state-withdrawn">withdrawn<' in shown
     assert reason in shown
+
+
+@pytest.mark.parametrize("where", ["/runs/{}/", "/projects/snake/runs/"])
+def test_a_run_says_that_its_commit_left_the_branch(client: Client, where: str) -> None:
+    run = builders.create_measured_commits(2)[1].runs.get()
+    assert "no longer on" not in client.get(where.format(run.pk)).content.decode()
+    run.commit.left_branch = "main"
+    run.commit.save()
+    assert "no longer on main" in client.get(where.format(run.pk)).content.decode()

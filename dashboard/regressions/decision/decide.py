@@ -7,7 +7,7 @@ whatever order they came in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -101,7 +101,8 @@ class _Draft:
 
 class _Decider:
     def __init__(self, snapshot: Snapshot, facts: GatheredFacts) -> None:
-        self.snapshot = snapshot
+        self.off_branch = [row for row in snapshot.regressions if row.first_bad.off_branch]
+        self.snapshot = snapshot = without_regressions(snapshot, {row.pk for row in self.off_branch})
         self.facts = facts
         self.missing: set[Request[object]] = set()
         self.placed_apart: set[int] = set()
@@ -130,7 +131,7 @@ class _Decider:
         affected = [draft for draft in drafts if self._is_affected(draft)]
         outcomes = self._answered(self._outcome, affected)
         outcomes += self._answered(self._outcome_without_changes, self._left_alone(drafts))
-        outcomes = self._with_limits(outcomes)
+        outcomes = self._with_limits(outcomes) + self._withdrawn_off_branch()
         residuals = self._answered(lambda outcome: self._open_residual(outcome, outcomes), outcomes)
         if self.missing:
             return Decision(missing=frozenset(self.missing))
@@ -434,6 +435,20 @@ class _Decider:
         standing = standing_as_stored(regression, regression.state, proving=True)
         return Outcome(regression.pk, standing, next_step=step, stop=active and regression.away)
 
+    def _withdrawn_off_branch(self) -> list[Outcome]:
+        """What was found at commits that are no longer on a branch is said of none."""
+        return [
+            Outcome(
+                regression.pk,
+                None,
+                stop=bool(regression.active),
+                release_branches=True,
+                withdrawal=Row.Withdrawal.REWRITTEN,
+            )
+            for regression in self.off_branch
+            if not regression.withdrawn
+        ]
+
     # Limits
 
     def _with_limits(self, outcomes: list[Outcome]) -> list[Outcome]:
@@ -507,6 +522,14 @@ class _Decider:
             for change in self.snapshot.changes
             if change.regression_id and change.pk and change.pk not in kept
         )
+
+
+def without_regressions(snapshot: Snapshot, keys: Collection[int]) -> Snapshot:
+    return replace(
+        snapshot,
+        regressions=tuple(row for row in snapshot.regressions if row.pk not in keys),
+        verdicts=tuple(verdict for verdict in snapshot.verdicts if verdict.regression_id not in keys),
+    )
 
 
 def united(first: Continued, second: Continued, bad: Commit) -> Continued:

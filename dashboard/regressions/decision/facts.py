@@ -13,13 +13,17 @@ from dashboard.regressions.decision.series_kinds import WORSE
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that is known by a row; `position` counts the first-parent commits before it on its branch."""
+    """A commit that is known by a row; `position` counts the first-parent commits before it on its branch.
+
+    `off_branch`: the branch that held it has lost it, by a rewritten history.
+    """
 
     pk: int
     hash: str
     branch: str
     position: int
     parents: tuple[str, ...] = ()
+    off_branch: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dashboard.models import Regression as Row
 from dashboard.regressions.decision.cause_class import CauseClass
 from dashboard.regressions.decision.facts import Commit, Evidence, Series
 from dashboard.regressions.decision.primary_change import Size
@@ -39,7 +40,7 @@ class Outcome:
     speak of it. `opened`: it is new, or it came back. `tell`: nothing
     more is measured, its channels are told. `grown_from`: its size was another one, as the percent that it
     had (None: none was known). `stop`: what is under way for it ends. `release_branches`: what it held on
-    other branches is left to these.
+    other branches is left to these. `withdrawal`: why it is withdrawn.
     """
 
     key: int | None
@@ -55,6 +56,7 @@ class Outcome:
     tell: bool = False
     stop: bool = False
     release_branches: bool = False
+    withdrawal: str = Row.Withdrawal.NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)

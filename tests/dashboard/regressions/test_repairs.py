@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dashboard.models import Case, Commit, Project, Regression
+from dashboard.models import Case, Commit, Point, Project, Regression
 from dashboard.regressions import judge_run
 from dashboard.regressions.explanation.left_over import growth_at_pace
 from tests.dashboard import factories
@@ -55,6 +55,16 @@ def test_a_phase_that_is_back_repairs_where_something_else_became_slower(project
 def test_a_step_that_no_phase_explains_goes_by_the_level(project: Project, of: Case) -> None:
     line = judged(project, of, a=[0.004, 0.006, 0.004], b=[0.003, 0.005, 0.003], c=[0.003, 0.005, 0.003])
     assert repaired() == {6: line[12]}
+
+
+def test_a_gain_that_is_no_longer_found_repairs_nothing(project: Project, of: Case) -> None:
+    line = judged(project, of, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.006])
+    assert repaired() == {6: line[12]}
+    for phase, slow in (("", 0.014), ("push", 0.008)):
+        measured_anew = Point.objects.filter(position__gte=12, series__phase=phase)
+        measured_anew.update(value=slow, samples=[0.99 * slow, slow, 1.01 * slow])
+    judge_run(line[-1].runs.get().pk)
+    assert repaired() == {6: None}
 
 
 OTHERS = dict.fromkeys(("act", "env", "sample", "targets"), 0.002)

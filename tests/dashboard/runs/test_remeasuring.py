@@ -15,7 +15,7 @@ from paceline.manifest import Benchmark
 
 from dashboard import dispatch, ingest, runs
 from dashboard.experiments.lease import spent_share
-from dashboard.models import Commit, Experiment, Machine, Project, Run, Trigger
+from dashboard.models import Experiment, Machine, Project, Run, Trigger
 from dashboard.repositories import DETACHED
 from dashboard.runs.sweeping import wake_for_waiting_runs
 from tests.dashboard import factories
@@ -198,25 +198,6 @@ def test_a_sweep_wakes_workers_once_its_time_has_come(
     Run.objects.filter(state=Run.State.REQUESTED).update(not_before=timezone.now())
     wake_for_waiting_runs()
     assert woken == [("default", 1)]
-
-
-def test_a_sweep_cancels_what_waits_for_a_commit_that_left_its_branch(
-    disturbed: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(dispatch, "send_task", lambda *call: sent.append(call))
-    again = waiting_run()
-    assert again is not None
-    runs.sweep_runs()
-    assert waiting_run() == again
-    Commit.objects.update(branch=DETACHED)
-    runs.sweep_runs()
-    again.refresh_from_db()
-    assert (again.state, again.reason) == (
-        "cancelled",
-        "Its commit is no longer on a branch of the repository.",
-    )
-    assert (dispatch.RUN_ENDED, again.pk) in sent
 
 
 def test_what_waits_for_a_calmer_hour_costs_experiments_nothing(disturbed: Run) -> None:

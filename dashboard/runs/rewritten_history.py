@@ -1,0 +1,67 @@
+"""Commits that a branch lost when its history was rewritten: by an amended commit, a rebase, a reset."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from dashboard import dispatch, repositories
+from dashboard.models import Commit, Project, Regression, Run
+from dashboard.repositories import DETACHED
+from dashboard.runs.lease import cancel_runs
+
+REWRITTEN = "Its commit is no longer on {branch}, whose history was rewritten."
+
+
+def follow_rewritten_history(project: Project) -> None:
+    """Take the commits off a branch's line that the branch lost, as the fetched mirror has it.
+
+    Where no other branch holds them, their runs that haven't ended are cancelled. What was judged by them is
+    judged anew. A commit that a branch holds again returns. Raises RepositoryError.
+    """
+    mirror = project.mirror
+    lost: dict[str, str] = {}
+    for branch, hashes in _watched_commits(project).items():
+        outside = repositories.commits_off_branch(mirror, branch, hashes)
+        lost |= dict.fromkeys(outside, branch)
+    gone = project.commits.exclude(left_branch="").values_list("hash", flat=True)
+    known = repositories.find_commits(mirror, gone)
+    located = repositories.locate_commits(mirror, [*lost, *known.values()])
+    moved = {sha: branch for sha, (branch, _) in located.items() if sha in lost or branch != DETACHED}
+    if moved:
+        _move_commits(project, moved, lost)
+
+
+def _watched_commits(project: Project) -> dict[str, set[str]]:
+    """By branch the hashes that are compared with the repository.
+
+    All of the project's branch. Of the others, whose line judging reads anew each time, those alone for which
+    something is still measured or open.
+    """
+    unfinished = Run.objects.filter(commit=OuterRef("pk")).exclude(state__in=Run.TERMINAL)
+    standing = Regression.objects.filter(first_bad=OuterRef("pk"), withdrawn_at=None)
+    on_main = project.commits.filter(branch=project.branch)
+    beside = project.commits.exclude(branch__in=(project.branch, DETACHED))
+    watched: dict[str, set[str]] = {}
+    for commits in (on_main, beside.filter(Exists(unfinished) | Exists(standing))):
+        for branch, sha in commits.values_list("branch", "hash"):
+            watched.setdefault(branch, set()).add(sha)
+    return watched
+
+
+def _move_commits(project: Project, moved: dict[str, str], lost: dict[str, str]) -> None:
+    """Write down where commits lie now, by their hashes, and which branch has lost them."""
+    with transaction.atomic():
+        rows: QuerySet[Commit] = project.commits.select_for_update().filter(hash__in=list(moved))
+        commits = list(rows.order_by("pk"))
+        for commit in commits:
+            commit.branch = moved[commit.hash]
+            commit.left_branch = lost.get(commit.hash, "") if commit.branch == DETACHED else ""
+        Commit.objects.bulk_update(commits, ["branch", "left_branch"])
+        losers = sorted(set(lost.values()))
+        for branch in losers:
+            off = [commit for commit in commits if commit.left_branch == branch]
+            cancel_runs(Run.objects.filter(commit__in=off), REWRITTEN.format(branch=branch))
+        keys = [commit.pk for commit in commits]
+        changed = sorted({*losers, *moved.values()} - {DETACHED})
+        dispatch.send_task(dispatch.HISTORY_REWRITTEN, project.pk, keys, changed)
