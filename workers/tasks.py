@@ -52,7 +52,7 @@ def experiment_ended(experiment_id: int) -> None:
 def prove_regression(regression_id: int) -> None:
     from dashboard import regressions
 
-    regressions.prove(regression_id)
+    regressions.advance_proof(regression_id)
 
 
 @app.task(name=dispatch.HISTORY_REWRITTEN, autoretry_for=PASSING, retry_backoff=1, max_retries=4)

@@ -74,14 +74,14 @@ def _render_form(
         "error": error,
         "base_commit": known_commit(project, shown["base"]),
         "head_commit": known_commit(project, shown["head"]),
-        "cases": offered(cases, shown["case"]),
-        "head_cases": offered(cases, shown["head_case"]),
+        "cases": with_chosen(cases, shown["case"]),
+        "head_cases": with_chosen(cases, shown["head_case"]),
         "metrics": metric_choices(project, shown["metric"]),
     }
     return render(request, "new_experiment.html", context, status=400 if error else 200)
 
 
-def offered(choices: list[str], chosen: str) -> list[str]:
+def with_chosen(choices: list[str], chosen: str) -> list[str]:
     """The choices of a list, with the one that the address names though nobody has measured it yet.
 
     None where nothing is known to choose from: it is typed.

@@ -1,10 +1,10 @@
 """Points -> changes -> a snapshot -> decisions -> rows and wishes. See docs/method/regressions.md."""
 
 from dashboard.regressions.judging import (
+    advance_proof,
     experiment_ended,
     history_rewritten,
     judge_run,
-    prove,
     redetect_project,
     run_ended,
     sweep_proofs,
@@ -13,10 +13,10 @@ from dashboard.regressions.triage import TriageError, triage_regression
 
 __all__ = [
     "TriageError",
+    "advance_proof",
     "experiment_ended",
     "history_rewritten",
     "judge_run",
-    "prove",
     "redetect_project",
     "run_ended",
     "sweep_proofs",

@@ -36,7 +36,7 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
 
     Returns the regressions that opened.
     """
-    stored = Regression.objects.in_bulk(_keys(decision))
+    stored = Regression.objects.in_bulk(_regression_keys(decision))
     Change.objects.filter(pk__in=decision.released).update(regression=None)
     refuted_alerts = [outcome for outcome in decision.outcomes if _is_refuted_alert(outcome, stored)]
     rows = [(outcome, _write_outcome(project, outcome, stored)) for outcome in decision.outcomes]
@@ -57,7 +57,7 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
     return [regression for outcome, regression in rows if outcome.opened]
 
 
-def _keys(decision: Decision) -> set[int]:
+def _regression_keys(decision: Decision) -> set[int]:
     keys = {outcome.key for outcome in decision.outcomes if outcome.key}
     return keys | {key for outcome in decision.outcomes for key in outcome.absorbed}
 
@@ -73,18 +73,18 @@ def _is_refuted_alert(outcome: Outcome, stored: dict[int, Regression]) -> bool:
 def _write_outcome(project: Project, outcome: Outcome, stored: dict[int, Regression]) -> Regression:
     regression = stored[outcome.key] if outcome.key else Regression(project=project)
     if outcome.standing is None:
-        _withdraw(regression, outcome.withdrawal)
+        _withdraw_regression(regression, outcome.withdrawal)
         return regression
     values = standing_values(outcome.standing) | {"withdrawn_at": None, "withdrawal": ""}
     if outcome.standing.state != SUSPECTED or outcome.changes:
         values["residual"] = False
-    _save(regression, values)
+    _save_differences(regression, values)
     return regression
 
 
-def _withdraw(regression: Regression, reason: str) -> None:
+def _withdraw_regression(regression: Regression, reason: str) -> None:
     if regression.withdrawn_at is None:
-        _save(regression, {"withdrawn_at": timezone.now(), "withdrawal": reason})
+        _save_differences(regression, {"withdrawn_at": timezone.now(), "withdrawal": reason})
 
 
 def standing_values(standing: Standing) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def standing_values(standing: Standing) -> dict[str, Any]:
 def keep_triage(regression: Regression, triaged: str, person: Any) -> None:
     """Write down what people have made of a regression; reopened, it forgets who decided."""
     decided = triaged != Regression.Triaged.OPEN
-    _save(
+    _save_differences(
         regression,
         {
             "triaged": triaged,
@@ -136,7 +136,7 @@ def keep_triage(regression: Regression, triaged: str, person: Any) -> None:
     )
 
 
-def _save(regression: Regression, values: dict[str, Any]) -> None:
+def _save_differences(regression: Regression, values: dict[str, Any]) -> None:
     """Save what differs; a row that says nothing new isn't touched."""
     moved = [name for name, value in values.items() if getattr(regression, name) != value]
     for name in moved:
@@ -167,8 +167,8 @@ def _hand_over(heir: Regression, absorbed: Iterable[Regression]) -> None:
         _hand_over_triage(regression, heir)
         experiments.cancel_experiments(regression.experiments.all(), {"code": "absorbed"})
         regression.experiment_links.update(regression=heir)
-        _withdraw(regression, Regression.Withdrawal.NOT_FOUND)
-        _save(regression, {"proving": False})
+        _withdraw_regression(regression, Regression.Withdrawal.NOT_FOUND)
+        _save_differences(regression, {"proving": False})
 
 
 def _hand_over_triage(regression: Regression, heir: Regression) -> None:
@@ -176,13 +176,13 @@ def _hand_over_triage(regression: Regression, heir: Regression) -> None:
     regression.triages.update(regression=heir)
     if regression.triaged and not heir.triaged:
         decided = {name: getattr(regression, name) for name in ("triaged", "triaged_by_id", "triaged_at")}
-        _save(heir, decided)
+        _save_differences(heir, decided)
 
 
 def _write_branch_cause(cause: BranchCause) -> None:
     Change.objects.filter(pk__in=cause.changes).exclude(regression=cause.key).update(regression=cause.key)
     if cause.repair_known:
-        _save(Regression.objects.get(pk=cause.key), {"recovered_by_id": cause.recovered_by})
+        _save_differences(Regression.objects.get(pk=cause.key), {"recovered_by_id": cause.recovered_by})
 
 
 def _measure_next(project: Project, outcome: Outcome, regression: Regression) -> None:
@@ -234,7 +234,7 @@ def _open_residual(project: Project, rest: ResidualCause) -> None:
     ratio = rest.series.metric.ratio(rest.before, rest.after)
     there = Regression.objects.filter(project=project, first_bad=rest.bad.pk).exclude(withdrawn_at=None)
     regression = there.order_by("-withdrawn_at").first() or Regression(project=project)
-    _save(
+    _save_differences(
         regression,
         {
             "first_bad_id": rest.bad.pk,

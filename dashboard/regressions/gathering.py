@@ -141,11 +141,11 @@ def cause_on_other_branch(lines: Lines, request: CauseOnOtherBranch) -> int | No
     return find_cause_on_other_branch(lines.project, request.change)
 
 
-def explanation(lines: Lines, request: Explanation) -> requested_facts.Explained:
+def explanation_of_step(lines: Lines, request: Explanation) -> requested_facts.Explained:
     return explain_step(lines.project, lines.of_branch(request.change.first_bad.branch), request)
 
 
-def surroundings(lines: Lines, request: SurroundingsOf) -> Any:
+def surroundings_of_step(lines: Lines, request: SurroundingsOf) -> Any:
     return read_surroundings(lines.project, request)
 
 
@@ -261,6 +261,6 @@ ANSWERS: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     HistoryOfMerge: history_of_merge,
     MergeBase: merge_base,
     CauseOnOtherBranch: cause_on_other_branch,
-    Explanation: explanation,
-    SurroundingsOf: surroundings,
+    Explanation: explanation_of_step,
+    SurroundingsOf: surroundings_of_step,
 }

@@ -127,17 +127,17 @@ def run_ended(run_id: int) -> None:
     """A run failed or was cancelled: what waited for it goes on without it."""
     waiting = Regression.objects.filter(awaited_runs=run_id, proving=True)
     for key in waiting.order_by("pk").values_list("pk", flat=True):
-        prove(key)
+        advance_proof(key)
 
 
 def experiment_ended(experiment_id: int) -> None:
     """An experiment has ended: the regression that asked for it goes on."""
     link = RegressionExperiment.objects.filter(experiment=experiment_id).first()
     if link:
-        prove(link.regression_id)
+        advance_proof(link.regression_id)
 
 
-def prove(regression_id: int) -> None:
+def advance_proof(regression_id: int) -> None:
     """Act on all that has ended for a regression, and ask for what is next. Safe to repeat."""
     row = Regression.objects.select_related("project", "first_bad").filter(pk=regression_id).first()
     if row is None:
@@ -312,7 +312,7 @@ def find_all_changes(
     if branch == DETACHED:
         return judged  # Commits of no branch have no order among them.
     line = lines.of_branch(branch)
-    judged.histories = {one.pk: load_history(one, line) for one in series}
+    judged.histories = {row.pk: load_history(row, line) for row in series}
     environments = RunEnvironments()
     surroundings: dict[int, changes.FoundChange] = {}
     for past in judged.histories.values():

@@ -47,7 +47,7 @@ class Touched:
 
 
 def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snapshot:
-    changes, keys = reached(project, branch, touched)
+    changes, keys = reached_keys(project, branch, touched)
     rows = list(changed_rows(branch, changes, keys))
     limits = limits_of_run(touched.run) if touched.run else []
     regressions = regression_rows(project, rows, keys, of_limits(branch, limits))
@@ -68,7 +68,7 @@ def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snap
     )
 
 
-def reached(project: Project, branch: str, touched: Touched) -> tuple[set[int], set[int]]:
+def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[int], set[int]]:
     """The keys of the changes and regressions that those touched may share a cause with.
 
     Ranges that overlap, noise's reach included, are taken together, and again what those overlap.
@@ -78,7 +78,7 @@ def reached(project: Project, branch: str, touched: Touched) -> tuple[set[int], 
     regressions = Regression.objects.filter(project=project, first_bad__branch=branch)
     standing = regressions.filter(Q(withdrawn_at=None) | Q(triaged__in=Regression.AWAY) | Q(pk__in=asked))
     if not touched.anew:
-        least, most = neighbourhood(changes, regressions, touched)
+        least, most = reached_positions(changes, regressions, touched)
         changes = changes.filter(reach_bad__gt=least, reach_good__lt=most)
         standing = standing.filter(first_bad__position__gt=least, last_good__position__lt=most)
     spans = list(changes.values_list("pk", "reach_good", "reach_bad", "regression_id"))
@@ -92,14 +92,14 @@ def reached(project: Project, branch: str, touched: Touched) -> tuple[set[int], 
         for index, (kind, pk, _, owner) in enumerate(nodes)
         if (kind == "change" and pk in touched.changes) or owner in asked
     ]
-    taken = connected(nodes, seeds)
+    taken = connected_nodes(nodes, seeds)
     return (
         {nodes[index][1] for index in taken if nodes[index][0] == "change"},
         {nodes[index][1] for index in taken if nodes[index][0] == "regression"} | asked,
     )
 
 
-def neighbourhood(
+def reached_positions(
     changes: QuerySet[Change], regressions: QuerySet[Regression], touched: Touched
 ) -> tuple[int, int]:
     """Positions between which all lies that may be connected with what is touched."""
@@ -114,7 +114,7 @@ def neighbourhood(
     return min(least, default=0) - FAR_AWAY, max(most, default=0) + FAR_AWAY
 
 
-def connected(nodes: list[Node], seeds: list[int]) -> set[int]:
+def connected_nodes(nodes: list[Node], seeds: list[int]) -> set[int]:
     """The indices of all nodes that overlap one of the seeds, or one that is taken, or share its owner."""
     by_start = sorted(range(len(nodes)), key=lambda index: nodes[index][2].good)
     # In the order of their beginnings overlapping ranges are neighbours: one pass finds the islands.

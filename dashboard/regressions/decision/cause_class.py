@@ -114,10 +114,10 @@ def cause_around(facts: CauseFacts) -> CauseClass:
     """The surroundings changed at the very step, and no commit asked for it."""
     around = facts.around
     if around.system:
-        rest = (items("installed otherwise too", around.software),) if around.software else ()
-        moved = items("system changed", around.system)
+        rest = (evidence_list("installed otherwise too", around.software),) if around.software else ()
+        moved = evidence_list("system changed", around.system)
         return CauseClass(Cause.SYSTEM, (moved, *rest, *machine_evidence(facts)))
-    installed = items("installed otherwise", around.software)
+    installed = evidence_list("installed otherwise", around.software)
     return CauseClass(
         Cause.DEPENDENCY, (installed, Evidence.of("no commit asked for it"), *machine_evidence(facts))
     )
@@ -129,18 +129,21 @@ def cause_of_commits(facts: CauseFacts) -> CauseClass:
     blamed = [place for place, changed in facts.suspects[:LIKELIEST] if changed]
     spared = not touched.code or (bool(facts.suspects) and not blamed)
     if touched.definition and spared:
-        moved = items("definition changed", touched.definition)
+        moved = evidence_list("definition changed", touched.definition)
         return CauseClass(Cause.DEFINITION, (moved, *other_code(touched), *proof))
     if touched.install and spared and (software or not touched.code):
         found: tuple[Evidence, ...]
         if software:
-            found = (items("installed otherwise", software), items("asked for in", touched.install))
+            found = (
+                evidence_list("installed otherwise", software),
+                evidence_list("asked for in", touched.install),
+            )
         else:
-            found = (items("install files changed", touched.install),)
+            found = (evidence_list("install files changed", touched.install),)
         return CauseClass(Cause.DEPENDENCY, (*found, *other_code(touched), *proof))
     first = Evidence.of("suspect changed", place=blamed[0]) if blamed else changed_code(touched)
-    others = (items("installed otherwise too", software),) if software else ()
-    redefined = (items("definition changed too", touched.definition),) if touched.definition else ()
+    others = (evidence_list("installed otherwise too", software),) if software else ()
+    redefined = (evidence_list("definition changed too", touched.definition),) if touched.definition else ()
     return CauseClass(Cause.CODE, (first, *proof, *others, *redefined, *machine_evidence(facts)))
 
 
@@ -149,12 +152,12 @@ def cause_beside_commits(facts: CauseFacts) -> CauseClass:
     refuted, around = facts.state == State.REFUTED, facts.around
     proof, machine = proof_evidence(facts), machine_evidence(facts)
     if around.system:
-        return CauseClass(Cause.SYSTEM, (items("system changed", around.system), *proof, *machine))
+        return CauseClass(Cause.SYSTEM, (evidence_list("system changed", around.system), *proof, *machine))
     moved, slower = moved_by(around.sentinel), calibration_ratio(around.calibration)
     if explains_step(moved, facts.worse) or explains_step(slower, facts.worse):
         return CauseClass(Cause.MACHINE, (*machine, *proof))
     if around.machines and refuted:
-        return CauseClass(Cause.MACHINE, (items("other machine", around.machines), *proof, *machine))
+        return CauseClass(Cause.MACHINE, (evidence_list("other machine", around.machines), *proof, *machine))
     if refuted:
         return CauseClass(Cause.NOISE, (Evidence.of("no difference by pairs"), *proof, *machine))
     return CauseClass("", machine)
@@ -212,7 +215,7 @@ def machine_evidence(facts: CauseFacts) -> tuple[Evidence, ...]:
 
 def changed_code(touched: TouchedFiles) -> Evidence:
     if touched.code:
-        return items("code changed", touched.code)
+        return evidence_list("code changed", touched.code)
     return Evidence.of("commits changed it" if touched.known else "difference unreadable")
 
 
@@ -220,6 +223,6 @@ def other_code(touched: TouchedFiles) -> tuple[Evidence, ...]:
     return (Evidence.of("other code costs nothing" if touched.code else "no other code"),)
 
 
-def items(code: str, found: tuple[Difference, ...] | tuple[str, ...]) -> Evidence:
+def evidence_list(code: str, found: tuple[Difference, ...] | tuple[str, ...]) -> Evidence:
     """Evidence that lists files, or differences of one side to the other; `count` is how many there are."""
     return Evidence.of(code, items=tuple(found[:MOST_KEPT]), count=len(found))

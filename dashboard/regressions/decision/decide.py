@@ -107,11 +107,15 @@ class _Decider:
         self.missing: set[Request[object]] = set()
         self.placed_apart: set[int] = set()
         self.verdicts = verdicts_by_regression(snapshot.verdicts)
-        self.home = [one for one in snapshot.regressions if one.branch == snapshot.branch]
+        self.home = [
+            regression for regression in snapshot.regressions if regression.branch == snapshot.branch
+        ]
         self.foreign = {
-            one.pk: one
-            for one in snapshot.regressions
-            if one.branch != snapshot.branch and not one.withdrawn and one.state != State.REFUTED
+            regression.pk: regression
+            for regression in snapshot.regressions
+            if regression.branch != snapshot.branch
+            and not regression.withdrawn
+            and regression.state != State.REFUTED
         }
 
     def decide(self) -> Decision:
@@ -158,7 +162,9 @@ class _Decider:
     def _with_branch_cause(self, group: Group) -> tuple[Group, BranchCause | None]:
         """A group whose cause came with a merge stays with the regression of the branch where it was made."""
         holders = {change.regression_id for change in group.members}
-        at_home = group.owners or holders & {one.pk for one in self.home if not one.withdrawn}
+        at_home = group.owners or holders & {
+            regression.pk for regression in self.home if not regression.withdrawn
+        }
         if at_home or not group.members:
             return group, None
         keys = tuple(change.pk for change in group.changes if change.pk)
@@ -185,21 +191,21 @@ class _Decider:
                 continue
             other = by_commit.pop(draft.bad.pk, None)
             if other:
-                waiting.insert(0, united(other.continued, current, draft.bad))
+                waiting.insert(0, merge_groups(other.continued, current, draft.bad))
             else:
                 by_commit[draft.bad.pk] = draft
-        taken = {one.pk for draft in by_commit.values() for one in self._rows_of(draft.continued)}
+        taken = {row.pk for draft in by_commit.values() for row in self._rows_of(draft.continued)}
         for regression in self.home:
             beside = by_commit.get(regression.first_bad.pk)
             if beside and regression.pk not in taken and not regression.withdrawn:
                 alone = Continued(Group(), regression)
-                draft = self._draft(united(alone, beside.continued, beside.bad))
+                draft = self._draft(merge_groups(alone, beside.continued, beside.bad))
                 if draft:
                     by_commit[draft.bad.pk] = draft
         return list(by_commit.values())
 
     def _rows_of(self, continued: Continued) -> list[Regression]:
-        return [one for one in (continued.regression, *continued.absorbed) if one]
+        return [regression for regression in (continued.regression, *continued.absorbed) if regression]
 
     def _draft(self, continued: Continued) -> _Draft | None:
         known = [verdict for row in self._rows_of(continued) for verdict in self.verdicts.get(row.pk, ())]
@@ -265,7 +271,7 @@ class _Decider:
             key=regression.pk if regression else None,
             standing=standing,
             changes=tuple(change.pk for change in draft.continued.group.changes if change.pk),
-            absorbed=tuple(one.pk for one in draft.continued.absorbed),
+            absorbed=tuple(absorbed.pk for absorbed in draft.continued.absorbed),
             experiments=tuple(
                 verdict.experiment for verdict in draft.verdicts if verdict.experiment in self.placed_apart
             ),
@@ -281,7 +287,7 @@ class _Decider:
     def _is_proving(self, draft: _Draft, resized: bool) -> bool:
         """Whether it is to be proved, or goes on being proved; what opens in an old history isn't."""
         regression, state = draft.regression, draft.primary.state
-        going_on = any(one.proving for one in self._rows_of(draft.continued))
+        going_on = any(row.proving for row in self._rows_of(draft.continued))
         if not self.snapshot.live:
             return going_on
         if draft.opens:
@@ -403,7 +409,7 @@ class _Decider:
 
     def _left_alone(self, drafts: Sequence[_Draft]) -> list[Regression]:
         """Those whose changes are gone and that no pairs have confirmed."""
-        taken = {one.pk for draft in drafts for one in self._rows_of(draft.continued)}
+        taken = {row.pk for draft in drafts for row in self._rows_of(draft.continued)}
         return [
             regression
             for regression in self.home
@@ -473,7 +479,11 @@ class _Decider:
             if outcome.standing and outcome.standing.first_bad.pk == violation.commit.pk:
                 limits = (*outcome.limits, violation.limit)
                 return [*outcomes[:index], replace(outcome, limits=limits), *outcomes[index + 1 :]]
-        here = [one for one in self.home if one.first_bad.pk == violation.commit.pk and not one.withdrawn]
+        here = [
+            regression
+            for regression in self.home
+            if regression.first_bad.pk == violation.commit.pk and not regression.withdrawn
+        ]
         if here:
             standing = standing_as_stored(here[0], here[0].state, proving=here[0].proving)
             return [*outcomes, Outcome(here[0].pk, standing, limits=(violation.limit,))]
@@ -532,10 +542,10 @@ def without_regressions(snapshot: Snapshot, keys: Collection[int]) -> Snapshot:
     )
 
 
-def united(first: Continued, second: Continued, bad: Commit) -> Continued:
+def merge_groups(first: Continued, second: Continued, bad: Commit) -> Continued:
     """Two groups whose first bad commit turned out to be the same one."""
-    rows = [one for one in (first.regression, second.regression) if one]
-    rows.sort(key=lambda one: (one.first_bad.pk != bad.pk, one.pk))
+    rows = [regression for regression in (first.regression, second.regression) if regression]
+    rows.sort(key=lambda regression: (regression.first_bad.pk != bad.pk, regression.pk))
     group = Group(
         members=[*first.group.members, *second.group.members],
         evidence=[*first.group.evidence, *second.group.evidence],

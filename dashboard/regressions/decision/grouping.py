@@ -72,7 +72,11 @@ class Group:
 def group_changes(snapshot: Snapshot) -> list[Group]:
     """All groups of a snapshot's changes, those that are proved first."""
     verdicts = verdicts_by_regression(snapshot.verdicts)
-    home = [one for one in snapshot.regressions if one.branch == snapshot.branch and not one.withdrawn]
+    home = [
+        regression
+        for regression in snapshot.regressions
+        if regression.branch == snapshot.branch and not regression.withdrawn
+    ]
     groups = anchored_groups(home, verdicts)
     openers = opening_changes(snapshot.changes)
     proved = [anchor for group in groups for anchor in group.anchors]
@@ -192,7 +196,7 @@ def best_group(
 
     One cause moves a series once: a group that has a change of the same series is another one.
     """
-    confirmed = {one.pk for one in snapshot.regressions if one.state == State.CONFIRMED}
+    confirmed = {regression.pk for regression in snapshot.regressions if regression.state == State.CONFIRMED}
     exact, wide = [], []
     for index, group in enumerate(groups):
         if any(member.series.pk == change.series.pk for member in group.members):
@@ -313,29 +317,33 @@ def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Co
     First those that were proved there; then what stands at the group's commit without changes of its own,
     also if it was withdrawn or crossed a limit; then those that hold its changes.
     """
-    known = {one.pk: one for one in snapshot.regressions if one.branch == snapshot.branch}
+    regressions = {
+        regression.pk: regression
+        for regression in snapshot.regressions
+        if regression.branch == snapshot.branch
+    }
     claims = sorted(
         (claim, key, index)
         for index, group in enumerate(groups)
-        for key, claim in claims_on(group, known, groups).items()
+        for key, claim in claims_on(group, regressions, groups).items()
     )
     taken: dict[int, int] = {}
     continued: dict[int, int] = {}
     for _, key, index in claims:
         if key not in taken and index not in continued:
             taken[key], continued[index] = index, key
-    uncross(continued, groups, known)
+    keep_order_in_series(continued, groups, regressions)
     taken = {key: index for index, key in continued.items()}
     absorbed: dict[int, list[Regression]] = {}
     for _, key, index in claims:
         # Its changes are the cause of another one now; what only stood there is left alone.
-        if key not in taken and not known[key].withdrawn and owns_part(groups[index], key):
+        if key not in taken and not regressions[key].withdrawn and owns_part(groups[index], key):
             taken[key] = index
-            absorbed.setdefault(index, []).append(known[key])
+            absorbed.setdefault(index, []).append(regressions[key])
     return [
         Continued(
             group,
-            known[continued[index]] if index in continued else decided_before(group, snapshot),
+            regressions[continued[index]] if index in continued else decided_before(group, snapshot),
             tuple(absorbed.get(index, ())),
         )
         for index, group in enumerate(groups)
@@ -343,17 +351,17 @@ def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Co
 
 
 def claims_on(
-    group: Group, known: dict[int, Regression], groups: Sequence[Group]
+    group: Group, regressions: dict[int, Regression], groups: Sequence[Group]
 ) -> dict[int, tuple[int, bool, bool, int]]:
     """By regression, smaller first: how well each one is continued by a group."""
     claims: dict[int, tuple[int, bool, bool, int]] = {}
     if not group.members:
         return dict.fromkeys(group.owners, (0, False, False, 0))
     bad = foremost_bad(group)
-    owned = Counter(change.regression_id for change in group.members if change.regression_id in known)
+    owned = Counter(change.regression_id for change in group.members if change.regression_id in regressions)
     foremost = foremost_change(group.members).regression_id
     holding = {change.regression_id for other in groups for change in other.members}
-    for key, regression in known.items():
+    for key, regression in regressions.items():
         here = regression.first_bad.position == bad
         if key in group.owners:
             claims[key] = (0, False, False, 0)
@@ -374,7 +382,9 @@ def owns_part(group: Group, key: int) -> bool:
     return key in group.owners or any(change.regression_id == key for change in group.members)
 
 
-def uncross(continued: dict[int, int], groups: Sequence[Group], known: dict[int, Regression]) -> None:
+def keep_order_in_series(
+    continued: dict[int, int], groups: Sequence[Group], regressions: dict[int, Regression]
+) -> None:
     """Where two regressions of a series would pass each other, each keeps its side."""
     by_series: dict[int, list[int]] = {}
     for index in continued:
@@ -382,7 +392,8 @@ def uncross(continued: dict[int, int], groups: Sequence[Group], known: dict[int,
             by_series.setdefault(foremost_change(groups[index].members).series.pk, []).append(index)
     for indices in by_series.values():
         keys = sorted(
-            (continued[index] for index in indices), key=lambda key: (known[key].first_bad.position, key)
+            (continued[index] for index in indices),
+            key=lambda key: (regressions[key].first_bad.position, key),
         )
         places = sorted(indices, key=lambda index: (foremost_bad(groups[index]), index))
         continued.update(zip(places, keys, strict=True))
@@ -397,16 +408,16 @@ def decided_before(group: Group, snapshot: Snapshot) -> Regression | None:
         return None
     change = foremost_change(group.members)
     decided = [
-        one
-        for one in snapshot.regressions
-        if one.withdrawn
-        and one.away
-        and one.branch == snapshot.branch
-        and one.range.overlap(change.widened)
-        and is_alike_measured(one, change)
-        and is_no_larger(change, one)
+        regression
+        for regression in snapshot.regressions
+        if regression.withdrawn
+        and regression.away
+        and regression.branch == snapshot.branch
+        and regression.range.overlap(change.widened)
+        and is_alike_measured(regression, change)
+        and is_no_larger(change, regression)
     ]
-    return max(decided, key=lambda one: one.triaged_at, default=None)
+    return max(decided, key=lambda regression: regression.triaged_at, default=None)
 
 
 def is_alike_measured(regression: Regression, change: Change) -> bool:

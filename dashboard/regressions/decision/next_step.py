@@ -62,15 +62,15 @@ def other_series_step(proving: Proving, step: NextStep) -> NextStep:
     primary = proving.primary
     if primary.larger_unproved:
         asked = proving.experiment(Purpose.PROOF, proving.good, proving.bad, primary.larger_unproved)
-        return joined(step, NextStep((asked,)))
+        return combine_steps(step, NextStep((asked,)))
     for change in primary.refuted:
         again = measured_again(proving, change)
         if not again.ended:
-            return joined(step, again)
+            return combine_steps(step, again)
     return step
 
 
-def joined(first: NextStep, then: NextStep) -> NextStep:
+def combine_steps(first: NextStep, then: NextStep) -> NextStep:
     """What the first has found out, and what the second one asks for."""
     return NextStep(then.experiments, then.runs, then.waiting, first.residual, first.placement)
 
@@ -171,4 +171,4 @@ def narrow_by_counter(proving: Proving, proof: Proof | None) -> NextStep:
 
 def measure_ends(proving: Proving, step: NextStep) -> NextStep:
     """Have the commits on both sides measured in full."""
-    return joined(step, measure_in_full(proving, [proving.good, proving.bad]))
+    return combine_steps(step, measure_in_full(proving, [proving.good, proving.bad]))

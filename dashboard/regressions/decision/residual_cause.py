@@ -94,7 +94,7 @@ def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
 
 
 def place_of(proving: Proving, verdict: Verdict, before: float, after: float) -> str:
-    """What an experiment's pairs say of its head: does it have the whole of this step, none, or a part?
+    """`whole`, `none` or `part`: how much of this step an experiment's pairs show at its head.
 
     The step may be another one than was suspected when they were measured.
     """

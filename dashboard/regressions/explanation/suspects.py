@@ -250,5 +250,5 @@ def blame_for_memory(suspect: Suspect, phase: str) -> float:
 
 
 def is_suspect_in_phase(suspect: Suspect, phase: str) -> bool:
-    """Do most of the function's calls fall into the phase, or into suspect nested in it?"""
+    """True where most of the function's calls fall into the phase, or into one that is nested in it."""
     return bool(phase) and is_in_phase(suspect.after.phase, phase)

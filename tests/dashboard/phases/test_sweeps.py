@@ -14,7 +14,7 @@ from dashboard.experiments.weighing import weigh_experiment
 from dashboard.models import Case, Commit, Document, Project, Regression, Series
 from dashboard.phases import sweeps
 from dashboard.phases.sweeps import Reading, compare_sweeps
-from dashboard.regressions import judge_run, prove
+from dashboard.regressions import advance_proof, judge_run
 from tests.dashboard import factories
 
 VALUES = (100, 200, 400, 800)
@@ -217,6 +217,6 @@ def test_the_pairs_sweeps_are_believed(project: Project, of: Case) -> None:
     assert phases.before == pytest.approx({"(unattributed)": 0.8, "act": 4.8, "learn": 1.6, "learn/sum": 3.2})
     assert phases.after["act"] == pytest.approx(8 * 4.8)
     assert phases.deltas["learn/sum"] == pytest.approx(0.0)
-    prove(found.pk)
+    advance_proof(found.pk)
     found.refresh_from_db()
     assert (found.phase, found.phase_share) == ("act", pytest.approx(1.0))

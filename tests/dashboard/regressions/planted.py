@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard import repositories, runs
 from dashboard.models import Commit, Experiment, Project, Regression
-from dashboard.regressions import prove
+from dashboard.regressions import advance_proof
 from tests.dashboard import factories
 
 LEVEL = 0.010
@@ -96,13 +96,13 @@ class History:
     def carry(self) -> int:
         """Answer until nothing is asked any more; how many bisection steps that took."""
         for regression in self.project.regressions.all():
-            prove(regression.pk)
+            advance_proof(regression.pk)
         asked = self.project.experiments.filter(state="requested")
         steps = 0
         while row := asked.select_related("base_commit", "head_commit").first():
             self.answer(row)
             steps += row.purpose != "proof"
-            prove(row.regression_link.regression_id)
+            advance_proof(row.regression_link.regression_id)
             assert steps < 200, "it doesn't end"
         return steps
 

@@ -8,7 +8,7 @@ import pytest
 
 from dashboard import repositories
 from dashboard.models import Limit, Regression
-from dashboard.regressions import judge_run, prove
+from dashboard.regressions import advance_proof, judge_run
 from dashboard.regressions.series.branch_line import Line, branch_line
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
@@ -80,10 +80,10 @@ def test_what_is_refuted_on_a_branch_leaves_the_main_branch_to_itself() -> None:
     found = Regression.objects.get()
     for experiment in found.experiments.all():
         factories.end_experiment(experiment, "refuted", ratio=1.0)
-    prove(found.pk)
+    advance_proof(found.pk)
     for experiment in found.experiments.filter(state="requested"):
         factories.end_experiment(experiment, "refuted", ratio=1.0)
-    prove(found.pk)
+    advance_proof(found.pk)
     found.refresh_from_db()
     assert found.state == "refuted"
     assert [change.first_bad.subject for change in found.changes.all()] == ["b0"]

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.models import Case, Commit, Machine, Project, Regression, Run, Sentinel
-from dashboard.regressions import judge_run, prove
+from dashboard.regressions import advance_proof, judge_run
 from dashboard.sentences.causes import cause_sentence
 from dashboard.sentinels import watch_machines
 from tests.dashboard import factories
@@ -61,7 +61,7 @@ def proved(found: Regression, verdict: str) -> Regression:
         low=1.38,
         high=1.42,
     )
-    prove(found.pk)
+    advance_proof(found.pk)
     found.refresh_from_db()
     return found
 

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from dashboard.models import Experiment, Regression, Run
-from dashboard.regressions import judge_run, prove
+from dashboard.regressions import advance_proof, judge_run
 from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, line
@@ -141,7 +141,7 @@ def counted(history: History, name: str) -> None:
     )
     judge_run(made.pk)
     for key in history.project.regressions.filter(proving=True).values_list("pk", flat=True):
-        prove(key)
+        advance_proof(key)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

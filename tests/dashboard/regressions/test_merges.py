@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dashboard.models import Change, Experiment, Regression, Run, Series
-from dashboard.regressions import prove
+from dashboard.regressions import advance_proof
 from dashboard.sentences.bisections import bisection_sentence
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
@@ -92,7 +92,7 @@ def test_another_commit_forgets_the_merge() -> None:
     rows = history.rows
     found.experiments.filter(purpose="bisection").delete()
     factories.create_ended_experiment(found, "whole", rows["m0"], rows["m1"], "bisection", ratio=1.4)
-    prove(found.pk)
+    advance_proof(found.pk)
     found.refresh_from_db()
     assert found.first_bad == rows["m1"]
     assert (found.culprit, bisection_sentence(found)) == (None, "")
@@ -120,13 +120,13 @@ def test_an_exact_counter_tells_the_commit_of_a_branch() -> None:
         series=series, regression=found, ratio=1.4, confidence=1, direction="regression", **ends
     )
     Regression.objects.update(state="confirmed")
-    prove(found.pk)
+    advance_proof(found.pk)
     asked = []
     while waiting := Run.objects.filter(state=Run.State.REQUESTED).first():
         asked.append(waiting.commit.subject)
         waiting.delete()
         count_calls(history, asked[-1])
-        prove(found.pk)
+        advance_proof(found.pk)
     found.refresh_from_db()
     assert (found.culprit, found.experiments.count()) == (history.rows["b1"], 0)
     assert sorted(asked) == ["b0", "b1", "b2"]

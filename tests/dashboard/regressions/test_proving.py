@@ -18,7 +18,7 @@ from dashboard.models import (
     RegressionExperiment,
     Run,
 )
-from dashboard.regressions import judge_run, prove
+from dashboard.regressions import advance_proof, judge_run
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 
@@ -66,7 +66,7 @@ def carry(truth: Truth, calls_since: Commit | None = None, memory: Truth | None 
             for key in RegressionExperiment.objects.filter(applied_at=None).values_list(
                 "regression", flat=True
             ):
-                prove(key)
+                advance_proof(key)
         elif waiting := Run.objects.filter(state=Run.State.REQUESTED).first():
             commit = waiting.commit
             waiting.delete()
@@ -141,7 +141,7 @@ def test_what_stays_undecided_is_not_measured_again(line: list[Commit]) -> None:
     held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
     experiments.conclude_experiment(held, "untestable", {"code": "side failed", "text": "It doesn't run."})
-    prove(Regression.objects.get().pk)
+    advance_proof(Regression.objects.get().pk)
     assert (Regression.objects.get().state, Regression.objects.get().proving) == ("undecided", False)
     assert Run.objects.count() == len(line)
 
@@ -242,7 +242,7 @@ def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
             value = truth(bad) * EVEN[index % 5]
             if experiments.add_pair(held, PairMeasured(index, True, 0.010, value, False, 6.0)):
                 break
-        prove(Regression.objects.get(withdrawn_at=None).pk)
+        advance_proof(Regression.objects.get(withdrawn_at=None).pk)
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.last_good, found.first_bad) == (line[6], line[8])
 
@@ -337,7 +337,7 @@ def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_ti
         if experiments.add_pair(held, pair):
             break
     measure(measured, truth)
-    prove(Regression.objects.get().pk)
+    advance_proof(Regression.objects.get().pk)
     carry(truth)
     found = Regression.objects.get()
     assert (found.state, found.series.metric.name, found.first_bad) == ("confirmed", "step_time", line[8])
@@ -349,7 +349,7 @@ def test_a_suspicion_that_vanishes_is_no_longer_measured(line: list[Commit]) -> 
     assert held is not None
     found = Regression.objects.get()
     found.changes.all().delete()
-    prove(found.pk)
+    advance_proof(found.pk)
     found.refresh_from_db()
     assert found.withdrawn_at is not None
     assert not experiments.heartbeat_experiment(held)

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Case, Channel, Commit, Delivery, Project, Regression
-from dashboard.regressions import judge_run, prove, redetect_project
+from dashboard.regressions import advance_proof, judge_run, redetect_project
 from tests.dashboard import factories
 
 # So many commits that a suspicion is clear enough for the budget; the step is at AT.
@@ -134,7 +134,7 @@ def test_who_was_told_of_both_keeps_both_in_the_log(project: Project, of: Case) 
     channel(project)
     live, gone = withdrawn_beside(project, of)
     alerts.announce_regression(gone)
-    prove(live.pk)
+    advance_proof(live.pk)
     assert list(Regression.objects.filter(withdrawn_at=None)) == [gone]
     assert Delivery.objects.count() == 2
     assert gone.deliveries.count() == live.deliveries.count() == 1

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from dashboard import alerts
 from dashboard.models import Case, Channel, Commit, Delivery, Experiment, Project, Regression, Triage
-from dashboard.regressions import TriageError, judge_run, prove, redetect_project, triage_regression
+from dashboard.regressions import TriageError, advance_proof, judge_run, redetect_project, triage_regression
 from dashboard.sentences.experiments import reason_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_judging import judge, measure
@@ -163,7 +163,7 @@ def test_reopening_tells_nobody_twice(found: Regression, ada: User, project: Pro
 def test_reopened_it_is_measured_again(found: Regression, ada: User) -> None:
     triage_regression(found.pk, ada, "intended")
     triage_regression(found.pk, ada, "reopen")
-    prove(found.pk)
+    advance_proof(found.pk)
     states = found.experiments.order_by("pk").values_list("state", flat=True)
     assert list(states) == ["cancelled", "requested"]
 
@@ -188,7 +188,7 @@ def test_what_turns_out_to_be_one_keeps_what_was_said(
     Regression.objects.update(first_bad=line[8])
     heir = Regression.objects.create(first_bad=line[6], **copied)
     factories.create_ended_experiment(heir, "confirmed", line[5], line[6], ratio=1.4)
-    prove(heir.pk)
+    advance_proof(heir.pk)
     heir.refresh_from_db()
     found.refresh_from_db()
     assert found.withdrawn_at is not None

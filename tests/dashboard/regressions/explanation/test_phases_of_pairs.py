@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dashboard.models import Project, Regression
-from dashboard.regressions import prove
+from dashboard.regressions import advance_proof
 from tests.dashboard import factories
 from tests.dashboard.regressions.explanation.test_explain import TIMES, judge
 
@@ -25,7 +25,7 @@ def explained(regression: Regression, verdict: str, *pairs: Any) -> Regression:
     """The regression once its proof has ended with these pairs."""
     row = factories.end_experiment(regression.experiments.get(), verdict, ratio=1.4)
     factories.add_pairs(row, *pairs)
-    prove(regression.pk)
+    advance_proof(regression.pk)
     return Regression.objects.get()
 
 
