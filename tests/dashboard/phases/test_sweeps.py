@@ -21,7 +21,7 @@ VALUES = (100, 200, 400, 800)
 COUNT, AT = 9, 5
 
 
-def points(learn: float, steps: float = 1.0, slow: float = 1.0) -> list[dict[str, Any]]:
+def sweep_points(learn: float, steps: float = 1.0, slow: float = 1.0) -> list[dict[str, Any]]:
     """`learn` is the power with which the phase learn/sum grows; all else is proportional.
 
     Each value twice: the second time everything takes three times as long.
@@ -51,7 +51,7 @@ def read_by_harness(name: str, rows: list[dict[str, Any]], phase: str | None = N
     [("scaling_exponent", ""), ("scaling_exponent_step_time", ""), ("scaling_exponent", "learn")],
 )
 def test_parts_add_up_to_the_difference_of_the_exponents(name: str, phase: str) -> None:
-    before, after = points(1.0), points(1.9, steps=0.9, slow=1.3)
+    before, after = sweep_points(1.0), sweep_points(1.9, steps=0.9, slow=1.3)
     reading = Reading("n", phase, per_step=name.endswith("step_time"))
     parts = reading.parts(reading.times(before), reading.times(after))
     moved = read_by_harness(name, after, phase or None) - read_by_harness(name, before, phase or None)
@@ -61,12 +61,12 @@ def test_parts_add_up_to_the_difference_of_the_exponents(name: str, phase: str) 
 
 def test_what_slows_every_value_alike_bends_nothing() -> None:
     reading = Reading("n")
-    parts = reading.parts(reading.times(points(1.5)), reading.times(points(1.5, slow=2.0)))
+    parts = reading.parts(reading.times(sweep_points(1.5)), reading.times(sweep_points(1.5, slow=2.0)))
     assert math.fsum(parts.values()) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_parts_of_a_projected_time_add_up_to_its_logarithm() -> None:
-    before, after = points(1.0), points(1.9)
+    before, after = sweep_points(1.0), sweep_points(1.9)
     reading = Reading("n", amount=50_000)
     parts = reading.parts(reading.times(before), reading.times(after))
     sides = [[scaling.SweepPoint(**row) for row in rows] for rows in (before, after)]
@@ -86,11 +86,11 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def swept(rows: list[dict[str, Any]], **members: Any) -> Mapping[str, Any]:
+def swept_document(rows: list[dict[str, Any]], **members: Any) -> Mapping[str, Any]:
     return {"scaling": {"parameter": "n", "params": {}, "points": rows, "exponents": []}, **members}
 
 
-def judge(
+def judge_history(
     line: list[Commit],
     of: Case,
     name: str,
@@ -101,7 +101,7 @@ def judge(
     """The window's own phases point at `act`; from AT until `back` learn/sum is nearly quadratic."""
     for place, commit in enumerate(line):
         late = AT <= place < back
-        told = swept(points(1.9 if late else 1.0, slow=factories.run_noise(place)), **members)
+        told = swept_document(sweep_points(1.9 if late else 1.0, slow=factories.run_noise(place)), **members)
         run = factories.store_measured_run(
             commit,
             of,
@@ -117,7 +117,7 @@ def judge(
 def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
     """0 is what a step's time should have: differences count, and the ratio is their power of e."""
     line = factories.create_commits(project, COUNT)
-    found = judge(line, of, "scaling_exponent_step_time", (-0.02, 0.5))
+    found = judge_history(line, of, "scaling_exponent_step_time", (-0.02, 0.5))
     assert (found.before, found.after) == pytest.approx((-0.02, 0.5), rel=0.1)
     assert found.level_after == pytest.approx(found.after, abs=0.01)
     assert math.log(found.ratio or 1) == pytest.approx(0.52, abs=0.01)
@@ -133,16 +133,16 @@ def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
 
 def test_the_commit_that_takes_it_back_repaired_it(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 2 * COUNT)
-    found = judge(line, of, "scaling_exponent", (1.0, 1.5), back=COUNT + 2)
+    found = judge_history(line, of, "scaling_exponent", (1.0, 1.5), back=COUNT + 2)
     assert (found.phase, found.recovered_by) == ("learn/sum", line[COUNT + 2])
 
 
 def test_a_sweep_of_something_else_is_not_compared(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 2)
-    told = [swept(points(1.0)), swept(points(1.9))]
+    told = [swept_document(sweep_points(1.0)), swept_document(sweep_points(1.9))]
     runs = [
-        factories.store_measured_run(one, of, {"scaling_exponent": 1.0}, document=document)
-        for one, document in zip(line, told, strict=True)
+        factories.store_measured_run(commit, of, {"scaling_exponent": 1.0}, document=document)
+        for commit, document in zip(line, told, strict=True)
     ]
     series = Series.objects.get(metric__name="scaling_exponent")
     sides = [runs[0].pk], [runs[1].pk]
@@ -154,7 +154,7 @@ def test_a_sweep_of_something_else_is_not_compared(project: Project, of: Case) -
 
 
 def test_values_at_which_one_took_no_time_are_left_out() -> None:
-    before, after = Reading("n").times(points(1.0)), dict(Reading("n").times(points(1.9)))
+    before, after = Reading("n").times(sweep_points(1.0)), dict(Reading("n").times(sweep_points(1.9)))
     after[800] = {"learn": 0.0}
     compared = compare_sweeps(Reading("n"), before, after)
     assert compared
@@ -164,7 +164,7 @@ def test_values_at_which_one_took_no_time_are_left_out() -> None:
 
 
 def test_a_value_of_zero_has_no_logarithm() -> None:
-    rows = points(1.0)
+    rows = sweep_points(1.0)
     rows[0]["value"] = 0
     assert 0 not in Reading("n").times(rows)
 
@@ -180,7 +180,7 @@ def test_a_value_of_zero_has_no_logarithm() -> None:
 def test_the_phase_that_bends_the_line_explains_it(
     project: Project, of: Case, name: str, levels: tuple[float, float], members: Mapping[str, Any]
 ) -> None:
-    found = judge(factories.create_commits(project, COUNT), of, name, levels, **members)
+    found = judge_history(factories.create_commits(project, COUNT), of, name, levels, **members)
     assert (found.series.metric.name, found.first_bad.position) == (name, AT)
     assert found.phase == "learn/sum"
     assert found.phase_share == pytest.approx(1.0, abs=0.02)
@@ -188,27 +188,29 @@ def test_the_phase_that_bends_the_line_explains_it(
 
 def test_a_time_projected_from_the_rate_is_explained_by_the_step(project: Project, of: Case) -> None:
     job = {"amount": 50_000, "unit": "steps", "from": "rate"}
-    found = judge(factories.create_commits(project, COUNT), of, "projected_time", (300.0, 375.0), job=job)
+    found = judge_history(
+        factories.create_commits(project, COUNT), of, "projected_time", (300.0, 375.0), job=job
+    )
     assert (found.phase, found.phase_share) == ("act", pytest.approx(1.0))
 
 
 def test_no_phase_explains_how_many_steps_there_are(project: Project, of: Case) -> None:
-    found = judge(factories.create_commits(project, COUNT), of, "scaling_exponent_steps", (1.0, 1.5))
+    found = judge_history(factories.create_commits(project, COUNT), of, "scaling_exponent_steps", (1.0, 1.5))
     assert (found.phase, found.phase_share) == ("", None)
 
 
 def test_the_pairs_sweeps_are_believed(project: Project, of: Case) -> None:
     """The documents say learn/sum; in the interleaved sweeps it is act that became steeper."""
-    found = judge(factories.create_commits(project, COUNT), of, "scaling_exponent", (1.0, 1.5))
+    found = judge_history(factories.create_commits(project, COUNT), of, "scaling_exponent", (1.0, 1.5))
     assert found.phase == "learn/sum"
     row = factories.end_experiment(found.experiments.get(), "confirmed", ratio=1.65)
     factories.add_pairs(row, *[{"act": (0.004, 0.004), "learn": (0.005, 0.009)}] * 3)
     assert paired_phases(row) is None  # measured without a sweep
     for pair in row.pairs.all():
-        steeper = points(1.0, slow=1.0 + pair.index)
+        steeper = sweep_points(1.0, slow=1.0 + pair.index)
         for point in steeper:
             point["phases"]["act"] *= point["value"] / 100
-        sides = {"base": points(1.0, slow=1.0 + pair.index), "head": steeper}
+        sides = {"base": sweep_points(1.0, slow=1.0 + pair.index), "head": steeper}
         row.pairs.filter(pk=pair.pk).update(sweeps={"parameter": "n", "amount": None, **sides})
     phases = paired_phases(row)
     assert phases

@@ -38,14 +38,14 @@ class History:
     def ancestry(self, name: str) -> set[str]:
         found, waiting = set(), [name]
         while waiting:
-            one = waiting.pop()
-            if one not in found:
-                found.add(one)
-                waiting.extend(self.parents[one])
+            commit = waiting.pop()
+            if commit not in found:
+                found.add(commit)
+                waiting.extend(self.parents[commit])
         return found
 
     def level(self, name: str) -> float:
-        return LEVEL * math.prod(self.steps.get(one, 1.0) for one in self.ancestry(name))
+        return LEVEL * math.prod(self.steps.get(commit, 1.0) for commit in self.ancestry(name))
 
     def make(self, slug: str = "snakes", tips: Sequence[str] = ()) -> History:
         """Write it where the project's mirror is; `tips` are branches that still exist."""
@@ -53,9 +53,9 @@ class History:
         self.project = factories.create_project(slug, repository=f"/nowhere/{uuid4()}")
         mirror = self.project.mirror
         mirror.folder.mkdir(parents=True)
-        run(["init", "--quiet", "--bare"], mirror.folder)
-        run(["symbolic-ref", "HEAD", "refs/heads/main"], mirror.folder)
-        run(["fast-import", "--quiet", "--export-marks=marks"], mirror.folder, self.stream(tips))
+        run_git(["init", "--quiet", "--bare"], mirror.folder)
+        run_git(["symbolic-ref", "HEAD", "refs/heads/main"], mirror.folder)
+        run_git(["fast-import", "--quiet", "--export-marks=marks"], mirror.folder, self.stream(tips))
         lines = (mirror.folder / "marks").read_text().split("\n")
         places = {int(mark[1:]): sha for mark, sha in (line.split() for line in lines if line)}
         names = list(self.parents)
@@ -70,11 +70,17 @@ class History:
         for name, parents in self.parents.items():
             out += [] if parents else ["reset refs/heads/work\n"]
             out += [f"commit refs/heads/work\nmark :{marks[name]}\ncommitter {WHO}\ndata {len(name)}\n{name}"]
-            out += [f"{'merge' if place else 'from'} :{marks[one]}" for place, one in enumerate(parents)]
-            merged = {one for one in self.ancestry(name) if len(self.parents[one]) < 2 or one in self.evil}
-            out += ["deleteall", *(f"M 100644 inline {one}\ndata 0\n" for one in sorted(merged))]
+            out += [
+                f"{'merge' if place else 'from'} :{marks[parent]}" for place, parent in enumerate(parents)
+            ]
+            merged = {
+                commit
+                for commit in self.ancestry(name)
+                if len(self.parents[commit]) < 2 or commit in self.evil
+            }
+            out += ["deleteall", *(f"M 100644 inline {commit}\ndata 0\n" for commit in sorted(merged))]
             out += [f"reset refs/heads/work\nfrom :{marks[name]}\n"]
-        heads = {"main": self.main or list(self.parents)[-1], **{f"of-{one}": one for one in tips}}
+        heads = {"main": self.main or list(self.parents)[-1], **{f"of-{tip}": tip for tip in tips}}
         out += [f"reset refs/heads/{ref}\nfrom :{marks[name]}\n" for ref, name in heads.items()]
         return "\n".join(out) + "\ndone\n"
 
@@ -93,7 +99,7 @@ class History:
             residual=True,
         )
 
-    def carry(self) -> int:
+    def answer_all(self) -> int:
         """Answer until nothing is asked any more; how many bisection steps that took."""
         for regression in self.project.regressions.all():
             advance_proof(regression.pk)
@@ -111,12 +117,12 @@ class History:
         good, bad = names[row.base_commit.hash], names[row.head_commit.hash]
         moved = math.log(self.level(bad) / self.level(good))
         share = moved / math.log(row.after / row.before)
-        row.verdict = "untestable" if {good, bad} & self.broken else verdict(row, share)
+        row.verdict = "untestable" if {good, bad} & self.broken else verdict_without_noise(row, share)
         row.state, row.ratio, row.finished_at = "done", math.exp(moved), timezone.now()
         row.save()
 
 
-def verdict(row: Experiment, share: float) -> str:
+def verdict_without_noise(row: Experiment, share: float) -> str:
     """What pairs without noise say."""
     if row.purpose == "proof":
         return "confirmed" if share > 0.1 else "refuted"
@@ -125,13 +131,13 @@ def verdict(row: Experiment, share: float) -> str:
     return "whole" if share >= 0.75 else "none"
 
 
-def run(arguments: list[str], folder: object, text: str = "") -> None:
+def run_git(arguments: list[str], folder: object, text: str = "") -> None:
     subprocess.run(
         ["git", *arguments], cwd=str(folder), input=text, text=True, check=True, capture_output=True
     )
 
 
-def line(count: int, first: str = "m") -> dict[str, list[str]]:
+def linear_history(count: int, first: str = "m") -> dict[str, list[str]]:
     """`m0` to `m<count>`, one behind the other."""
     names = [f"{first}{index}" for index in range(count + 1)]
     return {name: names[index - 1 : index] if index else [] for index, name in enumerate(names)}

@@ -12,17 +12,17 @@ from dashboard.regressions import advance_proof, judge_run
 from dashboard.regressions.series.branch_line import Line, branch_line
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
-from tests.dashboard.regressions.planted import History, line
+from tests.dashboard.regressions.planted import History, linear_history
 
 pytestmark = pytest.mark.django_db
 
 MAIN = [f"m{place}" for place in range(13)]
 # A branch of two commits that leaves after m9 and is merged before m11.
 BRANCH = {"b0": ["m9"], "b1": ["b0"]}
-MERGED = line(10) | BRANCH | {"merge": ["m10", "b1"], "m11": ["merge"], "m12": ["m11"]}
+MERGED = linear_history(10) | BRANCH | {"merge": ["m10", "b1"], "m11": ["merge"], "m12": ["m11"]}
 
 
-def measure(history: History, names: Sequence[str]) -> None:
+def measure_and_judge(history: History, names: Sequence[str]) -> None:
     """Measure and judge commits, in this order."""
     of = history.project.cases.first() or factories.create_case(history.project)
     for name in names:
@@ -32,28 +32,28 @@ def measure(history: History, names: Sequence[str]) -> None:
 
 
 def test_a_branch_is_compared_with_its_merge_base_from_its_first_commits_on() -> None:
-    history = History(line(12) | BRANCH, {"b0": 1.4}, main="m12").make(tips=["b1"])
-    measure(history, [*MAIN, "b0", "b1"])
+    history = History(linear_history(12) | BRANCH, {"b0": 1.4}, main="m12").make(tips=["b1"])
+    measure_and_judge(history, [*MAIN, "b0", "b1"])
     found = Regression.objects.get()
     assert (found.first_bad.subject, found.last_good.subject) == ("b0", "m9")
     assert f"since {found.first_bad} “b0” on branch of-b1" in regression_title(found)
 
 
 def test_what_the_main_branch_did_before_is_not_the_branchs_doing() -> None:
-    history = History(line(12) | BRANCH, {"m5": 1.4}, main="m12").make(tips=["b1"])
-    measure(history, [*MAIN, "b0", "b1"])
+    history = History(linear_history(12) | BRANCH, {"m5": 1.4}, main="m12").make(tips=["b1"])
+    measure_and_judge(history, [*MAIN, "b0", "b1"])
     assert Regression.objects.get().first_bad.subject == "m5"
 
 
 def test_what_the_main_branch_did_since_is_not_compared_with() -> None:
-    history = History(line(12) | BRANCH, {"m10": 0.7}, main="m12").make(tips=["b1"])
-    measure(history, [*MAIN, "b0", "b1"])
+    history = History(linear_history(12) | BRANCH, {"m10": 0.7}, main="m12").make(tips=["b1"])
+    measure_and_judge(history, [*MAIN, "b0", "b1"])
     assert not Regression.objects.exists()
 
 
 def test_a_merged_branchs_regression_does_not_open_again() -> None:
     history = History(MERGED, {"b0": 1.4}, main="m12").make(tips=["b1"])
-    measure(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
+    measure_and_judge(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
     found = Regression.objects.get()
     assert found.first_bad.subject == "b0"
     assert {change.first_bad.subject for change in found.changes.all()} == {"b0", "merge"}
@@ -61,14 +61,14 @@ def test_a_merged_branchs_regression_does_not_open_again() -> None:
 
 def test_a_merge_that_costs_much_more_than_its_branch_is_a_second_cause() -> None:
     history = History(MERGED, {"b0": 1.2, "merge": 1.5}, main="m12").make(tips=["b1"])
-    measure(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
+    measure_and_judge(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
     assert {regression.first_bad.subject for regression in Regression.objects.all()} == {"b0", "merge"}
 
 
 def test_a_main_branch_that_is_merged_into_a_branch_brings_its_regression_along() -> None:
-    parents = line(12) | {"b0": ["m3"], "b1": ["b0"], "b2": ["b1", "m8"], "b3": ["b2"]}
+    parents = linear_history(12) | {"b0": ["m3"], "b1": ["b0"], "b2": ["b1", "m8"], "b3": ["b2"]}
     history = History(parents, {"m6": 1.4}, main="m12").make(tips=["b3"])
-    measure(history, [*MAIN, "b0", "b1", "b2", "b3"])
+    measure_and_judge(history, [*MAIN, "b0", "b1", "b2", "b3"])
     found = Regression.objects.get()
     assert found.first_bad.subject == "m6"
     assert {change.first_bad.subject for change in found.changes.all()} == {"m6", "b2"}
@@ -76,7 +76,7 @@ def test_a_main_branch_that_is_merged_into_a_branch_brings_its_regression_along(
 
 def test_what_is_refuted_on_a_branch_leaves_the_main_branch_to_itself() -> None:
     history = History(MERGED, {"b0": 1.4}, main="m12").make(tips=["b1"])
-    measure(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
+    measure_and_judge(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"])
     found = Regression.objects.get()
     for experiment in found.experiments.all():
         factories.end_experiment(experiment, "refuted", ratio=1.0)
@@ -92,14 +92,14 @@ def test_what_is_refuted_on_a_branch_leaves_the_main_branch_to_itself() -> None:
 def test_a_repair_on_the_main_branch_closes_a_merged_branchs_regression() -> None:
     parents = MERGED | {"m13": ["m12"], "m14": ["m13"], "m15": ["m14"]}
     history = History(parents, {"b0": 1.4, "m13": 1 / 1.4}, main="m15").make(tips=["b1"])
-    measure(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12", "m13", "m14", "m15"])
+    measure_and_judge(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12", "m13", "m14", "m15"])
     repaired = Regression.objects.get().recovered_by
     assert repaired
     assert repaired.subject == "m13"
 
 
 def test_a_limit_that_was_crossed_before_the_branch_began_is_not_told_again() -> None:
-    history = History(line(12) | BRANCH, {}, main="m12").make(tips=["b1"])
+    history = History(linear_history(12) | BRANCH, {}, main="m12").make(tips=["b1"])
     of = factories.create_case(history.project)
     for name in ("m8", "m9", "b0"):
         run = factories.store_measured_run(history.rows[name], of, {"gpu_utilization": 70})
@@ -110,12 +110,12 @@ def test_a_limit_that_was_crossed_before_the_branch_began_is_not_told_again() ->
 
 
 def test_a_line_without_its_repository_is_what_is_known_of_the_branch() -> None:
-    history = History(line(3), {}, main="m3").make()
+    history = History(linear_history(3), {}, main="m3").make()
     assert branch_line(history.project, "gone") == Line("gone")
 
 
 def test_a_branch_leaves_the_main_branch_once() -> None:
-    parents = line(4) | {"b0": ["m1"], "b1": ["b0", "m3"], "b2": ["b1"]}
+    parents = linear_history(4) | {"b0": ["m1"], "b1": ["b0", "m3"], "b2": ["b1"]}
     history = History(parents, {}, main="m4").make(tips=["b2"])
     own, fork = repositories.commits_since_fork(history.project.mirror, "of-b2")
     assert (own, fork) == ([history.rows[name].hash for name in ("b0", "b1", "b2")], 1)

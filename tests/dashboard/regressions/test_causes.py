@@ -36,7 +36,7 @@ def line_of(project: Project, repository: Repository, **changed: tuple[str, str]
     return [factories.create_commit(project, place, name=name) for place, name in enumerate(names)]
 
 
-def suspected(line: list[Commit], of: Case, *environments: dict[str, Any]) -> Regression:
+def suspected_regression(line: list[Commit], of: Case, *environments: dict[str, Any]) -> Regression:
     """Every commit measured an hour after the other; 40 % slower from AT on."""
     for place, commit in enumerate(line):
         late = place >= AT
@@ -50,7 +50,7 @@ def suspected(line: list[Commit], of: Case, *environments: dict[str, Any]) -> Re
     return Regression.objects.get()
 
 
-def proved(found: Regression, verdict: str) -> Regression:
+def end_proof(found: Regression, verdict: str) -> Regression:
     """Let its confirmation end, and act on it."""
     found.experiments.update(
         state="done",
@@ -66,15 +66,15 @@ def proved(found: Regression, verdict: str) -> Regression:
     return found
 
 
-def sentences(found: Regression) -> list[str]:
+def evidence_sentences(found: Regression) -> list[str]:
     return [cause_sentence(evidence) for evidence in found.cause_evidence]
 
 
 def test_a_confirmed_change_of_code_is_code(repository: Repository, tracked: Project, of: Case) -> None:
     line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
-    found = proved(suspected(line, of), "confirmed")
+    found = end_proof(suspected_regression(line, of), "confirmed")
     assert (found.cause, found.names_commit) == ("code", True)
-    assert sentences(found) == [
+    assert evidence_sentences(found) == [
         "The commits changed the suspect train.py:<module>.",
         "Interleaved runs on bench-1, which stood still for both commits, confirm it.",
     ]
@@ -85,9 +85,9 @@ def test_a_new_version_of_a_package_is_a_dependency(
 ) -> None:
     line = line_of(tracked, repository, requirements_txt=("numpy==1.26\n", "numpy==2.0\n"))
     old, new = ({"packages": {"numpy": version}} for version in ("1.26", "2.0"))
-    found = proved(suspected(line, of, old, new), "confirmed")
+    found = end_proof(suspected_regression(line, of, old, new), "confirmed")
     assert (found.cause, found.names_commit) == ("dependency", False)
-    assert sentences(found)[:2] == [
+    assert evidence_sentences(found)[:2] == [
         "Installed otherwise: numpy 1.26 → 2.0.",
         "Asked for in: requirements.txt.",
     ]
@@ -99,32 +99,32 @@ def test_more_steps_in_the_manifest_are_the_definition(
     line = line_of(
         tracked, repository, paceline_toml=(MANIFEST, MANIFEST.replace("steps = 100", "steps = 200"))
     )
-    found = proved(suspected(line, of), "confirmed")
+    found = end_proof(suspected_regression(line, of), "confirmed")
     assert found.cause == "benchmark definition"
-    assert sentences(found)[0].startswith("The manifest measures it otherwise: steps 100 → 200")
+    assert evidence_sentences(found)[0].startswith("The manifest measures it otherwise: steps 100 → 200")
 
 
 def test_what_is_refuted_without_a_reason_is_noise(
     repository: Repository, tracked: Project, of: Case
 ) -> None:
     line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
-    found = proved(suspected(line, of), "refuted")
+    found = end_proof(suspected_regression(line, of), "refuted")
     assert (found.state, found.cause) == ("refuted", "noise")
 
 
 def test_a_sentinel_that_moved_names_the_machine(repository: Repository, tracked: Project, of: Case) -> None:
     line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
-    found = proved(suspected(line, of), "refuted")
-    sentinel = pinned()
+    found = end_proof(suspected_regression(line, of), "refuted")
+    sentinel = pinned_sentinel()
     # Measured after the proof has ended: the class is decided again.
     for hours in (0, 1):
         judge_run(store_sentinel_run(sentinel, timezone.now() + hours * HOUR, 0.0139).pk)
     found.refresh_from_db()
     assert found.cause == "machine"
-    assert sentences(found)[0].startswith("The machine bench-1 moved: its sentinel")
+    assert evidence_sentences(found)[0].startswith("The machine bench-1 moved: its sentinel")
 
 
-def pinned() -> Sentinel:
+def pinned_sentinel() -> Sentinel:
     Machine.objects.update(seen_at=timezone.now())
     watch_machines(timezone.now())
     sentinel = Sentinel.objects.get()
@@ -138,28 +138,30 @@ def test_a_slower_calibration_loop_names_the_machine(
     repository: Repository, tracked: Project, of: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
-    found = suspected(line, of)
+    found = suspected_regression(line, of)
     for run in Run.objects.select_related("document", "commit"):
         loop = 0.013 if run.commit.position >= AT else 0.010
         run.document.body["repetitions"] = [{"calibration_before": loop, "calibration_after": None}]
         run.document.save()
-    found = proved(found, "refuted")
+    found = end_proof(found, "refuted")
     sentence = (
         "Beside the first run that saw it fixed arithmetic took 30 % longer than beside the last one before: "
         "the machine was slower."
     )
-    assert (found.cause, sentences(found)[0]) == ("machine", sentence)
+    assert (found.cause, evidence_sentences(found)[0]) == ("machine", sentence)
 
 
 def test_a_new_kernel_opens_an_entry_that_nobody_proves(project: Project, of: Case) -> None:
-    found = suspected(factories.create_commits(project, COUNT), of, {"kernel": "6.1"}, {"kernel": "6.2"})
+    found = suspected_regression(
+        factories.create_commits(project, COUNT), of, {"kernel": "6.1"}, {"kernel": "6.2"}
+    )
     assert (found.cause, found.proving, found.experiments.count()) == ("driver or system", False, 0)
     assert found.deliveries.count() == 0
 
 
 def test_a_blamed_change_that_joins_has_it_proved(project: Project, of: Case) -> None:
     line = factories.create_commits(project, COUNT)
-    found = suspected(line, of, {"kernel": "6.1"}, {"kernel": "6.2"})
+    found = suspected_regression(line, of, {"kernel": "6.1"}, {"kernel": "6.2"})
     other = factories.create_case(project, "other")
     for place, commit in enumerate(line):
         value = (0.03 if place >= AT else 0.02) * factories.run_noise(place)

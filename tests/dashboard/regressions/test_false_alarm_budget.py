@@ -32,7 +32,7 @@ def test_many_proofs_share_what_the_commits_have_earned(project: Project) -> Non
     assert false_alarm_budget.error_of_next_proof(project) == pytest.approx(0.005)
 
 
-def measure(project: Project, of: Case, values: list[float]) -> None:
+def measure_and_judge(project: Project, of: Case, values: list[float]) -> None:
     for commit, value in zip(factories.create_commits(project, len(values)), values, strict=True):
         judge_run(factories.store_measured_run(commit, of, {"step_time": value}).pk)
 
@@ -40,7 +40,7 @@ def measure(project: Project, of: Case, values: list[float]) -> None:
 def test_a_clear_suspicion_is_told_to_those_who_ask(project: Project, of: Case) -> None:
     for name, asks in (("eager", True), ("calm", False)):
         Channel.objects.create(project=project, kind="email", address=f"{name}@example.org", suspicions=asks)
-    measure(project, of, factories.noisy_levels((24, 0.010), (4, 0.015)))
+    measure_and_judge(project, of, factories.noisy_levels((24, 0.010), (4, 0.015)))
     assert Delivery.objects.get().channel.address == "eager@example.org"
 
 
@@ -49,7 +49,7 @@ def test_a_budget_that_allows_nothing_tells_nothing(project: Project, of: Case) 
     project.false_alerts_per_100_commits = 0.01
     project.risk = {"earned": 0.0, "trust": 1e-6}
     project.save()
-    measure(project, of, factories.noisy_levels((24, 0.010), (4, 0.0115)))
+    measure_and_judge(project, of, factories.noisy_levels((24, 0.010), (4, 0.0115)))
     assert Regression.objects.exists()
     assert not Delivery.objects.exists()
 

@@ -28,7 +28,7 @@ def line(project: Project) -> list[Commit]:
     return factories.create_commits(project, 14)
 
 
-def judge(
+def judge_levels(
     line: list[Commit], of: Case, levels: Levels, environments: Mapping[int, str] | None = None
 ) -> None:
     """Measure and judge commit by commit, as they come. `environments`: the driver from a commit on."""
@@ -39,37 +39,37 @@ def judge(
         judge_run(factories.store_measured_run(line[place], of, values, environment={"driver": driver}).pk)
 
 
-def slower(at: int, by: float = 1.4, count: int = 14) -> list[float]:
+def slower_times(at: int, by: float = 1.4, count: int = 14) -> list[float]:
     return factories.noisy_levels((at, 0.010), (count - at, 0.010 * by))
 
 
-def rate(values: Sequence[float]) -> list[float]:
+def rates_of(values: Sequence[float]) -> list[float]:
     return [1 / value for value in values]
 
 
-def counted(at: int, before: float, after: float) -> list[float]:
+def counted_levels(at: int, before: float, after: float) -> list[float]:
     return [before if place < at else after for place in range(14)]
 
 
-def live() -> list[Regression]:
+def live_regressions() -> list[Regression]:
     return list(Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position"))
 
 
 def test_a_step_time_and_its_throughput_are_one(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"step_time": slower(6), "throughput": rate(slower(6))})
+    judge_levels(line, of, {"step_time": slower_times(6), "throughput": rates_of(slower_times(6))})
     regression = Regression.objects.get()
     assert (regression.series.metric.name, regression.changes.count()) == ("step_time", 2)
 
 
 def test_a_throughput_found_one_commit_later_is_the_same(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"step_time": slower(6), "throughput": rate(slower(7))})
+    judge_levels(line, of, {"step_time": slower_times(6), "throughput": rates_of(slower_times(7))})
     assert Regression.objects.get().first_bad == line[6]
 
 
 @pytest.mark.parametrize("found", [5, 6, 7])
 def test_an_exact_counter_knows_the_place(line: list[Commit], of: Case, found: int) -> None:
-    calls = counted(6, 600.0, 700.0)
-    judge(line, of, {"step_time": slower(found), "function_calls": calls})
+    calls = counted_levels(6, 600.0, 700.0)
+    judge_levels(line, of, {"step_time": slower_times(found), "function_calls": calls})
     regression = Regression.objects.get(withdrawn_at=None)
     assert (regression.first_bad, regression.series.metric.name) == (line[6], "step_time")
 
@@ -84,18 +84,21 @@ def test_a_change_of_its_commits_joins_the_cause_that_only_pairs_saw(
     ends = {"first_bad": line[9], "last_good": line[8], "before": 0.010, "after": 0.014}
     proved = Regression.objects.create(project=project, series=series, state="confirmed", **ends)
     factories.create_ended_experiment(proved, "confirmed", line[8], line[9], ratio=1.4)
-    for place, value in enumerate(slower(found)):
+    for place, value in enumerate(slower_times(found)):
         if place not in left_out:
             judge_run(factories.store_measured_run(line[place], of, {"step_time": value}).pk)
     assert (Change.objects.get().regression == proved) == joins
-    assert {one.first_bad for one in live()} == {line[9], *([] if joins else [line[found]])}
+    assert {regression.first_bad for regression in live_regressions()} == {
+        line[9],
+        *([] if joins else [line[found]]),
+    }
     assert Experiment.objects.filter(state="requested").count() == (not joins)
 
 
 def test_a_change_beside_its_proved_commit_is_explained_by_the_runs_around_that(
     project: Project, line: list[Commit], of: Case
 ) -> None:
-    judge(line, of, {"step_time": slower(6)})
+    judge_levels(line, of, {"step_time": slower_times(6)})
     Regression.objects.update(state="confirmed")
     beside = Change.objects.select_related("series__metric", "series__configuration").get()
     beside.last_good, beside.first_bad, beside.position = line[6], line[7], 7
@@ -108,36 +111,36 @@ def test_a_change_beside_its_proved_commit_is_explained_by_the_runs_around_that(
 
 
 def test_a_counter_two_commits_away_is_another_cause(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"step_time": slower(9), "function_calls": counted(6, 600.0, 700.0)})
-    assert [one.first_bad for one in live()] == [line[6], line[9]]
+    judge_levels(line, of, {"step_time": slower_times(9), "function_calls": counted_levels(6, 600.0, 700.0)})
+    assert [regression.first_bad for regression in live_regressions()] == [line[6], line[9]]
 
 
 def test_two_causes_are_two_regressions(line: list[Commit], of: Case) -> None:
     times = factories.noisy_levels((5, 0.010), (4, 0.014), (5, 0.021))
-    judge(line, of, {"step_time": times, "throughput": rate(times)})
-    assert [one.first_bad for one in live()] == [line[5], line[9]]
-    assert all(one.changes.count() == 2 for one in live())
+    judge_levels(line, of, {"step_time": times, "throughput": rates_of(times)})
+    assert [regression.first_bad for regression in live_regressions()] == [line[5], line[9]]
+    assert all(regression.changes.count() == 2 for regression in live_regressions())
 
 
 def test_memory_and_time_of_different_commits_are_apart(line: list[Commit], of: Case) -> None:
     memory = factories.noisy_levels((9, 1e8), (5, 1.25e8))
-    judge(line, of, {"step_time": slower(5), "peak_memory": memory})
-    assert [(one.first_bad, one.series.metric.name) for one in live()] == [
+    judge_levels(line, of, {"step_time": slower_times(5), "peak_memory": memory})
+    assert [(regression.first_bad, regression.series.metric.name) for regression in live_regressions()] == [
         (line[5], "step_time"),
         (line[9], "peak_memory"),
     ]
 
 
-@pytest.mark.parametrize(("memory", "speaks"), [(1.2, "step_time"), (1.8, "peak_memory")])
-def test_what_moved_most_speaks(line: list[Commit], of: Case, memory: float, speaks: str) -> None:
+@pytest.mark.parametrize(("memory", "primary"), [(1.2, "step_time"), (1.8, "peak_memory")])
+def test_what_moved_most_is_primary(line: list[Commit], of: Case, memory: float, primary: str) -> None:
     levels = factories.noisy_levels((6, 1e8), (8, memory * 1e8))
-    judge(line, of, {"step_time": slower(6), "peak_memory": levels})
-    assert Regression.objects.get().series.metric.name == speaks
+    judge_levels(line, of, {"step_time": slower_times(6), "peak_memory": levels})
+    assert Regression.objects.get().series.metric.name == primary
 
 
 def test_cases_of_one_cause_are_one_regression(project: Project, line: list[Commit], of: Case) -> None:
-    judge(line, of, {"step_time": slower(6)})
-    judge(line, factories.create_case(project, variant="other"), {"step_time": slower(6, 1.7)})
+    judge_levels(line, of, {"step_time": slower_times(6)})
+    judge_levels(line, factories.create_case(project, variant="other"), {"step_time": slower_times(6, 1.7)})
     regression = Regression.objects.get()
     assert regression.changes.count() == 2
     assert regression.series.case.key == "variant=other"
@@ -146,53 +149,56 @@ def test_cases_of_one_cause_are_one_regression(project: Project, line: list[Comm
 def test_a_case_measured_rarely_joins_and_is_placed_by_the_other(
     project: Project, line: list[Commit], of: Case
 ) -> None:
-    times, rare = slower(6), factories.create_case(project, variant="rare")
+    times, rare = slower_times(6), factories.create_case(project, variant="rare")
     for place in (0, 1, 2, 9, 10, 11):
         judge_run(factories.store_measured_run(line[place], rare, {"step_time": times[place]}).pk)
     assert Regression.objects.get().first_bad == line[9]
-    judge(line, of, {"step_time": times})
+    judge_levels(line, of, {"step_time": times})
     regression = Regression.objects.get()
     assert (regression.first_bad, regression.last_good) == (line[6], line[5])
 
 
 def test_many_more_calls_are_known_at_once(line: list[Commit], of: Case) -> None:
-    judge(line[:7], of, {"function_calls": counted(6, 600, 640)[:7]})
+    judge_levels(line[:7], of, {"function_calls": counted_levels(6, 600, 640)[:7]})
     regression = Regression.objects.get()
     assert (regression.first_bad, regression.state) == (line[6], "confirmed")
 
 
 def test_a_few_more_calls_are_only_evidence(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"function_calls": counted(6, 600, 612)})
+    judge_levels(line, of, {"function_calls": counted_levels(6, 600, 612)})
     assert not Regression.objects.exists()
     assert Change.objects.get().regression is None
 
 
 def test_evidence_is_kept_with_what_it_explains(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"function_calls": counted(6, 600, 612), "step_time": slower(6)})
+    judge_levels(line, of, {"function_calls": counted_levels(6, 600, 612), "step_time": slower_times(6)})
     regression = Regression.objects.get()
-    assert {one.series.metric.name for one in regression.changes.all()} == {"step_time", "function_calls"}
+    assert {change.series.metric.name for change in regression.changes.all()} == {
+        "step_time",
+        "function_calls",
+    }
     assert (regression.series.metric.name, regression.state) == ("step_time", "suspected")
 
 
 @pytest.mark.parametrize("name", ["synchronisations", "host_device_copies", "copied_bytes"])
 def test_any_more_waiting_for_the_device_is_told(line: list[Commit], of: Case, name: str) -> None:
-    judge(line, of, {name: counted(6, 100, 101)})
+    judge_levels(line, of, {name: counted_levels(6, 100, 101)})
     assert Regression.objects.get().first_bad == line[6]
 
 
 def test_from_nothing_to_something_has_no_ratio(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"synchronisations": counted(6, 0, 2)})
+    judge_levels(line, of, {"synchronisations": counted_levels(6, 0, 2)})
     regression = Regression.objects.get()
     assert (regression.ratio, regression.before, regression.after) == (None, 0, 2)
 
 
 def test_calls_that_bought_a_faster_step_are_no_regression(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"function_calls": counted(6, 600, 700), "step_time": slower(6, 0.7)})
-    assert live() == []
+    judge_levels(line, of, {"function_calls": counted_levels(6, 600, 700), "step_time": slower_times(6, 0.7)})
+    assert live_regressions() == []
 
 
 def test_a_new_driver_is_blamed_on_no_commit(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"step_time": slower(6)}, {6: "550.2"})
+    judge_levels(line, of, {"step_time": slower_times(6)}, {6: "550.2"})
     change = Change.objects.get()
     assert "driver 535.1 → 550.2" in " ".join(describe_doubts(change))
     told = Regression.objects.get()
@@ -200,20 +206,20 @@ def test_a_new_driver_is_blamed_on_no_commit(line: list[Commit], of: Case) -> No
     assert cause_sentence(told.cause_evidence[0]) == "Changed between the two runs: driver 535.1 → 550.2."
 
 
-def test_a_new_driver_elsewhere_excuses_nothing(line: list[Commit], of: Case) -> None:
-    judge(line, of, {"step_time": slower(6)}, {9: "550.2"})
+def test_a_new_driver_at_another_commit_excuses_nothing(line: list[Commit], of: Case) -> None:
+    judge_levels(line, of, {"step_time": slower_times(6)}, {9: "550.2"})
     assert Regression.objects.get().first_bad == line[6]
 
 
 def test_one_cause_is_told_once(project: Project, line: list[Commit], of: Case) -> None:
     Channel.objects.create(project=project, kind="email", address="a@example.org", suspicions=True)
-    judge(
+    judge_levels(
         line,
         of,
         {
-            "function_calls": counted(6, 600, 700),
-            "step_time": slower(6),
-            "throughput": rate(slower(7)),
+            "function_calls": counted_levels(6, 600, 700),
+            "step_time": slower_times(6),
+            "throughput": rates_of(slower_times(7)),
             "peak_memory": factories.noisy_levels((6, 1e8), (8, 1.3e8)),
         },
     )

@@ -12,7 +12,7 @@ from dashboard.models import Experiment, Regression, Run
 from dashboard.regressions import advance_proof, judge_run
 from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
-from tests.dashboard.regressions.planted import History, line
+from tests.dashboard.regressions.planted import History, linear_history
 
 pytestmark = pytest.mark.django_db
 
@@ -20,40 +20,40 @@ pytestmark = pytest.mark.django_db
 SEEDS = range(int(os.environ.get("HISTORIES", "4")))
 
 
-def found(history: History) -> list[Regression]:
+def confirmed_regressions(history: History) -> list[Regression]:
     rows = history.project.regressions.filter(withdrawn_at=None, state="confirmed")
     return list(rows.select_related("first_bad", "last_good", "culprit").order_by("first_bad__position"))
 
 
-def ends(count: int, culprit: int, broken: set[int]) -> tuple[int, int]:
+def narrowest_range(count: int, culprit: int, broken: set[int]) -> tuple[int, int]:
     """The narrowest range that can be told: the nearest commits that run, on both sides of a culprit."""
     runs = [place for place in range(count + 1) if place not in broken]
-    return max(one for one in runs if one < culprit), min(one for one in runs if one >= culprit)
+    return max(place for place in runs if place < culprit), min(place for place in runs if place >= culprit)
 
 
 def broken_in(chance: random.Random, count: int) -> set[int]:
     """A run of commits that don't run, and a few more; neither end."""
     start, length = chance.randint(1, count), chance.choice([0, 0, 1, 3, 6])
     few = {chance.randint(1, count) for _ in range(chance.choice([0, 0, 1, 2]))}
-    return {one for one in {*range(start, start + length), *few} if one < count}
+    return {place for place in {*range(start, start + length), *few} if place < count}
 
 
-def planted(chance: random.Random, culprits: int) -> tuple[int, list[int], set[int]]:
+def planted_line(chance: random.Random, culprits: int) -> tuple[int, list[int], set[int]]:
     count = chance.randint(culprits, 24)
     return count, sorted(chance.sample(range(1, count + 1), culprits)), broken_in(chance, count)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_culprit_is_found_as_far_as_commits_run(seed: int) -> None:
-    count, (culprit,), broken = planted(random.Random(seed), 1)  # noqa: S311  # a fixed seed is the point
-    history = History(line(count), {f"m{culprit}": 1.4}, frozenset(f"m{one}" for one in broken))
+    count, (culprit,), broken = planted_line(random.Random(seed), 1)  # noqa: S311  # a fixed seed is the point
+    history = History(linear_history(count), {f"m{culprit}": 1.4}, frozenset(f"m{place}" for place in broken))
     history.make(f"one{seed}").suspect("m0", f"m{count}")
-    steps = history.carry()
-    (one,) = found(history)
-    good, bad = ends(count, culprit, broken)
-    assert (one.last_good.subject, one.first_bad.subject) == (f"m{good}", f"m{bad}")
+    steps = history.answer_all()
+    (regression,) = confirmed_regressions(history)
+    good, bad = narrowest_range(count, culprit, broken)
+    assert (regression.last_good.subject, regression.first_bad.subject) == (f"m{good}", f"m{bad}")
     assert steps <= math.ceil(math.log2(count)) + len(broken)
-    assert bisection_sentence(one).startswith(f"It is one of these {bad - good} commits; ") == (
+    assert bisection_sentence(regression).startswith(f"It is one of these {bad - good} commits; ") == (
         bad - good > 1
     )
 
@@ -61,26 +61,29 @@ def test_one_culprit_is_found_as_far_as_commits_run(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_culprits_are_two_regressions_where_a_commit_between_runs(seed: int) -> None:
     chance = random.Random(1000 + seed)  # noqa: S311  # a fixed seed is the point
-    count, (first, second), broken = planted(chance, 2)
+    count, (first, second), broken = planted_line(chance, 2)
     share = chance.uniform(0.35, 0.65)
     steps = {f"m{first}": 1.6**share, f"m{second}": 1.6 ** (1 - share)}
-    history = History(line(count), steps, frozenset(f"m{one}" for one in broken))
+    history = History(linear_history(count), steps, frozenset(f"m{place}" for place in broken))
     history.make(f"two{seed}").suspect("m0", f"m{count}")
-    taken = history.carry()
-    ranges = [(one.last_good.subject, one.first_bad.subject) for one in found(history)]
-    expected = [ends(count, one, broken) for one in (first, second)]
+    taken = history.answer_all()
+    ranges = [
+        (regression.last_good.subject, regression.first_bad.subject)
+        for regression in confirmed_regressions(history)
+    ]
+    expected = [narrowest_range(count, culprit, broken) for culprit in (first, second)]
     if expected[0][1] >= second:
         expected = [(expected[0][0], expected[1][1])]
     assert ranges == [(f"m{good}", f"m{bad}") for good, bad in expected]
     assert taken <= 2 * (math.ceil(math.log2(count)) + len(broken))
 
 
-def merged(chance: random.Random, inner: bool) -> tuple[dict[str, list[str]], list[str]]:
+def merged_history(chance: random.Random, inner: bool) -> tuple[dict[str, list[str]], list[str]]:
     """A main line of a few commits with a merge, and the commits that it brought.
 
     With `inner` the branch has merged another branch, and the main line in between.
     """
-    parents = line(chance.randint(2, 5))
+    parents = linear_history(chance.randint(2, 5))
     fork = f"m{chance.randint(0, 1)}"
     brought = [f"b{index}" for index in range(chance.randint(1, 9))]
     parents |= {name: [brought[index - 1]] if index else [fork] for index, name in enumerate(brought)}
@@ -101,39 +104,43 @@ def merged(chance: random.Random, inner: bool) -> tuple[dict[str, list[str]], li
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_culprit_that_a_merge_brought_is_named_with_the_merge(seed: int, inner: bool) -> None:
     chance = random.Random(2000 + seed)  # noqa: S311  # a fixed seed is the point
-    parents, brought = merged(chance, inner)
+    parents, brought = merged_history(chance, inner)
     culprit = chance.choice([name for name in brought if len(parents[name]) == 1])
     broken = {name for name in brought[:-1] if chance.random() < chance.choice([0, 0.3])}
     # Beside the branch the main line got faster and slower: that isn't the branch's doing.
     steps = {culprit: 1.4, "m1": 0.9, "m2": chance.choice([1.0, 1.5])}
     history = History(parents, steps, frozenset(broken - {culprit}), main="after")
     history.make(f"merge{inner}{seed}").suspect("m2", "after")
-    taken = history.carry()
-    (one,) = found(history)
-    assert one.first_bad.subject == "merge"
-    assert f"came by the merge {one.first_bad}" in bisection_sentence(one)
+    taken = history.answer_all()
+    (regression,) = confirmed_regressions(history)
+    assert regression.first_bad.subject == "merge"
+    assert f"came by the merge {regression.first_bad}" in bisection_sentence(regression)
     hashes = history.rows[culprit]
-    assert one.culprit == hashes if one.culprit else "it is one of " in bisection_sentence(one)
-    assert one.culprit or broken
+    assert (
+        regression.culprit == hashes
+        if regression.culprit
+        else "it is one of " in bisection_sentence(regression)
+    )
+    assert regression.culprit or broken
     assert taken <= 2 + math.ceil(math.log2(len(parents))) + math.ceil(math.log2(len(brought))) + len(broken)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_merge_whose_branch_has_no_step_is_itself_to_blame(seed: int) -> None:
     chance = random.Random(3000 + seed)  # noqa: S311  # a fixed seed is the point
-    parents, brought = merged(chance, inner=bool(seed % 2))
+    parents, brought = merged_history(chance, inner=bool(seed % 2))
     history = History(parents, {"merge": 1.3, "m1": 1.2}, evil=frozenset({"merge"}), main="after")
     history.make(f"evil{seed}").suspect("m2", "after")
-    history.carry()
-    (one,) = found(history)
-    assert (one.first_bad.subject, one.culprit) == ("merge", None)
-    assert bisection_sentence(one).startswith(
-        f"The merge {one.first_bad} itself is to blame: its branch up to "
+    history.answer_all()
+    (regression,) = confirmed_regressions(history)
+    assert (regression.first_bad.subject, regression.culprit) == ("merge", None)
+    assert bisection_sentence(regression).startswith(
+        f"The merge {regression.first_bad} itself is to blame: its branch up to "
     )
-    assert history.rows[brought[-1]].short in bisection_sentence(one)
+    assert history.rows[brought[-1]].short in bisection_sentence(regression)
 
 
-def counted(history: History, name: str) -> None:
+def judge_counter(history: History, name: str) -> None:
     """The run of a commit is stored and judged: its calls go with the planted truth."""
     of = history.project.cases.first() or factories.create_case(history.project)
     made = factories.store_measured_run(
@@ -149,20 +156,20 @@ def test_each_culprit_of_an_exact_counter_is_found_without_proof(seed: int) -> N
     chance = random.Random(4000 + seed)  # noqa: S311  # a fixed seed is the point
     count, every = 24, 6
     culprits = sorted(chance.sample(range(every + 1, count + 1), 3))
-    history = History(line(count), {f"m{one}": chance.uniform(1.05, 1.5) for one in culprits})
+    history = History(linear_history(count), {f"m{place}": chance.uniform(1.05, 1.5) for place in culprits})
     history.make(f"counters{seed}")
     for place in range(0, count + 1, every):
-        counted(history, f"m{place}")
+        judge_counter(history, f"m{place}")
     asked = Run.objects.filter(commit__project=history.project, state=Run.State.REQUESTED)
     measured = 0
     while waiting := asked.first():
         name = waiting.commit.subject
         waiting.delete()
-        counted(history, name)
+        judge_counter(history, name)
         measured += 1
-    rows = found(history)
-    assert [(one.last_good.subject, one.first_bad.subject) for one in rows] == [
-        (f"m{one - 1}", f"m{one}") for one in culprits
+    rows = confirmed_regressions(history)
+    assert [(regression.last_good.subject, regression.first_bad.subject) for regression in rows] == [
+        (f"m{place - 1}", f"m{place}") for place in culprits
     ]
     assert not Experiment.objects.exists()
     assert measured <= 3 * math.ceil(math.log2(every)) + 3

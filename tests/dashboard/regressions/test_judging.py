@@ -20,25 +20,25 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def measure(line: list[Commit], of: Case, name: str, values: list[float]) -> list[Run]:
+def measure_line(line: list[Commit], of: Case, name: str, values: list[float]) -> list[Run]:
     return [
         factories.store_measured_run(commit, of, {name: value})
         for commit, value in zip(line, values, strict=True)
     ]
 
 
-def judge(runs: list[Run]) -> None:
+def judge_runs(runs: list[Run]) -> None:
     for run in runs:
         judge_run(run.pk)
 
 
-def places() -> list[tuple[str, int]]:
+def change_places() -> list[tuple[str, int]]:
     return list(Change.objects.values_list("direction", "position"))
 
 
 def test_a_slower_level_is_a_regression(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 10)
-    judge(measure(line, of, "step_time", SLOW))
+    judge_runs(measure_line(line, of, "step_time", SLOW))
     regression = Regression.objects.get()
     assert (regression.first_bad, regression.last_good) == (line[6], line[5])
     assert regression.state == "suspected"
@@ -64,26 +64,26 @@ def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Proje
 
 def test_a_steady_series_raises_nothing(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 12)
-    judge(measure(line, of, "step_time", factories.noisy_levels((12, 0.010))))
+    judge_runs(measure_line(line, of, "step_time", factories.noisy_levels((12, 0.010))))
     assert not Change.objects.exists()
 
 
 def test_an_improvement_is_kept_and_alarms_nobody(project: Project, of: Case) -> None:
-    judge(
-        measure(
+    judge_runs(
+        measure_line(
             factories.create_commits(project, 10),
             of,
             "step_time",
             factories.noisy_levels((6, 0.014), (4, 0.010)),
         )
     )
-    assert places() == [("improvement", 6)]
+    assert change_places() == [("improvement", 6)]
     assert not Regression.objects.exists()
 
 
 def test_the_run_is_marked_as_judged_and_the_level_kept(project: Project, of: Case) -> None:
-    runs = measure(factories.create_commits(project, 10), of, "step_time", SLOW)
-    judge(runs)
+    runs = measure_line(factories.create_commits(project, 10), of, "step_time", SLOW)
+    judge_runs(runs)
     assert not Run.objects.filter(judged_at=None).exists()
     assert SeriesLatest.objects.get().level == pytest.approx(0.014, rel=0.01)
 
@@ -96,28 +96,28 @@ def test_a_run_that_failed_is_left_alone(project: Project, of: Case) -> None:
 
 
 def test_judging_twice_changes_nothing(project: Project, of: Case) -> None:
-    runs = measure(factories.create_commits(project, 10), of, "step_time", SLOW)
-    judge(runs)
+    runs = measure_line(factories.create_commits(project, 10), of, "step_time", SLOW)
+    judge_runs(runs)
     before = (list(Change.objects.values()), list(Regression.objects.values()))
-    judge(runs)
+    judge_runs(runs)
     assert (list(Change.objects.values()), list(Regression.objects.values())) == before
 
 
 def test_runs_that_come_in_any_order_end_alike(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 10)
     for place in (9, 0, 4, 8, 2, 6, 1, 7, 3, 5):
-        judge([factories.store_measured_run(line[place], of, {"step_time": SLOW[place]})])
+        judge_runs([factories.store_measured_run(line[place], of, {"step_time": SLOW[place]})])
     assert Regression.objects.get(withdrawn_at=None).first_bad == line[6]
-    assert places() == [("regression", 6)]
+    assert change_places() == [("regression", 6)]
 
 
 def test_runs_of_one_commit_are_one_point(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 10)
-    runs = measure(line, of, "step_time", SLOW)
+    runs = measure_line(line, of, "step_time", SLOW)
     # Two more runs that were disturbed say less than the median of all three.
     runs += [factories.store_measured_run(line[2], of, {"step_time": value}) for value in (0.0101, 0.030)]
-    judge(runs)
-    assert places() == [("regression", 6)]
+    judge_runs(runs)
+    assert change_places() == [("regression", 6)]
 
 
 def test_tainted_points_are_not_judged(project: Project, of: Case) -> None:
@@ -127,14 +127,18 @@ def test_tainted_points_are_not_judged(project: Project, of: Case) -> None:
         factories.store_measured_run(commit, of, {"step_time": value}, tainted=6 <= commit.position < 9)
         for commit, value in zip(line, values, strict=True)
     ]
-    judge(runs)
+    judge_runs(runs)
     assert not Change.objects.exists()
 
 
 def test_each_branch_has_a_history_of_its_own(project: Project, of: Case) -> None:
-    judge(measure(factories.create_commits(project, 6), of, "step_time", factories.noisy_levels((6, 0.010))))
-    judge(
-        measure(
+    judge_runs(
+        measure_line(
+            factories.create_commits(project, 6), of, "step_time", factories.noisy_levels((6, 0.010))
+        )
+    )
+    judge_runs(
+        measure_line(
             factories.create_commits(project, 6, "slow"), of, "step_time", factories.noisy_levels((6, 0.014))
         )
     )
@@ -145,10 +149,12 @@ def test_a_change_that_is_placed_better_moves(project: Project, of: Case) -> Non
     line = factories.create_commits(project, 12)
     known = [*range(6), 9, 10, 11]
     values = factories.noisy_levels((7, 0.010), (5, 0.014))
-    judge([factories.store_measured_run(line[place], of, {"step_time": values[place]}) for place in known])
+    judge_runs(
+        [factories.store_measured_run(line[place], of, {"step_time": values[place]}) for place in known]
+    )
     first = Change.objects.get()
     assert first.position == 9
-    judge(
+    judge_runs(
         [factories.store_measured_run(line[place], of, {"step_time": values[place]}) for place in (7, 8, 6)]
     )
     moved = Change.objects.get()
@@ -158,10 +164,10 @@ def test_a_change_that_is_placed_better_moves(project: Project, of: Case) -> Non
 
 def test_a_change_that_is_no_longer_found_is_withdrawn(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 10)
-    runs = measure(line, of, "step_time", SLOW)
-    judge(runs)
+    runs = measure_line(line, of, "step_time", SLOW)
+    judge_runs(runs)
     # Measured again, all commits are alike: the first runs of the new level were disturbed.
-    judge(
+    judge_runs(
         [
             factories.store_measured_run(commit, of, {"step_time": 0.010})
             for commit in line[6:]
@@ -174,13 +180,13 @@ def test_a_change_that_is_no_longer_found_is_withdrawn(project: Project, of: Cas
 
 def test_a_step_that_comes_back_takes_up_its_regression(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 10)
-    judge(measure(line, of, "step_time", SLOW))
+    judge_runs(measure_line(line, of, "step_time", SLOW))
     calm = [
         factories.store_measured_run(commit, of, {"step_time": 0.010})
         for commit in line[6:]
         for _ in range(2)
     ]
-    judge(calm)
+    judge_runs(calm)
     Run.objects.filter(pk__in=[run.pk for run in calm]).delete()
     judge_run(Run.objects.order_by("pk").values_list("pk", flat=True)[9])
     assert Regression.objects.get().withdrawn_at is None
@@ -188,13 +194,17 @@ def test_a_step_that_comes_back_takes_up_its_regression(project: Project, of: Ca
 
 def test_a_repaired_regression_names_the_commit(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 15)
-    judge(measure(line, of, "step_time", factories.noisy_levels((5, 0.010), (5, 0.014), (5, 0.0101))))
+    judge_runs(
+        measure_line(line, of, "step_time", factories.noisy_levels((5, 0.010), (5, 0.014), (5, 0.0101)))
+    )
     assert Regression.objects.get().recovered_by == line[10]
 
 
 def test_a_repair_of_a_part_repairs_nothing(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 15)
-    judge(measure(line, of, "step_time", factories.noisy_levels((5, 0.010), (5, 0.020), (5, 0.015))))
+    judge_runs(
+        measure_line(line, of, "step_time", factories.noisy_levels((5, 0.010), (5, 0.020), (5, 0.015)))
+    )
     assert Regression.objects.get().recovered_by is None
 
 
@@ -209,13 +219,13 @@ def test_a_step_of_a_driver_stays_one_when_it_is_old(
         if commit.position in (19, 29):
             judge_run(run.pk)
     # In the end the newest 20 begin at 10, and nothing up to 12 is judged again.
-    assert places() == [("regression", 10)]
+    assert change_places() == [("regression", 10)]
     told = Regression.objects.get()
     assert (told.cause, told.proving) == ("driver or system", False)
 
 
 def test_redetect_says_what_it_did(project: Project, of: Case) -> None:
-    measure(factories.create_commits(project, 10), of, "step_time", SLOW)
+    measure_line(factories.create_commits(project, 10), of, "step_time", SLOW)
     first, second = redetect_project(project), redetect_project(project)
     assert (dict(first.counts), first.opened) == ({"found": 1}, list(Regression.objects.all()))
     assert (dict(second.counts), second.opened) == ({"kept": 1}, [])
@@ -226,7 +236,7 @@ def test_two_workers_make_one_regression() -> None:
     project = factories.create_project()
     line = factories.create_commits(project, 10)
     of, other = factories.create_case(project), factories.create_case(project, variant="other")
-    last = [measure(line, case, "step_time", SLOW)[-1] for case in (of, other)]
+    last = [measure_line(line, case, "step_time", SLOW)[-1] for case in (of, other)]
     start = threading.Barrier(2)
 
     def work(run: Run) -> None:

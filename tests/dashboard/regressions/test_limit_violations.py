@@ -16,7 +16,7 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def measure(line: list[Commit], of: Case, values: list[float], tainted: int = -1) -> list[Run]:
+def measure_and_judge(line: list[Commit], of: Case, values: list[float], tainted: int = -1) -> list[Run]:
     """Measure and judge commits whose utilization must be at least 80 %."""
     made = []
     for index, (commit, value) in enumerate(zip(line, values, strict=True)):
@@ -35,40 +35,40 @@ def measure(line: list[Commit], of: Case, values: list[float], tainted: int = -1
     return made
 
 
-def violations(found: Regression) -> list[str]:
+def violation_texts(found: Regression) -> list[str]:
     return [violation_text(limit) for limit in found.limits.order_by("pk")]
 
 
 def test_a_crossed_limit_is_told_once(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 4)
-    measure(line, of, [90, 91, 71, 70])
+    measure_and_judge(line, of, [90, 91, 71, 70])
     found = Regression.objects.get()
     assert (found.first_bad, found.last_good, found.state) == (line[2], line[1], "confirmed")
-    assert violations(found) == ["gpu_utilization is 71 %, its limit is at least 80 %"]
+    assert violation_texts(found) == ["gpu_utilization is 71 %, its limit is at least 80 %"]
     assert Delivery.objects.get().regression == found
-    assert regression_title(found).startswith(violations(found)[0] + " since")
+    assert regression_title(found).startswith(violation_texts(found)[0] + " since")
 
 
 def test_a_limit_kept_again_names_the_commit(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 3)
-    measure(line, of, [90, 71, 92])
+    measure_and_judge(line, of, [90, 71, 92])
     assert Regression.objects.get().recovered_by == line[2]
 
 
 def test_a_limit_crossed_from_the_first_commit_on_is_told(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 2)
-    measure(line, of, [70, 71])
+    measure_and_judge(line, of, [70, 71])
     assert Regression.objects.get().first_bad == line[0]
 
 
 def test_a_tainted_value_crosses_nothing(project: Project, of: Case) -> None:
-    measure(factories.create_commits(project, 2), of, [90, 10], tainted=1)
+    measure_and_judge(factories.create_commits(project, 2), of, [90, 10], tainted=1)
     assert not Regression.objects.exists()
 
 
-def slower(line: list[Commit], of: Case) -> tuple[Regression, Run]:
+def slower_with_limit(line: list[Commit], of: Case) -> tuple[Regression, Run]:
     """A regression of another series at the second commit, whose utilization crosses its limit too."""
-    _, second = measure(line, of, [90, 91])
+    _, second = measure_and_judge(line, of, [90, 91])
     series = factories.get_series(second, "step_time")
     found = Regression.objects.create(
         project=of.project, first_bad=line[1], last_good=line[0], series=series, before=1, after=2
@@ -78,14 +78,14 @@ def slower(line: list[Commit], of: Case) -> tuple[Regression, Run]:
 
 
 def test_an_open_regression_of_the_commit_says_it_too(project: Project, of: Case) -> None:
-    found, second = slower(factories.create_commits(project, 2), of)
+    found, second = slower_with_limit(factories.create_commits(project, 2), of)
     judge_run(second.pk)
     found.refresh_from_db()
-    assert violations(found) == ["gpu_utilization is 60 %, its limit is at least 80 %"]
+    assert violation_texts(found) == ["gpu_utilization is 60 %, its limit is at least 80 %"]
 
 
 def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Case) -> None:
-    found, second = slower(factories.create_commits(project, 2), of)
+    found, second = slower_with_limit(factories.create_commits(project, 2), of)
     row = Limit.objects.get(run=second)
     SeriesLatest.objects.filter(series=row.series_id).update(limit=row)
     assert [latest.limit for latest in limits.crossed_without_regression()] == [row]
@@ -97,11 +97,11 @@ def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Ca
 
 def test_a_commit_that_crosses_two_limits_says_both(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 2)
-    _, second = measure(line, of, [90, 60])
+    _, second = measure_and_judge(line, of, [90, 60])
     memory = factories.get_series(second, "peak_memory")
     Limit.objects.create(series=memory, run=second, position=1, maximum=100, value=200, crossed=True)
     judge_run(second.pk)
     judge_run(second.pk)
-    utilization, memory_text = violations(Regression.objects.get())
+    utilization, memory_text = violation_texts(Regression.objects.get())
     assert utilization == "gpu_utilization is 60 %, its limit is at least 80 %"
     assert memory_text == "peak_memory is 200 B, its limit is at most 100 B"

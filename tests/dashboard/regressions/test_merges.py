@@ -11,28 +11,28 @@ from dashboard.regressions import advance_proof
 from dashboard.sentences.bisections import bisection_sentence
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
-from tests.dashboard.regressions.planted import History, line
+from tests.dashboard.regressions.planted import History, linear_history
 
 pytestmark = pytest.mark.django_db
 
 BRANCH = {"b0": ["m0"], "b1": ["b0"], "b2": ["b1"]}
 
 
-def blamed(history: History) -> Regression:
+def proved_regression(history: History) -> Regression:
     """Proved between the first commit of the main line and its newest."""
     history.make().suspect("m0", history.main)
-    history.carry()
+    history.answer_all()
     return history.project.regressions.get()
 
 
-def subject(found: Regression) -> str:
+def culprit_subject(found: Regression) -> str:
     assert found.culprit
     return found.culprit.subject
 
 
 def test_an_octopus_stays_named_as_a_whole() -> None:
-    parents = line(1) | {"b0": ["m0"], "c0": ["m0"], "merge": ["m1", "b0", "c0"]}
-    found = blamed(History(parents, {"c0": 1.4}, main="merge"))
+    parents = linear_history(1) | {"b0": ["m0"], "c0": ["m0"], "merge": ["m1", "b0", "c0"]}
+    found = proved_regression(History(parents, {"c0": 1.4}, main="merge"))
     assert (found.first_bad.subject, found.culprit) == ("merge", None)
     assert (
         bisection_sentence(found)
@@ -41,8 +41,8 @@ def test_an_octopus_stays_named_as_a_whole() -> None:
 
 
 def test_an_unrelated_history_stays_named_as_a_whole() -> None:
-    parents = line(1) | {"u0": [], "u1": ["u0"], "merge": ["m1", "u1"]}
-    found = blamed(History(parents, {"u1": 1.4}, main="merge"))
+    parents = linear_history(1) | {"u0": [], "u1": ["u0"], "merge": ["m1", "u1"]}
+    found = proved_regression(History(parents, {"u1": 1.4}, main="merge"))
     assert (found.first_bad.subject, found.culprit) == ("merge", None)
     assert (
         bisection_sentence(found)
@@ -51,24 +51,26 @@ def test_an_unrelated_history_stays_named_as_a_whole() -> None:
 
 
 def test_a_branch_whose_newest_commit_does_not_run_cannot_tell() -> None:
-    parents = line(1) | BRANCH | {"merge": ["m1", "b2"]}
-    found = blamed(History(parents, {"b1": 1.4}, frozenset({"b2"}), main="merge"))
+    parents = linear_history(1) | BRANCH | {"merge": ["m1", "b2"]}
+    found = proved_regression(History(parents, {"b1": 1.4}, frozenset({"b2"}), main="merge"))
     assert found.culprit is None
     assert "Whether its branch brought it isn't known" in bisection_sentence(found)
     assert bisection_sentence(found).endswith("don't both run.")
 
 
 def test_a_part_by_the_branch_and_a_part_by_the_merge_are_said() -> None:
-    parents = line(1) | BRANCH | {"merge": ["m1", "b2"]}
-    found = blamed(History(parents, {"b1": 1.3, "merge": 1.3}, evil=frozenset({"merge"}), main="merge"))
-    assert subject(found) == "b1"
+    parents = linear_history(1) | BRANCH | {"merge": ["m1", "b2"]}
+    found = proved_regression(
+        History(parents, {"b1": 1.3, "merge": 1.3}, evil=frozenset({"merge"}), main="merge")
+    )
+    assert culprit_subject(found) == "b1"
     assert bisection_sentence(found).endswith("The branch brings a part of it, the merge itself the rest.")
 
 
 def test_two_culprits_in_a_branch_are_said() -> None:
-    parents = line(1) | BRANCH | {"merge": ["m1", "b2"]}
-    found = blamed(History(parents, {"b0": 1.3, "b2": 1.3}, main="merge"))
-    assert subject(found) == "b0"
+    parents = linear_history(1) | BRANCH | {"merge": ["m1", "b2"]}
+    found = proved_regression(History(parents, {"b0": 1.3, "b2": 1.3}, main="merge"))
+    assert culprit_subject(found) == "b0"
     assert bisection_sentence(found).endswith(
         "It has a part of it; a later commit of the branch has the rest."
     )
@@ -77,17 +79,17 @@ def test_two_culprits_in_a_branch_are_said() -> None:
 
 
 def test_a_branch_merged_at_its_base_needs_no_second_look_at_its_newest_commit() -> None:
-    parents = line(1) | {"b0": ["m1"], "b1": ["b0"], "merge": ["m1", "b1"]}
-    found = blamed(History(parents, {"b1": 1.4}, main="merge"))
-    assert subject(found) == "b1"
+    parents = linear_history(1) | {"b0": ["m1"], "b1": ["b0"], "merge": ["m1", "b1"]}
+    found = proved_regression(History(parents, {"b1": 1.4}, main="merge"))
+    assert culprit_subject(found) == "b1"
     inside = Experiment.objects.filter(purpose="merge")
     assert [(row.base_commit.subject, row.head_commit.subject) for row in inside] == [("m1", "b0")]
 
 
 def test_another_commit_forgets_the_merge() -> None:
-    parents = line(1) | BRANCH | {"merge": ["m1", "b2"]}
+    parents = linear_history(1) | BRANCH | {"merge": ["m1", "b2"]}
     history = History(parents, {"b1": 1.4}, main="merge")
-    found = blamed(history)
+    found = proved_regression(history)
     assert bisection_sentence(found)
     rows = history.rows
     found.experiments.filter(purpose="bisection").delete()
@@ -107,7 +109,7 @@ def count_calls(history: History, name: str) -> None:
 
 
 def test_an_exact_counter_tells_the_commit_of_a_branch() -> None:
-    parents = line(1) | BRANCH | {"merge": ["m1", "b2"]}
+    parents = linear_history(1) | BRANCH | {"merge": ["m1", "b2"]}
     history = History(parents, {"b1": 1.4, "m1": 0.9}, main="merge").make()
     for name in ("m0", "m1", "merge"):
         count_calls(history, name)

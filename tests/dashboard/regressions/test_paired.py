@@ -9,20 +9,22 @@ import pytest
 from dashboard.models import Experiment, Project, Regression
 from dashboard.regressions import explaining, paired
 from tests.dashboard import factories
-from tests.dashboard.regressions.test_blame import TIMES, judge
+from tests.dashboard.regressions.test_blame import TIMES, judge_history
 
 
 @pytest.fixture
 def regression(project: Project) -> Regression:
     """The runs show `replay/sample` four milliseconds slower."""
     line = factories.create_commits(project, 9)
-    found = judge(line, factories.create_case(project), "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    found = judge_history(
+        line, factories.create_case(project), "step_time", (0.010, 0.014), phase_self_time=TIMES
+    )
     Regression.objects.update(state="confirmed")
     found.refresh_from_db()
     return found
 
 
-def proved(regression: Regression, *pairs: Any, **fields: Any) -> Experiment:
+def create_proof(regression: Regression, *pairs: Any, **fields: Any) -> Experiment:
     """Pairs are phases, or None for one that was disturbed."""
     sides = {"good": regression.last_good, "bad": regression.first_bad, "series": regression.series}
     step = {"before": regression.before, "after": regression.after, "ratio": 1.4}
@@ -39,7 +41,7 @@ def proved(regression: Regression, *pairs: Any, **fields: Any) -> Experiment:
 
 def test_they_explain_a_proved_step_whatever_the_runs_show(project: Project, regression: Regression) -> None:
     assert regression.phase == "replay/sample"
-    proved(regression, *[{"replay/sample": (0.001, 0.001), "learn": (0.005, 0.009)}] * 4)
+    create_proof(regression, *[{"replay/sample": (0.001, 0.001), "learn": (0.005, 0.009)}] * 4)
     explaining.explain_proved(project, regression)
     assert (regression.phase, regression.phase_share) == ("learn", pytest.approx(1.0))
 
@@ -53,10 +55,10 @@ def test_they_explain_a_proved_step_whatever_the_runs_show(project: Project, reg
         (({"learn": (0.005, 0.009)},), {"verdict": "refuted"}),
     ],
 )
-def test_runs_speak_where_no_pairs_do(
+def test_runs_explain_where_no_pairs_do(
     project: Project, regression: Regression, pairs: tuple[Any, ...], fields: dict[str, Any]
 ) -> None:
-    proved(regression, *pairs, **fields)
+    create_proof(regression, *pairs, **fields)
     assert paired.phases_of(regression) is None
     explaining.explain_proved(project, regression)
     assert regression.phase == "replay/sample"
@@ -64,8 +66,8 @@ def test_runs_speak_where_no_pairs_do(
 
 def test_pairs_of_another_commit_or_series_say_nothing_of_this_one(regression: Regression) -> None:
     learn = {"learn": (0.005, 0.009)}
-    proved(regression, learn, bad=regression.last_good)
+    create_proof(regression, learn, bad=regression.last_good)
     assert paired.phases_of(regression) is None
-    proved(regression, learn)
+    create_proof(regression, learn)
     regression.series.metric.kind = "memory"
     assert paired.phases_of(regression) is None

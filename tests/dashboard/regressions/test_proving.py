@@ -36,10 +36,10 @@ def line(tracked: Project, repository: Repository) -> list[Commit]:
     hashes = repositories.select_commits(mirror, {"last": 15})
     rows = runs.get_or_create_commits(tracked, repositories.read_commits(mirror, hashes))
     Channel.objects.create(project=tracked, kind="email", address="a@example.org")
-    return [rows[one] for one in hashes]
+    return [rows[sha] for sha in hashes]
 
 
-def measure(commits: list[Commit], truth: Truth, calls_since: Commit | None = None) -> None:
+def measure_and_judge(commits: list[Commit], truth: Truth, calls_since: Commit | None = None) -> None:
     """Measure and judge some commits. `calls_since`: from there on `sample` calls more, for 3 ms more."""
     of = commits[0].project.cases.first() or factories.create_case(commits[0].project)
     for commit in commits:
@@ -53,12 +53,12 @@ def measure(commits: list[Commit], truth: Truth, calls_since: Commit | None = No
         judge_run(factories.store_measured_run(commit, of, values, phases=phases).pk)
 
 
-def carry(truth: Truth, calls_since: Commit | None = None, memory: Truth | None = None) -> None:
+def run_all_requested(truth: Truth, calls_since: Commit | None = None, memory: Truth | None = None) -> None:
     """Play the worker until nothing is left to measure."""
     for _ in range(40):
         if held := experiments.claim_experiment("default", "bench-1"):
             known = memory if memory and held.metric == "peak_memory" else truth
-            good, bad = (known(Commit.objects.get(hash=one)) for one in (held.base.commit, held.head.commit))
+            good, bad = (known(Commit.objects.get(hash=sha)) for sha in (held.base.commit, held.head.commit))
             for index in range(30):
                 pair = PairMeasured(index, index % 2 == 0, good, bad * EVEN[index % 5], False, 6.0)
                 if experiments.add_pair(held, pair):
@@ -70,13 +70,13 @@ def carry(truth: Truth, calls_since: Commit | None = None, memory: Truth | None 
         elif waiting := Run.objects.filter(state=Run.State.REQUESTED).first():
             commit = waiting.commit
             waiting.delete()
-            measure([commit], truth, calls_since)
+            measure_and_judge([commit], truth, calls_since)
         else:
             return
     raise AssertionError("it doesn't end")
 
 
-def since(line: list[Commit], *steps: tuple[int, float], level: float = 0.010) -> Truth:
+def stepping_truth(line: list[Commit], *steps: tuple[int, float], level: float = 0.010) -> Truth:
     places = {line[index].position: factor for index, factor in steps}
 
     def truth(commit: Commit) -> float:
@@ -89,10 +89,10 @@ def since(line: list[Commit], *steps: tuple[int, float], level: float = 0.010) -
 
 
 def test_a_step_between_neighbours_is_confirmed_and_told(line: list[Commit]) -> None:
-    truth = since(line, (8, 1.4))
-    measure(line, truth)
+    truth = stepping_truth(line, (8, 1.4))
+    measure_and_judge(line, truth)
     assert not Delivery.objects.exists()
-    carry(truth)
+    run_all_requested(truth)
     found = Regression.objects.get()
     assert (found.state, found.first_bad, found.proving) == ("confirmed", line[8], False)
     assert Delivery.objects.get().regression == found
@@ -100,17 +100,17 @@ def test_a_step_between_neighbours_is_confirmed_and_told(line: list[Commit]) -> 
 
 @pytest.mark.parametrize("culprit", [7, 8])
 def test_unmeasured_commits_are_bisected(line: list[Commit], culprit: int) -> None:
-    truth = since(line, (culprit, 1.4))
-    measure(line[::2], truth)
-    carry(truth)
+    truth = stepping_truth(line, (culprit, 1.4))
+    measure_and_judge(line[::2], truth)
+    run_all_requested(truth)
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[culprit - 1], line[culprit])
     assert Run.objects.filter(commit__in=[line[culprit - 1], line[culprit]], state="done").count() == 2
 
 
 def test_noise_is_refuted_and_told_to_nobody(line: list[Commit]) -> None:
-    measure(line, since(line, (8, 1.4)))
-    carry(since(line))
+    measure_and_judge(line, stepping_truth(line, (8, 1.4)))
+    run_all_requested(stepping_truth(line))
     found = Regression.objects.get()
     assert (found.state, found.proving) == ("refuted", False)
     # Once where it was suspected, and once with a measured commit more on both sides.
@@ -119,25 +119,25 @@ def test_noise_is_refuted_and_told_to_nobody(line: list[Commit]) -> None:
 
 
 def test_a_run_that_seemed_slow_is_measured_again_and_hides_no_step(line: list[Commit]) -> None:
-    measure(line[:6], since(line))
-    measure([line[6]], since(line, (0, 1.8)))
-    truth = since(line, (9, 1.4))
-    measure([line[7], *line[9:]], truth)
-    carry(truth)
+    measure_and_judge(line[:6], stepping_truth(line))
+    measure_and_judge([line[6]], stepping_truth(line, (0, 1.8)))
+    truth = stepping_truth(line, (9, 1.4))
+    measure_and_judge([line[7], *line[9:]], truth)
+    run_all_requested(truth)
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[8], line[9])
 
 
 def test_what_is_not_there_is_measured_again_once(line: list[Commit]) -> None:
-    measure(line, since(line, (8, 1.4)))
-    carry(since(line))
+    measure_and_judge(line, stepping_truth(line, (8, 1.4)))
+    run_all_requested(stepping_truth(line))
     runs_at = [Run.objects.filter(commit=commit).count() for commit in line]
     assert sum(runs_at) == len(line) + 1
     assert runs_at[8] == 2
 
 
 def test_what_stays_undecided_is_not_measured_again(line: list[Commit]) -> None:
-    measure(line, since(line, (8, 1.4)))
+    measure_and_judge(line, stepping_truth(line, (8, 1.4)))
     held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
     experiments.conclude_experiment(held, "untestable", {"code": "side failed", "text": "It doesn't run."})
@@ -147,26 +147,26 @@ def test_what_stays_undecided_is_not_measured_again(line: list[Commit]) -> None:
 
 
 def test_a_step_beside_the_suspected_place_is_found(line: list[Commit]) -> None:
-    measure(line, since(line, (8, 1.4)))
-    carry(since(line, (9, 1.4)))
+    measure_and_judge(line, stepping_truth(line, (8, 1.4)))
+    run_all_requested(stepping_truth(line, (9, 1.4)))
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[8], line[9])
 
 
 def test_a_step_that_detection_saw_too_large_makes_no_second_cause(line: list[Commit]) -> None:
-    measure(line[::2], since(line, (7, 1.6)))
-    carry(since(line, (7, 1.42)))
+    measure_and_judge(line[::2], stepping_truth(line, (7, 1.6)))
+    run_all_requested(stepping_truth(line, (7, 1.42)))
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[6], line[7])
     assert not Experiment.objects.filter(verdict="part").exists()
 
 
 def test_two_causes_in_one_range_are_two_regressions(line: list[Commit]) -> None:
-    truth = since(line, (7, 1.3), (9, 1.3))
-    measure([*line[:7], *line[10:]], truth)
-    carry(truth)
+    truth = stepping_truth(line, (7, 1.3), (9, 1.3))
+    measure_and_judge([*line[:7], *line[10:]], truth)
+    run_all_requested(truth)
     found = Regression.objects.filter(withdrawn_at=None, state="confirmed").order_by("first_bad__position")
-    assert [one.first_bad for one in found] == [line[7], line[9]]
+    assert [regression.first_bad for regression in found] == [line[7], line[9]]
 
 
 @pytest.mark.parametrize(("place", "left_out"), [(7, (8, 9)), (7, ()), (9, (7,))])
@@ -174,64 +174,67 @@ def test_the_rest_of_a_step_is_looked_for_beside_the_part_that_pairs_show(
     line: list[Commit], place: int, left_out: tuple[int, ...]
 ) -> None:
     second = 16 - place if left_out else place + 1
-    truth = since(line, (place, 1.3), (second, 1.3))
-    measure([one for index, one in enumerate(line) if index not in left_out], truth)
-    carry(truth)
+    truth = stepping_truth(line, (place, 1.3), (second, 1.3))
+    measure_and_judge([commit for index, commit in enumerate(line) if index not in left_out], truth)
+    run_all_requested(truth)
     found = Regression.objects.order_by("first_bad__position")
-    assert [(one.first_bad, one.state) for one in found] == [
-        (line[one], "confirmed") for one in sorted((place, second))
+    assert [(regression.first_bad, regression.state) for regression in found] == [
+        (line[index], "confirmed") for index in sorted((place, second))
     ]
-    assert [one.ratio for one in found] == [pytest.approx(1.3, rel=0.05)] * 2
+    assert [regression.ratio for regression in found] == [pytest.approx(1.3, rel=0.05)] * 2
     assert Delivery.objects.count() == 2
 
 
 def test_what_was_withdrawn_at_a_commit_hides_no_second_cause(line: list[Commit]) -> None:
-    truth = since(line, (7, 1.3), (9, 1.3))
-    measure([*line[:8], *line[10:]], truth)
+    truth = stepping_truth(line, (7, 1.3), (9, 1.3))
+    measure_and_judge([*line[:8], *line[10:]], truth)
     suspected = Regression.objects.get()
     levels = {"series": suspected.series, "before": 0.010, "after": 0.013}
     ends = {"last_good": line[9], "first_bad": line[10], "withdrawn_at": suspected.opened_at}
     Regression.objects.create(project=suspected.project, state="refuted", **levels, **ends)
-    carry(truth)
+    run_all_requested(truth)
     found = Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position")
-    assert [(one.first_bad, one.state) for one in found] == [(line[7], "confirmed"), (line[9], "confirmed")]
+    assert [(regression.first_bad, regression.state) for regression in found] == [
+        (line[7], "confirmed"),
+        (line[9], "confirmed"),
+    ]
 
 
 def test_a_slow_spell_behind_a_step_makes_no_second_cause(line: list[Commit]) -> None:
-    measure([*line[:7], *line[8:]], since(line, (7, 1.3), (8, 1.3)))
-    carry(since(line, (7, 1.3)))
+    measure_and_judge([*line[:7], *line[8:]], stepping_truth(line, (7, 1.3), (8, 1.3)))
+    run_all_requested(stepping_truth(line, (7, 1.3)))
     found = Regression.objects.get()
     assert (found.state, found.first_bad, found.ratio) == ("confirmed", line[7], pytest.approx(1.3, rel=0.05))
 
 
 @pytest.mark.parametrize(("measured", "second"), [((7, 10), 9), ((7, 8, 10), 9), ((10,), 9), ((7, 10), 8)])
-def test_a_counter_that_speaks_for_one_of_two_causes_hides_no_other(
+def test_a_counter_that_explains_one_of_two_causes_hides_no_other(
     line: list[Commit], measured: tuple[int, ...], second: int
 ) -> None:
-    truth = since(line, (7, 1.3), (second, 1.3))
-    measure([*line[:7], *(line[one] for one in measured), *line[11:]], truth, line[7])
-    carry(truth, line[7])
+    truth = stepping_truth(line, (7, 1.3), (second, 1.3))
+    measure_and_judge([*line[:7], *(line[index] for index in measured), *line[11:]], truth, line[7])
+    run_all_requested(truth, line[7])
     found = Regression.objects.filter(withdrawn_at=None, state="confirmed").order_by("first_bad__position")
-    assert [one.first_bad for one in found] == [line[7], line[second]]
-    assert [one.ratio for one in found] == [pytest.approx(1.3, rel=0.05)] * 2
-    assert [one.phase for one in found] == ["sample", "push"]
+    assert [regression.first_bad for regression in found] == [line[7], line[second]]
+    assert [regression.ratio for regression in found] == [pytest.approx(1.3, rel=0.05)] * 2
+    assert [regression.phase for regression in found] == ["sample", "push"]
     assert Regression.objects.count() == Experiment.objects.filter(purpose="proof").count() == 2
 
 
-def test_a_counter_that_speaks_for_all_of_it_costs_no_pair_more(
+def test_a_counter_that_explains_all_of_it_costs_no_pair_more(
     line: list[Commit],
 ) -> None:
-    truth = since(line, (8, 1.4))
-    measure(line[::2], truth, line[8])
-    carry(truth, line[8])
+    truth = stepping_truth(line, (8, 1.4))
+    measure_and_judge(line[::2], truth, line[8])
+    run_all_requested(truth, line[8])
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.first_bad) == ("confirmed", line[8])
     assert [row.purpose for row in found.experiments.all()] == ["proof"]
 
 
 def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
-    truth = since(line, (8, 1.4))
-    measure([*line[:6], *line[10:]], truth)
+    truth = stepping_truth(line, (8, 1.4))
+    measure_and_judge([*line[:6], *line[10:]], truth)
     while held := experiments.claim_experiment("default", "bench-1"):
         bad = Commit.objects.get(hash=held.head.commit)
         if bad == line[7]:
@@ -248,7 +251,7 @@ def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
 
 
 def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
-    truth = since(line, (8, 1.4))
+    truth = stepping_truth(line, (8, 1.4))
     of = factories.create_case(line[0].project)
     for commit in line:
         calls = 900 if commit.position >= line[8].position else 600
@@ -258,7 +261,7 @@ def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
             # The counter is known at its first point, the time not yet.
             assert Regression.objects.get().state == "confirmed"
     assert Regression.objects.get().state == "suspected"
-    carry(truth)
+    run_all_requested(truth)
     found = Regression.objects.get()
     assert (found.state, found.series.metric.name, found.proving) == ("confirmed", "step_time", False)
 
@@ -266,38 +269,38 @@ def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
 @pytest.mark.parametrize(
     ("slower", "metric", "told"), [(1.4, "step_time", {5, 20}), (1.0, "peak_memory", {5})]
 )
-def test_a_louder_series_that_joins_a_proved_one_speaks_only_once_it_is_proved(
+def test_a_larger_step_that_joins_a_proved_one_is_primary_once_it_is_proved(
     line: list[Commit], slower: float, metric: str, told: set[int]
 ) -> None:
-    of, time = factories.create_case(line[0].project), since(line, (8, slower))
-    memory = since(line, (8, 1.1), level=1e8)
+    of, time = factories.create_case(line[0].project), stepping_truth(line, (8, slower))
+    memory = stepping_truth(line, (8, 1.1), level=1e8)
     Channel.objects.update(minimum_percent=5)
     large = {"kind": "email", "address": "b@example.org", "minimum_percent": 20}
     Channel.objects.create(project=line[0].project, **large)
     for commit in line:
         seen = memory(commit) * factories.run_noise(commit.position)
         judge_run(factories.store_measured_run(commit, of, {"peak_memory": seen}).pk)
-    carry(time, memory=memory)
+    run_all_requested(time, memory=memory)
     assert Delivery.objects.get().channel.minimum_percent == 5
     # While they were measured, something slowed the machine from the same commit on.
-    measure(line, since(line, (8, 1.4)))
+    measure_and_judge(line, stepping_truth(line, (8, 1.4)))
     found = Regression.objects.get()
     assert (found.state, found.series.metric.name, found.proving) == ("confirmed", "peak_memory", True)
-    carry(time, memory=memory)
+    run_all_requested(time, memory=memory)
     found = Regression.objects.get()
     assert (found.state, found.series.metric.name, found.proving) == ("confirmed", metric, False)
-    assert {one.channel.minimum_percent for one in Delivery.objects.all()} == told
+    assert {delivery.channel.minimum_percent for delivery in Delivery.objects.all()} == told
 
 
 def test_of_two_series_one_of_which_is_noise_the_other_is_told(line: list[Commit]) -> None:
-    of, memory = factories.create_case(line[0].project), since(line, (8, 1.1), level=1e8)
-    spell = since(line, (8, 1.4))
+    of, memory = factories.create_case(line[0].project), stepping_truth(line, (8, 1.1), level=1e8)
+    spell = stepping_truth(line, (8, 1.4))
     for commit in line:
         noise = factories.run_noise(commit.position)
         values = {"peak_memory": memory(commit) * noise, "step_time": spell(commit) * noise}
         judge_run(factories.store_measured_run(commit, of, values).pk)
     assert Regression.objects.get().series.metric.name == "step_time"
-    carry(since(line), memory=memory)
+    run_all_requested(stepping_truth(line), memory=memory)
     found = Regression.objects.get(state="confirmed")
     assert (found.first_bad, found.series.metric.name, found.proving) == (line[8], "peak_memory", False)
     assert Delivery.objects.get().regression == found
@@ -308,14 +311,16 @@ def test_of_two_series_one_of_which_is_noise_the_other_is_told(line: list[Commit
 
 
 def test_a_time_that_is_refuted_at_a_counters_commit_is_proved_at_its_own(line: list[Commit]) -> None:
-    truth = since(line, (9, 1.4))
-    measure(line[:8], truth, line[8])
+    truth = stepping_truth(line, (9, 1.4))
+    measure_and_judge(line[:8], truth, line[8])
     # One disturbed run puts the step of the time where another commit makes more calls.
-    measure([line[8]], since(line, (0, 1.5)), line[8])
-    measure(line[9:], truth, line[8])
-    carry(truth, line[8])
+    measure_and_judge([line[8]], stepping_truth(line, (0, 1.5)), line[8])
+    measure_and_judge(line[9:], truth, line[8])
+    run_all_requested(truth, line[8])
     found = Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position")
-    assert [(one.first_bad, one.series.metric.name, one.state) for one in found] == [
+    assert [
+        (regression.first_bad, regression.series.metric.name, regression.state) for regression in found
+    ] == [
         (line[8], "function_calls", "confirmed"),
         (line[9], "step_time", "confirmed"),
     ]
@@ -325,7 +330,7 @@ def test_a_time_that_is_refuted_at_a_counters_commit_is_proved_at_its_own(line: 
 def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_time(
     line: list[Commit],
 ) -> None:
-    of, truth = factories.create_case(line[0].project), since(line, (8, 1.4))
+    of, truth = factories.create_case(line[0].project), stepping_truth(line, (8, 1.4))
     measured = [*line[:5], *line[12:]]
     for commit in measured:
         values = {"throughput": 1 / truth(commit) * factories.run_noise(commit.position)}
@@ -336,15 +341,15 @@ def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_ti
         pair = PairMeasured(index, index % 2 == 0, 100, 71 * EVEN[index % 5], False, 6.0)
         if experiments.add_pair(held, pair):
             break
-    measure(measured, truth)
+    measure_and_judge(measured, truth)
     advance_proof(Regression.objects.get().pk)
-    carry(truth)
+    run_all_requested(truth)
     found = Regression.objects.get()
     assert (found.state, found.series.metric.name, found.first_bad) == ("confirmed", "step_time", line[8])
 
 
 def test_a_suspicion_that_vanishes_is_no_longer_measured(line: list[Commit]) -> None:
-    measure(line, since(line, (8, 1.4)))
+    measure_and_judge(line, stepping_truth(line, (8, 1.4)))
     held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
     found = Regression.objects.get()

@@ -10,7 +10,7 @@ from dashboard.models import Change, Channel, Delivery, Project, Regression
 from tests.dashboard import factories
 
 
-def redetect(slug: str = "snakes") -> str:
+def redetect_output(slug: str = "snakes") -> str:
     out = StringIO()
     call_command("redetect", slug, stdout=out)
     return out.getvalue()
@@ -26,29 +26,29 @@ def slower(project: Project) -> Project:
 
 
 def test_it_says_what_it_found_and_kept(slower: Project) -> None:
-    assert redetect() == (
+    assert redetect_output() == (
         "Changes: 1 found, 0 moved to another commit, 0 of a new size, 0 kept, 0 withdrawn.\n"
         "Regressions: 1 stand, 1 of them new.\n"
     )
-    assert "0 found, 0 moved to another commit, 0 of a new size, 1 kept, 0 withdrawn" in redetect()
+    assert "0 found, 0 moved to another commit, 0 of a new size, 1 kept, 0 withdrawn" in redetect_output()
 
 
 def test_it_explains_anew(slower: Project) -> None:
-    redetect()
+    redetect_output()
     Regression.objects.update(suspects=[{"function": "an older rule's"}], phase="old")
-    redetect()
+    redetect_output()
     assert list(Regression.objects.values_list("suspects", "phase")) == [([], "")]
 
 
 def test_it_alerts_nobody(slower: Project) -> None:
     Channel.objects.create(project=slower, kind="email", address="a@example.org")
-    redetect()
+    redetect_output()
     assert Regression.objects.count() == 1
     assert not Delivery.objects.exists()
 
 
 def test_it_withdraws_what_is_not_in_the_points(slower: Project) -> None:
-    redetect()
+    redetect_output()
     found = Change.objects.get()
     wrong = Regression.objects.create(
         project=slower,
@@ -71,7 +71,7 @@ def test_it_withdraws_what_is_not_in_the_points(slower: Project) -> None:
         confidence=0.9,
         regression=wrong,
     )
-    assert "1 kept, 1 withdrawn" in redetect()
+    assert "1 kept, 1 withdrawn" in redetect_output()
     wrong.refresh_from_db()
     assert wrong.withdrawn_at is not None
     assert timezone.now() >= wrong.withdrawn_at
@@ -79,4 +79,4 @@ def test_it_withdraws_what_is_not_in_the_points(slower: Project) -> None:
 
 def test_an_unknown_project_is_one_sentence(project: Project) -> None:
     with pytest.raises(CommandError, match="did you mean snakes"):
-        redetect("snakse")
+        redetect_output("snakse")

@@ -17,7 +17,7 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def judged(project: Project, of: Case, **phases: Sequence[float]) -> list[Commit]:
+def judge_phases(project: Project, of: Case, **phases: Sequence[float]) -> list[Commit]:
     """Runs of commits in order, whose step time is the sum of its phases'; six measured on each level."""
     line = factories.create_commits(project, 6 * len(next(iter(phases.values()))))
     for commit in line:
@@ -27,34 +27,36 @@ def judged(project: Project, of: Case, **phases: Sequence[float]) -> list[Commit
     return line
 
 
-def repaired() -> dict[int, Commit | None]:
+def repaired_by() -> dict[int, Commit | None]:
     rows = Regression.objects.filter(withdrawn_at=None).select_related("first_bad", "recovered_by")
     return {regression.first_bad.position: regression.recovered_by for regression in rows}
 
 
 def test_a_gain_in_another_phase_repairs_nothing(project: Project, of: Case) -> None:
-    judged(project, of, push=[0.004, 0.008, 0.008], targets=[0.006, 0.006, 0.002])
-    assert repaired() == {6: None}
+    judge_phases(project, of, push=[0.004, 0.008, 0.008], targets=[0.006, 0.006, 0.002])
+    assert repaired_by() == {6: None}
 
 
 def test_a_gain_in_the_same_phase_repairs(project: Project, of: Case) -> None:
-    line = judged(project, of, push=[0.004, 0.008, 0.0042], targets=[0.006, 0.006, 0.0058])
-    assert repaired() == {6: line[12]}
+    line = judge_phases(project, of, push=[0.004, 0.008, 0.0042], targets=[0.006, 0.006, 0.0058])
+    assert repaired_by() == {6: line[12]}
 
 
 def test_what_lies_below_another_regression_can_be_repaired(project: Project, of: Case) -> None:
-    line = judged(project, of, push=[0.004, 0.008, 0.008, 0.004], targets=[0.006, 0.006, 0.016, 0.016])
-    assert repaired() == {6: line[18], 12: None}
+    line = judge_phases(project, of, push=[0.004, 0.008, 0.008, 0.004], targets=[0.006, 0.006, 0.016, 0.016])
+    assert repaired_by() == {6: line[18], 12: None}
 
 
 def test_a_phase_that_is_back_repairs_where_something_else_became_slower(project: Project, of: Case) -> None:
-    line = judged(project, of, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.0073])
-    assert repaired() == {6: line[12]}
+    line = judge_phases(project, of, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.0073])
+    assert repaired_by() == {6: line[12]}
 
 
 def test_a_step_that_no_phase_explains_goes_by_the_level(project: Project, of: Case) -> None:
-    line = judged(project, of, a=[0.004, 0.006, 0.004], b=[0.003, 0.005, 0.003], c=[0.003, 0.005, 0.003])
-    assert repaired() == {6: line[12]}
+    line = judge_phases(
+        project, of, a=[0.004, 0.006, 0.004], b=[0.003, 0.005, 0.003], c=[0.003, 0.005, 0.003]
+    )
+    assert repaired_by() == {6: line[12]}
 
 
 def test_a_gain_that_is_no_longer_found_repairs_nothing(project: Project, of: Case) -> None:
@@ -73,20 +75,20 @@ OTHERS = dict.fromkeys(("act", "env", "sample", "targets"), 0.002)
 def test_a_machine_that_has_slowed_down_hides_no_repair(project: Project, of: Case) -> None:
     """All takes a third longer from the repair on: half the level is back, the phase is as the others are."""
     slow = {name: [level, level, 1.34 * level] for name, level in OTHERS.items()}
-    line = judged(project, of, push=[0.004, 0.012, 1.34 * 0.004], **slow)
-    assert repaired() == {6: line[12]}
+    line = judge_phases(project, of, push=[0.004, 0.012, 1.34 * 0.004], **slow)
+    assert repaired_by() == {6: line[12]}
 
 
 def test_what_a_slow_machine_leaves_of_a_step_is_no_repair(project: Project, of: Case) -> None:
     """A third of the time is given back elsewhere, while the phase keeps what it lost."""
-    judged(
+    judge_phases(
         project,
         of,
         push=[0.004, 0.008, 0.008],
         big=[0.008] * 2 + [0.004],
         **dict.fromkeys(OTHERS, [0.002] * 3),
     )
-    assert repaired() == {6: None}
+    assert repaired_by() == {6: None}
 
 
 @pytest.mark.parametrize(

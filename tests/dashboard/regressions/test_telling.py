@@ -17,7 +17,7 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def channel(project: Project, minimum: float = 0) -> Channel:
+def create_channel(project: Project, minimum: float = 0) -> Channel:
     return Channel.objects.create(
         project=project,
         kind="email",
@@ -27,7 +27,7 @@ def channel(project: Project, minimum: float = 0) -> Channel:
     )
 
 
-def measure(line: list[Commit], of: Case, name: str, levels: list[float]) -> None:
+def measure_and_judge(line: list[Commit], of: Case, name: str, levels: list[float]) -> None:
     """Measure all commits and judge once."""
     runs = [
         factories.store_measured_run(commit, of, {name: value})
@@ -36,47 +36,49 @@ def measure(line: list[Commit], of: Case, name: str, levels: list[float]) -> Non
     judge_run(runs[-1].pk)
 
 
-def told() -> list[tuple[int, float]]:
+def told_channels() -> list[tuple[int, float]]:
     rows = Delivery.objects.order_by("channel__minimum_percent")
     return list(rows.values_list("regression", "channel__minimum_percent"))
 
 
-def stepping(before: float, after: float) -> list[float]:
+def stepping_levels(before: float, after: float) -> list[float]:
     return factories.noisy_levels((AT, before), (COUNT - AT, after))
 
 
-def slower(project: Project, of: Case) -> Regression:
+def slower_regression(project: Project, of: Case) -> Regression:
     """A regression of 15 % that memory will show to be one of 80 %."""
-    measure(factories.create_commits(project, COUNT), of, "step_time", stepping(0.010, 0.0115))
+    measure_and_judge(
+        factories.create_commits(project, COUNT), of, "step_time", stepping_levels(0.010, 0.0115)
+    )
     return Regression.objects.get()
 
 
 def test_who_hears_of_large_ones_only_is_told_when_it_grows(project: Project, of: Case) -> None:
     for minimum in (0, 20, 200):
-        channel(project, minimum)
-    found = slower(project, of)
-    assert told() == [(found.pk, 0)]
+        create_channel(project, minimum)
+    found = slower_regression(project, of)
+    assert told_channels() == [(found.pk, 0)]
     line = list(project.commits.order_by("position"))
     for _ in range(2):
-        measure(line, of, "peak_memory", stepping(1e8, 1.8e8))
+        measure_and_judge(line, of, "peak_memory", stepping_levels(1e8, 1.8e8))
     found.refresh_from_db()
     assert found.change_percent == pytest.approx(80, abs=3)
-    assert told() == [(found.pk, 0), (found.pk, 20)]
+    assert told_channels() == [(found.pk, 0), (found.pk, 20)]
 
 
 def test_a_channel_that_came_later_is_not_told_of_what_it_could_have_been(project: Project, of: Case) -> None:
-    found = slower(project, of)
+    found = slower_regression(project, of)
     factories.create_ended_experiment(found, "confirmed", found.last_good, found.first_bad)
     Regression.objects.update(proving=False, state="confirmed")
-    channel(project, 5)
+    create_channel(project, 5)
     line = list(project.commits.order_by("position"))
-    measure(line, of, "peak_memory", stepping(1e8, 1.8e8))
-    assert told() == []
+    measure_and_judge(line, of, "peak_memory", stepping_levels(1e8, 1.8e8))
+    assert told_channels() == []
 
 
 def withdrawn_beside(project: Project, of: Case) -> tuple[Regression, Regression]:
     """A live regression beside its step, and a withdrawn one at the commit where the points put it."""
-    live = slower(project, of)
+    live = slower_regression(project, of)
     place = live.first_bad
     Regression.objects.filter(pk=live.pk).update(first_bad=project.commits.get(position=AT + 2))
     gone = Regression.objects.create(
@@ -94,14 +96,14 @@ def withdrawn_beside(project: Project, of: Case) -> tuple[Regression, Regression
 
 @pytest.mark.parametrize("state", ["pending", "delivered"])
 def test_one_that_joins_a_withdrawn_one_is_told_once(project: Project, of: Case, state: str) -> None:
-    channel(project)
+    create_channel(project)
     _, gone = withdrawn_beside(project, of)
     Delivery.objects.update(state=state)
-    measure(
+    measure_and_judge(
         list(project.commits.order_by("position")),
         of,
         "step_time",
-        stepping(0.010, 0.013),
+        stepping_levels(0.010, 0.013),
     )
     assert list(Regression.objects.filter(withdrawn_at=None)) == [gone]
     assert list(Delivery.objects.values_list("regression", "state")) == [(gone.pk, state)]
@@ -109,29 +111,29 @@ def test_one_that_joins_a_withdrawn_one_is_told_once(project: Project, of: Case,
 
 def test_what_is_taken_up_by_joining_is_told(project: Project, of: Case) -> None:
     _, gone = withdrawn_beside(project, of)
-    channel(project)
-    measure(
+    create_channel(project)
+    measure_and_judge(
         list(project.commits.order_by("position")),
         of,
         "step_time",
-        stepping(0.010, 0.013),
+        stepping_levels(0.010, 0.013),
     )
-    assert told() == [(gone.pk, 0)]
+    assert told_channels() == [(gone.pk, 0)]
 
 
 def test_redetect_tells_nobody_of_what_it_takes_up(project: Project, of: Case) -> None:
     _, gone = withdrawn_beside(project, of)
-    channel(project)
+    create_channel(project)
     line = project.commits.order_by("position")
-    for commit, value in zip(line, stepping(0.010, 0.013), strict=True):
+    for commit, value in zip(line, stepping_levels(0.010, 0.013), strict=True):
         factories.store_measured_run(commit, of, {"step_time": value})
     redetect_project(project)
     gone.refresh_from_db()
-    assert (gone.withdrawn_at, told()) == (None, [])
+    assert (gone.withdrawn_at, told_channels()) == (None, [])
 
 
 def test_who_was_told_of_both_keeps_both_in_the_log(project: Project, of: Case) -> None:
-    channel(project)
+    create_channel(project)
     live, gone = withdrawn_beside(project, of)
     alerts.announce_regression(gone)
     advance_proof(live.pk)

@@ -9,7 +9,7 @@ from dashboard.models import Case, Channel, Commit, Delivery, Experiment, Projec
 from dashboard.regressions import TriageError, advance_proof, judge_run, redetect_project, triage_regression
 from dashboard.sentences.experiments import reason_sentence
 from tests.dashboard import factories
-from tests.dashboard.regressions.test_judging import judge, measure
+from tests.dashboard.regressions.test_judging import judge_runs, measure_line
 
 AWAY = ["intended", "not real", "won't fix"]
 STEP = factories.noisy_levels((6, 0.010), (6, 0.014))
@@ -32,17 +32,17 @@ def line(project: Project) -> list[Commit]:
 
 @pytest.fixture
 def found(line: list[Commit], of: Case) -> Regression:
-    judge(measure(line[:12], of, "step_time", STEP))
+    judge_runs(measure_line(line[:12], of, "step_time", STEP))
     return Regression.objects.get()
 
 
-def confirm(regression: Regression) -> None:
+def confirm_regression(regression: Regression) -> None:
     """As interleaved runs would have."""
     regression.experiments.update(state="done", verdict="confirmed", finished_at=timezone.now())
     Regression.objects.filter(pk=regression.pk).update(state="confirmed", proving=False)
 
 
-def channel(project: Project) -> Channel:
+def create_channel(project: Project) -> Channel:
     return Channel.objects.create(project=project, kind="email", address="team@example.org", suspicions=True)
 
 
@@ -95,11 +95,15 @@ def test_judging_again_leaves_the_decision(
 def test_an_intended_level_is_the_baseline(
     found: Regression, ada: User, line: list[Commit], of: Case, project: Project
 ) -> None:
-    channel(project)
+    create_channel(project)
     triage_regression(found.pk, ada, "intended")
-    judge(measure(line[12:16], of, "step_time", [0.014 * factories.run_noise(n) for n in range(12, 16)]))
+    judge_runs(
+        measure_line(line[12:16], of, "step_time", [0.014 * factories.run_noise(n) for n in range(12, 16)])
+    )
     assert (Regression.objects.count(), Delivery.objects.count()) == (1, 0)
-    judge(measure(line[16:], of, "step_time", [0.020 * factories.run_noise(n) for n in range(16, 20)]))
+    judge_runs(
+        measure_line(line[16:], of, "step_time", [0.020 * factories.run_noise(n) for n in range(16, 20)])
+    )
     newer = Regression.objects.exclude(pk=found.pk).get()
     assert (newer.first_bad.position, newer.triaged) == (16, "")
     assert newer.before == pytest.approx(0.014, rel=0.01)
@@ -128,20 +132,20 @@ def test_a_larger_step_at_that_place_is_another_one(
 
 
 def test_nothing_more_is_measured_or_told(found: Regression, ada: User, project: Project) -> None:
-    channel(project)
+    create_channel(project)
     assert found.experiments.get().state == Experiment.State.REQUESTED
     triage_regression(found.pk, ada, "won't fix")
     row = found.experiments.get()
     assert (row.state, reason_sentence(row.reason)) == ("cancelled", "ada called it won't fix.")
     judge_run(found.first_bad.runs.get().pk)
     assert found.experiments.count() == 1
-    confirm(found)
+    confirm_regression(found)
     assert alerts.announce_regression(Regression.objects.get()) == []
 
 
 def test_a_dropped_message_goes_out_once_open_again(found: Regression, ada: User, project: Project) -> None:
-    channel(project)
-    confirm(found)
+    create_channel(project)
+    confirm_regression(found)
     (waiting,) = alerts.announce_regression(Regression.objects.get())
     triage_regression(found.pk, ada, "intended")
     alerts.attempt_delivery(waiting.pk)
@@ -151,8 +155,8 @@ def test_a_dropped_message_goes_out_once_open_again(found: Regression, ada: User
 
 
 def test_reopening_tells_nobody_twice(found: Regression, ada: User, project: Project) -> None:
-    channel(project)
-    confirm(found)
+    create_channel(project)
+    confirm_regression(found)
     alerts.announce_regression(Regression.objects.get())
     Delivery.objects.update(state="delivered")
     for action in ("intended", "reopen"):
@@ -171,7 +175,7 @@ def test_reopened_it_is_measured_again(found: Regression, ada: User) -> None:
 def test_a_suspicion_that_was_told_and_is_not_real_is_counted(
     found: Regression, ada: User, project: Project
 ) -> None:
-    channel(project)
+    create_channel(project)
     assert alerts.announce_regression(found)
     before = (project.risk or {}).get("trust", 1.0)
     triage_regression(found.pk, ada, "not real")

@@ -34,7 +34,7 @@ Place = tuple[str, int, int, frozenset[tuple[int, int]]]
 
 
 @st.composite
-def histories(
+def planted_histories(
     draw: st.DrawFn,
     factors: Sequence[float] = FACTORS,
     places: Sequence[int] = ANYWHERE,
@@ -50,7 +50,7 @@ def histories(
     return planted
 
 
-def found(project: SimulatedProject) -> set[Place]:
+def live_regressions(project: SimulatedProject) -> set[Place]:
     """Where each live regression is, its state, and the changes that it holds."""
     return {
         (
@@ -74,7 +74,7 @@ def told_by(project: SimulatedProject) -> set[tuple[int, str]]:
     return {(row.first_bad.position, row.series.metric.name) for row in rows if not row.withdrawn}
 
 
-def arrive(history: History, order: Sequence[int], patience: Sequence[bool]) -> SimulatedProject:
+def measure_in_order(history: History, order: Sequence[int], patience: Sequence[bool]) -> SimulatedProject:
     """Commits are measured in this order; `patience`: where experiments are left waiting meanwhile."""
     project = SimulatedProject(COUNT, history)
     for position, waits in zip(order, patience, strict=True):
@@ -86,37 +86,41 @@ def arrive(history: History, order: Sequence[int], patience: Sequence[bool]) -> 
 
 
 @SOME
-@given(histories(), st.permutations(range(COUNT)), st.lists(st.booleans(), min_size=COUNT, max_size=COUNT))
+@given(
+    planted_histories(),
+    st.permutations(range(COUNT)),
+    st.lists(st.booleans(), min_size=COUNT, max_size=COUNT),
+)
 def test_the_order_of_arrival_makes_no_difference(
     history: History, order: Sequence[int], patience: Sequence[bool]
 ) -> None:
-    in_order = arrive(history, range(COUNT), [True] * COUNT)
-    assert found(arrive(history, order, patience)) == found(in_order)
+    in_order = measure_in_order(history, range(COUNT), [True] * COUNT)
+    assert live_regressions(measure_in_order(history, order, patience)) == live_regressions(in_order)
 
 
 @SOME
-@given(histories(SLOWER), st.permutations(range(COUNT)))
+@given(planted_histories(SLOWER), st.permutations(range(COUNT)))
 def test_the_order_of_arrival_makes_no_difference_to_what_is_told(
     history: History, order: Sequence[int]
 ) -> None:
     """Where nothing got faster: what an improvement hid may have been proved at its smaller size before."""
-    in_order = arrive(history, range(COUNT), [False] * COUNT)
-    assert told_by(arrive(history, order, [False] * COUNT)) == told_by(in_order)
+    in_order = measure_in_order(history, range(COUNT), [False] * COUNT)
+    assert told_by(measure_in_order(history, order, [False] * COUNT)) == told_by(in_order)
 
 
 @SOME
-@given(histories(places=APART, counters=True), st.permutations(range(COUNT)))
+@given(planted_histories(places=APART, counters=True), st.permutations(range(COUNT)))
 def test_the_order_of_arrival_makes_no_difference_beside_counters(
     history: History, order: Sequence[int]
 ) -> None:
-    in_order = arrive(history, range(COUNT), [False] * COUNT)
-    assert found(arrive(history, order, [False] * COUNT)) == found(in_order)
+    in_order = measure_in_order(history, range(COUNT), [False] * COUNT)
+    assert live_regressions(measure_in_order(history, order, [False] * COUNT)) == live_regressions(in_order)
 
 
 @SOME
-@given(histories(), st.permutations(range(COUNT)))
+@given(planted_histories(), st.permutations(range(COUNT)))
 def test_every_planted_cause_is_one_confirmed_regression(history: History, order: Sequence[int]) -> None:
-    project = arrive(history, order, [False] * COUNT)
+    project = measure_in_order(history, order, [False] * COUNT)
     worse = {planted.position for planted in history if planted.factor > 1}
     live = [row for row in project.regressions.values() if not row.withdrawn]
     assert {row.first_bad.position for row in live if row.state == "confirmed"} == worse
@@ -126,8 +130,8 @@ def test_every_planted_cause_is_one_confirmed_regression(history: History, order
 
 def test_what_is_decided_twice_stays() -> None:
     history = [Planted(STEP_TIME, 4, 1.4), Planted(MEMORY, 4, 1.8), Planted(OTHER_CASE, 8, 1.25)]
-    project = arrive(history, range(COUNT), [False] * COUNT)
-    before = found(project)
+    project = measure_in_order(history, range(COUNT), [False] * COUNT)
+    before = live_regressions(project)
     project.decide(focus=list(project.regressions))
-    assert found(project) == before
+    assert live_regressions(project) == before
     assert not project.asked

@@ -10,7 +10,7 @@ from dashboard.regressions.decision.bisection import narrow_branch, narrow_range
 BETWEEN = list("bcdefg")
 
 
-def bisect(verdict_of: dict[str, str]) -> tuple[str, str, str | None, int]:
+def bisect_range(verdict_of: dict[str, str]) -> tuple[str, str, str | None, int]:
     """Bisect a ... h with a truth; the range that is left, the second cause's commit, and the steps taken."""
     verdicts: dict[str, str] = {}
     while (left := narrow_range("a", BETWEEN, "h", verdicts)).middle:
@@ -21,7 +21,7 @@ def bisect(verdict_of: dict[str, str]) -> tuple[str, str, str | None, int]:
 @pytest.mark.parametrize("culprit", list("bcdefgh"))
 def test_every_single_culprit_is_found(culprit: str) -> None:
     truth = {commit: "whole" if commit >= culprit else "none" for commit in BETWEEN}
-    good, bad, second, steps = bisect(truth)
+    good, bad, second, steps = bisect_range(truth)
     assert (ord(bad) - ord(good), bad, second) == (1, culprit, None)
     assert steps <= 3
 
@@ -29,16 +29,16 @@ def test_every_single_culprit_is_found(culprit: str) -> None:
 @pytest.mark.parametrize("skipped", ["untestable", "undecided"])
 def test_a_commit_that_cannot_tell_is_left_out(skipped: str) -> None:
     truth = dict(zip(BETWEEN, ["none", "none", skipped, skipped, "whole", "whole"], strict=True))
-    assert bisect(truth)[:2] == ("c", "f")
+    assert bisect_range(truth)[:2] == ("c", "f")
 
 
 def test_where_no_commit_tells_the_range_stays() -> None:
-    assert bisect(dict.fromkeys(BETWEEN, "untestable"))[:2] == ("a", "h")
+    assert bisect_range(dict.fromkeys(BETWEEN, "untestable"))[:2] == ("a", "h")
 
 
 def test_a_part_of_the_step_means_a_second_cause_behind_it() -> None:
     truth = dict(zip(BETWEEN, ["none", "part", "part", "part", "whole", "whole"], strict=True))
-    good, bad, second, _ = bisect(truth)
+    good, bad, second, _ = bisect_range(truth)
     assert (good, bad) == ("b", "c")
     assert second in ("c", "d", "e")
 
@@ -47,38 +47,40 @@ def test_neighbours_need_no_measurement() -> None:
     assert narrow_range("a", [], "b", {}).middle is None
 
 
-def branches(chance: random.Random) -> dict[str, list[str]]:
+def random_branches(chance: random.Random) -> dict[str, list[str]]:
     """Up to thirty commits that end in one, each with one or two parents among those before it."""
     count = chance.randint(1, 30)
-    parents = {str(at): sorted({str(chance.randrange(at)), *merged(chance, at)}) for at in range(1, count)}
-    whole = ancestors({"0": [], **parents}, str(count - 1))
+    parents = {
+        str(at): sorted({str(chance.randrange(at)), *random_parent(chance, at)}) for at in range(1, count)
+    }
+    whole = ancestors_of({"0": [], **parents}, str(count - 1))
     return {name: parents.get(name, []) for name in map(str, range(count)) if name in whole}
 
 
-def merged(chance: random.Random, index: int) -> set[str]:
+def random_parent(chance: random.Random, index: int) -> set[str]:
     return {str(chance.randrange(index))} if chance.random() < 0.3 else {str(index - 1)}
 
 
-def ancestors(parents: dict[str, list[str]], name: str) -> set[str]:
-    return {name}.union(*(ancestors(parents, one) for one in set(parents[name])))
+def ancestors_of(parents: dict[str, list[str]], name: str) -> set[str]:
+    return {name}.union(*(ancestors_of(parents, parent) for parent in set(parents[name])))
 
 
 @pytest.mark.parametrize("broken_share", [0.0, 0.3, 0.8])
 def test_the_culprit_of_a_branch_of_branches_is_always_among_the_suspects(broken_share: float) -> None:
     for seed in range(300):
         chance = random.Random(seed)  # noqa: S311  # a fixed seed is the point
-        brought = branches(chance)
+        brought = random_branches(chance)
         *rest, tip = brought
         culprit = chance.choice(list(brought))
         broken = {name for name in rest if chance.random() < broken_share}
         verdicts = {tip: "whole"}
         while middle := (left := narrow_branch(brought, verdicts)).middle:
-            has_it = "whole" if culprit in ancestors(brought, middle) else "none"
+            has_it = "whole" if culprit in ancestors_of(brought, middle) else "none"
             verdicts[middle] = "untestable" if middle in broken else has_it
         assert culprit in left.suspects
         assert broken or left.suspects == [culprit]
         assert set(left.suspects) <= {culprit, *broken} | {
-            one for one in verdicts if verdicts[one] == "whole"
+            commit for commit in verdicts if verdicts[commit] == "whole"
         }
 
 
@@ -98,14 +100,19 @@ def test_runs_of_commits_that_do_not_run_cost_a_step_each_at_most() -> None:
         chance = random.Random(seed)  # noqa: S311  # a fixed seed is the point
         count = chance.randint(1, 60)
         start, length = chance.randint(1, count), chance.choice([0, 1, 5, 30])
-        broken = {one for one in (*range(start, start + length), chance.randint(1, count)) if one < count}
+        broken = {
+            place for place in (*range(start, start + length), chance.randint(1, count)) if place < count
+        }
         culprit, verdicts = chance.randint(1, count), dict[str, str]()
-        line = [str(one) for one in range(1, count)]
+        line = [str(place) for place in range(1, count)]
         while middle := (left := narrow_range("0", line, str(count), verdicts)).middle:
             verdicts[middle] = "whole" if int(middle) >= culprit else "none"
             verdicts[middle] = "untestable" if int(middle) in broken else verdicts[middle]
-        runs = [one for one in range(count + 1) if one not in broken]
-        ends = max(one for one in runs if one < culprit), min(one for one in runs if one >= culprit)
+        runs = [place for place in range(count + 1) if place not in broken]
+        ends = (
+            max(place for place in runs if place < culprit),
+            min(place for place in runs if place >= culprit),
+        )
         assert (int(left.good), int(left.bad)) == ends
-        skips = sum(one == "untestable" for one in verdicts.values())
+        skips = sum(verdict == "untestable" for verdict in verdicts.values())
         assert len(verdicts) <= math.ceil(math.log2(count)) + skips

@@ -26,7 +26,7 @@ DRIVER = (("driver", "550.1", "560.2"),)
 BLAMED, SPARED = (("replay.py:push", True),), (("replay.py:push", False),)
 
 
-def sentinel(ratio: float, moved: bool = True) -> SentinelMove:
+def sentinel_move(ratio: float, moved: bool = True) -> SentinelMove:
     return SentinelMove(
         machine="bench-1",
         commit="cccccccccc",
@@ -41,7 +41,7 @@ def sentinel(ratio: float, moved: bool = True) -> SentinelMove:
     )
 
 
-def proof(verdict: str) -> Verdict:
+def proof_with(verdict: str) -> Verdict:
     base, head = (Commit(place, f"{place}" * 40, "main", place) for place in (1, 2))
     series = Series(1, 1, Metric("step_time", "time"))
     return Verdict(1, 1, "proof", series, base, head, verdict, 1.0, 1.4, machine="bench-1")
@@ -55,11 +55,11 @@ def cause_facts(state: str, **facts: Any) -> CauseFacts:
     return CauseFacts(state=state, around=Surroundings(**around), **facts)
 
 
-def decided(state: str, **facts: Any) -> str:
+def decided_cause(state: str, **facts: Any) -> str:
     return decide_cause(cause_facts(state, worse=1.4, **facts)).cause
 
 
-def sentences(facts: CauseFacts) -> tuple[str, ...]:
+def evidence_sentences(facts: CauseFacts) -> tuple[str, ...]:
     return tuple(cause_sentence(evidence.as_json()) for evidence in decide_cause(facts).evidence)
 
 
@@ -75,38 +75,40 @@ def sentences(facts: CauseFacts) -> tuple[str, ...]:
         ({"touched": BOTH, "software": NUMPY}, "code"),
         ({"touched": CODE, "software": NUMPY, "suspects": SPARED}, "code"),
         ({"touched": DEFINED}, "benchmark definition"),
-        ({"touched": CODE, "sentinel": sentinel(1.4)}, "code"),
+        ({"touched": CODE, "sentinel": sentinel_move(1.4)}, "code"),
     ],
 )
 def test_what_is_confirmed_the_commits_did(facts: dict[str, Any], cause: str) -> None:
-    assert decided("confirmed", proof=proof("confirmed"), **facts) == cause
+    assert decided_cause("confirmed", proof=proof_with("confirmed"), **facts) == cause
 
 
 @pytest.mark.parametrize(
     ("facts", "cause"),
     [
         ({}, "noise"),
-        ({"sentinel": sentinel(1.4)}, "machine"),
-        ({"sentinel": sentinel(1.05)}, "noise"),
-        ({"sentinel": sentinel(0.7)}, "noise"),
-        ({"sentinel": sentinel(1.4, moved=False)}, "noise"),
+        ({"sentinel": sentinel_move(1.4)}, "machine"),
+        ({"sentinel": sentinel_move(1.05)}, "noise"),
+        ({"sentinel": sentinel_move(0.7)}, "noise"),
+        ({"sentinel": sentinel_move(1.4, moved=False)}, "noise"),
         ({"calibration": 1.3}, "machine"),
         ({"calibration": 1.02}, "noise"),
         ({"machines": (("machine", "bench-1", "bench-2"),)}, "machine"),
-        ({"system": DRIVER, "sentinel": sentinel(1.4)}, "driver or system"),
+        ({"system": DRIVER, "sentinel": sentinel_move(1.4)}, "driver or system"),
     ],
 )
 def test_what_is_refuted_something_else_did(facts: dict[str, Any], cause: str) -> None:
-    assert decided("refuted", proof=proof("refuted"), touched=CODE, **facts) == cause
+    assert decided_cause("refuted", proof=proof_with("refuted"), touched=CODE, **facts) == cause
 
 
 def test_what_is_undecided_is_the_machines_only_if_that_moved() -> None:
-    assert decided("undecided") == ""
-    assert decided("undecided", sentinel=sentinel(1.3)) == "machine"
+    assert decided_cause("undecided") == ""
+    assert decided_cause("undecided", sentinel=sentinel_move(1.3)) == "machine"
 
 
 def test_what_nobody_has_proved_has_no_cause_yet() -> None:
-    assert decide_cause(cause_facts("suspected", worse=1.4, sentinel=sentinel(1.4))) == CauseClass("", ())
+    assert decide_cause(cause_facts("suspected", worse=1.4, sentinel=sentinel_move(1.4))) == CauseClass(
+        "", ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,23 +119,25 @@ def test_what_nobody_has_proved_has_no_cause_yet() -> None:
     ],
 )
 def test_new_surroundings_are_told_as_what_they_are(facts: dict[str, Any], cause: str) -> None:
-    assert decided("suspected", environment_only=True, **facts) == cause
+    assert decided_cause("suspected", environment_only=True, **facts) == cause
 
 
 def test_a_proof_outweighs_the_surroundings() -> None:
     assert (
-        decided("confirmed", environment_only=True, system=DRIVER, proof=proof("confirmed"), touched=CODE)
+        decided_cause(
+            "confirmed", environment_only=True, system=DRIVER, proof=proof_with("confirmed"), touched=CODE
+        )
         == "code"
     )
 
 
 def test_a_limit_alone_has_no_cause() -> None:
-    assert decided("confirmed", limit_alone=True, touched=CODE) == ""
+    assert decided_cause("confirmed", limit_alone=True, touched=CODE) == ""
 
 
 def test_the_evidence_of_a_machine_says_when_and_by_how_much() -> None:
-    facts = cause_facts("refuted", worse=1.4, sentinel=sentinel(1.3), proof=proof("refuted"))
-    assert sentences(facts) == (
+    facts = cause_facts("refuted", worse=1.4, sentinel=sentinel_move(1.3), proof=proof_with("refuted"))
+    assert evidence_sentences(facts) == (
         "The machine bench-1 moved: its sentinel cccccccccc, always the same code, had step time +30 % "
         "[28, 32] between 2026-03-04 06:00 and 2026-03-05 06:00 UTC.",
         "Interleaved runs on bench-1, which stood still for both commits, refute it.",
@@ -142,7 +146,7 @@ def test_the_evidence_of_a_machine_says_when_and_by_how_much() -> None:
 
 def test_the_evidence_of_a_dependency_names_packages_and_files() -> None:
     facts = cause_facts("confirmed", touched=ASKED, software=NUMPY)
-    assert sentences(facts)[:2] == (
+    assert evidence_sentences(facts)[:2] == (
         "Installed otherwise: numpy 1.26 → 2.0.",
         "Asked for in: requirements.txt.",
     )
@@ -150,7 +154,7 @@ def test_the_evidence_of_a_dependency_names_packages_and_files() -> None:
 
 def test_the_evidence_of_code_names_the_function() -> None:
     facts = cause_facts("confirmed", touched=CODE, suspects=BLAMED, by_counter=True)
-    assert sentences(facts) == (
+    assert evidence_sentences(facts) == (
         "The commits changed the suspect replay.py:push.",
         "Exact counters say so, which no machine and no driver moves.",
     )

@@ -40,7 +40,9 @@ class Told:
     after: float
 
 
-def told(members: Sequence[Change], verdicts: Sequence[Verdict], opened_by: Change = MEMORY) -> Told:
+def choose_and_measure(
+    members: Sequence[Change], verdicts: Sequence[Verdict], opened_by: Change = MEMORY
+) -> Told:
     primary = choose_primary(members, verdicts, make_regression(opened_by))
     assert primary is not None
     _, bad = bounding_commits(primary)
@@ -56,85 +58,101 @@ def told(members: Sequence[Change], verdicts: Sequence[Verdict], opened_by: Chan
     )
 
 
-def decided(found: Told) -> tuple[str, str, str | None]:
+def primary_and_state(found: Told) -> tuple[str, str, str | None]:
     return found.metric, found.state, found.larger_unproved
 
 
-def proof(change: Change, verdict: str, ratio: float | None = None) -> Verdict:
+def proof_of(change: Change, verdict: str, ratio: float | None = None) -> Verdict:
     """Pairs of the change's series, between the regression's commits."""
     return make_verdict(change, verdict, GOOD, BAD, ratio=ratio)
 
 
 def test_what_no_pairs_have_measured_is_not_told_as_proved() -> None:
-    found = told([MEMORY, TIME], [proof(MEMORY, "confirmed", 1.1)])
-    assert decided(found) == ("peak_memory", "confirmed", "step_time")
+    found = choose_and_measure([MEMORY, TIME], [proof_of(MEMORY, "confirmed", 1.1)])
+    assert primary_and_state(found) == ("peak_memory", "confirmed", "step_time")
 
 
 def test_once_confirmed_it_is_primary() -> None:
-    found = told([MEMORY, TIME], [proof(MEMORY, "confirmed", 1.1), proof(TIME, "confirmed", 1.35)])
-    assert decided(found) == ("step_time", "confirmed", None)
+    found = choose_and_measure(
+        [MEMORY, TIME], [proof_of(MEMORY, "confirmed", 1.1), proof_of(TIME, "confirmed", 1.35)]
+    )
+    assert primary_and_state(found) == ("step_time", "confirmed", None)
     assert found.ratio == 1.35
 
 
 def test_what_pairs_measured_decides_which_is_primary() -> None:
-    found = told([MEMORY, TIME], [proof(MEMORY, "confirmed", 1.1), proof(TIME, "confirmed", 1.05)])
-    assert decided(found) == ("peak_memory", "confirmed", None)
+    found = choose_and_measure(
+        [MEMORY, TIME], [proof_of(MEMORY, "confirmed", 1.1), proof_of(TIME, "confirmed", 1.05)]
+    )
+    assert primary_and_state(found) == ("peak_memory", "confirmed", None)
     assert found.ratio == 1.1
 
 
 def test_a_series_of_another_pool_is_not_waited_for() -> None:
-    elsewhere = make_change(make_series("step_time", 2, pool=7), GOOD, BAD, 1.4)
-    found = told([MEMORY, elsewhere], [proof(MEMORY, "confirmed", 1.1)])
-    assert decided(found) == ("peak_memory", "confirmed", None)
+    other_pool = make_change(make_series("step_time", 2, pool=7), GOOD, BAD, 1.4)
+    found = choose_and_measure([MEMORY, other_pool], [proof_of(MEMORY, "confirmed", 1.1)])
+    assert primary_and_state(found) == ("peak_memory", "confirmed", None)
 
 
 @pytest.mark.parametrize("verdict", ["refuted", "undecided"])
 def test_what_is_refuted_leaves_the_cause_proved(verdict: str) -> None:
-    found = told([MEMORY, TIME], [proof(MEMORY, "confirmed", 1.1), proof(TIME, verdict)])
-    assert decided(found) == ("peak_memory", "confirmed", None)
+    found = choose_and_measure([MEMORY, TIME], [proof_of(MEMORY, "confirmed", 1.1), proof_of(TIME, verdict)])
+    assert primary_and_state(found) == ("peak_memory", "confirmed", None)
 
 
 def test_a_verdict_beside_the_proved_commits_is_one_too() -> None:
-    verdicts = [proof(MEMORY, "confirmed", 1.1)]
-    assert told([MEMORY, BESIDE], verdicts).larger_unproved == "step_time"
-    found = told([MEMORY, BESIDE], [*verdicts, proof(BESIDE, "confirmed", 1.3)])
-    assert decided(found) == ("step_time", "confirmed", None)
+    verdicts = [proof_of(MEMORY, "confirmed", 1.1)]
+    assert choose_and_measure([MEMORY, BESIDE], verdicts).larger_unproved == "step_time"
+    found = choose_and_measure([MEMORY, BESIDE], [*verdicts, proof_of(BESIDE, "confirmed", 1.3)])
+    assert primary_and_state(found) == ("step_time", "confirmed", None)
     assert (found.first_bad, found.ratio) == (BAD, 1.3)
 
 
 def test_a_refuted_series_refutes_no_other() -> None:
-    verdicts = [proof(TIME, "refuted")]
-    assert decided(told([MEMORY, TIME], verdicts)) == ("peak_memory", "suspected", None)
-    verdicts.append(proof(MEMORY, "confirmed", 1.1))
-    assert decided(told([MEMORY, TIME], verdicts)) == ("peak_memory", "confirmed", None)
+    verdicts = [proof_of(TIME, "refuted")]
+    assert primary_and_state(choose_and_measure([MEMORY, TIME], verdicts)) == (
+        "peak_memory",
+        "suspected",
+        None,
+    )
+    verdicts.append(proof_of(MEMORY, "confirmed", 1.1))
+    assert primary_and_state(choose_and_measure([MEMORY, TIME], verdicts)) == (
+        "peak_memory",
+        "confirmed",
+        None,
+    )
 
 
 def test_what_is_refuted_in_all_series_is_refuted() -> None:
-    found = told([MEMORY, TIME], [proof(TIME, "refuted"), proof(MEMORY, "refuted")])
-    assert decided(found) == ("step_time", "refuted", None)
+    found = choose_and_measure([MEMORY, TIME], [proof_of(TIME, "refuted"), proof_of(MEMORY, "refuted")])
+    assert primary_and_state(found) == ("step_time", "refuted", None)
 
 
 def test_a_counter_stays_proved_where_a_time_is_refuted() -> None:
-    assert told([MEMORY, CALLS], []).state == "suspected"
-    found = told([MEMORY, CALLS], [proof(MEMORY, "refuted")])
-    assert decided(found) == ("function_calls", "confirmed", None)
+    assert choose_and_measure([MEMORY, CALLS], []).state == "suspected"
+    found = choose_and_measure([MEMORY, CALLS], [proof_of(MEMORY, "refuted")])
+    assert primary_and_state(found) == ("function_calls", "confirmed", None)
 
 
 def test_a_proof_outlives_a_series_that_joins_beside_it() -> None:
     time = replace(BESIDE, ratio=1.2, after=1.2)
     memory = replace(MEMORY, ratio=1.5, after=1.5)
-    found = told([CALLS, time, memory], [proof(time, "confirmed", 1.2)])
-    assert decided(found) == ("step_time", "confirmed", "peak_memory")
+    found = choose_and_measure([CALLS, time, memory], [proof_of(time, "confirmed", 1.2)])
+    assert primary_and_state(found) == ("step_time", "confirmed", "peak_memory")
 
 
 def test_throughput_is_proved_by_the_pairs_of_the_step_time() -> None:
     throughput = make_change(make_series("throughput"), GOOD, BAD, 0.7)
-    assert decided(told([throughput], [proof(TIME, "confirmed", 1.4)])) == ("throughput", "confirmed", None)
+    assert primary_and_state(choose_and_measure([throughput], [proof_of(TIME, "confirmed", 1.4)])) == (
+        "throughput",
+        "confirmed",
+        None,
+    )
 
 
 def test_a_series_whose_change_is_gone_is_still_primary_by_its_pairs() -> None:
-    found = told([MEMORY], [proof(TIME, "confirmed", 1.38)])
-    assert decided(found) == ("step_time", "confirmed", None)
+    found = choose_and_measure([MEMORY], [proof_of(TIME, "confirmed", 1.38)])
+    assert primary_and_state(found) == ("step_time", "confirmed", None)
     assert (found.ratio, found.after) == (1.38, pytest.approx(1.38))
 
 
@@ -143,16 +161,16 @@ def test_the_same_metric_of_another_case_is_measured_only_if_much_larger(
     ratio: float, larger: str | None
 ) -> None:
     other = make_change(make_series("peak_memory", 2), GOOD, BAD, ratio)
-    assert told([MEMORY, other], [proof(MEMORY, "confirmed", 1.1)]).larger_unproved == larger
+    assert choose_and_measure([MEMORY, other], [proof_of(MEMORY, "confirmed", 1.1)]).larger_unproved == larger
 
 
 def test_what_no_commit_is_blamed_for_is_not_measured() -> None:
     around = replace(TIME, environment_only=True)
-    found = told([MEMORY, around], [proof(MEMORY, "confirmed", 1.1)])
-    assert decided(found) == ("peak_memory", "confirmed", None)
+    found = choose_and_measure([MEMORY, around], [proof_of(MEMORY, "confirmed", 1.1)])
+    assert primary_and_state(found) == ("peak_memory", "confirmed", None)
 
 
 def test_nothing_is_told_without_a_change_or_a_proof() -> None:
     assert MEMORY.direction == WORSE
     assert choose_primary([], [], make_regression(MEMORY)) is None
-    assert choose_primary([], [proof(MEMORY, "refuted")], make_regression(MEMORY)) is None
+    assert choose_primary([], [proof_of(MEMORY, "refuted")], make_regression(MEMORY)) is None

@@ -24,17 +24,19 @@ OLD = dedent(
 )
 
 
-def changed(new: str, old: str = OLD) -> list[str]:
+def changed_names(new: str, old: str = OLD) -> list[str]:
     return [function.name for function in compare_texts("replay.py", old, new) if function.changed]
 
 
 def test_the_function_whose_body_differs_is_changed() -> None:
-    assert changed(OLD.replace("random.sample(self.items, n)", "sorted(self.items)[:n]")) == ["Replay.sample"]
+    assert changed_names(OLD.replace("random.sample(self.items, n)", "sorted(self.items)[:n]")) == [
+        "Replay.sample"
+    ]
 
 
 def test_comments_docstrings_and_moved_lines_change_nothing() -> None:
     new = "# a header\n\n" + OLD.replace("Keep an item.", "Keep it.").replace("x + 1", "x + 1  # one more")
-    assert changed(new) == []
+    assert changed_names(new) == []
 
 
 def test_a_renamed_function_is_not_a_changed_one() -> None:
@@ -46,11 +48,11 @@ def test_a_renamed_function_is_not_a_changed_one() -> None:
 
 
 def test_a_new_function_is_changed() -> None:
-    assert changed(OLD + "\ndef check(x):\n    return bool(x)\n") == ["check"]
+    assert changed_names(OLD + "\ndef check(x):\n    return bool(x)\n") == ["check"]
 
 
 def test_a_constant_of_the_module_counts_as_the_module() -> None:
-    assert changed(OLD.replace("SIZE = 10", "SIZE = 20")) == [MODULE]
+    assert changed_names(OLD.replace("SIZE = 10", "SIZE = 20")) == [MODULE]
 
 
 def test_the_module_stands_at_its_first_new_statement() -> None:
@@ -63,13 +65,13 @@ def test_the_module_stands_at_its_first_new_statement() -> None:
 
 
 def test_a_decorator_and_a_default_belong_to_the_function() -> None:
-    assert changed(OLD.replace("def helper(x)", "@cache\ndef helper(x)")) == ["helper"]
-    assert changed(OLD.replace("def helper(x)", "def helper(x=0)")) == ["helper"]
+    assert changed_names(OLD.replace("def helper(x)", "@cache\ndef helper(x)")) == ["helper"]
+    assert changed_names(OLD.replace("def helper(x)", "def helper(x=0)")) == ["helper"]
 
 
 def test_a_function_inside_another_is_its_own() -> None:
     old = "def outer():\n    def inner():\n        return 1\n    return inner\n"
-    assert changed(old.replace("return 1", "return 2"), old) == ["outer.<locals>.inner"]
+    assert changed_names(old.replace("return 1", "return 2"), old) == ["outer.<locals>.inner"]
 
 
 def test_text_that_is_no_python_has_no_functions() -> None:

@@ -32,7 +32,7 @@ AFTER = BEFORE.replace("import numpy", "import math\nimport numpy").replace(
 PUSH = {"file": "ring.py", "function": "Ring.push", "line": 7, "changed": True}
 
 
-def shown(before: str, after: str, name: str = "push") -> list[str]:
+def shown_lines(before: str, after: str, name: str = "push") -> list[str]:
     return [
         f"{line.sign}{line.text}"
         for line in diff_bodies(function_body(before, name), function_body(after, name))
@@ -48,7 +48,7 @@ def ends(repository: Repository, tracked: Project) -> tuple[str, str]:
 
 
 def test_a_function_is_shown_without_its_indentation() -> None:
-    assert shown(BEFORE, AFTER) == [
+    assert shown_lines(BEFORE, AFTER) == [
         " def push(self, batch):",
         "-    self.states[self.place] = batch",
         "+    for one in batch:",
@@ -63,19 +63,19 @@ def test_lines_have_the_numbers_of_their_file() -> None:
 
 
 def test_what_stands_outside_all_functions_is_the_file() -> None:
-    assert shown(BEFORE, BEFORE.replace("SIZE = 8", "SIZE = 64"), "<module>")[2:4] == [
+    assert shown_lines(BEFORE, BEFORE.replace("SIZE = 8", "SIZE = 64"), "<module>")[2:4] == [
         "-SIZE = 8",
         "+SIZE = 64",
     ]
 
 
 def test_a_new_function_is_all_added() -> None:
-    assert shown("", "def one():\n    pass\n", "one") == ["+def one():", "+    pass"]
+    assert shown_lines("", "def one():\n    pass\n", "one") == ["+def one():", "+    pass"]
 
 
 @pytest.mark.parametrize("source", ["def (", "def other(): pass", ""])
 def test_what_can_not_be_found_is_not_shown(source: str) -> None:
-    assert shown(source, source) == []
+    assert shown_lines(source, source) == []
 
 
 def test_a_long_line_is_cut_and_a_huge_file_left_out() -> None:

@@ -39,7 +39,9 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def history(project: Project, repository: Repository, at: int = AT, after: str = SLOW) -> list[models.Commit]:
+def commit_history(
+    project: Project, repository: Repository, at: int = AT, after: str = SLOW
+) -> list[models.Commit]:
     """Commits as the repository has them; from `at` on replay.py is `after`."""
     texts = [f"{REPLAY if place < at else after}\n# commit {place}\n" for place in range(COUNT)]
     hashes = [repository.commit(f"Commit {place}", replay_py=text) for place, text in enumerate(texts)]
@@ -47,7 +49,7 @@ def history(project: Project, repository: Repository, at: int = AT, after: str =
     return [factories.create_commit(project, place, name=name) for place, name in enumerate(hashes)]
 
 
-def functions(sample: float) -> list[dict[str, Any]]:
+def profiled_functions(sample: float) -> list[dict[str, Any]]:
     return [
         factories.profiled_function(
             "Replay.sample", line=10, cumulative=sample, self=0.0001, phase="replay/sample"
@@ -58,7 +60,7 @@ def functions(sample: float) -> list[dict[str, Any]]:
     ]
 
 
-def judge(
+def judge_history(
     line: list[models.Commit], of: Case, name: str, levels: tuple[float, float], **phases: Any
 ) -> Regression:
     """`phases`: metric=({path: before}, {path: after}); the regression that was found."""
@@ -66,7 +68,7 @@ def judge(
         late = place >= AT
         value = levels[late] * factories.run_noise(place)
         told = {metric: both[late] for metric, both in phases.items()}
-        profile = functions(0.005 if late else 0.001)
+        profile = profiled_functions(0.005 if late else 0.001)
         judge_run(factories.store_measured_run(commit, of, {name: value}, phases=told, functions=profile).pk)
     return Regression.objects.get()
 
@@ -88,7 +90,7 @@ TIMES: tuple[Mapping[str, float], Mapping[str, float]] = (
 
 def test_the_phase_that_lost_most_is_named(project: Project, of: Case) -> None:
     line = factories.create_commits(project, COUNT)
-    regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    regression = judge_history(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
     assert regression.phase == "replay/sample"
     assert regression.phase_share == pytest.approx(1.0, abs=0.01)
 
@@ -125,7 +127,7 @@ def test_what_three_nested_phases_share_is_told_by_the_one_around_them(project: 
     nested = {f"update/{name}": 0.001 for name in ("forward", "backward", "optimizer")}
     more = dict.fromkeys(nested, 0.0026)
     times = ({"act": 0.007, **nested}, {"act": 0.0072, **more})
-    regression = judge(line, of, "step_time", (0.010, 0.015), phase_self_time=times)
+    regression = judge_history(line, of, "step_time", (0.010, 0.015), phase_self_time=times)
     assert regression.phase == "update"
     assert regression.phase_share == pytest.approx(0.96, abs=0.01)
 
@@ -134,7 +136,7 @@ def test_what_three_nested_phases_share_is_told_by_the_one_around_them(project: 
 def test_of_commits_that_runs_cannot_tell_the_one_that_changed_the_suspect_is_told(
     tracked: Project, repository: Repository, bad: int, said: bool
 ) -> None:
-    line = history(tracked, repository)
+    line = commit_history(tracked, repository)
     ends = commit_fact(line[2]), commit_fact(line[bad])
     request = Explanation(CHANGE, *ends, (line[2].hash, line[bad].hash), None)
     suspects = [{"file": "replay.py", "function": "Replay.sample", "changed": True}]
@@ -145,14 +147,14 @@ def test_of_commits_that_runs_cannot_tell_the_one_that_changed_the_suspect_is_to
 def test_a_new_phase_is_named(project: Project, of: Case) -> None:
     line = factories.create_commits(project, COUNT)
     both = ({"act": 0.010}, {"act": 0.010, "check": 0.004})
-    regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=both)
+    regression = judge_history(line, of, "step_time", (0.010, 0.014), phase_self_time=both)
     assert (regression.phase, regression.phase_share) == ("check", 1.0)
 
 
 def test_memory_is_explained_by_the_memory_of_phases(project: Project, of: Case) -> None:
     line = factories.create_commits(project, COUNT)
     both = ({"(setup)": 8e7, "act": 1e6}, {"(setup)": 1e8, "act": 1e6})
-    regression = judge(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
+    regression = judge_history(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
     assert regression.phase == "(setup)"
     assert regression.phase_share == pytest.approx(0.8, abs=0.03)
 
@@ -168,21 +170,21 @@ def test_calls_are_explained_by_the_calls_of_phases(project: Project, of: Case) 
 
 
 def test_without_phases_none_is_named(project: Project, of: Case) -> None:
-    regression = judge(factories.create_commits(project, COUNT), of, "step_time", (0.010, 0.014))
+    regression = judge_history(factories.create_commits(project, COUNT), of, "step_time", (0.010, 0.014))
     assert (regression.phase, regression.phase_share) == ("", None)
 
 
 def test_the_changed_function_is_the_first_suspect(
     repository: Repository, tracked: Project, of: Case
 ) -> None:
-    line = history(tracked, repository)
-    regression = judge(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    line = commit_history(tracked, repository)
+    regression = judge_history(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
     first = regression.suspects[0]
     assert (first["file"], first["function"], first["changed"]) == ("replay.py", "Replay.sample", True)
 
 
 def test_a_mirror_that_is_missing_costs_only_the_diff(project: Project, of: Case) -> None:
-    regression = judge(
+    regression = judge_history(
         factories.create_commits(project, COUNT), of, "step_time", (0.010, 0.014), phase_self_time=TIMES
     )
     assert [suspect["function"] for suspect in regression.suspects] == ["random:Random.choice"]
@@ -191,9 +193,9 @@ def test_a_mirror_that_is_missing_costs_only_the_diff(project: Project, of: Case
 def test_memory_names_the_changed_function_that_no_step_calls(
     repository: Repository, tracked: Project, of: Case
 ) -> None:
-    line = history(tracked, repository, after=REPLAY.replace("[None] * size", "[0.0] * (2 * size)"))
+    line = commit_history(tracked, repository, after=REPLAY.replace("[None] * size", "[0.0] * (2 * size)"))
     both = ({"(setup)": 8e7}, {"(setup)": 1.05e8})
-    regression = judge(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
+    regression = judge_history(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
     assert [suspect["function"] for suspect in regression.suspects] == ["Replay.__init__"]
 
 

@@ -49,7 +49,9 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def judge(project: Project, of: Case, used: str | None, utilization: float, name: str = "step_time") -> str:
+def judged_place(
+    project: Project, of: Case, used: str | None, utilization: float, name: str = "step_time"
+) -> str:
     """`log` takes 4 ms longer on the host; so does the stream within it, if there is a device."""
     level = {"step_time": (0.010, 0.014), "peak_memory": (1e8, 1.4e8)}[name]
     for commit in factories.create_commits(project, COUNT):
@@ -66,13 +68,13 @@ def judge(project: Project, of: Case, used: str | None, utilization: float, name
 
 
 def test_without_a_device_all_is_the_hosts(project: Project, of: Case) -> None:
-    assert judge(project, of, "cpu", 0.0) == Regression.Place.HOST_ALONE
+    assert judged_place(project, of, "cpu", 0.0) == Regression.Place.HOST_ALONE
 
 
 @pytest.mark.parametrize(("utilization", "expected"), [(64.0, DEVICE), (36.0, HOST)])
 def test_utilization_tells_who_waited(project: Project, of: Case, utilization: float, expected: str) -> None:
     """5 ms of work in a step of 10 ms; then 9 ms in 14, or still 5."""
-    assert judge(project, of, "cuda", utilization) == expected
+    assert judged_place(project, of, "cuda", utilization) == expected
 
 
 @pytest.mark.parametrize(("source", "expected"), [("rate", DEVICE), ("scaling", "")])
@@ -107,8 +109,8 @@ def two_runs(
 
 
 def test_nothing_is_said_where_nothing_is_known(project: Project, of: Case) -> None:
-    assert judge(project, of, None, 0.0) == ""
+    assert judged_place(project, of, None, 0.0) == ""
 
 
 def test_memory_has_no_such_place(project: Project, of: Case) -> None:
-    assert judge(project, of, "cpu", 0.0, "peak_memory") == ""
+    assert judged_place(project, of, "cpu", 0.0, "peak_memory") == ""

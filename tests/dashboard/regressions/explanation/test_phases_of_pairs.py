@@ -9,7 +9,7 @@ import pytest
 from dashboard.models import Project, Regression
 from dashboard.regressions import advance_proof
 from tests.dashboard import factories
-from tests.dashboard.regressions.explanation.test_explain import TIMES, judge
+from tests.dashboard.regressions.explanation.test_explain import TIMES, judge_history
 
 LEARN = {"learn": (0.005, 0.009)}
 
@@ -18,10 +18,12 @@ LEARN = {"learn": (0.005, 0.009)}
 def regression(project: Project) -> Regression:
     """The runs show `replay/sample` four milliseconds slower."""
     line = factories.create_commits(project, 9)
-    return judge(line, factories.create_case(project), "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    return judge_history(
+        line, factories.create_case(project), "step_time", (0.010, 0.014), phase_self_time=TIMES
+    )
 
 
-def explained(regression: Regression, verdict: str, *pairs: Any) -> Regression:
+def end_proof(regression: Regression, verdict: str, *pairs: Any) -> Regression:
     """The regression once its proof has ended with these pairs."""
     row = factories.end_experiment(regression.experiments.get(), verdict, ratio=1.4)
     factories.add_pairs(row, *pairs)
@@ -31,7 +33,7 @@ def explained(regression: Regression, verdict: str, *pairs: Any) -> Regression:
 
 def test_pairs_explain_a_proved_step_whatever_the_runs_show(regression: Regression) -> None:
     assert regression.phase == "replay/sample"
-    found = explained(regression, "confirmed", *[{"replay/sample": (0.001, 0.001), **LEARN}] * 4)
+    found = end_proof(regression, "confirmed", *[{"replay/sample": (0.001, 0.001), **LEARN}] * 4)
     assert (found.state, found.phase, found.phase_share) == ("confirmed", "learn", pytest.approx(1.0))
 
 
@@ -45,4 +47,4 @@ def test_pairs_explain_a_proved_step_whatever_the_runs_show(regression: Regressi
     ],
 )
 def test_runs_explain_where_no_pairs_do(regression: Regression, verdict: str, pairs: tuple[Any, ...]) -> None:
-    assert explained(regression, verdict, *pairs).phase == "replay/sample"
+    assert end_proof(regression, verdict, *pairs).phase == "replay/sample"

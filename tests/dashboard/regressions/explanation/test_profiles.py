@@ -16,7 +16,7 @@ def line(project: Project) -> list[Commit]:
     return factories.create_commits(project, 4)
 
 
-def level(line: list[Commit], *profiled: float | None, steps: Sequence[float] = ()) -> list[int]:
+def runs_of_level(line: list[Commit], *profiled: float | None, steps: Sequence[float] = ()) -> list[int]:
     """Runs of the newest commit and of those before it, whose profiled steps took so long; None: no profile.
 
     `steps`: what their measured ones took, if not 10 ms.
@@ -32,7 +32,7 @@ def level(line: list[Commit], *profiled: float | None, steps: Sequence[float] = 
     return made
 
 
-def chosen(runs: list[int]) -> float | None:
+def chosen_profile_seconds(runs: list[int]) -> float | None:
     found = profile_of_level(runs)
     return profiled_seconds(found) if found else None
 
@@ -51,13 +51,15 @@ def chosen(runs: list[int]) -> float | None:
 def test_the_nearest_undisturbed_profile_stands_for_its_level(
     line: list[Commit], profiled: tuple[float | None, ...], wanted: float
 ) -> None:
-    assert chosen(level(line, *profiled)) == pytest.approx(wanted)
+    assert chosen_profile_seconds(runs_of_level(line, *profiled)) == pytest.approx(wanted)
 
 
 def test_a_run_that_was_slower_throughout_has_a_slower_profile(line: list[Commit]) -> None:
-    assert chosen(level(line, 0.0165, 0.0110, steps=(0.015, 0.010))) == pytest.approx(0.0165)
+    assert chosen_profile_seconds(runs_of_level(line, 0.0165, 0.0110, steps=(0.015, 0.010))) == pytest.approx(
+        0.0165
+    )
 
 
 def test_there_is_none_where_no_run_has_one(line: list[Commit]) -> None:
-    assert chosen(level(line, None)) is None
-    assert chosen([]) is None
+    assert chosen_profile_seconds(runs_of_level(line, None)) is None
+    assert chosen_profile_seconds([]) is None

@@ -9,17 +9,17 @@ from tests.dashboard.factories import profiled_function
 PHASE = "replay/sample"
 
 
-def profile(*functions: dict[str, Any]) -> dict[str, Any]:
+def make_profile(*functions: dict[str, Any]) -> dict[str, Any]:
     return {"steps": 200, "functions": list(functions)}
 
 
-def touched(*names: str, file: str = "replay.py") -> TouchedFunctions:
+def touched_functions(*names: str, file: str = "replay.py") -> TouchedFunctions:
     return TouchedFunctions(
         functions=tuple(Function(file, name, 1000 + at, True) for at, name in enumerate(names))
     )
 
 
-def ranked(
+def ranked_functions(
     before: dict[str, Any] | None,
     after: dict[str, Any] | None,
     what: TouchedFunctions,
@@ -28,14 +28,15 @@ def ranked(
     phase: str = PHASE,
 ) -> list[str]:
     return [
-        one["function"] for one in rank_suspects(before, after, what, kind=kind, phase=phase, delta=delta)
+        suspect["function"]
+        for suspect in rank_suspects(before, after, what, kind=kind, phase=phase, delta=delta)
     ]
 
 
-def loop(sample: float, builtin: float, push: float = 0.001) -> dict[str, Any]:
+def training_loop(sample: float, builtin: float, push: float = 0.001) -> dict[str, Any]:
     """A training loop whose `sample` spends its time in a built-in function. Seconds per step."""
     total = 0.010 + sample + push
-    return profile(
+    return make_profile(
         profiled_function("train", "train.py", 10, self=0.010, cumulative=total),
         profiled_function("Replay.sample", line=40, self=sample - builtin, cumulative=sample, phase=PHASE),
         profiled_function(
@@ -46,38 +47,55 @@ def loop(sample: float, builtin: float, push: float = 0.001) -> dict[str, Any]:
 
 
 def test_the_changed_caller_stands_before_the_built_in_that_takes_the_time() -> None:
-    found = ranked(loop(0.001, 0.0008), loop(0.005, 0.0047), touched("Replay.sample"))
+    found = ranked_functions(
+        training_loop(0.001, 0.0008), training_loop(0.005, 0.0047), touched_functions("Replay.sample")
+    )
     assert found[:2] == ["Replay.sample", "random:Random.sample"]
 
 
 def test_a_changed_function_that_costs_nothing_more_stands_behind() -> None:
-    found = ranked(loop(0.001, 0.0008), loop(0.005, 0.0047), touched("Replay.push", "Replay.sample"))
+    found = ranked_functions(
+        training_loop(0.001, 0.0008),
+        training_loop(0.005, 0.0047),
+        touched_functions("Replay.push", "Replay.sample"),
+    )
     assert found[0] == "Replay.sample"
 
 
 def test_of_two_changed_ones_the_called_stands_before_its_caller() -> None:
     what = TouchedFunctions(
-        functions=(*touched("train", file="train.py").functions, *touched("Replay.sample").functions)
+        functions=(
+            *touched_functions("train", file="train.py").functions,
+            *touched_functions("Replay.sample").functions,
+        )
     )
-    assert ranked(loop(0.001, 0.0008), loop(0.005, 0.0047), what)[:2] == ["Replay.sample", "train"]
+    assert ranked_functions(training_loop(0.001, 0.0008), training_loop(0.005, 0.0047), what)[:2] == [
+        "Replay.sample",
+        "train",
+    ]
 
 
 def test_without_a_diff_what_grew_most_stands_first() -> None:
-    found = ranked(loop(0.001, 0.0008), loop(0.005, 0.0047), TouchedFunctions())
+    found = ranked_functions(training_loop(0.001, 0.0008), training_loop(0.005, 0.0047), TouchedFunctions())
     assert found[0] == "random:Random.sample"
 
 
 def test_a_new_function_is_ranked() -> None:
-    after = loop(0.001, 0.0008)
+    after = training_loop(0.001, 0.0008)
     after["functions"].append(profiled_function("check", line=60, self=0.004, cumulative=0.004, phase=PHASE))
     first = rank_suspects(
-        loop(0.001, 0.0008), after, touched("check", "Replay.sample"), kind="time", phase=PHASE, delta=0.004
+        training_loop(0.001, 0.0008),
+        after,
+        touched_functions("check", "Replay.sample"),
+        kind="time",
+        phase=PHASE,
+        delta=0.004,
     )[0]
     assert (first["function"], first["calls_before"], first["calls_after"]) == ("check", 0, 1)
 
 
 def test_a_renamed_function_is_compared_with_itself() -> None:
-    after = loop(0.005, 0.0047)
+    after = training_loop(0.005, 0.0047)
     after["functions"][3] |= {"function": "Replay.store"}
     what = TouchedFunctions(
         functions=(
@@ -85,36 +103,41 @@ def test_a_renamed_function_is_compared_with_itself() -> None:
             Function("replay.py", "Replay.sample", 40, True),
         )
     )
-    found = ranked(loop(0.001, 0.0008), after, what)
+    found = ranked_functions(training_loop(0.001, 0.0008), after, what)
     assert found[0] == "Replay.sample"
     assert "Replay.store" not in found
 
 
 def test_a_file_that_moved_is_compared_with_itself() -> None:
-    after = loop(0.005, 0.0047)
-    for one in after["functions"]:
-        one["file"] = {"replay.py": "memory/replay.py"}.get(one["file"], one["file"])
-    found = ranked(loop(0.001, 0.0008), after, TouchedFunctions(moved={"memory/replay.py": "replay.py"}))
+    after = training_loop(0.005, 0.0047)
+    for function in after["functions"]:
+        function["file"] = {"replay.py": "memory/replay.py"}.get(function["file"], function["file"])
+    found = ranked_functions(
+        training_loop(0.001, 0.0008), after, TouchedFunctions(moved={"memory/replay.py": "replay.py"})
+    )
     assert "Replay.push" not in found
 
 
 def test_a_change_that_calls_a_function_more_often_is_told_by_calls() -> None:
-    before = profile(
+    before = make_profile(
         profiled_function("act", line=1, calls=1, self=0.001, cumulative=0.002),
         profiled_function("encode", line=9, calls=1, self=0.001, cumulative=0.001),
     )
-    after = profile(
+    after = make_profile(
         profiled_function("act", line=1, calls=1, self=0.001, cumulative=0.005),
         profiled_function("encode", line=9, calls=4, self=0.004, cumulative=0.004),
     )
-    assert ranked(before, after, touched("act"), kind="counter", delta=3)[:2] == ["act", "encode"]
+    assert ranked_functions(before, after, touched_functions("act"), kind="counter", delta=3)[:2] == [
+        "act",
+        "encode",
+    ]
 
 
 def test_memory_is_blamed_on_what_was_changed_in_its_phase() -> None:
-    found = ranked(
-        loop(0.001, 0.0008),
-        loop(0.001, 0.0008),
-        touched("Replay.push", "Replay.sample"),
+    found = ranked_functions(
+        training_loop(0.001, 0.0008),
+        training_loop(0.001, 0.0008),
+        touched_functions("Replay.push", "Replay.sample"),
         kind="memory",
         phase="replay/push",
     )
@@ -122,16 +145,26 @@ def test_memory_is_blamed_on_what_was_changed_in_its_phase() -> None:
 
 
 def test_memory_of_the_setup_is_blamed_on_what_no_step_calls() -> None:
-    what = touched("Replay.__init__", "Replay.push", MODULE)
-    found = ranked(loop(0.001, 0.0008), loop(0.001, 0.0008), what, kind="memory", phase="(setup)")
+    what = touched_functions("Replay.__init__", "Replay.push", MODULE)
+    found = ranked_functions(
+        training_loop(0.001, 0.0008), training_loop(0.001, 0.0008), what, kind="memory", phase="(setup)"
+    )
     assert found[0] == "Replay.__init__"
 
 
 def test_a_constant_stands_behind_what_it_made_dearer() -> None:
     found = rank_suspects(
-        loop(0.001, 0.0008), loop(0.005, 0.0012), touched(MODULE), kind="time", phase=PHASE, delta=0.004
+        training_loop(0.001, 0.0008),
+        training_loop(0.005, 0.0012),
+        touched_functions(MODULE),
+        kind="time",
+        phase=PHASE,
+        delta=0.004,
     )
-    assert [(one["function"], one["changed"]) for one in found] == [("Replay.sample", False), (MODULE, True)]
+    assert [(suspect["function"], suspect["changed"]) for suspect in found] == [
+        ("Replay.sample", False),
+        (MODULE, True),
+    ]
 
 
 def test_many_small_operations_are_told_by_what_calls_them() -> None:
@@ -143,7 +176,7 @@ def test_many_small_operations_are_told_by_what_calls_them() -> None:
             for at in range(30)
         ]
         each = 6e-4 * number
-        return profile(
+        return make_profile(
             profiled_function("run", "train.py", 10, self=0.001, cumulative=0.001 + each),
             profiled_function(
                 "Agent.learn", line=40, self=1e-6, cumulative=each, calls=number, phase="update"
@@ -151,14 +184,22 @@ def test_many_small_operations_are_told_by_what_calls_them() -> None:
             *small,
         )
 
-    assert ranked(updates(4), updates(64), touched(MODULE), phase="update", delta=0.036)[0] == "Agent.learn"
-    assert ranked(updates(4), updates(64), touched("run", file="train.py"), phase="update")[0] == "run"
+    assert (
+        ranked_functions(updates(4), updates(64), touched_functions(MODULE), phase="update", delta=0.036)[0]
+        == "Agent.learn"
+    )
+    assert (
+        ranked_functions(updates(4), updates(64), touched_functions("run", file="train.py"), phase="update")[
+            0
+        ]
+        == "run"
+    )
 
 
 def test_more_calls_of_what_is_built_in_are_told_by_their_caller() -> None:
     def checks(calls: int) -> dict[str, Any]:
         noise = 1e-4 if calls > 100 else 3e-4
-        return profile(
+        return make_profile(
             profiled_function("torch:mse_loss", BUILT_IN, 0, self=noise, cumulative=noise, phase="learn"),
             profiled_function("isinstance", BUILT_IN, 0, self=1e-7 * calls, calls=calls, phase="check"),
             profiled_function(
@@ -166,18 +207,22 @@ def test_more_calls_of_what_is_built_in_are_told_by_their_caller() -> None:
             ),
         )
 
-    found = ranked(checks(90), checks(190), touched(MODULE), kind="counter", delta=100, phase="check")
+    found = ranked_functions(
+        checks(90), checks(190), touched_functions(MODULE), kind="counter", delta=100, phase="check"
+    )
     assert found == ["Check.value", "isinstance", MODULE]
 
 
 def test_without_profiles_the_diff_is_all_there_is() -> None:
-    assert ranked(None, None, touched("Replay.sample")) == ["Replay.sample"]
+    assert ranked_functions(None, None, touched_functions("Replay.sample")) == ["Replay.sample"]
 
 
 def test_functions_that_did_not_grow_are_no_suspects() -> None:
-    assert ranked(loop(0.001, 0.0008), loop(0.001, 0.0008), TouchedFunctions()) == []
+    assert (
+        ranked_functions(training_loop(0.001, 0.0008), training_loop(0.001, 0.0008), TouchedFunctions()) == []
+    )
 
 
 def test_ten_are_kept_at_most() -> None:
     many = [profiled_function(f"f{at}", line=at, self=0.001, cumulative=0.001) for at in range(30)]
-    assert len(ranked(profile(), profile(*many), TouchedFunctions(), delta=0.001)) <= MOST
+    assert len(ranked_functions(make_profile(), make_profile(*many), TouchedFunctions(), delta=0.001)) <= MOST

@@ -16,19 +16,19 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def series(line: list[Commit], of: Case, values: list[float]) -> Series:
+def measured_series(line: list[Commit], of: Case, values: list[float]) -> Series:
     runs = [
         factories.store_measured_run(*pair, {"step_time": value})
-        for pair, value in zip(_with(line, of), values, strict=True)
+        for pair, value in zip(with_case(line, of), values, strict=True)
     ]
     return factories.get_series(runs[0], "step_time")
 
 
-def _with(line: list[Commit], of: Case) -> list[tuple[Commit, Case]]:
+def with_case(line: list[Commit], of: Case) -> list[tuple[Commit, Case]]:
     return [(commit, of) for commit in line]
 
 
-def sync(past: History) -> dict[str, int]:
+def sync_counts(past: History) -> dict[str, int]:
     return dict(changes.sync_changes(past, "main", changes.find_changes(past, RunEnvironments())).counts)
 
 
@@ -49,40 +49,42 @@ def test_a_tainted_run_does_not_count_beside_a_clean_one(project: Project, of: C
 
 
 def test_only_the_newest_points_are_read(project: Project, of: Case) -> None:
-    found = series(factories.create_commits(project, 30), of, factories.noisy_levels((30, 1.0)))
+    found = measured_series(factories.create_commits(project, 30), of, factories.noisy_levels((30, 1.0)))
     past = load_history(found, "main", newest=20)
     assert (len(past.measured), past.positions[0], past.frozen_until) == (20, 10, 12)
 
 
 def test_what_lies_behind_the_newest_points_stays(project: Project, of: Case) -> None:
-    found = series(
+    found = measured_series(
         factories.create_commits(project, 30), of, factories.noisy_levels((8, 1.0), (12, 1.4), (10, 2.0))
     )
-    sync(load_history(found, "main"))
+    sync_counts(load_history(found, "main"))
     # Of the last level's change the size is told by fewer points; the first change isn't in sight.
-    assert sync(load_history(found, "main", newest=20)) == {"measured": 1}
+    assert sync_counts(load_history(found, "main", newest=20)) == {"measured": 1}
     assert list(Change.objects.values_list("position", flat=True)) == [8, 20]
 
 
 def test_two_changes_that_move_one_place_each_keep_their_rows(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 14)
-    found = series(line, of, factories.noisy_levels((5, 1.0), (4, 1.4), (5, 2.0)))
+    found = measured_series(line, of, factories.noisy_levels((5, 1.0), (4, 1.4), (5, 2.0)))
     past = load_history(found, "main")
-    sync(past)
+    sync_counts(past)
     rows = list(Change.objects.order_by("position"))
     # As an earlier judgement may have placed them: each one commit before.
     for row in rows:
         Change.objects.filter(pk=row.pk).update(
             position=row.position - 1, first_bad=line[row.position - 1], last_good=line[row.position - 2]
         )
-    assert sync(past) == {"moved": 2}
+    assert sync_counts(past) == {"moved": 2}
     assert list(Change.objects.order_by("position")) == rows
     assert list(Change.objects.values_list("position", flat=True)) == [5, 9]
 
 
 def test_a_step_that_is_new_beside_another_takes_nothing_from_it(project: Project, of: Case) -> None:
     """Two commits before a known change another one is found: the known one stays the row that it was."""
-    found = series(factories.create_commits(project, 20), of, factories.noisy_levels((10, 1.0), (10, 1.4)))
+    found = measured_series(
+        factories.create_commits(project, 20), of, factories.noisy_levels((10, 1.0), (10, 1.4))
+    )
     past = load_history(found, "main")
     (known,) = changes.find_changes(past, RunEnvironments())
     changes.sync_changes(past, "main", [known])
