@@ -15,7 +15,7 @@ from dashboard import experiments
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Commit, Experiment, Project
 from dashboard.querysets import experiments as experiment_queries
-from dashboard.sentences import labels
+from dashboard.sentences import labels, numbers
 from dashboard.triggers.web import PERMISSION
 
 FIELDS = ("base", "head", "case", "head_case", "toggle", "metric", "precision", "minutes", "quick", "pool")
@@ -63,8 +63,8 @@ def _render_form(
     shown = {
         **written,
         "metric": written["metric"] or experiments.DEFAULT_METRIC,
-        "precision": written["precision"] or f"{100 * experiments.DEFAULT_PRECISION:g} %",
-        "minutes": written["minutes"] or f"{project.experiment_minutes:g}",
+        "precision": written["precision"] or f"{numbers.format_field(100 * experiments.DEFAULT_PRECISION)} %",
+        "minutes": written["minutes"] or numbers.format_field(project.experiment_minutes),
     }
     cases = [str(case) for case in experiment_queries.measured_cases(project)]
     context = {

@@ -24,6 +24,7 @@ from dashboard.pages.phase_comparison import compare_by_pairs, drawn_comparison
 from dashboard.pages.project import ROWS_PER_PAGE
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.sentences import experiments as sentences
+from dashboard.sentences import numbers
 from dashboard.triggers.web import PERMISSION
 
 MOST_SEEN = 10_000
@@ -164,8 +165,8 @@ def asked_question(experiment: Experiment) -> dict[str, str]:
         "base": experiment.base_commit.hash,
         "head": experiment.head_commit.hash,
         "metric": metric_spelling(experiment.metric, experiment.phase),
-        "minutes": f"{experiment.most_seconds / 60:g}",
-        "precision": f"{100 * experiment.precision:g}%" if experiment.precision is not None else "",
+        "minutes": numbers.format_field(experiment.most_seconds / 60),
+        "precision": f"{numbers.format_field(100 * experiment.precision)}%" if experiment.precision else "",
     }
     if experiment.is_toggle:
         changed = toggled_params(experiment)

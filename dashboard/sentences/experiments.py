@@ -181,7 +181,7 @@ def largest_difference(experiment: Experiment) -> str:
     if experiment.ratio is None:
         return numbers.format_quantity(farthest, experiment.metric.unit)
     if experiment.metric.is_exponent:
-        return f"{farthest:.2f}"
+        return numbers.format_fixed(farthest, 2)
     ends = [abs(math.expm1(end)) for end in interval]
     return numbers.format_signed(100 * max(ends)).lstrip("+") + " %"
 

@@ -76,6 +76,11 @@ def format_fixed(value: float, decimals: int) -> str:
     return MINUS + text if value < 0 and float(text.replace(",", "")) else text
 
 
+def format_field(value: float) -> str:
+    """As a person types it into a field: `20`, `0.5`."""
+    return f"{value:g}"
+
+
 def format_quantity(value: float | None, unit: str) -> str:
     """A value with its unit, such as `1.23 ms`, `48.1 MB`, `8,412 steps/s`; a dash where there is none."""
     if value is None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dashboard.detection import compare_samples
+from dashboard.detection.doubts import TOO_FEW_SAMPLES
 from tests.detection.builders import noise_factors
 
 
@@ -27,7 +28,7 @@ def test_groups_swap_to_the_reciprocal():
 def test_three_samples_are_too_few_to_tell():
     result = compare_samples([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
     assert (result.verdict, result.low) == ("?", None)
-    assert "Too few samples" in result.doubts[0]
+    assert [doubt.code for doubt in result.doubts] == [TOO_FEW_SAMPLES]
 
 
 def test_noise_between_runs_widens_the_interval():

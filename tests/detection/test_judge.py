@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dashboard.detection import Point, Series, judge_series
-from dashboard.detection.doubts import ENOUGH_POINTS
+from dashboard.detection.doubts import ENOUGH_POINTS, FEW_POINTS_AFTER, TAINTED_BEFORE
+from dashboard.detection.types import Doubt
 from tests.detection.builders import noise_factors, plain_series, step_levels
 
 
@@ -88,7 +88,7 @@ def test_two_points_tell_less_than_eight():
         judge_series(plain_series(step_levels(8, n, 1.3) * noise_factors(8 + n, 0.02)))[0] for n in (2, 8)
     )
     assert short.high - short.low > long.high - long.low
-    assert any(str(ENOUGH_POINTS - 1) in doubt for doubt in short.doubts)
+    assert Doubt(FEW_POINTS_AFTER, {"count": ENOUGH_POINTS - 1}) in short.doubts
 
 
 def test_tainted_points_are_left_out_and_indices_count_them():
@@ -96,14 +96,7 @@ def test_tainted_points_are_left_out_and_indices_count_them():
     points.insert(4, Point(9.0, tainted=True))
     (change,) = judge_series(Series(points, "lower", "time"))
     assert change.index == 5
-    assert any("Tainted" in doubt for doubt in change.doubts)
-
-
-def test_a_marker_at_the_step_is_a_doubt():
-    points = [Point(v) for v in step_levels(4, 4, 1.4)]
-    points[4] = replace(points[4], marker="driver 550 to 560")
-    (change,) = judge_series(Series(points, "lower", "time"))
-    assert "The environment changed here: driver 550 to 560." in change.doubts
+    assert Doubt(TAINTED_BEFORE, {"count": 1}) in change.doubts
 
 
 def test_a_point_with_wide_repetitions_weighs_less():

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dashboard.detection import Change, judge_series, steps_of_parts
+from dashboard.detection.doubts import IN_PARTS
 from dashboard.detection.parts import PartStep, are_distinct
-from dashboard.detection.types import Point, Series
+from dashboard.detection.types import Doubt, Point, Series
 from tests.detection.builders import noise_factors, plain_series, step_levels
 
 COUNT, AT = 12, 6
@@ -38,7 +39,7 @@ def test_a_part_shows_what_the_whole_hides() -> None:
     assert (change.index, change.direction) == (AT, "regression")
     assert change.low < 1 + 0.3 * 0.4 / 0.82 < change.high
     assert change.after / change.before == pytest.approx(change.ratio)
-    assert "Seen in learn: the whole doesn't stand out of its noise." in change.doubts
+    assert Doubt(IN_PARTS, {"parts": ["learn"]}) in change.doubts
 
 
 def test_a_part_that_gets_faster_is_an_improvement() -> None:
@@ -74,7 +75,7 @@ def test_two_parts_that_step_one_after_the_other_are_two_steps() -> None:
     assert [change.index for change in judge_series(whole)] == [AT]
     (change,) = find_in_parts(whole, parts)
     assert (change.index, change.direction) == (AT + 1, "regression")
-    assert "Seen in sample: the whole doesn't stand out of its noise." in change.doubts
+    assert Doubt(IN_PARTS, {"parts": ["sample"]}) in change.doubts
 
 
 def test_what_moves_from_one_part_to_another_is_nothing() -> None:

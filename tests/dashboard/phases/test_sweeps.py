@@ -128,7 +128,9 @@ def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
         )
     weighed = weigh_experiment(row, list(row.pairs.all()), seconds=45.0)
     assert weighed.verdict == "confirmed"
-    assert math.log(weighed.ratio or 1) == pytest.approx(0.55, abs=0.03)
+    assert weighed.ratio is not None
+    assert weighed.ratio.value is not None
+    assert math.log(weighed.ratio.value) == pytest.approx(0.55, abs=0.03)
 
 
 def test_the_commit_that_takes_it_back_repaired_it(project: Project, of: Case) -> None:

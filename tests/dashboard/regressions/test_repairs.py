@@ -60,13 +60,13 @@ def test_a_step_that_no_phase_explains_goes_by_the_level(project: Project, of: C
 
 
 def test_a_gain_that_is_no_longer_found_repairs_nothing(project: Project, of: Case) -> None:
-    line = judged(project, of, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.006])
-    assert repaired() == {6: line[12]}
+    line = judge_phases(project, of, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.006])
+    assert repaired_by() == {6: line[12]}
     for phase, slow in (("", 0.014), ("push", 0.008)):
         measured_anew = Point.objects.filter(position__gte=12, series__phase=phase)
         measured_anew.update(value=slow, samples=[0.99 * slow, slow, 1.01 * slow])
     judge_run(line[-1].runs.get().pk)
-    assert repaired() == {6: None}
+    assert repaired_by() == {6: None}
 
 
 OTHERS = dict.fromkeys(("act", "env", "sample", "targets"), 0.002)
