@@ -44,6 +44,7 @@ from dashboard.regressions.decision.proofs import (
     newest_first,
     verdict_on_size,
     verdicts_on_step,
+    with_steps_between,
 )
 from dashboard.regressions.decision.repair import find_repair
 from dashboard.regressions.decision.requested_facts import (
@@ -102,7 +103,10 @@ class _Draft:
 class _Decider:
     def __init__(self, snapshot: Snapshot, facts: GatheredFacts) -> None:
         self.off_branch = [row for row in snapshot.regressions if row.first_bad.off_branch]
-        self.snapshot = snapshot = without_regressions(snapshot, {row.pk for row in self.off_branch})
+        standing = without_regressions(snapshot, {row.pk for row in self.off_branch})
+        self.snapshot = snapshot = replace(
+            standing, verdicts=with_steps_between(standing.verdicts, standing.changes)
+        )
         self.facts = facts
         self.missing: set[Request[object]] = set()
         self.placed_apart: set[int] = set()

@@ -88,7 +88,7 @@ class Verdict:
     """What an experiment that was asked for a regression has said of its `head` against its `base`.
 
     `before` and `after` are the levels of the step that was suspected; `order` grows with the time at which
-    it ended.
+    it ended. `steps_between`: the positions at which its series steps between the two commits.
     """
 
     experiment: int
@@ -106,6 +106,7 @@ class Verdict:
     error: float = 0.01
     machine: str = ""
     order: int = 0
+    steps_between: tuple[int, ...] = ()
 
     @property
     def range(self) -> Range:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dashboard.models import Experiment, Regression
 from dashboard.regressions.decision.facts import Change, Commit, Verdict
@@ -14,9 +13,6 @@ from dashboard.regressions.decision.series_kinds import SeriesLike, is_same_meas
 State = Regression.State
 Outcome = Experiment.Verdict
 Purpose = Experiment.Purpose
-
-# A size that differs by more than this part of a step isn't the step's.
-OTHER_SIZE = 0.5
 
 HAS_STEP = (Outcome.WHOLE, Outcome.PART)
 
@@ -107,7 +103,10 @@ def tells_of_series(verdict: Verdict, series: SeriesLike) -> bool:
 
 
 def verdict_on_size(verdicts: Iterable[Verdict], change: Change, bad: Commit) -> Verdict | None:
-    """The newest experiment that says how much of a change's step a commit has: all of it or a part."""
+    """The newest experiment that says how much of a change's step a commit has: all of it or a part.
+
+    One that spans another step of the series beside it says how large both are.
+    """
     of_commit = [
         verdict for verdict in verdicts if (verdict.series.pk, verdict.head.pk) == (change.series.pk, bad.pk)
     ]
@@ -116,14 +115,24 @@ def verdict_on_size(verdicts: Iterable[Verdict], change: Change, bad: Commit) ->
         for verdict in of_commit
         if verdict.verdict in (Outcome.CONFIRMED, *HAS_STEP)
         and verdict.ratio is not None
-        and not spans_another_step(verdict, change)
+        and not any(position <= change.last_good.position for position in verdict.steps_between)
     ]
     return next(iter(newest_first(sized)), None)
 
 
-def spans_another_step(verdict: Verdict, change: Change) -> bool:
-    """True where pairs began before a change's last good commit, and saw much more or less than it."""
-    if not verdict.ratio or not change.ratio or verdict.base.position >= change.last_good.position:
-        return False
-    seen, step = math.log(verdict.ratio), math.log(change.ratio)
-    return abs(seen - step) > OTHER_SIZE * abs(step)
+def with_steps_between(verdicts: Iterable[Verdict], changes: Iterable[Change]) -> tuple[Verdict, ...]:
+    """The verdicts, each with the positions at which its series steps between its two commits."""
+    steps: dict[int, list[int]] = {}
+    for change in changes:
+        steps.setdefault(change.series.pk, []).append(change.first_bad.position)
+    return tuple(
+        replace(
+            verdict,
+            steps_between=tuple(
+                position
+                for position in steps.get(verdict.series.pk, ())
+                if verdict.base.position < position < verdict.head.position
+            ),
+        )
+        for verdict in verdicts
+    )
