@@ -73,21 +73,21 @@ def _copy_function(body: Body) -> Body:
 
 
 class Subject:
-    """One thing to measure; `settle` runs after each piece of a round, outside its time."""
+    """One thing to measure; `after_piece` runs after each piece of a round, outside its time."""
 
     def __init__(
         self,
         name: str,
         body: Body,
         mark: Any,
-        settle: Callable[[], object] | None = None,
+        after_piece: Callable[[], object] | None = None,
         pieces: int = PIECES,
     ) -> None:
         self.name = name
         self._pieces = pieces
         self._run = _copy_function(body)
         self._mark = mark
-        self._settle = settle
+        self._after_piece = after_piece
         self.rounds: list[float] = []
 
     def measure(self) -> None:
@@ -98,8 +98,8 @@ class Subject:
 
     def _piece(self) -> float:
         took = self._run(LOOP, self._mark)
-        if self._settle is not None:
-            self._settle()
+        if self._after_piece is not None:
+            self._after_piece()
         return took
 
 

@@ -25,7 +25,7 @@ HISTORY_REWRITTEN = "workers.history_rewritten"
 RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
 SWEEP = "workers.sweep"
-SCHEDULER_HEARTBEAT = "workers.pulse"
+SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
 
 SERVICE = "service"

@@ -43,6 +43,16 @@ ROOMS = (
     Room("dashboard/detection", "dashboard.detection", STANDARD | {"numpy", "scipy"}),
     Room("dashboard/repositories", "dashboard.repositories", STANDARD | {"paceline.manifest"}),
     Room("dashboard/services", "dashboard.services", STANDARD | {"psycopg", "redis"}),
+    # Whoever asks for an experiment reads its verdict: the room knows nobody who asks.
+    Room(
+        "dashboard/experiments",
+        "dashboard.experiments",
+        STANDARD | SITE | {"dashboard", "paceline.metrics", "paceline.manifest"},
+        never=frozenset(
+            f"dashboard.{name}"
+            for name in ("regressions", "alerts", "pages", "models.Regression", "models.RegressionExperiment")
+        ),
+    ),
     Room(
         "dashboard",
         "dashboard",
@@ -63,6 +73,36 @@ ROOMS = (
         | {"paceline.manifest", "paceline.document"},
     ),
 )
+
+
+# The layers of dashboard/regressions, the lowest first. A module imports its own layer and those below;
+# docs/architecture.md draws them. The package's own `__init__` stands on top.
+REGRESSIONS = "dashboard.regressions"
+LAYERS = (
+    ("decision",),
+    ("series", "changes"),
+    (
+        *("row_facts", "limit_violations", "snapshot", "branch_causes", "missing_facts"),
+        *("environment_only", "explanation"),
+    ),
+    ("gathering", "false_alarm_budget", "apply"),
+    ("judging", "triage"),
+)
+# What the decision may import beside itself. Of the models it reads the lists of choices alone: no row, no
+# query. None of the standard modules that know the time, the files or other processes is among these.
+DECISION = frozenset(
+    {
+        *("__future__", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator"),
+        *("statistics", "typing"),
+        f"{REGRESSIONS}.decision",
+        "dashboard.metric_scale",
+        *("dashboard.experiments.scale.StepScale", "dashboard.experiments.weighing.place_step"),
+        *("dashboard.models.Experiment", "dashboard.models.Regression"),
+    }
+)
+CHOICES = frozenset({"Cause", "Purpose", "Question", "State", "Verdict", "Withdrawal"})
+# Beside choices: a spelling of two hashes.
+PURE = CHOICES | {"difference_key"}
 
 
 def room_of(path: str) -> Room | None:
@@ -104,3 +144,83 @@ def is_sibling(root: Path, file: Path, name: str) -> bool:
     """
     first = name.split(".")[0]
     return first not in OURS and "trainers" in file.parts and any(root.glob(f"trainers/**/{first}.py"))
+
+
+def regression_modules(root: Path) -> dict[str, set[str]]:
+    """Each module of dashboard/regressions below `root`, by its name in there, with those that it imports."""
+    folder = root / "dashboard/regressions"
+    names = {module_name(folder, file): file for file in sorted(folder.rglob("*.py"))}
+    return {name: set(inner_imports(name, file, set(names))) for name, file in names.items()}
+
+
+def module_name(folder: Path, file: Path) -> str:
+    return ".".join(file.relative_to(folder).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+
+
+def inner_imports(name: str, file: Path, names: set[str]) -> Iterator[str]:
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    for _, imported in imported_names(file.read_text(), f"{REGRESSIONS}.{package}".rstrip(".")):
+        inner = imported.removeprefix(f"{REGRESSIONS}.")
+        while inner != imported and inner and inner not in names:
+            inner = inner.rpartition(".")[0]
+        if inner != imported and inner and inner != name:
+            yield inner
+
+
+def layer_of(module: str) -> int | None:
+    """Its place among LAYERS; None where it has none."""
+    first = module.split(".")[0]
+    return next((index for index, layer in enumerate(LAYERS) if first in layer), None)
+
+
+def upward_imports(modules: dict[str, set[str]]) -> list[str]:
+    """One sentence for each module without a layer, and for each import of a higher layer."""
+    sentences = [f"{name} has no layer" for name in modules if name and layer_of(name) is None]
+    for name, imported in modules.items():
+        here = layer_of(name)
+        for other in sorted(imported):
+            there = layer_of(other)
+            if here is not None and there is not None and there > here:
+                sentences.append(f"{name} imports {other}, which is a layer above it")
+    return sentences
+
+
+def import_circles(modules: dict[str, set[str]]) -> list[str]:
+    """The modules that import each other, directly or by others."""
+    reached = {name: set(imported) for name, imported in modules.items()}
+    for middle in modules:
+        for name in modules:
+            if middle in reached[name]:
+                reached[name] |= reached[middle]
+    return [name for name in modules if name in reached[name]]
+
+
+def impure_decisions(root: Path) -> list[str]:
+    """One sentence for each impure import of decision/, and each use of a model that isn't one of PURE."""
+    sentences = []
+    folder = root / "dashboard/regressions/decision"
+    for file in sorted(folder.rglob("*.py")):
+        source = file.read_text()
+        for line, name in imported_names(source, f"{REGRESSIONS}.decision"):
+            if not has_prefix(name, DECISION):
+                sentences.append(f"{file.name}:{line} imports {name}")
+        sentences += [f"{file.name}:{line} uses {use}" for line, use in model_uses(ast.parse(source))]
+    return sentences
+
+
+def model_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, what) of each use of an imported model that isn't one of PURE."""
+    models = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "dashboard.models"
+        for alias in node.names
+    }
+    pure = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in PURE
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in models and id(node) not in pure:
+            yield node.lineno, f"the model {node.id}"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -8,9 +10,14 @@ from django.apps import apps
 from paceline.metrics import METRICS
 
 from tests.generate_docs import generated_files
+from tests.rooms import LAYERS, imported_names
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "trainers").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "trainers").rglob("*.md")])
+
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
+# | 1 | `module` | `caller` | ...
+STATIONS = re.findall(r"^\| \d+ \| `([\w.]+)` \| `([\w.]+)` \|", ARCHITECTURE, re.MULTILINE)
 
 
 def test_generated_parts_are_current() -> None:
@@ -38,3 +45,70 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
 def test_the_readme_names_only_targets_that_exist() -> None:
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`make ([a-z-]+)", (ROOT / "README.md").read_text())) <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_function_that_is_named_exists(page: Path) -> None:
+    names = set(re.findall(r"`((?:dashboard|workers|bench)(?:\.\w+)+)`", page.read_text()))
+    assert sorted(name for name in names if not is_there(name)) == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    for parts in range(name.count(".") + 1, 0, -1):
+        module, rest = ".".join(name.split(".")[:parts]), name.split(".")[parts:]
+        try:
+            found: object = importlib.import_module(module)
+        except ModuleNotFoundError:
+            continue
+        for part in rest:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("dashboard.regressions.decision.repair.is_repaired_by", True),
+        ("workers.experiment_executor.ExperimentExecutor.give_up", True),
+        ("dashboard.regressions.decision.repair.is_mended", False),
+        ("dashboard.nowhere", False),
+    ],
+)
+def test_a_name_that_is_not_there_is_found(name: str, there: bool) -> None:
+    assert is_there(name) is there
+
+
+def test_few_modules_stand_between_a_run_and_an_alert() -> None:
+    assert 0 < len(STATIONS) <= 15
+    assert len(re.findall(r"^\| \d+ \|", ARCHITECTURE, re.MULTILINE)) == len(STATIONS)
+
+
+@pytest.mark.parametrize(("module", "caller"), STATIONS)
+def test_each_of_them_is_imported_by_its_caller(module: str, caller: str) -> None:
+    """Directly, or by the package that it is offered by."""
+    file = ROOT / (caller.replace(".", "/") + ".py")
+    imported = {name for _, name in imported_names(file.read_text(), caller.rpartition(".")[0])}
+    package = module.rpartition(".")[0]
+    offered = package in imported and module in offered_modules(package)
+    assert offered or any(name == module or name.startswith(f"{module}.") for name in imported)
+
+
+def offered_modules(package: str) -> set[str]:
+    """The modules whose names a package's `__init__` takes in."""
+    tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())
+    return {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
+
+
+def test_they_are_drawn_as_they_are_listed() -> None:
+    drawing = ARCHITECTURE.partition("## From a stored run")[2].partition("```mermaid")[2].partition("```")[0]
+    drawn = set(re.findall(r"\b[a-z_]+\b", re.sub(r"\(\[.*?\]\)", "", drawing)))
+    named = {module.rpartition(".")[2] for module, _ in STATIONS}
+    assert named == drawn - {"flowchart", "stored", "alert", "message"}
+
+
+def test_the_layers_are_drawn_as_they_are_tested() -> None:
+    drawn = re.findall(r'\["(\d): (.+?)"\]', ARCHITECTURE)
+    layers = {int(number): set(re.findall(r"\w+", words)) for number, words in drawn}
+    assert layers == {number: set(layer) for number, layer in enumerate(LAYERS, start=1)}

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.rooms import ROOMS, forbidden_imports
+from tests.rooms import (
+    LAYERS,
+    ROOMS,
+    forbidden_imports,
+    import_circles,
+    impure_decisions,
+    regression_modules,
+    upward_imports,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -28,6 +36,8 @@ def test_every_room_has_files() -> None:
         ("dashboard/detection/planted.py", "import bench.detection.null_models"),
         ("dashboard/pages/planted.py", "from paceline import sampler"),
         ("dashboard/management/planted.py", "from bench import demo"),
+        ("dashboard/experiments/planted.py", "from dashboard import regressions"),
+        ("dashboard/experiments/planted.py", "from dashboard.models import Regression"),
         ("dashboard/repositories/planted.py", "from django.conf import settings"),
         ("dashboard/repositories/planted.py", "from dashboard.models import Project"),
         ("dashboard/repositories/planted.py", "from paceline import sampler"),
@@ -56,3 +66,64 @@ def test_what_needs_no_django_imports_none(package: str) -> None:
 def test_workers_never_import_torch() -> None:
     code = "import sys, workers.app; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_regressions_import_downwards_alone() -> None:
+    modules = regression_modules(ROOT)
+    assert upward_imports(modules) == []
+    assert import_circles(modules) == []
+    assert len(LAYERS) <= 5
+
+
+def test_every_layer_has_modules() -> None:
+    firsts = {name.split(".")[0] for name in regression_modules(ROOT)}
+    assert [part for layer in LAYERS for part in layer if part not in firsts] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "sentence"),
+    [
+        ("series/history.py", "from dashboard.regressions.judging import judge_run", "imports judging"),
+        ("decision/decide.py", "from dashboard.regressions import apply", "imports apply"),
+        ("decision/decide.py", "from ..snapshot import take_snapshot", "imports snapshot"),
+        ("services.py", "import math", "has no layer"),
+    ],
+)
+def test_a_planted_layer_is_found(tmp_path: Path, path: str, line: str, sentence: str) -> None:
+    for planted in ("judging.py", "apply.py", "snapshot.py", path):
+        file = tmp_path / "dashboard/regressions" / planted
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(line if planted == path else "")
+    assert [found for found in upward_imports(regression_modules(tmp_path)) if sentence in found]
+
+
+def test_a_planted_circle_is_found() -> None:
+    modules = {"apply": {"gathering"}, "gathering": {"snapshot"}, "snapshot": {"apply"}, "changes": {"apply"}}
+    assert import_circles(modules) == ["apply", "gathering", "snapshot"]
+
+
+def test_the_decision_reads_no_rows_no_clock_and_no_git() -> None:
+    assert impure_decisions(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from datetime import datetime",
+        "import time",
+        "import subprocess",
+        "from django.utils import timezone",
+        "from django.db import transaction",
+        "from dashboard import repositories",
+        "from dashboard.models import Change",
+        "from dashboard.models import Regression\nrows = Regression.objects.all()",
+        "from dashboard.models import Experiment as Row\nmade = Row(pk=1)",
+        "from dashboard.experiments import ask_experiment",
+        "from dashboard.regressions import apply",
+    ],
+)
+def test_a_planted_impurity_is_found(tmp_path: Path, line: str) -> None:
+    planted = tmp_path / "dashboard/regressions/decision/planted.py"
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"{line}\n")
+    assert len(impure_decisions(tmp_path)) == 1

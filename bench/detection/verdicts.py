@@ -144,7 +144,7 @@ def bisection_table(trials: int) -> Iterator[str]:
 
 def measured_table(trials: Sequence[Trial]) -> Iterator[str]:
     """Of suspicions in change-free histories, whose neighbouring values are taken as pairs, A B B A."""
-    yield "| suspected | histories in | confirmations | confirmed | undecided | pairs |"
+    yield "| suspected | histories in | experiments | confirmed | undecided | pairs |"
     yield "|---|---|---|---|---|---|"
     for step, (group, name) in product(SUSPECTED, ORDERS.items()):
         histories = [trial.values for trial in trials if trial.group == group and min(trial.values) > 0]

@@ -176,7 +176,7 @@ def record_failure(delivery: Delivery, sentence: str, *, final: bool) -> None:
 
 
 def retry_delay(attempts: int) -> timedelta:
-    """Longer after each attempt, up to LONGEST_WAIT; spread, so that a receiver isn't met by all at once."""
+    """Longer after each attempt, up to the longest; spread, so that a receiver isn't met by all at once."""
     longest = min(FIRST_RETRY_DELAY * RETRY_FACTOR ** (attempts - 1), LONGEST_RETRY_DELAY)
     spread = random.uniform(0.75, 1.0)  # noqa: S311 - keeps no secret
     return timedelta(seconds=longest.total_seconds() * spread)

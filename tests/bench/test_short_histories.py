@@ -48,6 +48,6 @@ def test_floors_fall_with_the_length_of_the_history():
 
 
 def test_the_documentation_states_the_floors_and_the_columns():
-    text = (Path(__file__).parents[2] / "docs/detection.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/method/detection.md").read_text()
     assert "\n".join(effect_floor_table()) in text
     assert next(short_history_table(0)) in text

@@ -22,12 +22,12 @@ NAMED = {
 }
 
 
-def folder(name: str) -> Path:
+def benchmark_folder(name: str) -> Path:
     return (ROOT / MANIFEST.benchmarks[name].script).parent
 
 
-def found(name: str) -> tuple[Claim, ...]:
-    return claims.load_claims(folder(name) / claims.FILE_NAME).claims
+def claims_of(name: str) -> tuple[Claim, ...]:
+    return claims.load_claims(benchmark_folder(name) / claims.FILE_NAME).claims
 
 
 @pytest.mark.parametrize("name", SNAKES)
@@ -35,8 +35,8 @@ def test_every_case_of_a_claim_is_one_that_the_script_takes(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    train = import_script(folder(name), "train")
-    sides = [side for claim in found(name) for side in (claim.before, claim.after) if side is not None]
+    train = import_script(benchmark_folder(name), "train")
+    sides = [side for claim in claims_of(name) for side in (claim.before, claim.after) if side is not None]
     assert len(sides) > 30
     for side in sides:
         args = train.parse(protocol.format_arguments(side))
@@ -45,14 +45,14 @@ def test_every_case_of_a_claim_is_one_that_the_script_takes(
 
 @pytest.mark.parametrize("name", SNAKES)
 def test_every_toggle_that_a_document_names_is_claimed(name: str) -> None:
-    toggles = {key for claim in found(name) for side in (claim.before, claim.after) for key in side or {}}
+    toggles = {key for claim in claims_of(name) for side in (claim.before, claim.after) for key in side or {}}
     assert set(NAMED[name].split()) <= toggles
 
 
 @pytest.mark.parametrize("name", SNAKES)
 def test_every_phase_of_a_claim_is_marked_in_the_script(name: str) -> None:
-    text = "".join(path.read_text() for path in sorted(folder(name).glob("*.py")))
-    phases = {claim.phase for claim in found(name) if claim.phase}
+    text = "".join(path.read_text() for path in sorted(benchmark_folder(name).glob("*.py")))
+    phases = {claim.phase for claim in claims_of(name) if claim.phase}
     assert phases
     parts = {part for phase in phases for part in phase.split("/")}
     assert [part for part in parts if f'phase("{part}")' not in text] == []
@@ -60,6 +60,6 @@ def test_every_phase_of_a_claim_is_marked_in_the_script(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "module"), [*((name, "train") for name in SNAKES), ZELDA])
 def test_every_toggle_is_claimed_off_against_on(name: str, module: str) -> None:
-    fields = dataclasses.fields(import_script(folder(name), module).Args)
+    fields = dataclasses.fields(import_script(benchmark_folder(name), module).Args)
     toggles = {spec.name for spec in fields if spec.metadata["help"].startswith("toggle: ")}
-    assert toggles == {claim.toggle for claim in found(name) if claim.toggle}
+    assert toggles == {claim.toggle for claim in claims_of(name) if claim.toggle}

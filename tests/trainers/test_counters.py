@@ -51,7 +51,7 @@ def test_three_hash_seeds_count_the_same_and_end_in_the_same_parameters(name: st
         )
         for seed in "012"
     ]
-    said = [one.communicate()[0] for one in started]
-    assert [one.returncode for one in started] == [0, 0, 0]
+    said = [process.communicate()[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0]
     assert len(set(said)) == 1
     assert said[0].count("parameters: ") == 3

@@ -123,11 +123,11 @@ def test_the_network_finds_what_is_on_the_screen(screen: Any) -> None:
 def test_the_network_reads_every_number_of_points() -> None:
     module, pictures = import_script(FOLDER, "vision"), import_script(FOLDER, "pictures")
     screens = np.full((21, 210, 160), 34, dtype=np.uint8)
-    for points, one in enumerate(screens):
+    for points, screen in enumerate(screens):
         for digit, column in ((points // 10, 20), (points % 10, 36)):
             if digit or column == 36:
                 glyph = np.array([[block == "#" for block in row] for row in module.GLYPHS[digit]])
-                one[1:21, column : column + 12][glyph.repeat(4, 0).repeat(4, 1)] = 56
+                screen[1:21, column : column + 12][glyph.repeat(4, 0).repeat(4, 1)] = 56
     views = module.Vision(torch.device("cpu")).look(pictures.PALETTE[screens])
     assert [view.points for view in views] == [(points, 0) for points in range(21)]
 
@@ -180,7 +180,7 @@ def test_an_answer_expires_by_steps_and_the_oldest_makes_room() -> None:
 
 def test_a_lifetime_doubles_where_the_answer_was_right() -> None:
     cache = import_script(FOLDER, "cache")
-    known = cache.TTLAdaptiveCache(cache.Exact(), 4, 8, lambda one, other: one == other)
+    known = cache.TTLAdaptiveCache(cache.Exact(), 4, 8, lambda answer, other: answer == other)
     lifetimes = []
     for step, text in enumerate(("here", "here", "here", "there", "here")):
         known.put(b"key", text, step)

@@ -38,10 +38,10 @@ def built(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int, A
     """In the place of the builder, which measures for a minute: three commits, of which two are measured."""
 
     def build(repository: Path, seed: int, show: Callable[[float, str], None], options: Any) -> BuiltHistory:
-        from trainers.planted.repository import create
+        from trainers.planted.repository import create_repository
 
         show(0.5, "half of it is built")
-        commits = create(
+        commits = create_repository(
             repository, [(name, {"paceline.toml": MANIFEST, name: ""}) for name in ("one", "two", "three")]
         )
         planted = PLANTED | {"commit": commits[1], "percent": 31.0}

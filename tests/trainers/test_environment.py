@@ -77,4 +77,4 @@ def test_a_snake_that_never_eats_starves(environment: ModuleType, game: Any) -> 
 def test_the_same_seed_is_the_same_game(environment: ModuleType) -> None:
     first, second = environment.Snake(7), environment.Snake(7)
     views = [(first.step(number % 3)[0], second.step(number % 3)[0]) for number in range(6)]
-    assert all(np.array_equal(one, other) for one, other in views)
+    assert all(np.array_equal(view, other) for view, other in views)

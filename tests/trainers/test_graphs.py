@@ -87,7 +87,7 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Recording]:
     return made
 
 
-def batches(features: int, number: int) -> list[Any]:
+def random_batches(features: int, number: int) -> list[Any]:
     chance = np.random.default_rng(1)
     return [
         (
@@ -101,7 +101,7 @@ def batches(features: int, number: int) -> list[Any]:
     ]
 
 
-def learned(name: str, graphed: bool) -> list[torch.Tensor]:
+def learned_parameters(name: str, graphed: bool) -> list[torch.Tensor]:
     """The parameters after eight updates."""
     train = import_script(ROOT / "trainers" / name, "train")
     arguments = ["--device", "cpu", "--batch-size", "16"]
@@ -110,20 +110,20 @@ def learned(name: str, graphed: bool) -> list[torch.Tensor]:
         toggles = ["--variant", "beyond", "--no-written-backward", "--no-numpy-acting"]
         args = dataclasses.replace(train.parse([*arguments, *toggles]), graphs=graphed)
         agent = train.Agent(args, CPU)
-        for batch in batches(400, 8):
+        for batch in random_batches(400, 8):
             agent.learn(agent.batch(batch))
     else:
         args = dataclasses.replace(train.parse(arguments), graphs=graphed)
         agent = train.Agent(args, 11, CPU)
-        for batch in batches(11, 8):
+        for batch in random_batches(11, 8):
             agent.learn(batch)
     return [parameter.detach() for parameter in agent.network.parameters()]
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_replayed_update_learns_what_an_update_learns(name: str, graphs: list[Recording]) -> None:
-    plain, replayed = learned(name, graphed=False), learned(name, graphed=True)
-    assert all(torch.equal(one, other) for one, other in zip(plain, replayed, strict=True))
+    plain, replayed = learned_parameters(name, graphed=False), learned_parameters(name, graphed=True)
+    assert all(torch.equal(parameter, other) for parameter, other in zip(plain, replayed, strict=True))
     assert [graph.replays for graph in graphs] == [5], "three updates run before the capture"
 
 

@@ -56,19 +56,19 @@ def train() -> ModuleType:
     return import_script(MARIO, "train")
 
 
-def trained(train: ModuleType, *arguments: str) -> Any:
+def train_variant(train: ModuleType, *arguments: str) -> Any:
     args = train.parse(["--variant", "baseline", *SMALL, *arguments])
     torch.manual_seed(args.seed)
     return train.train(args, CPU)
 
 
-def learned(train: ModuleType, *arguments: str) -> str:
-    return str(trained(train, *arguments).learner.fingerprint())
+def learned_fingerprint(train: ModuleType, *arguments: str) -> str:
+    return str(train_variant(train, *arguments).learner.fingerprint())
 
 
 @pytest.fixture(scope="module")
 def baseline(train: ModuleType) -> str:
-    return learned(train)
+    return learned_fingerprint(train)
 
 
 # --- games, queues and memory -------------------------------------------------------------------------------
@@ -108,9 +108,9 @@ def test_list_and_ring_give_the_same_batches(train: ModuleType) -> None:
             memory.rounds += 1
     for memory in memories:
         memory.show()
-    one, other = (memory.sample(np.random.default_rng(1), 0) for memory in memories)
-    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-    assert 0 < (one.onward == 0).sum() < 16
+    batch, other = (memory.sample(np.random.default_rng(1), 0) for memory in memories)
+    assert all(np.array_equal(a, b) for a, b in zip(batch, other, strict=True))
+    assert 0 < (batch.onward == 0).sum() < 16
 
 
 def test_rewards_are_summed_up_to_an_end(train: ModuleType) -> None:
@@ -153,7 +153,7 @@ def test_collectors_wait_for_the_lock_and_say_how_long(train: ModuleType) -> Non
 
 @pytest.mark.parametrize("toggle", NEUTRAL)
 def test_a_neutral_toggle_changes_no_bit(train: ModuleType, baseline: str, toggle: str) -> None:
-    assert learned(train, *toggle.split()) == baseline
+    assert learned_fingerprint(train, *toggle.split()) == baseline
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_neutral_toggle_changes_no_bit(train: ModuleType, baseline: str, toggl
     ],
 )
 def test_another_toggle_changes_what_is_learned(train: ModuleType, baseline: str, toggle: str) -> None:
-    assert learned(train, *toggle.split()) != baseline
+    assert learned_fingerprint(train, *toggle.split()) != baseline
 
 
 def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
@@ -192,17 +192,17 @@ def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
 
 @pytest.mark.parametrize("variant", ["optimized", "beyond"])
 def test_a_variant_ends_in_the_same_parameters_twice(train: ModuleType, baseline: str, variant: str) -> None:
-    first, second = (learned(train, "--variant", variant) for _ in range(2))
+    first, second = (learned_fingerprint(train, "--variant", variant) for _ in range(2))
     assert first == second != baseline
 
 
 def test_without_a_learning_rate_nothing_is_learned(train: ModuleType, baseline: str) -> None:
-    still = learned(train, "--learning-rate", "0")
-    assert still == learned(train, "--total-steps", "1") != baseline
+    still = learned_fingerprint(train, "--learning-rate", "0")
+    assert still == learned_fingerprint(train, "--total-steps", "1") != baseline
 
 
 def test_an_untrained_network_stays_below_the_guard(train: ModuleType) -> None:
-    assert train.skill(trained(train, "--total-steps", "1")) < MANIFEST["guard"]["skill"]["minimum"]
+    assert train.skill(train_variant(train, "--total-steps", "1")) < MANIFEST["guard"]["skill"]["minimum"]
 
 
 def test_what_fails_in_a_collector_ends_the_training(
@@ -213,8 +213,8 @@ def test_what_fails_in_a_collector_ends_the_training(
 
     monkeypatch.setattr(train.Collector, "_play", fail)
     with pytest.raises(ZeroDivisionError):
-        trained(train)
-    assert not [one for one in threading.enumerate() if one.name in ("collector", "processor")]
+        train_variant(train)
+    assert not [thread for thread in threading.enumerate() if thread.name in ("collector", "processor")]
 
 
 def test_what_fails_in_the_consolidation_ends_the_training(
@@ -226,7 +226,7 @@ def test_what_fails_in_the_consolidation_ends_the_training(
     rows = type(train.memory(train.parse(["--variant", "baseline", *SMALL])))
     monkeypatch.setattr(rows, "write", fail)
     with pytest.raises(ZeroDivisionError):
-        trained(train)
+        train_variant(train)
 
 
 # --- the document's table and claims ------------------------------------------------------------------------

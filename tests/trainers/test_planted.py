@@ -18,43 +18,43 @@ from trainers.planted.changes.plants import KEPT, LISTED, PICTURE_BYTES, SMOOTHE
 from trainers.planted.changes.renaming import RENAMING
 from trainers.planted.edits import Edit, Tree, base_tree
 from trainers.planted.histories import demo, plan
-from trainers.planted.repository import FIRST_DATE, RepositoryError, create
+from trainers.planted.repository import FIRST_DATE, RepositoryError, create_repository
 
 IMPROVABLE = 0.4
 SMALL_KNOBS = {"replay": 40, "tensors": 4, "memory": 3, "loss": 9, "improvement": 0}
 
 
-def chance(seed: int) -> random.Random:
+def seeded_random(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 - nothing secret is drawn
 
 
-def drawn(seed: int) -> list[plan.Planned]:
-    return plan.draw(chance(seed), IMPROVABLE)
+def drawn_plan(seed: int) -> list[plan.Planned]:
+    return plan.draw_plan(seeded_random(seed), IMPROVABLE)
 
 
 def laid_out(seed: int) -> tuple[list[tuple[str, Tree]], list[demo.Sized]]:
-    sized = [demo.Sized(entry, SMALL_KNOBS[entry.plant.name], entry.size) for entry in drawn(seed)]
-    return demo.lay_out(base_tree(), sized, chance(seed)), sized
+    sized = [demo.Sized(entry, SMALL_KNOBS[entry.plant.name], entry.size) for entry in drawn_plan(seed)]
+    return demo.lay_out(base_tree(), sized, seeded_random(seed)), sized
 
 
-def learned(tree: Tree, steps: int = 40) -> str:
-    trainer = calibration.load(tree).Trainer(calibration.BATCH_SIZE, 0)
+def learned_fingerprint(tree: Tree, steps: int = 40) -> str:
+    trainer = calibration.load_trainer(tree).Trainer(calibration.BATCH_SIZE, 0)
     for number in range(steps):
         trainer.step(number)
     return str(trainer.fingerprint())
 
 
-def levels(entries: Sequence[plan.Planned]) -> list[int]:
+def level_lengths(entries: Sequence[plan.Planned]) -> list[int]:
     """Of how many measured commits each level consists."""
-    measured = plan.measured(plan.COMMITS)
+    measured = plan.measured_indices(plan.COMMITS)
     starts = [0, *(next(i for i, at in enumerate(measured) if at >= entry.position) for entry in entries)]
     return [end - start for start, end in pairwise([*starts, len(measured)])]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_enough_measured_commits_lie_between_the_planted_ones(seed: int) -> None:
-    entries = drawn(seed)
-    *sizes, last = levels(entries)
+    entries = drawn_plan(seed)
+    *sizes, last = level_lengths(entries)
     assert min(sizes) >= 3
     assert last >= 2
     assert entries[-1].plant is not SMOOTHED
@@ -62,26 +62,26 @@ def test_enough_measured_commits_lie_between_the_planted_ones(seed: int) -> None
 
 @pytest.mark.parametrize("seed", range(40))
 def test_each_kind_is_planted_once_and_neutral_commits_lie_between(seed: int) -> None:
-    entries = drawn(seed)
+    entries = drawn_plan(seed)
     names = sorted(entry.plant.name for entry in entries)
     assert names == ["improvement", "loss", "memory", "replay", "tensors"]
     assert min(later.position - earlier.position for earlier, later in pairwise(entries)) >= 3
 
 
 def test_culprits_are_drawn_among_measured_and_unmeasured_commits() -> None:
-    positions = [entry.position for seed in range(40) for entry in drawn(seed)]
-    unmeasured = [at for at in positions if at not in plan.measured(plan.COMMITS)]
+    positions = [entry.position for seed in range(40) for entry in drawn_plan(seed)]
+    unmeasured = [at for at in positions if at not in plan.measured_indices(plan.COMMITS)]
     assert 0.3 < len(unmeasured) / len(positions) < 0.7
 
 
 def test_every_second_commit_is_measured_with_the_newest_among_them() -> None:
-    assert plan.measured(5) == [0, 2, 4]
-    assert plan.measured(4) == [1, 3]
+    assert plan.measured_indices(5) == [0, 2, 4]
+    assert plan.measured_indices(4) == [1, 3]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_drawn_sizes_keep_the_promise(seed: int) -> None:
-    size = {entry.plant.name: entry.size for entry in drawn(seed)}
+    size = {entry.plant.name: entry.size for entry in drawn_plan(seed)}
     small, large = sorted((size["replay"], size["tensors"]))
     assert plan.SLIGHT[0] < size["loss"] < plan.SLIGHT[1]
     assert plan.SMALL[0] < small < plan.SMALL[1]
@@ -91,11 +91,11 @@ def test_drawn_sizes_keep_the_promise(seed: int) -> None:
 
 
 def test_seeds_draw_different_histories() -> None:
-    orders = {tuple(entry.plant.name for entry in drawn(seed)) for seed in range(40)}
-    places = {tuple(entry.position for entry in drawn(seed)) for seed in range(40)}
+    orders = {tuple(entry.plant.name for entry in drawn_plan(seed)) for seed in range(40)}
+    places = {tuple(entry.position for entry in drawn_plan(seed)) for seed in range(40)}
     assert len(orders) > 6
     assert len(places) > 20
-    assert drawn(3) == drawn(3)
+    assert drawn_plan(3) == drawn_plan(3)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -112,7 +112,7 @@ def test_every_commit_runs_and_neutral_ones_keep_every_bit() -> None:
     commits, sized = laid_out(11)
     # Drawing other transitions is what one of the planted changes does.
     differs = {entry.planned.position for entry in sized if entry.planned.plant.phase == "sample"}
-    parameters = [learned(tree) for _, tree in commits]
+    parameters = [learned_fingerprint(tree) for _, tree in commits]
     assert {at for at in range(1, plan.COMMITS) if parameters[at] != parameters[at - 1]} <= differs
 
 
@@ -121,12 +121,12 @@ def test_every_commit_runs_and_neutral_ones_keep_every_bit() -> None:
 )
 def test_a_planted_change_leaves_the_learning_alone(plant: Plant) -> None:
     tree = base_tree()
-    assert learned(plant.apply(tree, SMALL_KNOBS[plant.name])) == learned(tree)
+    assert learned_fingerprint(plant.apply(tree, SMALL_KNOBS[plant.name])) == learned_fingerprint(tree)
 
 
 def test_a_larger_knob_makes_a_larger_change() -> None:
     tree = base_tree()
-    grown = [calibration.race(tree, LISTED.apply(tree, rows), seconds=0.2)[1] for rows in (4, 60)]
+    grown = [calibration.race_programs(tree, LISTED.apply(tree, rows), seconds=0.2)[1] for rows in (4, 60)]
     assert grown[0] + 0.5 < grown[1]
 
 
@@ -138,8 +138,8 @@ def test_the_knob_is_chosen_that_comes_near_to_what_is_wanted(
         number = int(second["model.py"].partition("RECENT_LOSSES = ")[2].partition("\n")[0])
         return 0.001, 0.01 + number / 40_000
 
-    monkeypatch.setattr(calibration, "race", race)
-    knob, growth = calibration.choose(SMOOTHED, base_tree(), wanted, lambda _sentence: None)
+    monkeypatch.setattr(calibration, "race_programs", race)
+    knob, growth = calibration.choose_knob(SMOOTHED, base_tree(), wanted, lambda _sentence: None)
     assert growth == pytest.approx(0.01 + knob / 40_000)
     assert growth == pytest.approx(wanted, abs=0.003 + 0.06 * wanted)
 
@@ -166,7 +166,7 @@ def test_an_edit_that_does_not_fit_says_so() -> None:
 def test_the_repository_holds_every_tree_in_order(tmp_path: Path) -> None:
     commits, _ = laid_out(5)
     folder = tmp_path / "snake"
-    hashes = create(folder, commits)
+    hashes = create_repository(folder, commits)
     log = subprocess.run(
         ["git", "-C", folder, "log", "--reverse", "--format=%H %ct %s", "main"],
         capture_output=True, text=True, check=True,
@@ -182,7 +182,7 @@ def test_the_repository_holds_every_tree_in_order(tmp_path: Path) -> None:
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     with pytest.raises(RepositoryError, match="is there already and isn't empty"):
-        create(tmp_path, [])
+        create_repository(tmp_path, [])
 
 
 def test_the_command_refuses_a_taken_folder_before_it_measures(tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ def test_the_command_prints_what_it_planted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # That sizes come true isn't this test's subject.
-    monkeypatch.setattr(calibration, "race", lambda *_: (0.001, -IMPROVABLE))
-    monkeypatch.setattr(calibration, "choose", lambda *_: (5, 0.3))
+    monkeypatch.setattr(calibration, "race_programs", lambda *_: (0.001, -IMPROVABLE))
+    monkeypatch.setattr(calibration, "choose_knob", lambda *_: (5, 0.3))
     monkeypatch.setattr(calibration, "peak_memory", lambda *_: 300_000_000)
     monkeypatch.setattr(
         sys, "argv", ["planted", "--repository", str(tmp_path / "a"), "--seed", "2", "--json"]

@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["snake_dqn"]
 
 
-def trained(train: ModuleType, *arguments: str) -> Any:
+def train_agent(train: ModuleType, *arguments: str) -> Any:
     args = train.parse(["--total-steps", "150", "--device", "cpu", *arguments])
     torch.manual_seed(args.seed)
     return train.train(args, CPU)
@@ -97,26 +97,26 @@ def test_a_seed_that_is_no_number_is_refused(script: str) -> None:
 
 
 def test_the_same_seed_learns_the_same_parameters(train: ModuleType) -> None:
-    first, second, other = (trained(train, "--seed", seed).fingerprint() for seed in "112")
+    first, second, other = (train_agent(train, "--seed", seed).fingerprint() for seed in "112")
     assert first == second != other
 
 
 def test_beyond_repeats_too(train: ModuleType) -> None:
-    first, second, other = (trained(train, "--variant", "beyond", "--seed", seed) for seed in "112")
+    first, second, other = (train_agent(train, "--variant", "beyond", "--seed", seed) for seed in "112")
     assert first.fingerprint() == second.fingerprint() != other.fingerprint()
 
 
 @pytest.mark.filterwarnings("ignore:Creating a tensor from a list")
 @pytest.mark.parametrize("toggle", ["--tensors", "--memory", "--inference"])
 def test_a_toggle_of_speed_alone_changes_no_bit(train: ModuleType, toggle: str) -> None:
-    baseline = trained(train, "--variant", "baseline").fingerprint()
-    assert trained(train, "--variant", "baseline", toggle).fingerprint() == baseline
+    baseline = train_agent(train, "--variant", "baseline").fingerprint()
+    assert train_agent(train, "--variant", "baseline", toggle).fingerprint() == baseline
 
 
 @pytest.mark.parametrize("arguments", ["--variant optimized", "--variant optimized --capacity 70"])
 def test_a_ring_holds_what_a_deque_holds(train: ModuleType, arguments: str) -> None:
-    plain = trained(train, *arguments.split()).fingerprint()
-    assert trained(train, *arguments.split(), "--ring").fingerprint() == plain
+    plain = train_agent(train, *arguments.split()).fingerprint()
+    assert train_agent(train, *arguments.split(), "--ring").fingerprint() == plain
 
 
 def test_the_written_out_network_takes_the_step_that_torch_takes(train: ModuleType) -> None:
@@ -144,8 +144,8 @@ def test_the_written_out_network_takes_the_step_that_torch_takes(train: ModuleTy
             agents[-1].learn(agents[-1].batch(batch))
     first, *others = agents
     for other in others:
-        for one, same in zip(first.network.parameters(), other.network.parameters(), strict=True):
-            assert torch.allclose(one, same, atol=1e-5)
+        for parameter, same in zip(first.network.parameters(), other.network.parameters(), strict=True):
+            assert torch.allclose(parameter, same, atol=1e-5)
         assert other.act(view) == first.act(view)
 
 
@@ -161,12 +161,12 @@ def test_numpy_stays_on_the_cpu(
 
 
 def test_without_a_learning_rate_nothing_is_learned(train: ModuleType) -> None:
-    untrained, still = trained(train, "--total-steps", "1"), trained(train, "--learning-rate", "0")
-    assert still.fingerprint() == untrained.fingerprint() != trained(train).fingerprint()
+    untrained, still = train_agent(train, "--total-steps", "1"), train_agent(train, "--learning-rate", "0")
+    assert still.fingerprint() == untrained.fingerprint() != train_agent(train).fingerprint()
 
 
 def test_more_transitions_than_the_memory_holds_are_forgotten(train: ModuleType) -> None:
-    assert trained(train, "--capacity", "64").fingerprint() != trained(train).fingerprint()
+    assert train_agent(train, "--capacity", "64").fingerprint() != train_agent(train).fingerprint()
 
 
 def test_an_untrained_player_stays_below_the_guard(train: ModuleType) -> None:

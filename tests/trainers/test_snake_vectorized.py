@@ -47,17 +47,17 @@ def memories() -> ModuleType:
     return import_script(SNAKE, "memory")
 
 
-def trained(train: ModuleType, *arguments: str) -> Any:
+def train_snakes(train: ModuleType, *arguments: str) -> Any:
     args = train.parse([*SMALL, *arguments])
     torch.manual_seed(args.seed)
     return train.train(args, CPU)
 
 
-def learned(train: ModuleType, *arguments: str) -> str:
-    return str(train.fingerprint(trained(train, *arguments).agent))
+def learned_fingerprint(train: ModuleType, *arguments: str) -> str:
+    return str(train.fingerprint(train_snakes(train, *arguments).agent))
 
 
-def boards(flood: ModuleType) -> Iterator[Any]:
+def random_boards(flood: ModuleType) -> Iterator[Any]:
     """Snakes of all lengths, in positions that random moves lead to."""
     chance, games = np.random.default_rng(3), flood.Snakes(24, 3)
     for _ in range(60):
@@ -123,7 +123,9 @@ def test_every_argument_has_a_line_of_documentation(train: ModuleType) -> None:
 
 @pytest.mark.parametrize("variant", ["baseline", "optimized", "beyond", "superlinear"])
 def test_the_same_seed_learns_the_same_parameters(train: ModuleType, variant: str) -> None:
-    first, second, other = (learned(train, "--variant", variant, "--seed", seed) for seed in "112")
+    first, second, other = (
+        learned_fingerprint(train, "--variant", variant, "--seed", seed) for seed in "112"
+    )
     assert first == second != other
 
 
@@ -144,11 +146,11 @@ def test_the_same_seed_learns_the_same_parameters(train: ModuleType, variant: st
 def test_a_toggle_of_speed_alone_changes_no_bit(train: ModuleType, toggle: str) -> None:
     # So small a memory is overwritten again and again.
     same = ["--variant", "baseline", "--capacity", "40"]
-    assert learned(train, *same, *toggle.split()) == learned(train, *same)
+    assert learned_fingerprint(train, *same, *toggle.split()) == learned_fingerprint(train, *same)
 
 
 def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
-    training = trained(train)
+    training = train_snakes(train)
     views = torch.rand(16, training.features)
     each = train.Agent(dataclasses.replace(training.args, acting="each"), training.features, CPU)
     each.network = training.agent.network
@@ -171,14 +173,14 @@ def test_the_network_in_numpy_takes_the_step_that_torch_takes(train: ModuleType)
     in_numpy = train.WrittenOut(args, 14)
     losses = [[float(agent.learn(batch)()) for _ in range(5)] for agent in (through_torch, in_numpy)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-    for one, other in zip(through_torch.parameters(), in_numpy.parameters(), strict=True):
-        assert np.allclose(one, other, atol=1e-5)
+    for parameter, other in zip(through_torch.parameters(), in_numpy.parameters(), strict=True):
+        assert np.allclose(parameter, other, atol=1e-5)
 
 
 def test_the_fills_agree_on_every_board(flood: ModuleType) -> None:
     fills = [kind() for kind in flood.FILLS.values()]
     longest, walked = 0, np.zeros(3)
-    for games in boards(flood):
+    for games in random_boards(flood):
         expected, *others = (fill.spaces(games) for fill in fills)
         assert all(np.array_equal(expected, other) for other in others)
         longest, walked = max(longest, int(games.score.max())), walked + [fill.fills for fill in fills]
@@ -202,13 +204,15 @@ def test_the_memories_hold_the_same_transitions(memories: ModuleType) -> None:
 
 
 def test_the_loop_ends_after_its_episodes(train: ModuleType) -> None:
-    training = trained(train, "--episodes", "20", "--warm-steps", "5")
+    training = train_snakes(train, "--episodes", "20", "--warm-steps", "5")
     assert 20 <= training.metrics.episodes < 20 + 16
 
 
 def test_without_a_learning_rate_the_guard_fails(train: ModuleType) -> None:
-    assert learned(train, "--learning-rate", "0") == learned(train, "--updates", "0")
-    assert train.score(trained(train, "--learning-rate", "0")) < MANIFEST["guard"]["score"]["minimum"] / 2
+    assert learned_fingerprint(train, "--learning-rate", "0") == learned_fingerprint(train, "--updates", "0")
+    assert (
+        train.score(train_snakes(train, "--learning-rate", "0")) < MANIFEST["guard"]["score"]["minimum"] / 2
+    )
 
 
 def test_the_script_learns_and_says_its_path_score_and_parameters() -> None:
@@ -228,7 +232,9 @@ def test_the_script_learns_and_says_its_path_score_and_parameters() -> None:
 def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
     readme = (SNAKE / "README.md").read_text()
     toggles = [
-        one.name for one in dataclasses.fields(train.Args) if one.metadata["help"].startswith("toggle: ")
+        field.name
+        for field in dataclasses.fields(train.Args)
+        if field.metadata["help"].startswith("toggle: ")
     ]
     missing = [name for name in toggles if f"`--{name.replace('_', '-')}`" not in readme]
     assert (len(toggles), missing) == (18, [])

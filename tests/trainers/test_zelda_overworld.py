@@ -58,7 +58,7 @@ def console(emulator: ModuleType) -> Iterator[Any]:
     console.close()
 
 
-def trained(zelda: ModuleType, *arguments: str) -> Trained:
+def train_zelda(zelda: ModuleType, *arguments: str) -> Trained:
     args = zelda.parse(["--variant", "baseline", "--total-steps", "64", "--rollout", "32", *arguments])
     torch.manual_seed(args.seed)
     sources = zelda.sources(args)
@@ -71,7 +71,7 @@ def trained(zelda: ModuleType, *arguments: str) -> Trained:
 
 @pytest.fixture(scope="module")
 def baseline(zelda: ModuleType) -> Trained:
-    return trained(zelda)
+    return train_zelda(zelda)
 
 
 # --- assembler and cartridge --------------------------------------------------------------------------------
@@ -219,28 +219,28 @@ def test_a_state_of_the_game_can_not_be_changed(zelda: ModuleType, console: Any)
 
 @pytest.mark.parametrize("toggle", NEUTRAL)
 def test_a_neutral_toggle_changes_no_bit(zelda: ModuleType, baseline: Trained, toggle: str) -> None:
-    switched = trained(zelda, toggle)
+    switched = train_zelda(zelda, toggle)
     assert (switched.states, switched.parameters) == (baseline.states, baseline.parameters)
 
 
 def test_gray_by_other_weights_differs_in_the_last_bits(zelda: ModuleType, baseline: Trained) -> None:
-    observation, other = import_script(ZELDA, "observation"), trained(zelda, "--image")
+    observation, other = import_script(ZELDA, "observation"), train_zelda(zelda, "--image")
     frames = torch.randint(256, (3, 3, 112, 120)).float()
     assert other.parameters != baseline.parameters
     assert torch.allclose(observation.image_in_two(frames), observation.image_in_three(frames), atol=1e-6)
 
 
 def test_a_rolling_stack_is_the_same_as_one_made_anew(zelda: ModuleType) -> None:
-    anew, rolling = (trained(zelda, "--image", *more) for more in ([], ["--rolling"]))
+    anew, rolling = (train_zelda(zelda, "--image", *more) for more in ([], ["--rolling"]))
     assert (rolling.states, rolling.parameters) == (anew.states, anew.parameters)
 
 
 def test_one_worker_plays_as_no_worker(zelda: ModuleType, baseline: Trained) -> None:
-    assert trained(zelda, "--workers", "1").parameters == baseline.parameters
+    assert train_zelda(zelda, "--workers", "1").parameters == baseline.parameters
 
 
 def test_beyond_ends_in_the_same_parameters_twice(zelda: ModuleType, baseline: Trained) -> None:
-    first, second = (trained(zelda, "--variant", "beyond") for _ in range(2))
+    first, second = (train_zelda(zelda, "--variant", "beyond") for _ in range(2))
     assert first.parameters == second.parameters != baseline.parameters
     assert len(first.environments) == 2
 
@@ -269,7 +269,7 @@ def test_batched_advantages_are_those_of_the_loop(zelda: ModuleType) -> None:
 
 
 def test_without_a_learning_rate_nothing_is_learned(zelda: ModuleType, baseline: Trained) -> None:
-    still, untrained = trained(zelda, "--learning-rate", "0"), trained(zelda, "--total-steps", "1")
+    still, untrained = train_zelda(zelda, "--learning-rate", "0"), train_zelda(zelda, "--total-steps", "1")
     assert still.parameters == untrained.parameters != baseline.parameters
 
 

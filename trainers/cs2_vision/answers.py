@@ -88,15 +88,15 @@ class Parser:
     def alike(self, parts: tuple[str, ...]) -> Callable[[str, str], bool]:
         """What tells whether two answers put the same into these parts, places nearly the same."""
 
-        def same(one: str, other: str) -> bool:
-            first, second = self.parse(one), self.parse(other)
+        def same(answer: str, other: str) -> bool:
+            first, second = self.parse(answer), self.parse(other)
             return all(near(part, getattr(first, part), getattr(second, part)) for part in parts)
 
         return same
 
 
-def near(part: str, one: Any, other: Any) -> bool:
+def near(part: str, value: Any, other: Any) -> bool:
     """Whether two parts are equal, or places at most NEAR pixels apart in each direction."""
-    if part in ("kind", "points") or one is None or other is None:
-        return one == other
-    return abs(one[0] - other[0]) <= NEAR and abs(one[1] - other[1]) <= NEAR
+    if part in ("kind", "points") or value is None or other is None:
+        return value == other
+    return abs(value[0] - other[0]) <= NEAR and abs(value[1] - other[1]) <= NEAR

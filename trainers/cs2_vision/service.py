@@ -62,8 +62,8 @@ class Desk:
         loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
         def done(result: Any) -> None:
-            settle = future.set_exception if isinstance(result, Exception) else future.set_result
-            loop.call_soon_threadsafe(settle, result)
+            deliver = future.set_exception if isinstance(result, Exception) else future.set_result
+            loop.call_soon_threadsafe(deliver, result)
 
         self.number += 1
         work = lambda: self.look(body, transfer, answer)  # noqa: E731 (nothing more than the call)

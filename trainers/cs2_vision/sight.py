@@ -136,7 +136,9 @@ class Sight:
         with paceline.phase("parse"):
             overdue = {picture.game: self.known.seen(picture) for part in late for picture in part.pictures}
             seen = [self.known.seen(picture) for picture in look.pictures]
-        seen = [one or overdue.get(picture.game) for one, picture in zip(seen, look.pictures, strict=True)]
+        seen = [
+            fresh or overdue.get(picture.game) for fresh, picture in zip(seen, look.pictures, strict=True)
+        ]
         self._remember(look, seen)
 
     def _receive(self, part: Part) -> None:
@@ -157,9 +159,9 @@ class Sight:
                     self.known.keep(picture, step)
 
     def _remember(self, look: Look, seen: list[Seen | None]) -> None:
-        for picture, one in zip(look.pictures, seen, strict=True):
+        for picture, answer in zip(look.pictures, seen, strict=True):
             last = self.history.last[picture.game]
-            found = one or last
+            found = answer or last
             if not self.args.skip_ui and found.kind != last.kind:
                 found = self._ask_again(picture)
             with paceline.phase("history"):

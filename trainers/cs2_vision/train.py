@@ -193,7 +193,7 @@ def agreement(sight: Sight, agent: Agent) -> float:
     if not pairs:
         return 0.0
     actions, used = agent.best(tabulate(pairs)), agent.best(tabulate(others))
-    return sum(one == other for one, other in zip(actions, used, strict=True)) / len(pairs)
+    return sum(action == other for action, other in zip(actions, used, strict=True)) / len(pairs)
 
 
 def run(args: Args, device: str, folder: Path) -> None:

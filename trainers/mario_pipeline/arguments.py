@@ -214,7 +214,7 @@ def complete(args: Args) -> Args:
         check(spec.name, getattr(args, spec.name), spec.metadata)
     if args.device == "cuda" and not torch.cuda.is_available():
         refuse("--device is cuda, but torch finds no CUDA device here")
-    args = settle(args, said)
+    args = fit_to_device(args, said)
     relate(args)
     return args
 
@@ -229,7 +229,7 @@ def check(name: str, value: Any, metadata: Any) -> None:
         refuse(f"{flag} is {value}, must be {bounds}")
 
 
-def settle(args: Args, said: set[str]) -> Args:
+def fit_to_device(args: Args, said: set[str]) -> Args:
     """Fit what only the variant says to the device that was found."""
     cuda = args.device != "cpu" and torch.cuda.is_available()
     return replace(

@@ -110,9 +110,9 @@ class Rows(Memory):
 
     def write(self, experiences: Sequence[Experience]) -> None:
         """Put each experience into its place."""
-        for one in experiences:
-            place = one.round % self.rows * self.games + one.game
-            self.experiences[place] = one._replace(view=self.kept(one.view))
+        for experience in experiences:
+            place = experience.round % self.rows * self.games + experience.game
+            self.experiences[place] = experience._replace(view=self.kept(experience.view))
 
     def gather(self, rounds: NDArray[np.int64], games: NDArray[np.int64], batch: int) -> Batch:
         """The experiences of these rounds and games, one by one."""
@@ -121,9 +121,9 @@ class Rows(Memory):
             first = self._at(begin, game)
             total, alive = 0.0, 1.0
             for ahead in range(self.args.horizon):
-                one = self._at(begin + ahead, game)
-                total += alive * self.powers[ahead] * one.reward
-                alive *= not one.ended
+                experience = self._at(begin + ahead, game)
+                total += alive * self.powers[ahead] * experience.reward
+                alive *= not experience.ended
             views.append(first.view)
             actions.append(first.action)
             returns.append(total)

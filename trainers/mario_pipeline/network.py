@@ -90,7 +90,7 @@ class Learner:
         self.sight = Sight(args, device)
         self.network = Network(args).to(device=device, memory_format=self.sight.layout)
         self.target = copy.deepcopy(self.network).eval()
-        self.run, self.run_target = (self._prepared(one) for one in (self.network, self.target))
+        self.run, self.run_target = (self._prepared(network) for network in (self.network, self.target))
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=float(args.learning_rate or 0), eps=1e-5, fused=bool(args.fused)
         )

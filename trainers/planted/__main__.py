@@ -10,23 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from .histories import demo, larger, same, toggles
-from .repository import RepositoryError, claim
+from .repository import RepositoryError, claim_folder
 
 HISTORIES = ("planted", "larger", "same", "toggles")
 
 
-def say(sentence: str) -> None:
+def print_progress(sentence: str) -> None:
     """Tell whoever waits how far it is; standard output is for the answer."""
     print(sentence, file=sys.stderr, flush=True)
 
 
-def create(args: argparse.Namespace, seed: int) -> dict[str, Any]:
+def create_history(args: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Make the history that was asked for."""
     if args.history == "same":
-        return same.create(args.repository, seed, say, args.commits, args.plant)
+        return same.create_history(args.repository, seed, print_progress, args.commits, args.plant)
     if args.history == "toggles":
-        return toggles.create(args.repository, args.benchmark, args.toggle)
-    return {"planted": demo, "larger": larger}[args.history].create(args.repository, seed, say)
+        return toggles.create_history(args.repository, args.benchmark, args.toggle)
+    history = {"planted": demo, "larger": larger}[args.history]
+    return history.create_history(args.repository, seed, print_progress)
 
 
 def main() -> None:
@@ -45,8 +46,8 @@ def main() -> None:
     if args.commits < same.FEWEST_COMMITS:
         sys.exit(f"planted: --commits is {args.commits}, must be {same.FEWEST_COMMITS} or more")
     try:
-        claim(args.repository)
-        made = create(args, seed)
+        claim_folder(args.repository)
+        made = create_history(args, seed)
     except RepositoryError as error:
         sys.exit(f"planted: {error}")
     result = {"seed": seed, "repository": str(args.repository.resolve()), **made}

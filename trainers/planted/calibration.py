@@ -47,19 +47,19 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read()).group(
 """
 
 
-def write(tree: Tree, folder: Path) -> None:
+def write_tree(tree: Tree, folder: Path) -> None:
     """Write every file of a tree below a folder."""
     for path, text in tree.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
 
 
-def load(tree: Tree) -> Any:
+def load_trainer(tree: Tree) -> Any:
     """Import a tree's train.py beside whatever else is imported under the same names; return the module."""
-    names = modules(tree)
+    names = module_names(tree)
     path = list(sys.path)
     with tempfile.TemporaryDirectory() as folder:
-        write(tree, Path(folder))
+        write_tree(tree, Path(folder))
         for name in names:
             sys.modules.pop(name, None)
         sys.path.insert(0, folder)
@@ -71,7 +71,7 @@ def load(tree: Tree) -> Any:
                 sys.modules.pop(name, None)
 
 
-def modules(tree: Tree) -> set[str]:
+def module_names(tree: Tree) -> set[str]:
     """The names under which a tree's files and the packages that it carries along are imported."""
     paths = [Path(path) for path in tree if path.endswith(".py")]
     packages = {path.parent.name for path in paths if path.name == "__init__.py"}
@@ -83,7 +83,7 @@ class Racer:
 
     def __init__(self, tree: Tree) -> None:
         # While a batch is larger than the memory nothing is learned.
-        self.trainer = load(tree).Trainer(FILLED + 1, 0)
+        self.trainer = load_trainer(tree).Trainer(FILLED + 1, 0)
         self.number = 0
         self.run(FILLED)
         self.trainer.batch_size = BATCH_SIZE
@@ -100,7 +100,7 @@ class Racer:
         return (thread_time() - start) / steps
 
 
-def race(first: Tree, second: Tree, seconds: float) -> tuple[float, float]:
+def race_programs(first: Tree, second: Tree, seconds: float) -> tuple[float, float]:
     """Step two programs in turn, A B B A, for some seconds.
 
     Returns seconds per step of the first, and the second's growth over the first's as a share.
@@ -113,11 +113,11 @@ def race(first: Tree, second: Tree, seconds: float) -> tuple[float, float]:
         before = racers[0].run(BLOCK)
         other = racers[1].run(BLOCK) + racers[1].run(BLOCK)
         times.append(((before + racers[0].run(BLOCK)) / 2, other / 2))
-    ratio = statistics.median(other / one for one, other in times)
-    return statistics.median(one for one, _ in times), ratio - 1
+    ratio = statistics.median(other / base for base, other in times)
+    return statistics.median(base for base, _ in times), ratio - 1
 
 
-def choose(plant: Plant, tree: Tree, growth: float, say: Callable[[str], None]) -> tuple[int, float]:
+def choose_knob(plant: Plant, tree: Tree, growth: float, say: Callable[[str], None]) -> tuple[int, float]:
     """Find the knob with which a plant makes this tree's step longer by about `growth`, a share.
 
     Returns the knob and the growth that was measured with it.
@@ -127,7 +127,7 @@ def choose(plant: Plant, tree: Tree, growth: float, say: Callable[[str], None]) 
     seconds = SECONDS if growth > SMALL_GROWTH else 2 * SECONDS
     best = (knob, float("inf"))
     for _ in range(5):
-        measured = race(tree, plant.apply(tree, knob), seconds)[1]
+        measured = race_programs(tree, plant.apply(tree, knob), seconds)[1]
         say(f"{plant.phase}: {knob} makes a step {100 * measured:+.0f} %, {100 * growth:+.0f} % are wanted")
         if abs(measured - growth) < abs(best[1] - growth):
             best = (knob, measured)
@@ -142,7 +142,7 @@ def choose(plant: Plant, tree: Tree, growth: float, say: Callable[[str], None]) 
 def peak_memory(tree: Tree, steps: int) -> int:
     """Run a tree's training for some steps in a process of its own; return its peak resident bytes."""
     with tempfile.TemporaryDirectory() as folder:
-        write(tree, Path(folder))
+        write_tree(tree, Path(folder))
         harness = str(Path(paceline.__file__).parent.parent)
         ran = subprocess.run(
             [sys.executable, "-c", MEASURE_PEAK, str(steps)],

@@ -48,12 +48,12 @@ class Change:
         return dict(tree)
 
 
-def after(path: str, line: str, *lines: str) -> Edit:
+def lines_after(path: str, line: str, *lines: str) -> Edit:
     """An edit that adds lines below the one line that contains nothing but `line`."""
     return Edit(path, f"{line}\n", "\n".join((line, *lines, "")))
 
 
-def before(path: str, line: str, *lines: str) -> Edit:
+def lines_before(path: str, line: str, *lines: str) -> Edit:
     """An edit that adds lines above `line`."""
     return Edit(path, f"{line}\n", "\n".join((*lines, line, "")))
 

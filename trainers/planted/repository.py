@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from .calibration import write
+from .calibration import write_tree
 from .edits import Tree
 
 AUTHOR = "Robin Trainer"
@@ -21,7 +21,7 @@ class RepositoryError(Exception):
     """The repository can't be made; the message is one sentence."""
 
 
-def claim(folder: Path) -> None:
+def claim_folder(folder: Path) -> None:
     """Make the repository's folder; raises RepositoryError where one is that isn't empty."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def claim(folder: Path) -> None:
         raise RepositoryError(f"--repository {folder} is there already and isn't empty")
 
 
-def create(folder: Path, history: Iterable[tuple[str, Tree]]) -> list[str]:
+def create_repository(folder: Path, history: Iterable[tuple[str, Tree]]) -> list[str]:
     """Make a repository whose branch main holds one commit per (subject, tree); return their hashes."""
     repository = Repository(folder)
     return [repository.commit(subject, tree) for subject, tree in history]
@@ -42,7 +42,7 @@ class Repository:
     """A new repository in a folder, whose commits get a day each."""
 
     def __init__(self, folder: Path) -> None:
-        claim(folder)
+        claim_folder(folder)
         self.folder = folder
         self.number = 0
         self.git("init", "--quiet", f"--initial-branch={MAIN}", ".")
@@ -50,7 +50,7 @@ class Repository:
     def commit(self, subject: str, tree: Tree) -> str:
         """Commit a tree to the branch that is checked out; return the hash."""
         try:
-            write(tree, self.folder)
+            write_tree(tree, self.folder)
         except OSError as error:
             raise RepositoryError(f"{self.folder} can't be written: {error.strerror}") from error
         self.git("add", "--all")

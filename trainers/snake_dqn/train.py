@@ -175,10 +175,10 @@ def complete(args: Args) -> Args:
         refuse(f"--device is {args.device!r}, must be cpu, cuda or auto")
     if args.device == "cuda" and not torch.cuda.is_available():
         refuse("--device is cuda, but torch finds no CUDA device here")
-    return settle(args, said)
+    return fit_to_device(args, said)
 
 
-def settle(args: Args, said: set[str]) -> Args:
+def fit_to_device(args: Args, said: set[str]) -> Args:
     """Refuse what was asked for and the device can't do; do without what only the variant wants."""
     cuda = args.device != "cpu" and torch.cuda.is_available()
     impossible = ON_CPU_ALONE if cuda else ON_CUDA_ALONE

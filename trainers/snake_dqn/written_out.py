@@ -23,24 +23,24 @@ class WrittenOut:
 
     def __init__(self, network: nn.Sequential, discount: float) -> None:
         self._discount = np.float32(discount)
-        self._layers = _pairs([one.detach().numpy().T for one in network.parameters()])
+        self._layers = _pairs([parameter.detach().numpy().T for parameter in network.parameters()])
 
     def own(self, network: nn.Sequential) -> nn.Parameter:
         """Move the network's parameters into one tensor, and return it: an optimizer has one instead of six.
 
         There a weight lies as inputs x outputs, which is the faster way round for the products of a batch.
         """
-        own = [one.detach().t().contiguous() for one in network.parameters()]
-        flat = nn.Parameter(torch.cat([one.flatten() for one in own]))
+        own = [parameter.detach().t().contiguous() for parameter in network.parameters()]
+        flat = nn.Parameter(torch.cat([parameter.flatten() for parameter in own]))
         flat.grad = torch.zeros_like(flat)
-        sizes, shapes = [one.numel() for one in own], [one.shape for one in own]
+        sizes, shapes = [parameter.numel() for parameter in own], [parameter.shape for parameter in own]
         values, slopes = (
             [part.view(shape) for part, shape in zip(whole.split(sizes), shapes, strict=True)]
             for whole in (flat.detach(), flat.grad)
         )
         for parameter, value in zip(network.parameters(), values, strict=True):
             parameter.data = value.t()
-        self._layers, self._slopes = (_pairs([one.numpy() for one in side]) for side in (values, slopes))
+        self._layers, self._slopes = (_pairs([array.numpy() for array in side]) for side in (values, slopes))
         return flat
 
     def best(self, view: Any) -> int:

@@ -191,7 +191,7 @@ def complete(args: Args) -> Args:
         refuse(f"--environments is {args.environments}, more than the --capacity of {args.capacity}")
     if args.device == "cuda" and not torch.cuda.is_available():
         refuse("--device is cuda, but torch finds no CUDA device here")
-    return settle(args, said)
+    return fit_to_device(args, said)
 
 
 def check(name: str, value: Any, metadata: Any) -> None:
@@ -204,7 +204,7 @@ def check(name: str, value: Any, metadata: Any) -> None:
         refuse(f"{flag} is {value}, must be {bounds}")
 
 
-def settle(args: Args, said: set[str]) -> Args:
+def fit_to_device(args: Args, said: set[str]) -> Args:
     """Fit what only the variant says to the device that was found."""
     cuda = args.device != "cpu" and torch.cuda.is_available()
     if args.network == "numpy" and "network" in said and cuda:

@@ -235,8 +235,8 @@ class Learner:
         ratio = (distribution.log_prob(batch.actions) - batch.log_probs).exp()
         clipped = ratio.clamp(1 - self.args.clip, 1 + self.args.clip)
         gain = torch.min(ratio * batch.advantages, clipped * batch.advantages).mean()
-        surprise = nn.functional.mse_loss(values, batch.returns)
-        return 0.5 * surprise - gain - self.args.entropy * distribution.entropy().mean()
+        value_loss = nn.functional.mse_loss(values, batch.returns)
+        return 0.5 * value_loss - gain - self.args.entropy * distribution.entropy().mean()
 
     def fingerprint(self) -> str:
         """A hash of all the parameters: equal for two runs that learned bit by bit the same."""

@@ -74,7 +74,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class CauseFacts:
-    """All that speaks for one cause or another."""
+    """The evidence for each class of cause."""
 
     state: str
     # How many times worse, over 1 whichever way the metric goes; None from nothing to something.

@@ -126,7 +126,7 @@ class _Decider:
         own: list[Group] = []
         branch_causes: list[BranchCause] = []
         groups = group_changes(self.snapshot)
-        # A regression that turned out to be two: what is proved elsewhere isn't said of it any more.
+        # A regression that turned out to be two: what is proved at another commit isn't said of it any more.
         self.placed_apart = {
             verdict.experiment for group in groups if not group.owners for verdict in group.verdicts
         }

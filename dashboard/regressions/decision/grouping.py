@@ -152,7 +152,7 @@ def proved_places(own: Sequence[Verdict]) -> list[Place]:
 
 
 def place_of_verdict(verdict: Verdict, places: Sequence[Place]) -> Place:
-    """That of the proof whose bisection it is a step of; what speaks of none of them goes with the first."""
+    """That of the proof whose bisection it is a step of; what belongs to none of them goes with the first."""
     for place in places:
         if any(proof.base.pk == verdict.base.pk for proof in place.verdicts):
             return place
@@ -205,9 +205,7 @@ def best_group(
             distance = abs(change.range.bad - place.bad)
             if change.range.overlap(place):
                 exact.append((distance, index))
-            elif is_seen_beside(change, group) or (
-                sees_the_same(change, group.members) and change.widened.overlap(place)
-            ):
+            elif is_seen_beside(change, group) or is_placed_beside_by_noise(change, group, place):
                 wide.append((distance, index))
     for _, index in [*sorted(exact), *sorted(wide)]:
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
@@ -228,6 +226,16 @@ def is_refuted_there(
     ]
     refuted = any(verdict.verdict == Outcome.REFUTED for verdict in rows)
     return refuted and find_proof(newest_first(rows), change.series, change.range) is None
+
+
+def is_placed_beside_by_noise(change: Change, group: Group, place: Range) -> bool:
+    """True where one of the group's changes is what this one saw too, at commits that noise can't tell apart.
+
+    Pairs and counters both know the place: where they differ there are two causes.
+    """
+    if group.anchors and is_exact_counter(change.series):
+        return False
+    return sees_the_same(change, group.members) and change.widened.overlap(place) is not None
 
 
 def is_seen_beside(change: Change, group: Group) -> bool:

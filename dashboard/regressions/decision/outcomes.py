@@ -37,10 +37,10 @@ class Outcome:
 
     `changes` are those that it holds on the snapshot's branch, `limits` the crossed ones that it tells,
     `absorbed` the regressions that turned out to be it, `experiments` those of another one that turned out to
-    speak of it. `opened`: it is new, or it came back. `tell`: nothing
-    more is measured, its channels are told. `grown_from`: its size was another one, as the percent that it
-    had (None: none was known). `stop`: what is under way for it ends. `release_branches`: what it held on
-    other branches is left to these. `withdrawal`: why it is withdrawn.
+    speak of it. `opened`: it is new, or it came back. `tell`: nothing more is measured, its channels are told
+    now. `resized`: its size was another one, `ratio_before` (None: none was known). `stop`: what is under way
+    for it ends. `release_branches`: what it held on other branches is left to these. `withdrawal`: why it is
+    withdrawn.
     """
 
     key: int | None

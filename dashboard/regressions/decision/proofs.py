@@ -36,7 +36,7 @@ def newest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> Proof | None:
-    """The newest proof of a series that speaks of the range in which detection sees the step; None without.
+    """The newest proof of a series about the range in which detection sees the step; None without.
 
     What was confirmed in a range is confirmed for every range that overlaps it. What was refuted in one is
     refuted only for ranges inside it: the step may lie beside it. `verdicts`: newest first.

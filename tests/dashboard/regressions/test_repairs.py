@@ -80,7 +80,7 @@ def test_a_machine_that_has_slowed_down_hides_no_repair(project: Project, of: Ca
 
 
 def test_what_a_slow_machine_leaves_of_a_step_is_no_repair(project: Project, of: Case) -> None:
-    """A third of the time is given back elsewhere, while the phase keeps what it lost."""
+    """A third of the time is given back in other phases, while the phase keeps what it lost."""
     judge_phases(
         project,
         of,

@@ -28,7 +28,7 @@ def measure_line(project: Project, case: Case, levels: list[float]) -> list[Comm
     return line
 
 
-def abandon(commits: list[Commit]) -> list[int]:
+def abandon_commits(commits: list[Commit]) -> list[int]:
     """As a trigger does that finds the branch without them."""
     keys = [commit.pk for commit in commits]
     Commit.objects.filter(pk__in=keys).update(branch=DETACHED, left_branch="main")
@@ -37,7 +37,7 @@ def abandon(commits: list[Commit]) -> list[int]:
 
 def test_a_regression_of_abandoned_commits_is_withdrawn(project: Project, line: list[Commit]) -> None:
     regression = Regression.objects.get()
-    history_rewritten(project.pk, abandon(line[6:]), ["main"])
+    history_rewritten(project.pk, abandon_commits(line[6:]), ["main"])
     regression.refresh_from_db()
     assert regression.withdrawn_at is not None
     assert regression.withdrawal == Regression.Withdrawal.REWRITTEN
@@ -52,7 +52,7 @@ def test_a_proved_one_is_withdrawn_too(project: Project, line: list[Commit]) -> 
     regression = Regression.objects.get()
     Regression.objects.update(state=Regression.State.CONFIRMED, proving=False)
     factories.create_ended_experiment(regression, "whole", line[5], line[6], ratio=1.4)
-    history_rewritten(project.pk, abandon(line[6:]), ["main"])
+    history_rewritten(project.pk, abandon_commits(line[6:]), ["main"])
     regression.refresh_from_db()
     assert regression.withdrawal == Regression.Withdrawal.REWRITTEN
     assert not Delivery.objects.exists()
@@ -60,7 +60,7 @@ def test_a_proved_one_is_withdrawn_too(project: Project, line: list[Commit]) -> 
 
 def test_what_stays_on_the_branch_stays(project: Project, line: list[Commit]) -> None:
     before = Regression.objects.values().get()
-    history_rewritten(project.pk, abandon(line[9:]), ["main"])
+    history_rewritten(project.pk, abandon_commits(line[9:]), ["main"])
     after = Regression.objects.values().get()
     assert (after["withdrawn_at"], after["first_bad_id"]) == (None, before["first_bad_id"])
     assert after["state"] == before["state"]
@@ -68,7 +68,7 @@ def test_what_stays_on_the_branch_stays(project: Project, line: list[Commit]) ->
 
 
 def test_the_commits_in_their_place_are_judged_by_themselves(project: Project, line: list[Commit]) -> None:
-    history_rewritten(project.pk, abandon(line[6:]), ["main"])
+    history_rewritten(project.pk, abandon_commits(line[6:]), ["main"])
     case = Case.objects.get()
     for position in range(6, 10):
         commit = factories.create_commit(project, position, name=f"{position:040x}")
@@ -82,13 +82,13 @@ def test_a_repair_that_was_abandoned_repairs_nothing(project: Project) -> None:
     line = measure_line(project, factories.create_case(project), levels)
     regression = Regression.objects.get()
     assert regression.recovered_by == line[12]
-    history_rewritten(project.pk, abandon(line[12:]), ["main"])
+    history_rewritten(project.pk, abandon_commits(line[12:]), ["main"])
     regression.refresh_from_db()
     assert (regression.recovered_by, regression.withdrawn_at) == (None, None)
 
 
 def test_a_commit_that_returns_is_judged_again(project: Project, line: list[Commit]) -> None:
-    keys = abandon(line[6:])
+    keys = abandon_commits(line[6:])
     history_rewritten(project.pk, keys, ["main"])
     Commit.objects.filter(pk__in=keys).update(branch="main", left_branch="")
     history_rewritten(project.pk, keys, ["main"])
@@ -97,7 +97,7 @@ def test_a_commit_that_returns_is_judged_again(project: Project, line: list[Comm
 
 
 def test_twice_is_as_once(project: Project, line: list[Commit]) -> None:
-    keys = abandon(line[6:])
+    keys = abandon_commits(line[6:])
     history_rewritten(project.pk, keys, ["main"])
     before = list(Regression.objects.values())
     history_rewritten(project.pk, keys, ["main"])
@@ -109,7 +109,7 @@ def test_a_sweep_finds_what_was_missed(
 ) -> None:
     sent: list[tuple[Any, ...]] = []
     monkeypatch.setattr(dispatch, "send_task", lambda *call: sent.append(call))
-    abandon(line[6:])
+    abandon_commits(line[6:])
     sweep_proofs()
     call = (dispatch.HISTORY_REWRITTEN, project.pk, [line[6].pk], ["main"])
     assert sent == [call]

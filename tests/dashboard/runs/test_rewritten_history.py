@@ -27,8 +27,8 @@ def resolve_newest(project: Project, source: str = "hook", **revisions: str) -> 
     return trigger.runs.latest("pk").commit
 
 
-def tasks_of_rewriting(sent: Sent) -> Sent:
-    return [call[1:] for call in sent if call[0] == dispatch.HISTORY_REWRITTEN]
+def rewritten_calls(sent: Sent) -> Sent:
+    return [call for call in sent if call[0] == dispatch.HISTORY_REWRITTEN]
 
 
 def test_an_amended_commit_leaves_the_line(tracked: Project, repository: Repository, sent: Sent) -> None:
@@ -42,7 +42,7 @@ def test_an_amended_commit_leaves_the_line(tracked: Project, repository: Reposit
     assert states == {Run.State.REQUESTED}
     ended = {(run.state, run.reason) for run in abandoned.runs.all()}
     assert ended == {("cancelled", "Its commit is no longer on main, whose history was rewritten.")}
-    assert tasks_of_rewriting(sent) == [(tracked.pk, [abandoned.pk], ["main"])]
+    assert rewritten_calls(sent) == [(dispatch.HISTORY_REWRITTEN, tracked.pk, [abandoned.pk], ["main"])]
 
 
 def test_what_was_measured_stays_measured(tracked: Project, repository: Repository, sent: Sent) -> None:
@@ -63,7 +63,9 @@ def test_a_commit_that_another_branch_holds_goes_there(
     moved.refresh_from_db()
     assert (moved.branch, moved.left_branch) == ("experimental", "")
     assert {run.state for run in moved.runs.all()} == {Run.State.REQUESTED}
-    assert tasks_of_rewriting(sent) == [(tracked.pk, [moved.pk], ["experimental", "main"])]
+    assert rewritten_calls(sent) == [
+        (dispatch.HISTORY_REWRITTEN, tracked.pk, [moved.pk], ["experimental", "main"])
+    ]
 
 
 def test_a_commit_returns_with_its_branch(tracked: Project, repository: Repository, sent: Sent) -> None:
@@ -76,7 +78,8 @@ def test_a_commit_returns_with_its_branch(tracked: Project, repository: Reposito
     second.refresh_from_db()
     assert (first.branch, first.left_branch) == ("main", "")
     assert (second.branch, second.left_branch) == (DETACHED, "main")
-    assert tasks_of_rewriting(sent)[-1] == (
+    assert rewritten_calls(sent)[-1] == (
+        dispatch.HISTORY_REWRITTEN,
         tracked.pk,
         [first.pk, second.pk],
         ["main"],
@@ -102,7 +105,7 @@ def test_a_history_that_grows_moves_nothing(tracked: Project, repository: Reposi
     # A commit that the repository never had came with an imported history.
     unknown.refresh_from_db()
     assert unknown.branch == "main"
-    assert tasks_of_rewriting(sent) == []
+    assert rewritten_calls(sent) == []
     assert not Run.objects.exclude(state=Run.State.REQUESTED).exists()
 
 

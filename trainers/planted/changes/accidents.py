@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..edits import Change, Edit, before
+from ..edits import Change, Edit, lines_before
 
 CHECK = '''"""What a batch has to look like."""
 
@@ -18,7 +18,11 @@ def check(batch: Batch) -> None:
 # Only the import was checked in.
 BROKEN = Change(
     "Check batches in a file of its own",
-    (before("train.py", "from environment import ACTIONS, Snake", "from checks import check  # noqa: F401"),),
+    (
+        lines_before(
+            "train.py", "from environment import ACTIONS, Snake", "from checks import check  # noqa: F401"
+        ),
+    ),
 )
 MENDED = Change("Add the file that was forgotten", (Edit("checks.py", "", CHECK),))
 
@@ -32,7 +36,7 @@ REDEFINED = Change(
 )
 
 
-def reverted(change: Change) -> Change:
+def revert_change(change: Change) -> Change:
     """The commit that takes a change back."""
     undone = (Edit(edit.path, edit.new, edit.old) for edit in reversed(change.edits))
     return Change(f'Revert "{change.subject}"', tuple(undone))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import cycle
 
-from ..edits import Change, before
-from .accidents import reverted
+from ..edits import Change, lines_before
+from .accidents import revert_change
 
 # A file, a line of it, and what is said above that line.
 REMARKS = (
@@ -43,15 +43,15 @@ REMARKS = (
 )
 
 
-def remarks() -> Iterator[Change]:
+def comment_changes() -> Iterator[Change]:
     """One remark after the other; after the last one they are taken back in the same order, and so on."""
     written = [
-        Change(f"Say in {path}: {text}", (before(path, line, said(line, text)),))
+        Change(f"Say in {path}: {text}", (lines_before(path, line, comment_at(line, text)),))
         for path, line, text in REMARKS
     ]
-    yield from cycle([*written, *(reverted(one) for one in written)])
+    yield from cycle([*written, *(revert_change(change) for change in written)])
 
 
-def said(line: str, text: str) -> str:
+def comment_at(line: str, text: str) -> str:
     """The comment, as far to the right as its line."""
     return f"{line[: len(line) - len(line.lstrip())]}# {text}"

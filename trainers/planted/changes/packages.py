@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..edits import Change, Edit, after
+from ..edits import Change, Edit, lines_after
 from .plants import Plant
 
 FOLDER = "requirements"
@@ -64,7 +64,7 @@ class Average:
 '''
 
 
-def unpacked(version: str, text: str) -> tuple[Edit, Edit]:
+def unpacked_package(version: str, text: str) -> tuple[Edit, Edit]:
     """The files of one version, as pip would unpack them."""
     folder = f"{FOLDER}/meters-{version}"
     metadata = f"Metadata-Version: 2.1\nName: meters\nVersion: {version}\n"
@@ -77,22 +77,22 @@ def unpacked(version: str, text: str) -> tuple[Edit, Edit]:
 REQUIRED = Change(
     "Require the package meters",
     (
-        *unpacked("1.4.0", OLD),
+        *unpacked_package("1.4.0", OLD),
         Edit(PINS, "", "meters==1.4.0\n"),
-        after("train.py", "import random", "import sys", "from pathlib import Path"),
+        lines_after("train.py", "import random", "import sys", "from pathlib import Path"),
         Edit("train.py", "EXPLORATION_STEPS = 200\n", f"{LOADED}\nEXPLORATION_STEPS = 200\n"),
-        after(
+        lines_after(
             "train.py",
             "        self.view = self.game.view()",
             "        self.rewards = Average(window=100_000)",
         ),
-        after(
+        lines_after(
             "train.py",
             "            self.replay.push(Transition(self.view, action, reward, next_view, ended))",
             '        with paceline.phase("log"):',
             "            self.rewards.add(reward)",
         ),
-        after("train.py", "    print(trainer.replay.summary())", "    print(trainer.rewards)"),
+        lines_after("train.py", "    print(trainer.replay.summary())", "    print(trainer.rewards)"),
     ),
 )
 """Part of the first commit."""
@@ -103,7 +103,7 @@ UPDATED = Plant(
     metric="step_time",
     phase="log",
     function="add",
-    edits=(*unpacked("2.0.0", NEW), Edit(PINS, "meters==1.4.0", "meters==2.0.0")),
+    edits=(*unpacked_package("2.0.0", NEW), Edit(PINS, "meters==1.4.0", "meters==2.0.0")),
     trial=4_000,
     most=100_000,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..edits import Change, Edit, Tree, after, before
+from ..edits import Change, Edit, Tree, lines_after, lines_before
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ RANKED = Plant(
     phase="sample",
     function="sample",
     edits=(
-        after("replay.py", "CAPACITY = 10_000", "CANDIDATES = SIZE"),
+        lines_after("replay.py", "CAPACITY = 10_000", "CANDIDATES = SIZE"),
         Edit(
             "replay.py",
             '''        """Draw transitions to learn from."""
@@ -67,14 +67,14 @@ SUMMED = Plant(
     phase="push",
     function="push",
     edits=(
-        after("replay.py", "CAPACITY = 10_000", "RECENT = SIZE"),
-        after(
+        lines_after("replay.py", "CAPACITY = 10_000", "RECENT = SIZE"),
+        lines_after(
             "replay.py",
             "        self.random = random.Random(seed)",
             "        self.rewards = deque([0.0] * RECENT, maxlen=RECENT)",
             "        self.worths = [0.0] * RECENT",
         ),
-        after(
+        lines_after(
             "replay.py",
             '        """Remember one step."""',
             "        self.rewards.append(transition.reward)",
@@ -85,7 +85,7 @@ SUMMED = Plant(
             "                worth = 0.9 * worth + reward",
             "            self.worths[start] = worth",
         ),
-        after(
+        lines_after(
             "replay.py",
             '        parts = [f"{len(self)} transitions"]',
             '        parts.append(f"the last step was worth {self.worths[-1]:.2f}")',
@@ -104,8 +104,8 @@ LISTED = Plant(
     phase="tensors",
     function="as_tensors",
     edits=(
-        before("tensors.py", "from collections.abc import Sequence", "import math"),
-        before(
+        lines_before("tensors.py", "from collections.abc import Sequence", "import math"),
+        lines_before(
             "tensors.py",
             "class Batch(NamedTuple):",
             "CHECKED = SIZE",
@@ -139,22 +139,22 @@ KEPT = Plant(
     phase="push",
     function="push",
     edits=(
-        before("replay.py", "from environment import View", "import numpy as np"),
+        lines_before("replay.py", "from environment import View", "import numpy as np"),
         Edit("replay.py", "from environment import View\n", "from environment import VIEW, View\n"),
-        after("replay.py", "CAPACITY = 10_000", "PICTURES = SIZE"),
-        after(
+        lines_after("replay.py", "CAPACITY = 10_000", "PICTURES = SIZE"),
+        lines_after(
             "replay.py",
             "        self.transitions: deque[Transition] = deque(maxlen=CAPACITY)",
             "        self.pictures: list[np.ndarray] = []",
         ),
-        after(
+        lines_after(
             "replay.py",
             "        self.transitions.append(transition)",
             "        if len(self.pictures) < PICTURES:",
             "            grid = transition.view.reshape(VIEW, VIEW)",
             "            self.pictures.append(np.kron(grid, np.ones((16, 16))))",
         ),
-        after(
+        lines_after(
             "replay.py",
             '        parts = [f"{len(self)} transitions"]',
             '        parts.append(f"{len(self.pictures)} pictures")',
@@ -195,15 +195,15 @@ SMOOTHED = Plant(
     phase="learn",
     function="learn",
     edits=(
-        before("model.py", "import torch", "from collections import deque", ""),
-        after("model.py", "LEARNING_RATE = 3e-4", "RECENT_LOSSES = SIZE"),
-        after(
+        lines_before("model.py", "import torch", "from collections import deque", ""),
+        lines_after("model.py", "LEARNING_RATE = 3e-4", "RECENT_LOSSES = SIZE"),
+        lines_after(
             "model.py",
             "    def __init__(self) -> None:",
             "        self.losses = deque([0.0] * RECENT_LOSSES, maxlen=RECENT_LOSSES)",
             "        self.smoothed_loss = 0.0",
         ),
-        after(
+        lines_after(
             "model.py",
             "        self.optimizer.step()",
             "        self.losses.append(loss.item())",
@@ -212,7 +212,7 @@ SMOOTHED = Plant(
             "            smoothed += 0.01 * (one - smoothed)",
             "        self.smoothed_loss = smoothed",
         ),
-        after(
+        lines_after(
             "train.py",
             "    print(trainer.replay.summary())",
             '    print(f"smoothed loss {trainer.agent.smoothed_loss:.4f}")',

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..edits import Change, Edit, after, before
+from ..edits import Change, Edit, lines_after, lines_before
 
 LAYERS = """        self.network = nn.Sequential(
             nn.Linear(VIEW * VIEW, HIDDEN),
@@ -83,13 +83,13 @@ REFACTORINGS = (
         (
             Edit("model.py", LAYERS, "        self.network = layers(VIEW * VIEW, HIDDEN, HIDDEN, ACTIONS)\n"),
             Edit("model.py", "class Agent:\n", LAYERS_FUNCTION),
-            before("model.py", "import torch", "from itertools import pairwise", ""),
+            lines_before("model.py", "import torch", "from itertools import pairwise", ""),
         ),
     ),
     Change(
         "Say why the view is replaced",
         (
-            before(
+            lines_before(
                 "train.py",
                 "        self.view = self.game.reset() if ended else next_view",
                 "        # The view of a finished game is never acted on: the next one starts at once.",
@@ -116,8 +116,8 @@ REFACTORINGS = (
     Change(
         "Explain the constants of the model",
         (
-            after("model.py", "HIDDEN = 64", '"""Units in each hidden layer."""', ""),
-            after("model.py", "DISCOUNT = 0.9", '"""What a reward is worth one step later."""'),
+            lines_after("model.py", "HIDDEN = 64", '"""Units in each hidden layer."""', ""),
+            lines_after("model.py", "DISCOUNT = 0.9", '"""What a reward is worth one step later."""'),
         ),
     ),
     Change(
@@ -137,7 +137,9 @@ REFACTORINGS = (
             Edit("digest.py", "", DIGEST_FILE),
             Edit("train.py", DIGEST, "        return digest_of(self.agent.network)\n"),
             Edit("train.py", "import hashlib\n", ""),
-            before("train.py", "from environment import ACTIONS, Snake", "from digest import digest_of"),
+            lines_before(
+                "train.py", "from environment import ACTIONS, Snake", "from digest import digest_of"
+            ),
         ),
     ),
     Change(
@@ -179,8 +181,10 @@ REFACTORINGS = (
     Change(
         "Explain how exploration ends",
         (
-            after("train.py", "EXPLORATION_STEPS = 200", '"""Steps in which random actions become rare."""'),
-            after("train.py", "EXPLORATION = 0.05", '"""Their share from then on."""'),
+            lines_after(
+                "train.py", "EXPLORATION_STEPS = 200", '"""Steps in which random actions become rare."""'
+            ),
+            lines_after("train.py", "EXPLORATION = 0.05", '"""Their share from then on."""'),
         ),
     ),
     Change(

@@ -14,7 +14,7 @@ from ..changes.plants import KEPT, VECTORIZED
 from ..changes.refactorings import REFACTORINGS
 from ..changes.renaming import RENAMING
 from ..edits import Tree, base_tree, set_steps
-from ..repository import create as create_repository
+from ..repository import create_repository
 from . import plan, sizing
 
 FIRST = "Train a DQN on Snake"
@@ -38,39 +38,39 @@ class History:
     planted: Sequence[Sized]
 
 
-def create(folder: Path, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+def create_history(folder: Path, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Make the repository; return its commits, which of them are measured, and what was planted."""
-    history = build(seed, say)
+    history = build_history(seed, say)
     commits = create_repository(folder, history.commits)
     return {
         "commits": commits,
-        "measured": [commits[index] for index in plan.measured(len(commits))],
+        "measured": [commits[index] for index in plan.measured_indices(len(commits))],
         "planted": [
-            plan.described(one.planned.plant, commits[one.planned.position], one.growth)
-            for one in history.planted
+            plan.describe_planted(entry.planned.plant, commits[entry.planned.position], entry.growth)
+            for entry in history.planted
         ],
     }
 
 
-def build(seed: int, say: Callable[[str], None]) -> History:
+def build_history(seed: int, say: Callable[[str], None]) -> History:
     """Draw a history from the seed and size its planted changes for this machine; `say` tells progress."""
     chance = random.Random(seed)
     start = base_tree()
-    step, saved = calibration.race(start, VECTORIZED.apply(start, 0), calibration.SECONDS)
+    step, saved = calibration.race_programs(start, VECTORIZED.apply(start, 0), calibration.SECONDS)
     say(f"a step takes {1e6 * step:.0f} us; working the targets out at once makes it {100 * saved:+.0f} %")
-    planned = plan.draw(chance, -saved)
-    sized = size(planned, say)
+    planned = plan.draw_plan(chance, -saved)
+    sized = size_changes(planned, say)
     growth_at = {entry.planned.position: entry.growth for entry in sized}
     steps = sizing.steps(step, [growth_at.get(position, 0.0) for position in range(1, plan.COMMITS)])
     start = set_steps(start, steps)
     kept = next(entry for entry in planned if entry.plant is KEPT)
-    memory = sizing.pictures(start, kept.size, steps, say)
+    memory = sizing.size_pictures(start, kept.size, steps, say)
     sized.append(Sized(kept, memory.number, memory.growth))
     sized.sort(key=lambda entry: entry.planned.position)
     return History(lay_out(start, sized, chance), sized)
 
 
-def size(planned: Sequence[plan.Planned], say: Callable[[str], None]) -> list[Sized]:
+def size_changes(planned: Sequence[plan.Planned], say: Callable[[str], None]) -> list[Sized]:
     """Choose the knobs of the changes of step time, each beside the code that it will meet."""
     tree: Tree = base_tree()
     sized = []
@@ -78,9 +78,12 @@ def size(planned: Sequence[plan.Planned], say: Callable[[str], None]) -> list[Si
         if entry.plant is KEPT:
             continue
         if entry.plant is VECTORIZED:
-            knob, growth = 0, calibration.race(tree, VECTORIZED.apply(tree, 0), calibration.SECONDS)[1]
+            knob, growth = (
+                0,
+                calibration.race_programs(tree, VECTORIZED.apply(tree, 0), calibration.SECONDS)[1],
+            )
         else:
-            knob, growth = calibration.choose(entry.plant, tree, entry.size, say)
+            knob, growth = calibration.choose_knob(entry.plant, tree, entry.size, say)
         tree = entry.plant.apply(tree, knob)
         sized.append(Sized(entry, knob, growth))
     return sized

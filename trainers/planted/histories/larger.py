@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import calibration
-from ..changes.accidents import BROKEN, MENDED, REDEFINED, reverted
+from ..changes.accidents import BROKEN, MENDED, REDEFINED, revert_change
 from ..changes.documents import DOCUMENTS
 from ..changes.packages import REQUIRED, UPDATED
 from ..changes.plants import KEPT, LISTED, RANKED, SMOOTHED, SUMMED, Plant
@@ -59,24 +59,24 @@ class Step:
     beside: bool = False
 
 
-def size(seed: int, say: Callable[[str], None]) -> tuple[Tree, Knobs]:
+def size_changes(seed: int, say: Callable[[str], None]) -> tuple[Tree, Knobs]:
     """The first commit with its window, and the knobs of the planted changes, by the plant's subject."""
     chance = random.Random(seed)
     start: Tree = REQUIRED.apply(base_tree())
     tree, knobs = start, {}
     for plant in TIMED:
-        found = sizing.Knob(*calibration.choose(plant, tree, chance.uniform(*GROWTH), say))
+        found = sizing.Knob(*calibration.choose_knob(plant, tree, chance.uniform(*GROWTH), say))
         knobs[plant.subject] = found
         if plant is not SMOOTHED:
             tree = plant.apply(tree, found.number)
-    step = calibration.race(start, start, calibration.SECONDS)[0]
-    steps = sizing.steps(step, list(growths(knobs)))
+    step = calibration.race_programs(start, start, calibration.SECONDS)[0]
+    steps = sizing.steps(step, list(step_growths(knobs)))
     start = set_steps(start, steps)
-    knobs[KEPT.subject] = sizing.pictures(start, chance.uniform(*GROWTH_OF_MEMORY), steps, say)
+    knobs[KEPT.subject] = sizing.size_pictures(start, chance.uniform(*GROWTH_OF_MEMORY), steps, say)
     return start, knobs
 
 
-def growths(knobs: Knobs) -> Iterator[float]:
+def step_growths(knobs: Knobs) -> Iterator[float]:
     """By how much each commit of main changes the time of a step."""
     for what, _ in LINE:
         if what == REVERT:
@@ -100,21 +100,21 @@ def steps_of(knobs: Knobs, chance: random.Random) -> Iterator[Step]:
         if isinstance(what, Change):
             return what
         if what == REVERT:
-            return reverted(SMOOTHED.change(knobs[SMOOTHED.subject].number))
+            return revert_change(SMOOTHED.change(knobs[SMOOTHED.subject].number))
         return (documents if what == DOCUMENT else neutral).pop(0)
 
     for number, (what, measured) in enumerate(LINE):
         if number + 1 < len(LINE) and LINE[number + 1][0] == MERGE:
-            yield from (Step(one, change_of(one), False, beside=True) for one in BESIDE_MAIN)
+            yield from (Step(what, change_of(what), False, beside=True) for what in BESIDE_MAIN)
         if what == MERGE:
             yield Step(MERGE, Change(MERGE, ()), measured)
         else:
             yield Step(what, change_of(what), measured)
 
 
-def create(folder: Path, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+def create_history(folder: Path, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Make the repository; return its commits, which of them are measured, and what was planted."""
-    start, knobs = size(seed, say)
+    start, knobs = size_changes(seed, say)
     steps = list(steps_of(knobs, random.Random(seed)))
     repository = Repository(folder)
     tree, beside = start, start
@@ -131,19 +131,19 @@ def create(folder: Path, seed: int, say: Callable[[str], None]) -> dict[str, Any
             repository.switch(MAIN)
         if step.what == MERGE:
             made.append(repository.merge(BRANCH))
-            tree = merged(steps, tree)
+            tree = merged_tree(steps, tree)
             continue
         tree = step.change.apply(tree)
         made.append(repository.commit(step.change.subject, tree))
-    of_step = dict(zip([one.what for one in steps], made[1:], strict=True))
+    of_step = dict(zip([step.what for step in steps], made[1:], strict=True))
     return {
         "commits": made,
-        "measured": [made[0], *(one for one, step in zip(made[1:], steps, strict=True) if step.measured)],
-        "planted": planted(of_step, knobs),
+        "measured": [made[0], *(sha for sha, step in zip(made[1:], steps, strict=True) if step.measured)],
+        "planted": describe_all_planted(of_step, knobs),
     }
 
 
-def merged(steps: Sequence[Step], tree: Tree) -> Tree:
+def merged_tree(steps: Sequence[Step], tree: Tree) -> Tree:
     """Main's tree with what was committed beside it."""
     for step in steps:
         if step.beside:
@@ -151,11 +151,13 @@ def merged(steps: Sequence[Step], tree: Tree) -> Tree:
     return tree
 
 
-def planted(commit_of: Mapping[str | Plant | Change, str], knobs: Knobs) -> list[dict[str, Any]]:
+def describe_all_planted(commit_of: Mapping[str | Plant | Change, str], knobs: Knobs) -> list[dict[str, Any]]:
     """What was planted, as the JSON tells it."""
 
     def culprit(plant: Plant, event: str, **more: str) -> dict[str, Any]:
-        return plan.described(plant, commit_of[plant], knobs[plant.subject].growth, event=event, **more)
+        return plan.describe_planted(
+            plant, commit_of[plant], knobs[plant.subject].growth, event=event, **more
+        )
 
     return [
         {"commit": commit_of[BROKEN], "kind": "broken", "event": "doesn't run"},

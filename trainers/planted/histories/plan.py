@@ -52,7 +52,7 @@ class Planned:
     size: float
 
 
-def described(plant: Plant, commit: str, growth: float, **more: str) -> dict[str, Any]:
+def describe_planted(plant: Plant, commit: str, growth: float, **more: str) -> dict[str, Any]:
     """A planted change as the JSON tells it; `percent` is the change of the metric, as measured here."""
     return {
         "commit": commit,
@@ -65,12 +65,12 @@ def described(plant: Plant, commit: str, growth: float, **more: str) -> dict[str
     }
 
 
-def measured(commits: int) -> list[int]:
+def measured_indices(commits: int) -> list[int]:
     """The indices of the commits that are measured at first."""
     return list(range((commits - 1) % STRIDE, commits, STRIDE))
 
 
-def draw(chance: random.Random, improvable: float) -> list[Planned]:
+def draw_plan(chance: random.Random, improvable: float) -> list[Planned]:
     """Draw positions, order and sizes. `improvable` is the share of the first commit's step that the
     improvement saves: after large regressions the same saving is a small one, so some orders are out."""
     replay = chance.choice((RANKED, SUMMED))
@@ -90,11 +90,11 @@ def draw(chance: random.Random, improvable: float) -> list[Planned]:
         if large_enough and order[-1] is not SMOOTHED:
             break
     grows |= {VECTORIZED: -improvable / before, KEPT: chance.uniform(*DRAWN_MEMORY)}
-    positions = _positions(chance, order)
+    positions = _draw_positions(chance, order)
     return [Planned(plant, position, grows[plant]) for plant, position in zip(order, positions, strict=True)]
 
 
-def _positions(chance: random.Random, order: Sequence[Plant]) -> list[int]:
+def _draw_positions(chance: random.Random, order: Sequence[Plant]) -> list[int]:
     """Indices of the planted commits: each is the first measured one of its level, or the one before that."""
     levels = [*(LEVEL for _ in order), LAST_LEVEL]
     for _ in range(MEASURED - sum(levels)):

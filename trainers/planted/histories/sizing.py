@@ -37,7 +37,7 @@ def steps(step: float, growths: Sequence[float]) -> int:
     return min(max(wanted, LEAST_STEPS), MOST_STEPS)
 
 
-def pictures(tree: Tree, growth: float, steps: int, say: Callable[[str], None]) -> Knob:
+def size_pictures(tree: Tree, growth: float, steps: int, say: Callable[[str], None]) -> Knob:
     """How many pictures make a run's peak memory grow by this share."""
     peak = calibration.peak_memory(tree, WARMUP_STEPS + steps)
     number = min(round(growth * peak / PICTURE_BYTES), KEPT.most)

@@ -38,16 +38,16 @@ OURS = ("Not in the document", "Planted")
 FILES = (".py", ".asm", ".toml")
 
 
-def names() -> list[str]:
+def benchmark_names() -> list[str]:
     """The benchmarks whose claims say what their optimizations are."""
     return sorted(path.parent.name for path in ROOT.glob("trainers/*/claims.toml"))
 
 
-def create(folder: Path, benchmark: str, only: Sequence[str] = ()) -> dict[str, Any]:
+def create_history(folder: Path, benchmark: str, only: Sequence[str] = ()) -> dict[str, Any]:
     """Make the repository; every commit is measured. RepositoryError names a wrong benchmark or toggle."""
-    if benchmark not in names():
-        raise RepositoryError(f"--benchmark is {benchmark!r}, must be one of {', '.join(names())}")
-    claims = chosen(benchmark, only)
+    if benchmark not in benchmark_names():
+        raise RepositoryError(f"--benchmark is {benchmark!r}, must be one of {', '.join(benchmark_names())}")
+    claims = chosen_claims(benchmark, only)
     tree = first_tree(benchmark)
     repository = Repository(folder)
     commits = [repository.commit(f"Train {benchmark}", tree)]
@@ -61,15 +61,15 @@ def create(folder: Path, benchmark: str, only: Sequence[str] = ()) -> dict[str, 
 
     def fill(number: int) -> None:
         for _ in range(number):
-            commit(note(tree, len(commits)))
+            commit(note_change(tree, len(commits)))
 
     fill(FIRST_LEVEL - 1)
     for claim in claims:
         off = switch_off(tree, claim)
         place = commit(off)
-        planted.append(described(claim, place))
+        planted.append(describe_switch(claim, place))
         fill(LEVEL - 1)
-        planted[-1]["repaired_by"] = commit(back(off))
+        planted[-1]["repaired_by"] = commit(revert_switch(off))
         fill(LEVEL - 1)
     return {"commits": commits, "measured": commits, "planted": planted}
 
@@ -79,10 +79,10 @@ def first_tree(benchmark: str) -> dict[str, str]:
     place = ROOT / "trainers" / benchmark
     files = sorted(path for path in place.rglob("*") if path.suffix in FILES and path.name != "claims.toml")
     tree = {str(path.relative_to(ROOT)): path.read_text() for path in files}
-    return {**tree, MANIFEST: manifest(benchmark), NOTES: "# What was tried\n"}
+    return {**tree, MANIFEST: quick_manifest(benchmark), NOTES: "# What was tried\n"}
 
 
-def manifest(benchmark: str) -> str:
+def quick_manifest(benchmark: str) -> str:
     """The benchmark in its quick sizes, and without what needs the whole training."""
     entry = tomllib.loads((ROOT / MANIFEST).read_text())["benchmarks"][benchmark]
     entry |= entry.get("quick", {})
@@ -91,7 +91,7 @@ def manifest(benchmark: str) -> str:
     return "\n".join([*lines, *(f"{name} = {entry[name]}" for name in TAKEN if name in entry), ""])
 
 
-def chosen(benchmark: str, only: Sequence[str]) -> list[dict[str, Any]]:
+def chosen_claims(benchmark: str, only: Sequence[str]) -> list[dict[str, Any]]:
     """The claims about these toggles in this order, or about all; RepositoryError names a wrong one."""
     claims = {claim["toggle"]: claim for claim in switched_off(benchmark)}
     for toggle in only:
@@ -112,14 +112,14 @@ def switched_off(benchmark: str) -> list[dict[str, Any]]:
     return list(claims.values())
 
 
-def settings(claim: Mapping[str, Any]) -> dict[str, Any]:
+def settings_when_off(claim: Mapping[str, Any]) -> dict[str, Any]:
     """What the variant is set to with the optimization off."""
     return {name: value for name, value in claim["before"].items() if name != "variant"}
 
 
 def switch_off(tree: Tree, claim: Mapping[str, Any]) -> Change:
     """The commit that sets the variant's toggle back, below where the variant is made."""
-    values = settings(claim)
+    values = settings_when_off(claim)
     for path, text in tree.items():
         if path.endswith(".py") and (line := last_line(text)):
             lines = text.splitlines()
@@ -144,19 +144,19 @@ def last_line(text: str) -> int:
     return found
 
 
-def back(change: Change) -> Change:
+def revert_switch(change: Change) -> Change:
     """The commit that takes another one back."""
     edits = tuple(Edit(edit.path, edit.new, edit.old) for edit in change.edits)
     return Change(f'Revert "{change.subject}"', edits)
 
 
-def note(tree: Tree, number: int) -> Change:
+def note_change(tree: Tree, number: int) -> Change:
     """A commit that no run can see."""
     text = tree[NOTES]
     return Change(f"Write down attempt {number}", (Edit(NOTES, text, f"{text}\n- Attempt {number}.\n"),))
 
 
-def described(claim: Mapping[str, Any], commit: str) -> dict[str, Any]:
+def describe_switch(claim: Mapping[str, Any], commit: str) -> dict[str, Any]:
     """A switch as the JSON tells it; how large its effect is, and by which function, only measuring says."""
     return {
         "commit": commit,

@@ -1,0 +1,114 @@
+"""What docs/method/ says in numbers is what the code does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from paceline.measured.turns import BLOCK_SECONDS
+
+from dashboard.detection import EFFECT_FLOORS, pairs
+from dashboard.experiments import DEFAULT_PRECISION, interleaving, lease, weighing
+from dashboard.models import Experiment, Project
+from dashboard.querysets.sentinels import MOVED_WITHIN
+from dashboard.regressions import branch_causes, changes, false_alarm_budget
+from dashboard.regressions.decision import cause_class, grouping, primary_change, repair, series_kinds
+from dashboard.regressions.explanation import left_over, phase_shares, profiles, suspects, tensor_operations
+from dashboard.regressions.series import history
+from dashboard.repositories.history import MOST_COMMITS
+from dashboard.runs import remeasuring
+from dashboard.sentinels import movement, pinning
+
+METHOD = Path(__file__).resolve().parents[2] / "docs/method"
+PROJECT, EXPERIMENT = Project(), Experiment()
+
+
+@pytest.mark.parametrize(
+    ("page", "numbers", "expected", "sentence"),
+    [
+        (
+            "experiments",
+            (pairs.ERROR, EXPERIMENT.error),
+            (0.01, 0.01),
+            "in at most one of a hundred experiments",
+        ),
+        ("experiments", pairs.FEWEST_PAIRS, 4, "Fewer than four pairs have no interval"),
+        ("experiments", pairs.FEWEST_TO_BOUND, 8, "from eight pairs on one that is far slower"),
+        ("experiments", BLOCK_SECONDS, 0.03, "One computes for 30 ms while the other sleeps"),
+        ("experiments", interleaving.MEMORY_SHARE / 2, 0.25, "at most a quarter of the machine's memory"),
+        ("experiments", pairs.HALF, 0.5, "lies below half of the suspected step"),
+        (
+            "experiments",
+            (PROJECT.experiment_pairs, PROJECT.experiment_minutes),
+            (24, 20),
+            "up to 24 pairs or 20 minutes",
+        ),
+        ("experiments", DEFAULT_PRECISION, 0.01, "(±1 % as it is)"),
+        ("experiments", weighing.FEWEST_EXACT, 2, "is known after two pairs"),
+        ("experiments", Experiment.MOST_ATTEMPTS, 3, "lost three times, undecided"),
+        ("experiments", lease.GRACE, timedelta(minutes=20), "has worked for 20 minutes"),
+        ("experiments", PROJECT.experiment_share, 0.25, "share of its time (a quarter)"),
+        (
+            "bisection",
+            (pairs.NEARLY_NONE, pairs.NEARLY_ALL),
+            (0.25, 0.75),
+            "(between a quarter and three quarters)",
+        ),
+        ("bisection", MOST_COMMITS, 1000, "of more than 1,000 commits stay named as a whole"),
+        ("regressions", history.NEWEST, 2000, "the newest 2,000 points of a series"),
+        ("regressions", history.FROZEN_SHARE, 0.1, "in the oldest tenth of them"),
+        ("regressions", series_kinds.LARGE, 1.05, "5 % more `function_calls` or `tensor_operations`"),
+        ("regressions", changes.STABLE_WITHIN, 2, "within two measured commits of it"),
+        ("regressions", primary_change.MUCH_LARGER, 1.5, "half as much again as what is proved"),
+        ("regressions", repair.LEFT_OVER, 0.2, "leaves no more than a fifth of the step"),
+        ("regressions", repair.LEFT_OF_PHASE, 0.3, "must have got seven tenths of its step back"),
+        ("regressions", repair.LEAST_BACK, 0.3, "at least three tenths of the step"),
+        ("regressions", left_over.LEAST_SHARE, 0.5, "Where a phase explains at least half of the step"),
+        ("regressions", left_over.FEWEST_OTHERS, 4, "if there are four or more"),
+        ("regressions", branch_causes.LARGER_CAUSE, 1.5, "unless it is more than half as large again"),
+        ("regressions", grouping.LARGER_THAN_DECIDED, 1.5, "at up to one and a half times its size"),
+        ("causes", cause_class.EXPLAINING_PART, 0.5, "shows at least half of the step"),
+        ("explanation", phase_shares.WINDOW, 10, "at up to ten commits on both sides"),
+        ("explanation", phase_shares.LEAST_SHARE, 0.1, "if it explains a tenth or more"),
+        ("explanation", phase_shares.MOST_OF_PHASE, 0.5, "as long as one nested phase holds at least half"),
+        ("explanation", suspects.MOST, 10, "At most ten suspects"),
+        ("explanation", suspects.OWN_TIME, 0.25, "at a quarter of the weight"),
+        ("explanation", suspects.HELD, 0.6, "hold six tenths of the growth"),
+        ("explanation", (profiles.NEAREST, profiles.SLOWED), (3, 1.2), "of the nearest of three runs"),
+        ("explanation", tensor_operations.MOST, 10, "at most ten tensor operations"),
+        ("explanation", tensor_operations.LEAST, 0.05, "less than 5 % of all growth"),
+        ("sentinels", pinning.LIVELY, timedelta(days=3), "measured in the last three days"),
+        ("sentinels", pinning.SEEN, timedelta(hours=1), "seen in the last hour"),
+        ("sentinels", pinning.STALE, timedelta(hours=4), "older than four hours"),
+        ("sentinels", pinning.DAILY, timedelta(days=1), "one that waited for a day is cancelled"),
+        (
+            "sentinels",
+            movement.WINDOW,
+            5,
+            "The five measurements before the one and the five after the other",
+        ),
+        ("sentinels", EFFECT_FLOORS["time"].long, 0.03, "(3 % for times)"),
+        ("sentinels", MOVED_WITHIN, timedelta(weeks=2), "for two weeks"),
+        ("sentinels", len(remeasuring.DELAYS), 2, "twice at most and later each time"),
+        (
+            "false_alarm_budget",
+            PROJECT.false_alerts_per_100_commits,
+            1,
+            "A project accepts one false alert per 100 commits",
+        ),
+        ("false_alarm_budget", false_alarm_budget.PART, 0.5, "at most half of what the project has left"),
+    ],
+)
+def test_a_number_in_prose_is_the_codes(page: str, numbers: object, expected: object, sentence: str) -> None:
+    assert numbers == pytest.approx(expected) if isinstance(expected, float) else numbers == expected
+    assert sentence in " ".join((METHOD / f"{page}.md").read_text().split())
+
+
+def test_every_page_opens_with_a_picture_and_a_paragraph() -> None:
+    for page in METHOD.glob("*.md"):
+        title, picture, paragraph = page.read_text().split("\n\n")[:3]
+        assert title.startswith("# ")
+        assert picture.startswith(("![", "```mermaid")), page.name
+        if picture.startswith("!["):
+            assert len(paragraph.split()) > 40, page.name
