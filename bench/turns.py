@@ -1,6 +1,6 @@
 """How far pairs of one commit lie apart: processes one after the other, and such whose steps take turns.
 
-Nothing changed between the two of a pair: all that is found is the noise that a confirmation meets.
+Nothing changed between the two of a pair: all that is found is the noise that an experiment meets.
 """
 
 from __future__ import annotations

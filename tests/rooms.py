@@ -42,6 +42,19 @@ ROOMS = (
     ),
     Room("dashboard/detection", "dashboard.detection", STANDARD | {"numpy", "scipy"}),
     Room("dashboard/repositories", "dashboard.repositories", STANDARD | {"paceline.manifest"}),
+    # Given facts, it answers: no clock, no database, no repository. Of the models it reads codes alone.
+    Room(
+        "dashboard/regressions/decision",
+        "dashboard.regressions.decision",
+        frozenset(
+            {
+                *("__future__", "bisect", "collections", "dataclasses", "enum", "functools", "itertools"),
+                *("math", "operator", "typing"),
+                *("dashboard.models.Experiment", "dashboard.models.Regression", "dashboard.metric_scale"),
+                *("dashboard.experiments.scale", "dashboard.experiments.weighing.place_step"),
+            }
+        ),
+    ),
     Room("dashboard/services", "dashboard.services", STANDARD | {"psycopg", "redis"}),
     # Whoever asks for an experiment reads its verdict: the room knows nobody who asks.
     Room(

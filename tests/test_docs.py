@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.core.management.base import BaseCommand
 from paceline.metrics import METRICS
 
+from dashboard.management.commands.experiment import Command as ExperimentCommand
+from dashboard.pages.experiment_form import FIELDS
 from tests.generate_docs import generated_files
 from tests.rooms import LAYERS, imported_names
 
@@ -40,6 +43,21 @@ def test_the_glossary_has_every_metric() -> None:
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_options_of_an_experiment_are_those_of_the_command() -> None:
+    text = (ROOT / "docs/experiments.md").read_text()
+    parser = ExperimentCommand().create_parser("manage.py", "experiment")
+    own = {
+        option for action in parser._actions for option in action.option_strings if option.startswith("--")
+    }
+    common = {
+        option for option in own if option in BaseCommand().create_parser("manage.py", "").format_help()
+    }
+    assert set(re.findall(r"^\| `(--[a-z-]+)", text, re.MULTILINE)) == own - common
+    fields = re.search(r"It may also have (.+?)\.", " ".join(text.split()))
+    assert fields is not None
+    assert {"base", "head", *re.findall(r"`(\w+)`", fields[1])} == set(FIELDS)
 
 
 def test_the_readme_names_only_targets_that_exist() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,11 @@ from tests.rooms import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def reads_rows(source: str) -> bool:
+    names = {node.attr for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
+    return not names.isdisjoint({"objects", "_default_manager", "save", "delete", "refresh_from_db"})
 
 
 def test_every_import_follows_an_arrow() -> None:
@@ -41,6 +47,13 @@ def test_every_room_has_files() -> None:
         ("dashboard/repositories/planted.py", "from django.conf import settings"),
         ("dashboard/repositories/planted.py", "from dashboard.models import Project"),
         ("dashboard/repositories/planted.py", "from paceline import sampler"),
+        ("dashboard/regressions/decision/planted.py", "from time import monotonic"),
+        ("dashboard/regressions/decision/planted.py", "from datetime import datetime"),
+        ("dashboard/regressions/decision/planted.py", "from django.utils import timezone"),
+        ("dashboard/regressions/decision/planted.py", "from django.db import connection"),
+        ("dashboard/regressions/decision/planted.py", "from dashboard.models import Change"),
+        ("dashboard/regressions/decision/planted.py", "from dashboard.regressions import snapshot"),
+        ("dashboard/regressions/decision/planted.py", "from dashboard import repositories"),
         ("dashboard/services/planted.py", "from django.conf import settings"),
         ("workers/planted.py", "from dashboard.models import Run"),
         ("workers/planted.py", "from dashboard import models"),
@@ -55,6 +68,14 @@ def test_a_planted_import_is_found(tmp_path: Path, path: str, line: str) -> None
     planted.write_text(f"def later():\n    {line}\n")
     (sentence,) = forbidden_imports(tmp_path)
     assert sentence.startswith(f"{path}:2 imports ")
+
+
+def test_no_decision_reads_a_row() -> None:
+    files = list((ROOT / "dashboard" / "regressions" / "decision").rglob("*.py"))
+    assert len(files) > 5
+    assert [file.name for file in files if reads_rows(file.read_text())] == []
+    assert reads_rows("Experiment.objects.get(pk=1)")
+    assert reads_rows("regression.save()")
 
 
 @pytest.mark.parametrize("package", ["detection", "repositories"])

@@ -75,7 +75,7 @@ class FalseAlarmBudget:
         return Decision(raised, self.risk), replace(self, earned=earned, trust=trust)
 
     def after_refutation(self) -> FalseAlarmBudget:
-        """The budget once an alert was found false, by a confirmation or a person; once for each."""
+        """The budget once an alert was found false, by an experiment or a person; once for each."""
         return replace(self, trust=self.trust / DISTRUST)
 
 

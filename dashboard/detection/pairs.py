@@ -42,7 +42,7 @@ FAR = 2.5
 BELOW = 0.16
 # This part of a commit's repetitions is never bounded: what is as slow as many others is a mode, no accident.
 UNBOUNDED = 0.6
-# The prior's scale, in standard deviations of a pair: steps worth a confirmation stand out of the noise.
+# The prior's scale, in standard deviations of a pair: steps worth a proof stand out of the noise.
 PRIOR = 5.0
 # Of a step that is real, at least this part must be seen; of one that isn't, less.
 HALF = 0.5

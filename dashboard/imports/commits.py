@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
 from django.db import connection
@@ -10,7 +11,7 @@ from django.db import connection
 from dashboard import repositories, runs
 from dashboard.imports.results import ImportedRun, ImportRefused
 from dashboard.models import Commit, Project
-from dashboard.repositories import DETACHED, RepositoryError
+from dashboard.repositories import DETACHED, CommitFacts, RepositoryError
 
 # A project without a repository has no git to ask: its commits stand by their dates, those of one date as
 # they came. Where the position of a commit has changed, so do its copies in points and changes.
@@ -54,29 +55,45 @@ def fetch_repository(project: Project) -> None:
         raise ImportRefused(str(error)) from error
 
 
-def get_or_create_commits(project: Project, imported_runs: Iterable[ImportedRun]) -> dict[str, Commit]:
-    """The row of each commit by its name in the file, made where it is new; raises ImportRefused."""
+@dataclass(frozen=True)
+class KnownCommits:
+    """What the repository says of an imported history: hashes by the names in the file, and the commits."""
+
+    hashes: Mapping[str, str]
+    commits: Sequence[CommitFacts]
+
+
+def read_known_commits(project: Project, imported_runs: Iterable[ImportedRun]) -> KnownCommits | None:
+    """Ask git, before anything is locked; None where the project has no repository. Raises ImportRefused."""
+    if not project.repository:
+        return None
+    names = dict.fromkeys(run.commit for run in imported_runs)
+    try:
+        hashes = repositories.find_commits(project.mirror, names)
+        if not hashes:
+            raise ImportRefused(
+                f"The repository of {project} knows none of the {len(names)} commits: a history without "
+                "its repository goes into a project of its own (--create)."
+            )
+        found = repositories.read_commits(project.mirror, sorted(set(hashes.values())))
+    except RepositoryError as error:
+        raise ImportRefused(str(error)) from error
+    return KnownCommits(hashes, list(found))
+
+
+def get_or_create_commits(
+    project: Project, imported_runs: Iterable[ImportedRun], known: KnownCommits | None
+) -> dict[str, Commit]:
+    """The row of each commit by its name in the file, made where it is new."""
     first_runs: dict[str, ImportedRun] = {}
     for run in imported_runs:
         first_runs.setdefault(run.commit, run)
-    if not project.repository:
+    if known is None:
         return _create_unknown_commits(project, first_runs.values(), branch="")
-    mirror = project.mirror
-    try:
-        hashes = repositories.find_commits(mirror, first_runs)
-        if not hashes:
-            raise ImportRefused(
-                f"The repository of {project} knows none of the {len(first_runs)} commits: a history without "
-                "its repository goes into a project of its own (--create)."
-            )
-        rows = runs.get_or_create_commits(
-            project, repositories.read_commits(mirror, sorted(set(hashes.values())))
-        )
-    except RepositoryError as error:
-        raise ImportRefused(str(error)) from error
-    unknown = [run for name, run in first_runs.items() if name not in hashes]
+    rows = runs.get_or_create_commits(project, known.commits)
+    unknown = [run for name, run in first_runs.items() if name not in known.hashes]
     return {
-        **{name: rows[sha] for name, sha in hashes.items()},
+        **{name: rows[sha] for name, sha in known.hashes.items()},
         **_create_unknown_commits(project, unknown, branch=DETACHED),
     }
 

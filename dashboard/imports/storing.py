@@ -48,15 +48,20 @@ def import_runs(
     """Store into a project, or into one of this name that is made where there is none: all or nothing."""
     # Before anything is locked: it may take minutes.
     existing = Project.objects.filter(slug=target).first() if isinstance(target, str) else target
+    known = None
     if existing:
         commits.fetch_repository(existing)
+        known = commits.read_known_commits(existing, imported_runs)
     with transaction.atomic():
         project = commits.get_or_create_project(target) if isinstance(target, str) else target
-        return project, store_runs(project, imported_runs, report_progress)
+        return project, _store_runs(project, imported_runs, known, report_progress)
 
 
-def store_runs(
-    project: Project, imported_runs: Sequence[ImportedRun], report_progress: ReportProgress | None = None
+def _store_runs(
+    project: Project,
+    imported_runs: Sequence[ImportedRun],
+    known: commits.KnownCommits | None,
+    report_progress: ReportProgress | None,
 ) -> ImportSummary:
     """Store what isn't there yet and correct what differs; raises ImportRefused, nothing is stored then.
 
@@ -64,7 +69,7 @@ def store_runs(
     """
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        rows = commits.get_or_create_commits(project, imported_runs)
+        rows = commits.get_or_create_commits(project, imported_runs, known)
         stored, new = _get_or_create_runs(project, imported_runs, rows, report_progress or (lambda *_: None))
         series = _get_or_create_series(imported_runs, stored)
         summary = _store_points(project, imported_runs, stored, series)

@@ -49,7 +49,7 @@ from dashboard.regressions.explanation.surroundings import read_surroundings
 from dashboard.regressions.row_facts import commit_fact, regression_fact
 from dashboard.regressions.series.branch_line import Line, branch_line
 from dashboard.regressions.series.history import load_history
-from dashboard.repositories import RepositoryError
+from dashboard.repositories import DETACHED, RepositoryError
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,10 @@ class Lines:
         self.project = project
         self.known = dict(known)
 
+    def is_known(self, branch: str) -> bool:
+        """True where no repository is asked for it; the project's own needs none."""
+        return branch in self.known or branch in (self.project.branch, DETACHED)
+
     def of_branch(self, branch: str) -> Line:
         if branch not in self.known:
             self.known[branch] = branch_line(self.project, branch)
@@ -77,14 +81,22 @@ def gather_facts(lines: Lines, requests: Iterable[Request[Any]], facts_: Gathere
         facts_.answers[request] = answer(lines, request)
 
 
-def is_quick(request: Request[Any]) -> bool:
-    """True for what a few queries answer."""
-    return type(request) in QUICK
+def is_quick(lines: Lines, request: Request[Any]) -> bool:
+    """True for what a few queries answer, and no repository: branches' lines are read there."""
+    return type(request) in QUICK and all(lines.is_known(branch) for branch in branches_of(request))
+
+
+def branches_of(request: Request[Any]) -> tuple[str, ...]:
+    """The branches whose lines an answer needs."""
+    if isinstance(request, SeriesAround):
+        return (request.bad.branch,)
+    return (request.step.first_bad.branch,) if isinstance(request, PhaseLeftOver) else ()
 
 
 def forget_quick_facts(facts_: GatheredFacts) -> None:
     """What rows say may have changed since the lock was given back."""
-    facts_.answers = {request: answer for request, answer in facts_.answers.items() if not is_quick(request)}
+    answers = facts_.answers.items()
+    facts_.answers = {request: answer for request, answer in answers if type(request) not in QUICK}
 
 
 # From the repository

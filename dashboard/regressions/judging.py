@@ -285,7 +285,7 @@ def decide_and_apply(
         decision = decide(snapshot, facts)
         if not decision.missing:
             return apply_decision(project, branch, decision)
-        slow = [request for request in decision.missing if not is_quick(request)]
+        slow = [request for request in decision.missing if not is_quick(lines, request)]
         if slow:
             raise FactsMissing(slow)
         gather_facts(lines, decision.missing, facts)

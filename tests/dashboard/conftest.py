@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from paceline.manifest import Benchmark
 
 from dashboard import runs
 from dashboard.models import Case, Commit, Project, Run
+from tests import guards
 
 MANIFEST = """
 [benchmarks.tiny]
@@ -29,6 +30,35 @@ version = 4
 script = "other.py"
 steps = 10
 """
+
+
+@pytest.fixture(autouse=True)
+def git_in_transactions(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[str]]:
+    """What git was started for while the product held a transaction open: nothing."""
+    if not uses_database(request):
+        yield []
+        return
+    # Its own transaction is open around most tests.
+    request.getfixturevalue("_django_db_helper")
+    outside = guards.transaction_depth()
+    with guards.watched_git(monkeypatch, lambda: guards.transaction_depth() > outside) as started:
+        yield started
+    assert started == []
+
+
+@pytest.fixture(autouse=True)
+def second_writers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The files of the product that wrote a regression beside its one writer: none."""
+    with guards.watched_writers(monkeypatch) as writers:
+        yield writers
+    assert writers == []
+
+
+def uses_database(request: pytest.FixtureRequest) -> bool:
+    marked = request.node.get_closest_marker("django_db") is not None
+    return marked or not {"db", "transactional_db"}.isdisjoint(request.fixturenames)
 
 
 @pytest.fixture

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 from django.contrib.auth.models import User
 from django.template import Context, Variable, VariableDoesNotExist
 from django.template.context import BaseContext
 from django.test import Client
+
+from tests import guards
 
 
 @pytest.fixture
@@ -20,6 +22,14 @@ def operator(db: None) -> User:
 def signed_in(client: Client, operator: User) -> Client:
     client.force_login(operator)
     return client
+
+
+@pytest.fixture(autouse=True)
+def git_in_views(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What git was started for while a page was looked at: nothing."""
+    with guards.watched_views(monkeypatch) as started:
+        yield started
+    assert started == []
 
 
 @pytest.fixture(autouse=True)
