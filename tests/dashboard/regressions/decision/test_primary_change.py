@@ -13,7 +13,8 @@ from dashboard.regressions.decision.primary_change import (
     choose_primary,
     measured_size,
 )
-from dashboard.regressions.decision.series_kinds import WORSE
+from dashboard.regressions.decision.proofs import Outcome, verdict_on_size, with_steps_between
+from dashboard.regressions.decision.series_kinds import BETTER, WORSE
 from tests.dashboard.regressions.decision.builders import (
     make_change,
     make_regression,
@@ -174,3 +175,21 @@ def test_nothing_is_told_without_a_change_or_a_proof() -> None:
     assert MEMORY.direction == WORSE
     assert choose_primary([], [], make_regression(MEMORY)) is None
     assert choose_primary([], [proof_of(MEMORY, "refuted")], make_regression(MEMORY)) is None
+
+
+def test_pairs_of_another_commit_or_series_say_nothing_of_its_size() -> None:
+    own = make_verdict(TIME, Outcome.CONFIRMED, GOOD, BAD, ratio=1.3)
+    of_next = make_verdict(TIME, Outcome.CONFIRMED, GOOD, BAD + 1, ratio=1.9)
+    of_memory = make_verdict(MEMORY, Outcome.CONFIRMED, GOOD, BAD, ratio=1.2)
+    assert verdict_on_size([of_next, of_memory, own], TIME, TIME.first_bad) is own
+    assert verdict_on_size([of_next, of_memory], TIME, TIME.first_bad) is None
+
+
+def test_pairs_that_span_a_second_step_tell_the_size_of_neither() -> None:
+    wide = make_verdict(TIME, Outcome.CONFIRMED, GOOD - 3, BAD, ratio=1.05)
+    faster = replace(make_change(TIME.series, GOOD - 2, GOOD - 1, 0.75), direction=BETTER)
+    (spanning,) = with_steps_between([wide], [TIME, faster])
+    assert spanning.steps_between == (faster.first_bad.position,)
+    assert verdict_on_size([spanning], TIME, TIME.first_bad) is None
+    (alone,) = with_steps_between([wide], [TIME])
+    assert verdict_on_size([alone], TIME, TIME.first_bad) is alone
