@@ -41,7 +41,7 @@ from dashboard.regressions.environment_only import mark_environment_only
 from dashboard.regressions.gathering import Lines, forget_quick_facts, gather_facts, is_quick
 from dashboard.regressions.missing_facts import FactsMissing
 from dashboard.regressions.series.branch_line import branch_line
-from dashboard.regressions.series.history import History, load_history
+from dashboard.regressions.series.history import History, load_history, load_recent
 from dashboard.regressions.series.judged_series import JUDGED
 from dashboard.regressions.snapshot import Touched, take_snapshot
 from dashboard.repositories import DETACHED
@@ -93,7 +93,7 @@ def judge_measured(project: Project, run: Run, lines: Lines, facts: GatheredFact
     series = Series.objects.filter(JUDGED, points__run=run).select_related(
         "metric", "configuration__case", "configuration__pool"
     )
-    judged = find_all_changes(project, branch, list(series), lines, facts)
+    judged = find_all_changes(project, branch, list(series), lines, facts, run.commit.position)
     touched = judged.touched
     touched.run, touched.line = run.pk, lines.of_branch(branch)
     touched.regressions |= set(Regression.objects.filter(awaited_runs=run).values_list("pk", flat=True))
@@ -305,14 +305,25 @@ class Judged:
 
 
 def find_all_changes(
-    project: Project, branch: str, series: Sequence[Series], lines: Lines, facts: GatheredFacts
+    project: Project,
+    branch: str,
+    series: Sequence[Series],
+    lines: Lines,
+    facts: GatheredFacts,
+    position: int | None = None,
 ) -> Judged:
-    """Bring the changes of these series in line with their points. The project is locked."""
+    """Bring the changes of these series in line with their points. The project is locked.
+
+    `position`: only what was measured there is new.
+    """
     judged = Judged()
     if branch == DETACHED:
         return judged  # Commits of no branch have no order among them.
     line = lines.of_branch(branch)
-    judged.histories = {row.pk: load_history(row, line) for row in series}
+    judged.histories = {
+        row.pk: load_history(row, line) if position is None else load_recent(row, line, position)
+        for row in series
+    }
     environments = RunEnvironments()
     surroundings: dict[int, changes.FoundChange] = {}
     for past in judged.histories.values():

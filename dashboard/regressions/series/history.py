@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -13,8 +13,10 @@ from dashboard import detection
 from dashboard.models import Point, Series
 from dashboard.regressions.series.branch_line import Line
 
-# A judgement reads this many points at most: what is older was judged when it was new.
+# All of a history is judged again by this many points at most: what is older was judged when it was new.
 NEWEST = 2000
+# A new point is judged by so many: the levels and the noise of those before them tell nothing of it.
+RECENT = 500
 # Near the cut the first level is short: what is found there isn't believed over what was found in full view.
 FROZEN_SHARE = 0.1
 # Of a history that wasn't read from rows.
@@ -71,14 +73,16 @@ class History:
     def detection_series(self) -> detection.Series:
         """The history in detection's words and on a scale with ratios."""
         metric = self.series.metric
+        values: Iterable[tuple[float, tuple[float, ...]]] = (
+            (commit.value, commit.samples) for commit in self.measured
+        )
+        if metric.is_exponent:
+            scaled = metric.on_ratio_scale
+            values = ((scaled(value), tuple(map(scaled, samples))) for value, samples in values)
         return detection.Series(
             points=[
-                detection.Point(
-                    metric.on_ratio_scale(commit.value),
-                    tuple(metric.on_ratio_scale(sample) for sample in commit.samples),
-                    commit.tainted,
-                )
-                for commit in self.measured
+                detection.Point(value, samples, commit.tainted)
+                for commit, (value, samples) in zip(self.measured, values, strict=True)
             ],
             better="lower" if metric.better == metric.Better.LOWER else "higher",
             kind=metric.kind,  # type: ignore[arg-type]  # the column's choices are detection's kinds
@@ -98,6 +102,12 @@ def load_history(series: Series, line: Line | str, newest: int = NEWEST) -> Hist
     measured = [merge_runs(list(of_commit)) for _, of_commit in groupby(rows, key=itemgetter(0, 1))]
     frozen = measured[int(len(measured) * FROZEN_SHARE)].position if len(rows) == newest else -1
     return History(series, measured, max(frozen, line.settled), line)
+
+
+def load_recent(series: Series, line: Line, position: int) -> History:
+    """As much of a history as judges what was measured at a position: all of it for an old commit."""
+    recent = load_history(series, line, RECENT)
+    return recent if position > recent.frozen_until else load_history(series, line)
 
 
 def load_phases(history: History, metric: str) -> dict[str, dict[int, MeasuredCommit]]:
@@ -126,6 +136,9 @@ Row = tuple[int, int, float, list[float], bool, int]
 
 def merge_runs(rows: Sequence[Row]) -> MeasuredCommit:
     """One commit's runs as one; tainted ones count only where there are no others."""
+    if len(rows) == 1:
+        ((commit_id, position, value, samples, tainted, run),) = rows
+        return MeasuredCommit(commit_id, position, value, tuple(samples), tainted, (run,))
     clean = [row for row in rows if not row[4]]
     kept = clean or rows
     return MeasuredCommit(

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 
-from dashboard.models import Case, Change, Commit, Project, Regression, Run, SeriesLatest
-from dashboard.regressions import judge_run, judging, redetect_project
-from dashboard.regressions.series.history import load_history
+from dashboard.models import Case, Change, Commit, Point, Project, Regression, Run, SeriesLatest
+from dashboard.regressions import judge_run, redetect_project
+from dashboard.regressions.series.history import NEWEST
 from dashboard.sentences.doubts import describe_doubts
 from tests.dashboard import factories
 
@@ -208,17 +208,47 @@ def test_a_repair_of_a_part_repairs_nothing(project: Project, of: Case) -> None:
     assert Regression.objects.get().recovered_by is None
 
 
-def test_a_step_of_a_driver_stays_one_when_it_is_old(
-    project: Project, of: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judging, "load_history", partial(load_history, newest=20))
-    values = factories.noisy_levels((10, 0.010), (20, 0.014))
-    for commit, value in zip(factories.create_commits(project, 30), values, strict=True):
+def store_more_runs(pattern: Run, count: int) -> None:
+    """As many runs like this one at the commits behind it, with its series and environment."""
+    at, series = pattern.commit.position, pattern.points.get().series
+    ours = range(at + 1, at + 1 + count)
+    commits = Commit.objects.bulk_create(
+        Commit(
+            project=pattern.commit.project,
+            hash=f"{position:040x}",
+            parents=[],
+            branch="main",
+            position=position,
+            committed_at=factories.START + timedelta(hours=position),
+        )
+        for position in ours
+    )
+    alike = {name: getattr(pattern, name) for name in ("configuration", "environment", "machine", "state")}
+    runs = Run.objects.bulk_create(
+        Run(commit=commit, repetitions=3, time_limit=600, **alike) for commit in commits
+    )
+    values = [0.014 * factories.run_noise(position) for position in ours]
+    Point.objects.bulk_create(
+        Point(
+            series=series,
+            position=position,
+            run=run,
+            value=value,
+            samples=[value * factor for factor in factories.SPREAD],
+        )
+        for position, run, value in zip(ours, runs, values, strict=True)
+    )
+
+
+def test_a_step_of_a_driver_stays_one_when_it_is_old(project: Project, of: Case) -> None:
+    values = factories.noisy_levels((10, 0.010), (10, 0.014))
+    for commit, value in zip(factories.create_commits(project, 20), values, strict=True):
         kernel = {"kernel": "6.1" if commit.position < 10 else "6.2"}
         run = factories.store_measured_run(commit, of, {"step_time": value}, environment=kernel)
-        if commit.position in (19, 29):
-            judge_run(run.pk)
-    # In the end the newest 20 begin at 10, and nothing up to 12 is judged again.
+    judge_run(run.pk)
+    store_more_runs(run, NEWEST - 10)
+    # Now the newest ones begin at 10, and nothing before the tenth part of them is judged again.
+    judge_run(Run.objects.latest("commit__position").pk)
     assert change_places() == [("regression", 10)]
     told = Regression.objects.get()
     assert (told.cause, told.proving) == ("driver or system", False)

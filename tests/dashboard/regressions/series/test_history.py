@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from dashboard.environments import RunEnvironments
-from dashboard.models import Case, Change, Commit, Project, Series
+from dashboard.models import Case, Change, Commit, Point, Project, Run, Series
 from dashboard.regressions import changes
-from dashboard.regressions.series.history import History, load_history
+from dashboard.regressions.series.branch_line import Line
+from dashboard.regressions.series.history import RECENT, History, load_history, load_recent
 from tests.dashboard import factories
 
 
@@ -98,3 +99,20 @@ def test_a_step_that_is_new_beside_another_takes_nothing_from_it(project: Projec
     )
     assert dict(changes.sync_changes(past, "main", [beside, known]).counts) == {"found": 1, "kept": 1}
     assert Change.objects.get(pk=row.pk).position == row.position
+
+
+def test_a_new_commit_is_judged_by_the_newest_points_an_old_one_by_all(project: Project, of: Case) -> None:
+    first = factories.store_measured_run(factories.create_commit(project, 0), of, {"step_time": 1.0})
+    series, count = factories.get_series(first, "step_time"), RECENT + 100
+    line = factories.create_commits(project, count - 1, first=1)
+    shared = {"configuration": first.configuration, "repetitions": 3, "time_limit": 60, "state": first.state}
+    runs = Run.objects.bulk_create(Run(commit=commit, **shared) for commit in line)
+    Point.objects.bulk_create(
+        Point(series=series, position=run.commit.position, run=run, value=1.0) for run in runs
+    )
+    main = Line("main")
+    newest = load_recent(series, main, count - 1)
+    assert (len(newest.measured), newest.frozen_until > 100) == (RECENT, True)
+    assert len(load_recent(series, main, newest.frozen_until + 1).measured) == RECENT
+    old = load_recent(series, main, newest.frozen_until)
+    assert (len(old.measured), old.frozen_until) == (count, -1)

@@ -1,0 +1,96 @@
+"""How much a judgement asks the database: as often with many live regressions as with few."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.models import Change, Commit, Project, Regression
+from dashboard.regressions import judge_run
+from tests.dashboard import factories
+
+MOST = 500
+LEVEL, BEHIND = 26, 4
+STEP = factories.noisy_levels((LEVEL, 0.010), (BEHIND, 0.014))
+CASES = 5
+
+
+def create_line(project: Project) -> list[Commit]:
+    first = factories.create_commit(project, 0)
+    others = Commit.objects.bulk_create(
+        Commit(
+            project=project,
+            hash=f"{position:040x}",
+            parents=[],
+            branch="main",
+            position=position,
+            committed_at=first.committed_at,
+        )
+        for position in range(1, MOST + BEHIND + 1)
+    )
+    return [first, *others]
+
+
+def create_live_regressions(line: list[Commit], count: int, spread: int) -> None:
+    """As many at as many commits, with a change each, on the series of other cases.
+
+    Noise may have moved each of them by `spread` commits: where it is more than 0 their places overlap.
+    """
+    project = line[0].project
+    others = [
+        factories.create_run(line[0], factories.create_case(project, f"case_{number}"))
+        for number in range(CASES)
+    ]
+    series = [factories.get_series(run, name) for run in others for name in ("step_time", "peak_memory")]
+    size = {"before": 1.0, "after": 1.3, "ratio": 1.3, "low": 1.28, "high": 1.32}
+    places = range(MOST - count + 1, MOST + 1)
+    rows = Regression.objects.bulk_create(
+        Regression(
+            project=project,
+            first_bad=line[at],
+            last_good=line[at - 1],
+            series=series[at % len(series)],
+            state="confirmed",
+            **size,
+        )
+        for at in places
+    )
+    Change.objects.bulk_create(
+        Change(
+            series=row.series,
+            regression=row,
+            first_bad=row.first_bad,
+            last_good=row.last_good,
+            position=at,
+            reach_good=max(0, at - 1 - spread),
+            reach_bad=at + spread,
+            direction="regression",
+            confidence=0.99,
+            **size,
+        )
+        for at, row in zip(places, rows, strict=True)
+    )
+
+
+def count_queries(count: int, spread: int) -> list[int]:
+    """Of the judgement of each run of a case that becomes slower behind so many live regressions."""
+    project = factories.create_project(f"{count}-live")
+    line = create_line(project)
+    create_live_regressions(line, count, spread)
+    case = factories.create_case(project, "train")
+    counts = []
+    for commit, value in zip(line[MOST - LEVEL + 1 :], STEP, strict=True):
+        run = factories.store_measured_run(commit, case, {"step_time": value, "throughput": 1 / value})
+        with CaptureQueriesContext(connection) as captured:
+            judge_run(run.pk)
+        counts.append(len(captured))
+    opened = project.regressions.exclude(state="confirmed")
+    assert list(opened.values_list("state", "first_bad__position")) == [("suspected", MOST + 1)]
+    return counts
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("spread", [0, 2])
+def test_a_judgement_asks_as_often_with_many_regressions_as_with_few(spread: int) -> None:
+    assert count_queries(5, spread) == count_queries(MOST, spread)
