@@ -58,7 +58,7 @@ def call_demo(*arguments: str) -> str:
 
 
 @pytest.mark.django_db
-def test_a_new_project_asks_for_every_second_commit(built: Any) -> None:
+def test_a_new_project_asks_for_the_commits_that_are_to_be_measured(built: Any) -> None:
     result = json.loads(call_demo("--json", "--seed", "7"))
     assert (result["seed"], result["project"]) == (7, "demo-7")
     assert [run["commit"] for run in result["runs"]] == result["commits"][::2]

@@ -46,7 +46,7 @@ def learned_fingerprint(tree: Tree, steps: int = 40) -> str:
 
 def level_lengths(entries: Sequence[plan.Planned]) -> list[int]:
     """Of how many measured commits each level consists."""
-    measured = plan.measured_indices(plan.COMMITS)
+    measured = plan.measured_indices()
     starts = [0, *(next(i for i, at in enumerate(measured) if at >= entry.position) for entry in entries)]
     return [end - start for start, end in pairwise([*starts, len(measured)])]
 
@@ -54,10 +54,20 @@ def level_lengths(entries: Sequence[plan.Planned]) -> list[int]:
 @pytest.mark.parametrize("seed", range(40))
 def test_enough_measured_commits_lie_between_the_planted_ones(seed: int) -> None:
     entries = drawn_plan(seed)
-    *sizes, last = level_lengths(entries)
-    assert min(sizes) >= 3
-    assert last >= 2
+    first, *others = level_lengths(entries)
+    assert first >= 3
+    assert min(others) >= 2
     assert entries[-1].plant is not SMOOTHED
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_level_lies_between_two_equal_ones(seed: int) -> None:
+    level, levels = 1.0, [1.0]
+    for entry in drawn_plan(seed):
+        if entry.plant is not KEPT:
+            level *= 1 + entry.size
+            levels.append(level)
+    assert min(abs(later / level - 1) for level, later in zip(levels, levels[2:], strict=False)) > 0.09
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -70,13 +80,14 @@ def test_each_kind_is_planted_once_and_neutral_commits_lie_between(seed: int) ->
 
 def test_culprits_are_drawn_among_measured_and_unmeasured_commits() -> None:
     positions = [entry.position for seed in range(40) for entry in drawn_plan(seed)]
-    unmeasured = [at for at in positions if at not in plan.measured_indices(plan.COMMITS)]
+    unmeasured = [at for at in positions if at not in plan.measured_indices()]
     assert 0.3 < len(unmeasured) / len(positions) < 0.7
 
 
-def test_every_second_commit_is_measured_with_the_newest_among_them() -> None:
-    assert plan.measured_indices(5) == [0, 2, 4]
-    assert plan.measured_indices(4) == [1, 3]
+def test_the_measured_commits_are_spread_evenly() -> None:
+    measured = plan.measured_indices()
+    assert (measured[0], measured[-1], len(measured)) == (0, plan.COMMITS - 1, plan.MEASURED)
+    assert {later - index for index, later in pairwise(measured)} == {2, 3}
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -208,5 +219,5 @@ def test_the_command_prints_what_it_planted(
     assert (result["seed"], result["repository"], len(result["commits"])) == (2, str(tmp_path / "a"), 35)
     assert sorted(entry["kind"] for entry in result["planted"]) == ["improvement"] + 4 * ["regression"]
     assert {entry["commit"] for entry in result["planted"]} < set(result["commits"])
-    assert result["measured"] == result["commits"][::2]
+    assert result["measured"] == [result["commits"][index] for index in plan.measured_indices()]
     assert {entry["metric"] for entry in result["planted"]} == {"step_time", "peak_memory"}

@@ -44,7 +44,7 @@ def create_history(folder: Path, seed: int, say: Callable[[str], None]) -> dict[
     commits = create_repository(folder, history.commits)
     return {
         "commits": commits,
-        "measured": [commits[index] for index in plan.measured_indices(len(commits))],
+        "measured": [commits[index] for index in plan.measured_indices()],
         "planted": [
             plan.describe_planted(entry.planned.plant, commits[entry.planned.position], entry.growth)
             for entry in history.planted

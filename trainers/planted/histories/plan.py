@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from ..changes.plants import KEPT, LISTED, RANKED, SMOOTHED, SUMMED, VECTORIZED, Plant
 
 COMMITS = 35
-STRIDE = 2
-"""Every second commit is measured, the first and the last among them; what lies between is for bisection."""
-
-MEASURED = COMMITS // STRIDE + 1
+MEASURED = 14
+"""So many, evenly spread, are measured at first; what lies between is for bisection."""
 
 SLIGHT = (0.10, 0.15)
 """Step time of the slight time regression, as a share of the step before it."""
@@ -37,10 +37,11 @@ DRAWN_LARGE = (0.75, 1.30)
 DRAWN_MEMORY = (0.23, 0.27)
 LEAST_IMPROVEMENT = 0.23
 
-# Measured commits of a level, at least: two between equal levels, as before a regression and after an
-# improvement of its size, could be outliers.
-LEVEL = 3
-LAST_LEVEL = 2
+# Measured commits of a level, at least: the first one has to show how noisy the machine is.
+FIRST_LEVEL = 3
+LEVEL = 2
+# Two measured commits between levels that are closer than this, as a share, could be outliers.
+EQUAL = 0.1
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ def describe_planted(plant: Plant, commit: str, growth: float, **more: str) -> d
     }
 
 
-def measured_indices(commits: int) -> list[int]:
-    """The indices of the commits that are measured at first."""
-    return list(range((commits - 1) % STRIDE, commits, STRIDE))
+def measured_indices() -> list[int]:
+    """The indices of the commits that are measured at first, the first and the last one among them."""
+    return [number * (COMMITS - 1) // (MEASURED - 1) for number in range(MEASURED)]
 
 
 def draw_plan(chance: random.Random, improvable: float) -> list[Planned]:
@@ -87,19 +88,30 @@ def draw_plan(chance: random.Random, improvable: float) -> list[Planned]:
         # With no change before it the improvement is what it is.
         # The slight one isn't last, where the level is short.
         large_enough = before == 1.0 or improvable / before >= LEAST_IMPROVEMENT
-        if large_enough and order[-1] is not SMOOTHED:
+        grows[VECTORIZED] = -improvable / before
+        if large_enough and order[-1] is not SMOOTHED and not _has_equal_levels(order, grows):
             break
-    grows |= {VECTORIZED: -improvable / before, KEPT: chance.uniform(*DRAWN_MEMORY)}
+    grows[KEPT] = chance.uniform(*DRAWN_MEMORY)
     positions = _draw_positions(chance, order)
     return [Planned(plant, position, grows[plant]) for plant, position in zip(order, positions, strict=True)]
 
 
+def _has_equal_levels(order: Sequence[Plant], grows: Mapping[Plant, float]) -> bool:
+    """Whether one change of step time takes back what the one before it added, or nearly so."""
+    times = [1 + grows[plant] for plant in order if plant is not KEPT]
+    return any(abs(math.log(earlier * later)) < EQUAL for earlier, later in pairwise(times))
+
+
 def _draw_positions(chance: random.Random, order: Sequence[Plant]) -> list[int]:
-    """Indices of the planted commits: each is the first measured one of its level, or the one before that."""
-    levels = [*(LEVEL for _ in order), LAST_LEVEL]
+    """Indices of the planted commits: each is the first measured one of its level, or lies just before it."""
+    levels = [FIRST_LEVEL, *(LEVEL for _ in order)]
     for _ in range(MEASURED - sum(levels)):
         levels[chance.randrange(len(levels))] += 1
-    starts = [sum(levels[: number + 1]) for number in range(len(order))]
-    # An improvement isn't bisected: to be told of its own commit it is measured.
-    early = [0 if plant is VECTORIZED else chance.randrange(STRIDE) for plant in order]
-    return [STRIDE * start - less for start, less in zip(starts, early, strict=True)]
+    measured = measured_indices()
+    positions = []
+    for number, plant in enumerate(order):
+        start = sum(levels[: number + 1])
+        # An improvement isn't bisected: to be told of its own commit it is measured.
+        early = 0 if plant is VECTORIZED else chance.randrange(measured[start] - measured[start - 1])
+        positions.append(measured[start] - early)
+    return positions

@@ -9,10 +9,10 @@ from .. import calibration
 from ..changes.plants import KEPT, PICTURE_BYTES
 from ..edits import Tree
 
-WINDOW_SECONDS = 1.5
+WINDOW_SECONDS = 1.0
 """What the measured window of a repetition takes, on the average of the history's commits."""
 
-WARMUP_STEPS = 300
+WARMUP_STEPS = 200
 LEAST_STEPS, MOST_STEPS = 500, 4000
 
 
