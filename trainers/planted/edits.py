@@ -67,3 +67,14 @@ def base_tree() -> dict[str, str]:
 def set_steps(tree: Tree, steps: int) -> dict[str, str]:
     """The tree with another number of measured steps in its manifest."""
     return Edit("paceline.toml", "\nsteps = 1500\n", f"\nsteps = {steps}\n").apply(tree)
+
+
+def shorten_runs(tree: Tree) -> dict[str, str]:
+    """The tree with a manifest whose runs take half as long: they raise suspicions, experiments prove them.
+
+    What is counted once can't be exact, so no counter is judged by itself.
+    """
+    counted = Edit(
+        "paceline.toml", "counting_steps = 200\ncountings = 2", "counting_steps = 100\ncountings = 1"
+    )
+    return Edit("paceline.toml", "repetitions = 3", "repetitions = 2").apply(counted.apply(tree))

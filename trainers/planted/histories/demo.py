@@ -13,11 +13,12 @@ from ..changes.documents import DOCUMENTS
 from ..changes.plants import KEPT, VECTORIZED
 from ..changes.refactorings import REFACTORINGS
 from ..changes.renaming import RENAMING
-from ..edits import Tree, base_tree, set_steps
+from ..edits import Tree, base_tree, set_steps, shorten_runs
 from ..repository import create_repository
 from . import plan, sizing
 
 FIRST = "Train a DQN on Snake"
+WINDOW_SECONDS = 1.0
 OTHERS = (*REFACTORINGS, *DOCUMENTS)
 
 
@@ -61,8 +62,9 @@ def build_history(seed: int, say: Callable[[str], None]) -> History:
     planned = plan.draw_plan(chance, -saved)
     sized = size_changes(planned, say)
     growth_at = {entry.planned.position: entry.growth for entry in sized}
-    steps = sizing.steps(step, [growth_at.get(position, 0.0) for position in range(1, plan.COMMITS)])
-    start = set_steps(start, steps)
+    growths = [growth_at.get(position, 0.0) for position in range(1, plan.COMMITS)]
+    steps = sizing.steps(step, growths, WINDOW_SECONDS)
+    start = shorten_runs(set_steps(start, steps))
     kept = next(entry for entry in planned if entry.plant is KEPT)
     memory = sizing.size_pictures(start, kept.size, steps, say)
     sized.append(Sized(kept, memory.number, memory.growth))

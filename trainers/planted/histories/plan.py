@@ -11,7 +11,7 @@ from typing import Any
 
 from ..changes.plants import KEPT, LISTED, RANKED, SMOOTHED, SUMMED, VECTORIZED, Plant
 
-COMMITS = 35
+COMMITS = 27
 MEASURED = 14
 """So many, evenly spread, are measured at first; what lies between is for bisection."""
 

@@ -9,10 +9,10 @@ from .. import calibration
 from ..changes.plants import KEPT, PICTURE_BYTES
 from ..edits import Tree
 
-WINDOW_SECONDS = 1.0
+WINDOW_SECONDS = 1.5
 """What the measured window of a repetition takes, on the average of the history's commits."""
 
-WARMUP_STEPS = 200
+WARMUP_STEPS = 300
 LEAST_STEPS, MOST_STEPS = 500, 4000
 
 
@@ -24,8 +24,8 @@ class Knob:
     growth: float
 
 
-def steps(step: float, growths: Sequence[float]) -> int:
-    """How many steps the measured window has, so that it takes WINDOW_SECONDS on the average.
+def steps(step: float, growths: Sequence[float], window: float = WINDOW_SECONDS) -> int:
+    """How many steps the measured window has, so that it takes so many seconds on the average.
 
     `step` is the time of one at the first commit, `growths` by how much each later commit changes it.
     """
@@ -33,7 +33,7 @@ def steps(step: float, growths: Sequence[float]) -> int:
     for growth in growths:
         level *= 1 + growth
         total += level
-    wanted = round(WINDOW_SECONDS / (total / (len(growths) + 1)) / 10) * 10
+    wanted = round(window / (total / (len(growths) + 1)) / 10) * 10
     return min(max(wanted, LEAST_STEPS), MOST_STEPS)
 
 
