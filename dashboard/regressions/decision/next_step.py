@@ -26,9 +26,11 @@ from dashboard.regressions.decision.proofs import (
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitsBetween,
+    RegressionsBetween,
     RunsAtCommits,
     SeriesAround,
 )
+from dashboard.regressions.decision.series_kinds import is_same_measurement
 from dashboard.regressions.decision.wanted import (
     NextStep,
     Proving,
@@ -83,8 +85,30 @@ def widened_ends(proving: Proving) -> tuple[Commit, Commit] | None:
     if any((verdict.base, verdict.head) != (proving.good, proving.bad) for verdict in around):
         return None
     points = proving.facts.answer_to(SeriesAround(series, proving.good, proving.bad))
-    wide = points.before or proving.good, points.behind or proving.bad
-    return None if any((verdict.base, verdict.head) == wide for verdict in refuted) else wide
+    wide = without_proved_steps(proving, points.before or proving.good, points.behind or proving.bad)
+    known = {(proving.good, proving.bad), *((verdict.base, verdict.head) for verdict in refuted)}
+    return None if wide in known else wide
+
+
+def without_proved_steps(proving: Proving, before: Commit, behind: Commit) -> tuple[Commit, Commit]:
+    """The widened ends; on a side where the series' step of another regression was proved, the old one.
+
+    Pairs of such a range would see that step, and confirm it a second time.
+    """
+    series = proving.primary.change.series
+    proved = [
+        regression.first_bad.position
+        for regression in proving.facts.answer_to(RegressionsBetween(before, behind))
+        if regression.state == State.CONFIRMED
+        and regression.pk != proving.key
+        and not regression.withdrawn
+        and is_same_measurement(regression.series, series)
+    ]
+    if any(position <= proving.good.position for position in proved):
+        before = proving.good
+    if any(position > proving.bad.position for position in proved):
+        behind = proving.bad
+    return before, behind
 
 
 def measured_again(proving: Proving, change: Change) -> NextStep:

@@ -1,0 +1,74 @@
+"""Where a suspicion that pairs refuted is looked for once more."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.regressions.decision.facts import Regression
+from dashboard.regressions.decision.next_step import plan_next_step
+from dashboard.regressions.decision.primary_change import choose_primary
+from dashboard.regressions.decision.proofs import Outcome, Purpose
+from dashboard.regressions.decision.requested_facts import (
+    GatheredFacts,
+    PointsAround,
+    RegressionsBetween,
+    RunsAtCommits,
+    SeriesAround,
+)
+from dashboard.regressions.decision.wanted import Proving
+from tests.dashboard.regressions.decision.builders import (
+    make_change,
+    make_commit,
+    make_regression,
+    make_series,
+    make_verdict,
+)
+
+TIME, MEMORY = make_series("step_time"), make_series("peak_memory")
+GOOD, BAD = 20, 22
+CHANGE = make_change(TIME, GOOD, BAD, 1.3)
+BEFORE, BEHIND = make_commit(19), make_commit(24)
+
+
+def proved_at(position: int, series: object = TIME, state: str = "confirmed") -> Regression:
+    change = make_change(series, position - 1, position, 1.9)  # type: ignore[arg-type]
+    return make_regression(change, key=position, state=state)
+
+
+def next_pairs(*others: Regression) -> list[tuple[int, int]]:
+    """Between which positions is measured next, of a step that pairs have refuted at its own commits."""
+    refuted = [make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.0)]
+    primary = choose_primary([CHANGE], refuted, make_regression(CHANGE))
+    assert primary is not None
+    good, bad = make_commit(GOOD), make_commit(BAD)
+    facts = GatheredFacts(
+        {
+            SeriesAround(TIME, good, bad): PointsAround(before=BEFORE, behind=BEHIND),
+            RegressionsBetween(BEFORE, BEHIND): others,
+            RunsAtCommits(TIME, (good.hash, bad.hash), 1): {},
+        }
+    )
+    step = plan_next_step(Proving(1, good, bad, primary, [CHANGE], refuted, facts=facts))
+    assert all(wanted.purpose == Purpose.PROOF for wanted in step.experiments)
+    return [(wanted.base.position, wanted.head.position) for wanted in step.experiments]
+
+
+def test_it_is_looked_for_on_both_sides() -> None:
+    assert next_pairs() == [(BEFORE.position, BEHIND.position)]
+
+
+@pytest.mark.parametrize(
+    ("others", "measured"),
+    [
+        ([proved_at(20)], [(GOOD, 24)]),
+        ([proved_at(23)], [(19, BAD)]),
+        ([proved_at(20), proved_at(24)], []),
+        ([proved_at(20, MEMORY)], [(19, 24)]),
+        ([proved_at(20, state="suspected")], [(19, 24)]),
+    ],
+)
+def test_where_another_step_was_proved_it_is_not_looked_for(
+    others: list[Regression], measured: list[tuple[int, int]]
+) -> None:
+    """Pairs that span that step would confirm it a second time."""
+    assert next_pairs(*others) == measured
