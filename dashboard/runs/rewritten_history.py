@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from dashboard import dispatch, repositories
 from dashboard.models import Commit, Project, Regression, Run
-from dashboard.repositories import DETACHED
+from dashboard.repositories import DETACHED, RepositoryError
 from dashboard.runs.lease import cancel_runs
+
+logger = logging.getLogger(__name__)
 
 REWRITTEN = "Its commit is no longer on {branch}, whose history was rewritten."
 
@@ -17,19 +21,29 @@ def follow_rewritten_history(project: Project) -> None:
     """Take the commits off a branch's line that the branch lost, as the fetched mirror has it.
 
     Where no other branch holds them, their runs that haven't ended are cancelled. What was judged by them is
-    judged anew. A commit that a branch holds again returns. Raises RepositoryError.
+    judged anew. A commit that a branch holds again returns. Where the repository can't tell, nothing moves.
     """
+    try:
+        moved, lost = _compare_with_mirror(project)
+    except RepositoryError as error:
+        logger.warning("Whether the history of %s was rewritten can't be told: %s", project, error)
+    else:
+        if moved:
+            _move_commits(project, moved, lost)
+
+
+def _compare_with_mirror(project: Project) -> tuple[dict[str, str], dict[str, str]]:
+    """By hash the branches of the commits that have moved, and those which have lost them."""
     mirror = project.mirror
     lost: dict[str, str] = {}
     for branch, hashes in _watched_commits(project).items():
         outside = repositories.commits_off_branch(mirror, branch, hashes)
         lost |= dict.fromkeys(outside, branch)
     gone = project.commits.exclude(left_branch="").values_list("hash", flat=True)
-    known = repositories.find_commits(mirror, gone)
-    located = repositories.locate_commits(mirror, [*lost, *known.values()])
+    known = set(repositories.find_commits(mirror, gone).values())
+    located = repositories.locate_commits(mirror, lost.keys() | known) if lost or known else {}
     moved = {sha: branch for sha, (branch, _) in located.items() if sha in lost or branch != DETACHED}
-    if moved:
-        _move_commits(project, moved, lost)
+    return moved, lost
 
 
 def _watched_commits(project: Project) -> dict[str, set[str]]:

@@ -36,7 +36,7 @@ PROOF_SECONDS = 3600.0
 class Command(SiteCommand):
     help = (
         "See on real code what Paceline finds: build a git repository of real training code with planted "
-        "changes of speed and memory, add it as a new project, measure every second of its 27 commits, "
+        "changes of speed and memory, add it as a new project, measure every second of its 29 commits, "
         "prove and bisect what that makes suspect, and print what was planted beside what was found. With "
         "--wait it takes about ten minutes on two cores. "
         "Example: manage.py demo --wait"

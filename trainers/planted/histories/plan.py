@@ -11,8 +11,8 @@ from typing import Any
 
 from ..changes.plants import KEPT, LISTED, RANKED, SMOOTHED, SUMMED, VECTORIZED, Plant
 
-COMMITS = 27
-MEASURED = 14
+COMMITS = 29
+MEASURED = 15
 """So many, evenly spread, are measured at first; what lies between is for bisection."""
 
 SLIGHT = (0.10, 0.15)
@@ -40,6 +40,8 @@ LEAST_IMPROVEMENT = 0.23
 # Measured commits of a level, at least: the first one has to show how noisy the machine is.
 FIRST_LEVEL = 3
 LEVEL = 2
+# Beside the slight one, which is seen by three and not by two.
+SLIGHT_LEVEL = 3
 # Two measured commits between levels that are closer than this, as a share, could be outliers.
 EQUAL = 0.1
 
@@ -105,6 +107,8 @@ def _has_equal_levels(order: Sequence[Plant], grows: Mapping[Plant, float]) -> b
 def _draw_positions(chance: random.Random, order: Sequence[Plant]) -> list[int]:
     """Indices of the planted commits: each is the first measured one of its level, or lies just before it."""
     levels = [FIRST_LEVEL, *(LEVEL for _ in order)]
+    slight = order.index(SMOOTHED)
+    levels[slight : slight + 2] = [SLIGHT_LEVEL, SLIGHT_LEVEL]
     for _ in range(MEASURED - sum(levels)):
         levels[chance.randrange(len(levels))] += 1
     measured = measured_indices()
