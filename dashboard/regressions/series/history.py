@@ -16,7 +16,7 @@ from dashboard.regressions.series.branch_line import Line
 # All of a history is judged again by this many points at most: what is older was judged when it was new.
 NEWEST = 2000
 # A new point is judged by so many: the levels and the noise of those before them tell nothing of it.
-RECENT = 500
+RECENT = 400
 # Near the cut the first level is short: what is found there isn't believed over what was found in full view.
 FROZEN_SHARE = 0.1
 # Of a history that wasn't read from rows.
