@@ -265,6 +265,7 @@ class _Decider:
                     primary=primary,
                     changes=draft.continued.group.changes,
                     verdicts=draft.verdicts,
+                    other_steps=self._other_steps(draft),
                     facts=self.facts,
                 )
             )
@@ -286,6 +287,15 @@ class _Decider:
             tell=ended,
             stop=active and (away or not proving),
             release_branches=primary.state == State.REFUTED,
+        )
+
+    def _other_steps(self, draft: _Draft) -> tuple[int, ...]:
+        """The positions at which the series by which a draft is told steps, for another cause."""
+        own = {change.pk for change in draft.continued.group.changes}
+        return tuple(
+            change.first_bad.position
+            for change in self.snapshot.changes
+            if change.pk not in own and is_same_measurement(change.series, draft.primary.change.series)
         )
 
     def _is_proving(self, draft: _Draft, resized: bool) -> bool:

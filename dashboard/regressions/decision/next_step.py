@@ -85,15 +85,16 @@ def widened_ends(proving: Proving) -> tuple[Commit, Commit] | None:
     if any((verdict.base, verdict.head) != (proving.good, proving.bad) for verdict in around):
         return None
     points = proving.facts.answer_to(SeriesAround(series, proving.good, proving.bad))
-    wide = without_proved_steps(proving, points.before or proving.good, points.behind or proving.bad)
+    wide = without_other_steps(proving, points.before or proving.good, points.behind or proving.bad)
     known = {(proving.good, proving.bad), *((verdict.base, verdict.head) for verdict in refuted)}
     return None if wide in known else wide
 
 
-def without_proved_steps(proving: Proving, before: Commit, behind: Commit) -> tuple[Commit, Commit]:
-    """The widened ends; on a side where the series' step of another regression was proved, the old one.
+def without_other_steps(proving: Proving, before: Commit, behind: Commit) -> tuple[Commit, Commit]:
+    """The widened ends; on a side where the series steps too, or another regression was proved, the old one.
 
-    Pairs of such a range would see that step, and confirm it a second time.
+    Pairs of such a range would see that step: they would confirm it a second time, or miss this one behind an
+    improvement.
     """
     series = proving.primary.change.series
     proved = [
@@ -104,9 +105,10 @@ def without_proved_steps(proving: Proving, before: Commit, behind: Commit) -> tu
         and not regression.withdrawn
         and is_same_measurement(regression.series, series)
     ]
-    if any(position <= proving.good.position for position in proved):
+    steps = [*proved, *proving.other_steps]
+    if any(before.position < position <= proving.good.position for position in steps):
         before = proving.good
-    if any(position > proving.bad.position for position in proved):
+    if any(proving.bad.position < position <= behind.position for position in steps):
         behind = proving.bad
     return before, behind
 

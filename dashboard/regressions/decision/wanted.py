@@ -80,7 +80,10 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class Proving:
-    """A regression as it was just decided: where it is, by which change it is told, and what is known."""
+    """A regression as it was just decided: where it is, by which change it is told, and what is known.
+
+    `other_steps` are the positions at which the series by which it is told steps beside that.
+    """
 
     key: int | None
     good: Commit
@@ -88,6 +91,7 @@ class Proving:
     primary: PrimaryChange
     changes: Sequence[Change]
     verdicts: Sequence[Verdict]
+    other_steps: Sequence[int] = ()
     branch_is_main: bool = True
     facts: GatheredFacts = field(default_factory=GatheredFacts)
 

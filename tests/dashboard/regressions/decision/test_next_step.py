@@ -35,7 +35,7 @@ def proved_at(position: int, series: object = TIME, state: str = "confirmed") ->
     return make_regression(change, key=position, state=state)
 
 
-def next_pairs(*others: Regression) -> list[tuple[int, int]]:
+def next_pairs(*others: Regression, other_steps: tuple[int, ...] = ()) -> list[tuple[int, int]]:
     """Between which positions is measured next, of a step that pairs have refuted at its own commits."""
     refuted = [make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.0)]
     primary = choose_primary([CHANGE], refuted, make_regression(CHANGE))
@@ -48,7 +48,7 @@ def next_pairs(*others: Regression) -> list[tuple[int, int]]:
             RunsAtCommits(TIME, (good.hash, bad.hash), 1): {},
         }
     )
-    step = plan_next_step(Proving(1, good, bad, primary, [CHANGE], refuted, facts=facts))
+    step = plan_next_step(Proving(1, good, bad, primary, [CHANGE], refuted, other_steps, facts=facts))
     assert all(wanted.purpose == Purpose.PROOF for wanted in step.experiments)
     return [(wanted.base.position, wanted.head.position) for wanted in step.experiments]
 
@@ -72,3 +72,10 @@ def test_where_another_step_was_proved_it_is_not_looked_for(
 ) -> None:
     """Pairs that span that step would confirm it a second time."""
     assert next_pairs(*others) == measured
+
+
+@pytest.mark.parametrize(
+    ("position", "measured"), [(19, (19, 24)), (20, (GOOD, 24)), (23, (19, BAD)), (25, (19, 24))]
+)
+def test_it_is_not_looked_for_across_an_improvement(position: int, measured: tuple[int, int]) -> None:
+    assert next_pairs(other_steps=(position,)) == [measured]
