@@ -7,7 +7,7 @@ whatever order they came in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -16,7 +16,6 @@ from dashboard.regressions.decision.cause_class import CauseClass, CauseFacts, d
 from dashboard.regressions.decision.facts import (
     Change,
     Commit,
-    LimitViolation,
     Regression,
     Snapshot,
     Verdict,
@@ -26,10 +25,20 @@ from dashboard.regressions.decision.grouping import (
     Group,
     continue_regressions,
     group_changes,
+    merge_groups,
     verdicts_by_regression,
 )
+from dashboard.regressions.decision.limit_outcomes import with_limits
 from dashboard.regressions.decision.next_step import plan_next_step
-from dashboard.regressions.decision.outcomes import BranchCause, Decision, Outcome, Standing
+from dashboard.regressions.decision.outcomes import (
+    BranchCause,
+    Decision,
+    Outcome,
+    Standing,
+    as_decided,
+    opens_at,
+    standing_as_stored,
+)
 from dashboard.regressions.decision.primary_change import (
     PrimaryChange,
     Size,
@@ -37,6 +46,7 @@ from dashboard.regressions.decision.primary_change import (
     choose_primary,
     foremost_change,
     measured_size,
+    times_worse,
 )
 from dashboard.regressions.decision.proofs import (
     Purpose,
@@ -139,7 +149,7 @@ class _Decider:
         affected = [draft for draft in drafts if self._is_affected(draft)]
         outcomes = self._answered(self._outcome, affected)
         outcomes += self._answered(self._outcome_without_changes, self._left_alone(drafts))
-        outcomes = self._with_limits(outcomes) + self._withdrawn_off_branch()
+        outcomes = with_limits(outcomes, self.snapshot, self.home) + self._withdrawn_off_branch()
         residuals = self._answered(lambda outcome: self._open_residual(outcome, outcomes), outcomes)
         if self.missing:
             return Decision(missing=frozenset(self.missing))
@@ -409,7 +419,7 @@ class _Decider:
             suspects = regression.suspects if regression else ()
         facts = CauseFacts(
             state=standing.state,
-            worse=times_worse(standing),
+            worse=times_worse(standing.series, standing.size),
             limit_alone=bool(regression and regression.has_limit) and not draft.members and proof is None,
             by_counter=bool(draft.members) and is_exact_counter(standing.series),
             environment_only=draft.is_environment_only,
@@ -469,51 +479,6 @@ class _Decider:
             if not regression.withdrawn
         ]
 
-    # Limits
-
-    def _with_limits(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes, with what limits add: those that runs crossed, and those that they keep again."""
-        for violation in self.snapshot.violations:
-            outcomes = self._with_violation(outcomes, violation)
-        held = {change.regression_id for change in self.snapshot.changes}
-        for series, commit in self.snapshot.kept_limits:
-            for regression in self.home:
-                alone = regression.has_limit and regression.pk not in held and not regression.withdrawn
-                open_before = (
-                    regression.recovered_by is None and regression.first_bad.position < commit.position
-                )
-                if alone and open_before and regression.series.pk == series:
-                    standing = standing_as_stored(regression, regression.state, proving=regression.proving)
-                    outcomes.append(Outcome(regression.pk, replace(standing, recovered_by=commit.pk)))
-        return outcomes
-
-    def _with_violation(self, outcomes: list[Outcome], violation: LimitViolation) -> list[Outcome]:
-        """Told by the regression of its commit; by one of its own, at once, where there is none."""
-        for index, outcome in enumerate(outcomes):
-            if outcome.standing and outcome.standing.first_bad.pk == violation.commit.pk:
-                limits = (*outcome.limits, violation.limit)
-                return [*outcomes[:index], replace(outcome, limits=limits), *outcomes[index + 1 :]]
-        here = [
-            regression
-            for regression in self.home
-            if regression.first_bad.pk == violation.commit.pk and not regression.withdrawn
-        ]
-        if here:
-            standing = standing_as_stored(here[0], here[0].state, proving=here[0].proving)
-            return [*outcomes, Outcome(here[0].pk, standing, limits=(violation.limit,))]
-        before = violation.bound if violation.value_before is None else violation.value_before
-        ratio = violation.value / violation.value_before if violation.value_before else None
-        standing = Standing(
-            last_good=violation.before or violation.commit,
-            first_bad=violation.commit,
-            series=violation.series,
-            size=Size(before, violation.value, ratio, None, None),
-            state=State.CONFIRMED,
-            proving=False,
-        )
-        limits = (violation.limit,)
-        return [*outcomes, Outcome(None, standing, limits=limits, opened=True, tell=self.snapshot.live)]
-
     # What is left over
 
     def _open_residual(self, outcome: Outcome, outcomes: Sequence[Outcome]) -> ResidualCause | None:
@@ -554,74 +519,6 @@ def without_regressions(snapshot: Snapshot, keys: Collection[int]) -> Snapshot:
         regressions=tuple(row for row in snapshot.regressions if row.pk not in keys),
         verdicts=tuple(verdict for verdict in snapshot.verdicts if verdict.regression_id not in keys),
     )
-
-
-def merge_groups(first: Continued, second: Continued, bad: Commit) -> Continued:
-    """Two groups whose first bad commit turned out to be the same one."""
-    rows = [regression for regression in (first.regression, second.regression) if regression]
-    rows.sort(key=lambda regression: (regression.first_bad.pk != bad.pk, regression.pk))
-    group = Group(
-        members=[*first.group.members, *second.group.members],
-        evidence=[*first.group.evidence, *second.group.evidence],
-        anchors=[*first.group.anchors, *second.group.anchors],
-        owners=[*first.group.owners, *second.group.owners],
-        verdicts=[*first.group.verdicts, *second.group.verdicts],
-    )
-    absorbed = (*first.absorbed, *second.absorbed, *rows[1:])
-    return Continued(group, rows[0] if rows else None, absorbed)
-
-
-def opens_at(outcome: Outcome, commit: Commit) -> bool:
-    standing = outcome.standing
-    return outcome.key is None and standing is not None and standing.first_bad.pk == commit.pk
-
-
-def as_decided(stored: Mapping[int, Regression], outcomes: Iterable[Outcome]) -> list[Regression]:
-    """Regressions as they will stand once the outcomes are written."""
-    decided = dict(stored)
-    for outcome in outcomes:
-        for key in outcome.absorbed:
-            decided.pop(key, None)
-        row, standing = decided.get(outcome.key or 0), outcome.standing
-        if row is None:
-            continue
-        if standing is None:
-            decided[row.pk] = replace(row, withdrawn=True)
-        else:
-            decided[row.pk] = replace(
-                row,
-                first_bad=standing.first_bad,
-                last_good=standing.last_good,
-                series=standing.series,
-                withdrawn=False,
-            )
-    return [decided[key] for key in sorted(decided)]
-
-
-def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> Standing:
-    return Standing(
-        last_good=regression.last_good,
-        first_bad=regression.first_bad,
-        series=regression.series,
-        size=Size(regression.before, regression.after, regression.ratio, regression.low, regression.high),
-        state=state,
-        proving=proving,
-        recovered_by=regression.recovered_by,
-        culprit=regression.culprit,
-        bisection=regression.bisection,
-        cause=CauseClass(regression.cause, regression.cause_evidence),
-        decided_for=regression.decided_for,
-        explained_for=regression.explained_for,
-    )
-
-
-def times_worse(standing: Standing) -> float | None:
-    """Of the suspected step, not of what an experiment made of it: that is what needs an explanation."""
-    metric, size = standing.series.metric, standing.size
-    ratio = metric.ratio(size.before, size.after)
-    if ratio is None or ratio <= 0 or metric.on_ratio_scale(size.before) <= 0:
-        return None
-    return ratio if metric.lower_is_better else 1 / ratio
 
 
 def suspect_places(explained: Explained) -> tuple[tuple[str, bool], ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.regressions.decision.facts import Change, Regression, Snapshot, Verdict
+from dashboard.regressions.decision.facts import Change, Commit, Regression, Snapshot, Verdict
 from dashboard.regressions.decision.primary_change import foremost_change, spanned_range, telling_rank
 from dashboard.regressions.decision.proofs import (
     Outcome,
@@ -356,6 +356,21 @@ def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Co
         )
         for index, group in enumerate(groups)
     ]
+
+
+def merge_groups(first: Continued, second: Continued, bad: Commit) -> Continued:
+    """Two groups whose first bad commit turned out to be the same one."""
+    rows = [regression for regression in (first.regression, second.regression) if regression]
+    rows.sort(key=lambda regression: (regression.first_bad.pk != bad.pk, regression.pk))
+    group = Group(
+        members=[*first.group.members, *second.group.members],
+        evidence=[*first.group.evidence, *second.group.evidence],
+        anchors=[*first.group.anchors, *second.group.anchors],
+        owners=[*first.group.owners, *second.group.owners],
+        verdicts=[*first.group.verdicts, *second.group.verdicts],
+    )
+    absorbed = (*first.absorbed, *second.absorbed, *rows[1:])
+    return Continued(group, rows[0] if rows else None, absorbed)
 
 
 def claims_on(

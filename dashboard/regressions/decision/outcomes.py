@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from dashboard.models import Regression as Row
 from dashboard.regressions.decision.cause_class import CauseClass
-from dashboard.regressions.decision.facts import Commit, Evidence, Series
+from dashboard.regressions.decision.facts import Commit, Evidence, Regression, Series
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.requested_facts import Explained, Request
 from dashboard.regressions.decision.wanted import NextStep, ResidualCause
@@ -86,3 +87,49 @@ class Decision:
     released: tuple[int, ...] = ()
     residuals: tuple[ResidualCause, ...] = ()
     missing: frozenset[Request[object]] = frozenset()
+
+
+def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> Standing:
+    """What its row says already, but for its state and whether it goes on being proved."""
+    return Standing(
+        last_good=regression.last_good,
+        first_bad=regression.first_bad,
+        series=regression.series,
+        size=Size(regression.before, regression.after, regression.ratio, regression.low, regression.high),
+        state=state,
+        proving=proving,
+        recovered_by=regression.recovered_by,
+        culprit=regression.culprit,
+        bisection=regression.bisection,
+        cause=CauseClass(regression.cause, regression.cause_evidence),
+        decided_for=regression.decided_for,
+        explained_for=regression.explained_for,
+    )
+
+
+def opens_at(outcome: Outcome, commit: Commit) -> bool:
+    """True for a regression that is new, with this first bad commit."""
+    standing = outcome.standing
+    return outcome.key is None and standing is not None and standing.first_bad.pk == commit.pk
+
+
+def as_decided(stored: Mapping[int, Regression], outcomes: Iterable[Outcome]) -> list[Regression]:
+    """Regressions as they will stand once the outcomes are written."""
+    decided = dict(stored)
+    for outcome in outcomes:
+        for key in outcome.absorbed:
+            decided.pop(key, None)
+        row, standing = decided.get(outcome.key or 0), outcome.standing
+        if row is None:
+            continue
+        if standing is None:
+            decided[row.pk] = replace(row, withdrawn=True)
+        else:
+            decided[row.pk] = replace(
+                row,
+                first_bad=standing.first_bad,
+                last_good=standing.last_good,
+                series=standing.series,
+                withdrawn=False,
+            )
+    return [decided[key] for key in sorted(decided)]

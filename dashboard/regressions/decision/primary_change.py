@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dashboard.regressions.decision.facts import Change, Commit, Regression, Verdict
+from dashboard.regressions.decision.facts import Change, Commit, Regression, Series, Verdict
 from dashboard.regressions.decision.proofs import (
     Outcome,
     Proof,
@@ -256,3 +256,15 @@ def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> 
     if verdict.verdict == Outcome.PART:
         after = primary.series.metric.level(primary.before, verdict.ratio)
     return Size(primary.before, after, verdict.ratio, verdict.low, verdict.high)
+
+
+def times_worse(series: Series, size: Size) -> float | None:
+    """How many times worse the level after is than that before; None where that is no ratio.
+
+    Of the suspected step, not of what an experiment made of it: that is what needs an explanation.
+    """
+    metric = series.metric
+    ratio = metric.ratio(size.before, size.after)
+    if ratio is None or ratio <= 0 or metric.on_ratio_scale(size.before) <= 0:
+        return None
+    return ratio if metric.lower_is_better else 1 / ratio
