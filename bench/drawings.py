@@ -177,9 +177,7 @@ def draw_verdicts() -> Drawing:
     colors = {"confirmed": ORANGE, "refuted": BLUE, "open": MUTED}
     for row, (middle, half) in enumerate(rows):
         height = len(rows) - row
-        verdict = pairs.confirmation_verdict(
-            pairs.ShareEstimate(8, middle, middle - half, middle + half), 0.15
-        )
+        verdict = pairs.step_verdict(pairs.ShareEstimate(8, middle, middle - half, middle + half), 0.15)
         drawn.line([(middle - half, height), (middle + half, height)], colors[verdict], 3)
         drawn.dot(middle, height, colors[verdict], size=5)
         drawn.text(1.75, height, words_of[verdict], color=colors[verdict], shift=(0, 4))

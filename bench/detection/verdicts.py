@@ -50,7 +50,7 @@ KINDS = (
 )
 SUSPECTED = (0.1, 0.25)
 ORDERS = {"permuted": "random order", "real": "their own order"}
-RIGHT = {1: "bad", 0: "good"}
+RIGHT = {1: "whole", 0: "none"}
 
 # The values of a whole budget of pairs, in suspected steps: of the good and of the bad commit, (2, BUDGET).
 Values = npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ def confirm_budget(budget: Values, step: float = 0.25) -> tuple[str, int]:
     """The verdict on the whole of a suspected step, and after how many pairs."""
     least = math.log1p(EFFECT_FLOORS["time"].long) / math.log1p(step)
     for weight, _ in sequential_estimates(budget):
-        found = pairs.confirmation_verdict(weight, least)
+        found = pairs.step_verdict(weight, least)
         if found != "open":
             return found, weight.pairs
     return "undecided", BUDGET
@@ -69,7 +69,7 @@ def confirm_budget(budget: Values, step: float = 0.25) -> tuple[str, int]:
 def bisect_budget(budget: Values) -> tuple[str, int]:
     """The verdict on a commit in the middle, and after how many pairs."""
     for weight, spent in sequential_estimates(budget):
-        found = pairs.bisection_verdict(weight, spent)
+        found = pairs.place_verdict(weight, spent)
         if found != "open":
             return found, weight.pairs
     return "undecided", BUDGET
@@ -138,8 +138,8 @@ def bisection_table(trials: int) -> Iterator[str]:
         ]
         known = [("right" if verdict == RIGHT[side] else verdict, count) for side, verdict, count in sides]
         half = [bisect_budget(budget) for budget in simulate_budgets(0.5, kind, trials)]
-        first = verdict_cells(known, ["bad", "good", "between"], ["undecided"])
-        yield f"| {kind} | {first} | {verdict_cells(half, ['between'], ['good', 'bad'], ['undecided'])} |"
+        first = verdict_cells(known, ["whole", "none", "part"], ["undecided"])
+        yield f"| {kind} | {first} | {verdict_cells(half, ['part'], ['none', 'whole'], ['undecided'])} |"
 
 
 def measured_table(trials: Sequence[Trial]) -> Iterator[str]:

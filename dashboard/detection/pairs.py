@@ -28,8 +28,8 @@ import numpy as np
 
 from dashboard.detection.segmentation import Floats
 
-ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
-BisectionVerdict = Literal["bad", "good", "between", "open"]
+StepVerdict = Literal["confirmed", "refuted", "open"]
+PlaceVerdict = Literal["whole", "none", "part", "open"]
 
 # The probability that the interval ever leaves out the truth.
 ERROR = 0.01
@@ -111,7 +111,7 @@ def interval_half_width(n: int, deviation: float, error: float = ERROR) -> float
     return t * deviation / math.sqrt(n)
 
 
-def confirmation_verdict(estimate: ShareEstimate, least: float) -> ConfirmationVerdict:
+def step_verdict(estimate: ShareEstimate, least: float) -> StepVerdict:
     """Whether the step is real. `least` is the smallest relevant share; a step of less is none.
 
     Confirmed: surely more than nothing, and relevant. Refuted: surely less than half of what was suspected,
@@ -124,7 +124,7 @@ def confirmation_verdict(estimate: ShareEstimate, least: float) -> ConfirmationV
     return "refuted" if estimate.high < max(HALF, least) else "open"
 
 
-def bisection_verdict(estimate: ShareEstimate, spent: float = 0.0) -> BisectionVerdict:
+def place_verdict(estimate: ShareEstimate, spent: float = 0.0) -> PlaceVerdict:
     """Whether a commit between the good and the bad one has the whole step, none of it, or a part.
 
     A part, surely more than nothing and surely less than all, means causes on both sides of the commit.
@@ -138,11 +138,11 @@ def bisection_verdict(estimate: ShareEstimate, spent: float = 0.0) -> BisectionV
     late, final = spent >= HALF, spent >= 1.0
     more_than_nothing, less_than_all = estimate.low > 0, estimate.high < 1
     if estimate.share >= NEARLY_ALL and (estimate.low > HALF or (late and more_than_nothing)):
-        return "bad"
+        return "whole"
     if estimate.share <= NEARLY_NONE and (estimate.high < HALF or (late and less_than_all)):
-        return "good"
+        return "none"
     if more_than_nothing and less_than_all and (final or NEARLY_NONE < estimate.share < NEARLY_ALL):
-        return "between"
+        return "part"
     if final and more_than_nothing:
-        return "bad"
-    return "good" if final and less_than_all else "open"
+        return "whole"
+    return "none" if final and less_than_all else "open"

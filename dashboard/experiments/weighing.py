@@ -16,8 +16,8 @@ from dashboard.models import Experiment, ExperimentPair, Metric
 Question = Experiment.Question
 Verdict = Experiment.Verdict
 
-VERDICT_OF_PLACE = {"bad": Verdict.WHOLE, "good": Verdict.NONE, "between": Verdict.PART}
-VERDICT_OF_TEST = {"confirmed": Verdict.CONFIRMED, "refuted": Verdict.REFUTED}
+# What detection calls open is no verdict yet.
+OPEN = "open"
 # A counter repeats exactly or it doesn't: so many countings of each side tell which.
 FEWEST_EXACT = 2
 
@@ -123,6 +123,11 @@ def _interval_of(share: pairs.ShareEstimate, scale: StepScale) -> Interval:
     return Interval(middle, *sorted((scale.effect_of(share.low), scale.effect_of(share.high))))
 
 
+def as_verdict(found: pairs.StepVerdict | pairs.PlaceVerdict) -> str:
+    """As an experiment keeps it; empty while it is open."""
+    return "" if found == OPEN else Verdict(found).value
+
+
 def _decided_verdict(
     experiment: Experiment, share: pairs.ShareEstimate, scale: StepScale, spent: float
 ) -> tuple[str, dict[str, Any]]:
@@ -130,13 +135,11 @@ def _decided_verdict(
     if experiment.question == Question.TEST:
         floor = EFFECT_FLOORS[cast(Kind, experiment.metric.kind)].long
         least = math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0
-        verdict = VERDICT_OF_TEST.get(pairs.confirmation_verdict(share, least), "")
-        reason = {}
+        verdict, reason = as_verdict(pairs.step_verdict(share, least)), {}
     else:
-        place = pairs.bisection_verdict(share, spent)
-        sure = place == "open" or pairs.bisection_verdict(share) == place
-        verdict = VERDICT_OF_PLACE.get(place, "")
-        reason = {} if sure else {"code": "budget spent", "sure": place}
+        verdict = as_verdict(pairs.place_verdict(share, spent))
+        early = verdict and as_verdict(pairs.place_verdict(share)) != verdict
+        reason = {"code": "budget spent", "sure": verdict} if early else {}
     if not verdict and spent >= 1:
         return Verdict.UNDECIDED, {"code": "both answers possible"}
     return verdict, reason
@@ -181,4 +184,4 @@ def place_step(metric: MetricScale, before: float, after: float, calm: Sequence[
     if len(calm) < pairs.FEWEST_PAIRS:
         return ""
     scale = StepScale.of_values(metric, before, after, [value for pair in calm for value in pair])
-    return VERDICT_OF_PLACE.get(pairs.bisection_verdict(estimate_head_share(scale, calm, error)), "")
+    return as_verdict(pairs.place_verdict(estimate_head_share(scale, calm, error)))

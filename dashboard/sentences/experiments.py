@@ -38,9 +38,9 @@ PLACES = {
     Verdict.PART: "has a part of the step",
 }
 SURE = {
-    "bad": "it surely has a part of the step at least",
-    "good": "it surely lacks a part of the step at least",
-    "between": "it surely has a part of the step, and lacks one",
+    Verdict.WHOLE: "it surely has a part of the step at least",
+    Verdict.NONE: "it surely lacks a part of the step at least",
+    Verdict.PART: "it surely has a part of the step, and lacks one",
 }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
@@ -256,6 +258,14 @@ def test_stored_sentences_are_said_as_they_were(migrated: dict[str, int]) -> Non
     assert NOISY in describe_doubts(change)
     undecided = Experiment.objects.get(verdict="undecided")
     assert SPENT.rstrip(".") in answer_sentence(undecided)
+
+
+def test_what_a_spent_budget_is_sure_of_is_a_verdict(migrated: dict[str, int]) -> None:
+    waiting = experiment_of(migrated, "waiting")
+    Experiment.objects.filter(pk=waiting.pk).update(reason={"code": "budget spent", "sure": "between"})
+    import_module("dashboard.migrations.0027_places_of_budgets").name_verdicts(apps, connection)
+    waiting.refresh_from_db()
+    assert waiting.reason == {"code": "budget spent", "sure": "part"}
 
 
 def test_markers_are_values(migrated: dict[str, int]) -> None:

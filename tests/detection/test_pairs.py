@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dashboard.detection import pairs
-from dashboard.detection.pairs import FEWEST_PAIRS, ShareEstimate, bisection_verdict, confirmation_verdict
+from dashboard.detection.pairs import FEWEST_PAIRS, ShareEstimate, place_verdict, step_verdict
 
 STEP = [0.9, 1.1, 1.0, 0.95, 1.05]
 NOTHING = [0.05, -0.04, 0.02, -0.03, 0.01]
@@ -23,7 +23,7 @@ def estimate_from_shares(shares: Sequence[float], noise: float = 0.0) -> ShareEs
 def sequential_confirmation(values: np.ndarray, least: float = 0.1) -> str:
     """The verdict of a confirmation that looks after each pair, as the site does."""
     for count in range(3, len(values) + 1):
-        found = confirmation_verdict(estimate_from_shares(values[:count]), least)
+        found = step_verdict(estimate_from_shares(values[:count]), least)
         if found != "open":
             return found
     return "open"
@@ -32,69 +32,69 @@ def sequential_confirmation(values: np.ndarray, least: float = 0.1) -> str:
 def sequential_bisection(values: np.ndarray) -> str:
     """The verdict on a commit in the middle, asked after each pair of the budget."""
     for count in range(FEWEST_PAIRS, len(values) + 1):
-        found = bisection_verdict(estimate_from_shares(values[:count]), spent=count / len(values))
+        found = place_verdict(estimate_from_shares(values[:count]), spent=count / len(values))
         if found != "open":
             return found
     return "open"
 
 
 def test_a_step_is_confirmed_and_nothing_is_refuted() -> None:
-    assert confirmation_verdict(estimate_from_shares(STEP), 0.1) == "confirmed"
-    assert confirmation_verdict(estimate_from_shares(NOTHING), 0.1) == "refuted"
+    assert step_verdict(estimate_from_shares(STEP), 0.1) == "confirmed"
+    assert step_verdict(estimate_from_shares(NOTHING), 0.1) == "refuted"
 
 
 def test_a_step_too_small_to_matter_is_refuted() -> None:
-    assert confirmation_verdict(estimate_from_shares([0.1, 0.11, 0.09, 0.1, 0.1]), least=0.3) == "refuted"
+    assert step_verdict(estimate_from_shares([0.1, 0.11, 0.09, 0.1, 0.1]), least=0.3) == "refuted"
 
 
 def test_few_pairs_tell_nothing() -> None:
     estimate = estimate_from_shares([1.0])
-    assert (estimate.low, estimate.high, confirmation_verdict(estimate, 0.1)) == (None, None, "open")
-    assert confirmation_verdict(estimate_from_shares([1.0, 1.0 + 1e-9]), 0.1) == "open"
+    assert (estimate.low, estimate.high, step_verdict(estimate, 0.1)) == (None, None, "open")
+    assert step_verdict(estimate_from_shares([1.0, 1.0 + 1e-9]), 0.1) == "open"
 
 
-@pytest.mark.parametrize(("values", "wanted"), [(STEP, "bad"), (NOTHING, "good"), (HALF, "between")])
+@pytest.mark.parametrize(("values", "wanted"), [(STEP, "whole"), (NOTHING, "none"), (HALF, "part")])
 def test_a_commit_in_the_middle_has_all_none_or_a_part(values: list[float], wanted: str) -> None:
-    assert bisection_verdict(estimate_from_shares(values)) == wanted
+    assert place_verdict(estimate_from_shares(values)) == wanted
 
 
 @pytest.mark.parametrize(
     ("estimate", "wanted"),
     [
-        (ShareEstimate(24, 0.9, 0.3, 1.5), "bad"),
-        (ShareEstimate(24, 0.6, 0.1, 1.1), "bad"),
-        (ShareEstimate(24, 0.8, 0.62, 0.98), "bad"),
-        (ShareEstimate(24, 0.1, -0.5, 0.7), "good"),
-        (ShareEstimate(24, 0.4, -0.1, 0.9), "good"),
-        (ShareEstimate(24, 0.5, 0.05, 0.95), "between"),
+        (ShareEstimate(24, 0.9, 0.3, 1.5), "whole"),
+        (ShareEstimate(24, 0.6, 0.1, 1.1), "whole"),
+        (ShareEstimate(24, 0.8, 0.62, 0.98), "whole"),
+        (ShareEstimate(24, 0.1, -0.5, 0.7), "none"),
+        (ShareEstimate(24, 0.4, -0.1, 0.9), "none"),
+        (ShareEstimate(24, 0.5, 0.05, 0.95), "part"),
         (ShareEstimate(24, 0.5, -0.1, 1.1), "open"),
     ],
 )
 def test_at_the_end_the_half_that_is_sure_is_enough(estimate: ShareEstimate, wanted: str) -> None:
-    assert bisection_verdict(estimate, spent=1.0) == wanted
+    assert place_verdict(estimate, spent=1.0) == wanted
 
 
 @pytest.mark.parametrize(
     ("estimate", "wanted"),
     [
-        (ShareEstimate(12, 0.9, 0.3, 1.5), "bad"),
-        (ShareEstimate(12, 0.1, -0.5, 0.7), "good"),
+        (ShareEstimate(12, 0.9, 0.3, 1.5), "whole"),
+        (ShareEstimate(12, 0.1, -0.5, 0.7), "none"),
         (ShareEstimate(12, 0.7, 0.1, 1.3), "open"),
         (ShareEstimate(12, 0.3, -0.3, 0.9), "open"),
     ],
 )
 def test_halfway_what_looks_like_all_or_nothing_is_told(estimate: ShareEstimate, wanted: str) -> None:
-    assert bisection_verdict(estimate, spent=0.4) == "open"
-    assert bisection_verdict(estimate, spent=0.5) == wanted
+    assert place_verdict(estimate, spent=0.4) == "open"
+    assert place_verdict(estimate, spent=0.5) == wanted
 
 
-@pytest.mark.parametrize(("true", "wanted"), [(1.0, "bad"), (0.0, "good")])
+@pytest.mark.parametrize(("true", "wanted"), [(1.0, "whole"), (0.0, "none")])
 def test_pairs_as_noisy_as_half_the_step_place_it(true: float, wanted: str) -> None:
     rng = np.random.default_rng(7)
     shares = true + rng.standard_t(4, (200, 24)) * 0.35
     found = [sequential_bisection(row) for row in shares]
     assert found.count(wanted) >= 195
-    assert set(found) <= {wanted, "between", "open"}
+    assert set(found) <= {wanted, "part", "open"}
 
 
 def test_the_interval_narrows_with_pairs_and_widens_with_noise() -> None:

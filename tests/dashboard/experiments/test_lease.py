@@ -144,7 +144,7 @@ def test_what_looks_whole_is_told_halfway(row: Experiment, held: ExperimentAssig
     assert next(verdict for verdict in found if verdict) == "whole"
     row.refresh_from_db()
     assert row.pairs.count() == 12
-    assert row.reason == {"code": "budget spent", "sure": "bad", "pairs": 12, "seconds": 72.0}
+    assert row.reason == {"code": "budget spent", "sure": "whole", "pairs": 12, "seconds": 72.0}
 
 
 @pytest.mark.parametrize(("wobble", "verdict"), [(0.45, "whole"), (3.0, "undecided")])
