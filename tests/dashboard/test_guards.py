@@ -61,10 +61,12 @@ def test_a_second_writer_is_seen(regression: Regression, second_writers: list[st
 
 
 @pytest.mark.parametrize("path", ["regressions/apply.py", "migrations/0099_planted.py"])
-def test_its_writer_may_write(regression: Regression, path: str) -> None:
+def test_its_writer_may_write(regression: Regression, second_writers: list[str], path: str) -> None:
     write_by(path, "regression.save()", regression)
+    assert second_writers == []
 
 
-def test_others_may_read_and_lock(regression: Regression) -> None:
+def test_others_may_read_and_lock(regression: Regression, second_writers: list[str]) -> None:
     code = "list(Regression.objects.select_for_update()); regression.refresh_from_db()"
     write_by("pages/planted.py", code, regression)
+    assert second_writers == []

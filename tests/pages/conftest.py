@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from html import unescape
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,7 +13,9 @@ from django.template import Context, Variable, VariableDoesNotExist
 from django.template.context import BaseContext
 from django.test import Client
 
+from dashboard.models import Commit
 from tests import guards
+from tests.pages import builders
 
 
 @pytest.fixture
@@ -48,3 +53,15 @@ def _missing_members_fail(monkeypatch: pytest.MonkeyPatch) -> None:
             raise AttributeError(f"{{{{ {variable.var} }}}}: {holder!r} has no {name}") from error
 
     monkeypatch.setattr(Variable, "_resolve_lookup", resolve_strictly)
+
+
+@pytest.fixture
+def line(db: None) -> list[Commit]:
+    """Four commits of a project, oldest first."""
+    return builders.create_commits(builders.create_project(), 4)
+
+
+def shown_text(response: Any) -> str:
+    """What a reader sees, white space folded."""
+    text = re.sub(r"<(script|style).*?</\1>", " ", response.content.decode(), flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())

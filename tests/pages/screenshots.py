@@ -19,8 +19,8 @@ from dashboard import experiments
 from dashboard.experiments import PairMeasured
 from dashboard.models import Commit
 from tests.pages import builders
+from tests.pages.experiment_builders import build_profile, create_experiment
 from tests.pages.test_browser import _queries_beside_the_browser, browser
-from tests.pages.test_experiments import build_profile, create_experiment
 
 __all__ = ["_queries_beside_the_browser", "browser"]
 

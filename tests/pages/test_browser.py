@@ -20,7 +20,7 @@ from dashboard.models import Experiment, Run, RunLog
 from tests.dashboard.factories import set_environment
 from tests.pages import builders
 from tests.pages.documents import complete_document, environment_member
-from tests.pages.test_experiments import create_ended
+from tests.pages.experiment_builders import create_ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

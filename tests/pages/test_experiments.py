@@ -1,99 +1,28 @@
-"""The list of a project's experiments, one experiment, and the form that asks for one."""
+"""The list of a project's experiments, and one experiment."""
 
 from __future__ import annotations
 
 import json
 import re
-from html import unescape
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
-from django.utils import timezone
-from paceline.metrics import describe_metric
 
-from dashboard.models import Commit, Configuration, Experiment, Metric, Project, Run
+from dashboard.models import Commit, Experiment, Run
 from dashboard.sentences.numbers import MINUS
 from tests.dashboard import factories
-from tests.dashboard.conftest import Repository
 from tests.pages import builders
+from tests.pages.conftest import shown_text
+from tests.pages.experiment_builders import (
+    build_profile,
+    create_ended,
+    create_experiment,
+    get_configuration,
+)
 
 pytestmark = pytest.mark.django_db
-
-MANIFEST = """
-[benchmarks.walker]
-version = 1
-script = "walker.py"
-steps = 10
-cases = [{ fast = true }]
-"""
-FUNCTION = {"file": "replay.py", "line": 4, "phase": "learn", "cumulative": 0.1}
-
-
-def get_configuration(case_of: Commit, quick: bool = False, **params: Any) -> Configuration:
-    project = case_of.project
-    key = ",".join(f"{name}={value}" for name, value in sorted(params.items()))
-    case, _ = project.cases.get_or_create(benchmark="walker", key=key, defaults={"params": params})
-    pool = builders.get_pool()
-    return Configuration.objects.get_or_create(case=case, version=1, pool=pool, quick=quick)[0]
-
-
-def create_experiment(line: list[Commit], metric: str = "step_time", **fields: Any) -> Experiment:
-    """A person's, of the first and the last of these commits."""
-    known = describe_metric(metric)
-    assert known is not None
-    row, _ = Metric.objects.get_or_create(
-        name=metric, better=known.better, defaults={"unit": known.unit, "kind": known.kind}
-    )
-    configuration = get_configuration(line[0], fast="true")
-    values: dict[str, Any] = {"purpose": "person", "question": "estimate", "precision": 0.01}
-    values |= {"base_commit": line[0], "head_commit": line[-1], "phase": ""}
-    values |= {"base_configuration": configuration, "head_configuration": configuration}
-    return Experiment.objects.create(project=line[0].project, metric=row, **(values | fields))
-
-
-def create_ended(line: list[Commit], ratio: float = 1.38, **fields: Any) -> Experiment:
-    """One that is done, with six pairs of which the third was disturbed, phases and functions."""
-    values: dict[str, Any] = {"state": "done", "verdict": "estimated", "finished_at": timezone.now()}
-    values |= {"ratio": ratio, "low": ratio * 0.99, "high": ratio * 1.01, "seconds": 72, "most_pairs": 400}
-    values |= {"machine": builders.create_machine("gpu-1"), "commands": ["git checkout abc && measure <it>"]}
-    values |= {"profiles": {"base": build_profile(1, 0.001), "head": build_profile(256, 0.005)}}
-    row = create_experiment(line, **(values | fields))
-    for index in range(6):
-        known = {"ratio": ratio, "low": ratio * (0.9 + index / 100), "high": ratio * 1.1}
-        row.pairs.create(
-            index=index,
-            base_first=index % 2 == 0,
-            base=0.010,
-            head=0.010 * ratio,
-            disturbed=index == 2,
-            seconds=12,
-            phases={"learn": [0.004, 0.0078], "act": [0.006, 0.006]},
-            **(known if index > 3 else {}),
-        )
-    return row
-
-
-def build_profile(calls: float, own: float) -> dict[str, Any]:
-    functions = [
-        {**FUNCTION, "function": "push", "calls": calls, "self": own},
-        {**FUNCTION, "function": "same", "calls": 2, "self": 0.002},
-    ]
-    return {"steps": 20, "functions": functions}
-
-
-def shown_text(response: Any) -> str:
-    """What a reader sees, white space folded."""
-    text = re.sub(r"<(script|style).*?</\1>", " ", response.content.decode(), flags=re.DOTALL)
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
-
-
-@pytest.fixture
-def line(db: None) -> list[Commit]:
-    return builders.create_commits(builders.create_project(), 4)
 
 
 # The list
@@ -387,180 +316,3 @@ def test_a_get_neither_cancels_nor_asks(signed_in: Client, line: list[Commit]) -
     assert signed_in.get(f"/experiments/{row.pk}/cancel/").status_code == 405
     assert signed_in.get("/projects/snake/experiments/new/?base=a&head=b").status_code == 200
     assert Experiment.objects.count() == 1
-
-
-def linked_question(page: str, text: str) -> dict[str, str]:
-    """The fields of the form that a link with this text opens."""
-    (address,) = re.findall(rf'href="([^"]*/experiments/new/[^"]*)">{text}', page)
-    return {name: values[0] for name, values in parse_qs(urlsplit(unescape(address)).query).items()}
-
-
-def test_asking_again_asks_the_same(signed_in: Client, line: list[Commit]) -> None:
-    row = create_ended(line, phase="learn", metric="phase_time", precision=0.025, most_seconds=90)
-    page = signed_in.get(row.get_absolute_url()).content.decode()
-    assert linked_question(page, "Ask again") == {
-        "base": line[0].hash,
-        "head": line[-1].hash,
-        "case": "walker[fast=true]",
-        "metric": "phase_time:learn",
-        "precision": "2.5%",
-        "minutes": "1.5",
-        "quick": "no",
-        "pool": "default",
-    }
-
-
-def test_asking_a_toggle_again_names_its_parameters(signed_in: Client, line: list[Commit]) -> None:
-    head = get_configuration(line[0], fast="false", batch="64")
-    row = create_ended(line, head_commit=line[0], head_configuration=head)
-    page = signed_in.get(row.get_absolute_url()).content.decode()
-    assert linked_question(page, "Ask again")["toggle"] == "batch=64,fast=false"
-
-
-# The form
-
-
-@pytest.fixture
-def described(tmp_path: Path) -> Project:
-    repository = Repository(tmp_path / "walkers")
-    repository.commit("Walk", paceline_toml=MANIFEST)
-    repository.commit("Walk on")
-    return Project.objects.create(slug="walkers", repository=str(repository.folder))
-
-
-NEW = "/projects/walkers/experiments/new/"
-
-
-def test_an_address_fills_the_form(signed_in: Client, described: Project) -> None:
-    case = "walker%5Bfast%3Dtrue%5D"
-    query = f"base=v1&head=main&case={case}&metric=phase_time:act&precision=2%25&minutes=7&quick=yes"
-    page = signed_in.get(f"{NEW}?{query}").content.decode()
-    for field in ('name="base" value="v1"', 'name="head" value="main"', 'name="precision" value="2%"'):
-        assert field in page, field
-    assert 'name="minutes" value="7"' in page
-    assert 'value="walker[fast=true]"' in page  # No case is known yet: it is a field to type into.
-    assert '<option value="phase_time:act" selected>Time in act</option>' in page
-    assert '<option value="yes" selected>' in page
-
-
-def test_an_empty_form_has_what_is_usual(signed_in: Client, described: Project) -> None:
-    page = signed_in.get(NEW).content.decode()
-    assert 'name="precision" value="1 %"' in page
-    assert 'name="minutes" value="20"' in page
-    assert '<option value="step_time" selected>Step time</option>' in page
-
-
-def test_the_form_asks(signed_in: Client, described: Project, operator: User) -> None:
-    answer = signed_in.post(NEW, {"base": "main~1", "head": "main", "precision": "2 %", "minutes": "5"})
-    row = Experiment.objects.get()
-    assert answer.url == row.get_absolute_url()  # type: ignore[attr-defined]
-    assert (row.purpose, row.requested_by, row.precision, row.most_seconds) == ("person", operator, 0.02, 300)
-    assert (row.base_commit.subject, row.head_commit.subject) == ("Walk", "Walk on")
-    again = signed_in.post(NEW, {"base": "main~1", "head": "main"}, follow=True)
-    assert "This is being measured already" in shown_text(again)
-    assert Experiment.objects.count() == 1
-
-
-def test_two_cases_at_one_commit_are_asked_for(signed_in: Client, described: Project) -> None:
-    signed_in.post(NEW, {"base": "main", "toggle": "fast", "metric": "throughput", "quick": "yes"})
-    row = Experiment.objects.get()
-    assert (row.is_toggle, row.head_configuration.case.key, row.metric.name) == (
-        True,
-        "fast=false",
-        "throughput",
-    )
-    assert row.head_configuration.quick
-
-
-@pytest.mark.parametrize(
-    ("written", "field", "sentence"),
-    [
-        ({"base": "nothing", "head": "main"}, "base", "has no commit &#x27;nothing&#x27;"),
-        ({"base": "main", "head": "main~9"}, "head", "has no commit &#x27;main~9&#x27;"),
-        ({"base": "main", "case": "runner"}, "case", "has no runner, it has walker[fast=true]"),
-        ({"base": "main", "toggle": "fast=true"}, "toggle", "is that already"),
-        ({"base": "main", "head_case": "runner"}, "head_case", "has no runner"),
-        ({"base": "main", "toggle": "fast", "precision": "0"}, "precision", "isn&#x27;t between"),
-        ({"base": "main", "toggle": "fast", "minutes": "soon"}, "minutes", "isn&#x27;t a number"),
-        ({"base": "main", "toggle": "fast", "metric": "speed"}, "metric", "isn&#x27;t measured of"),
-    ],
-)
-def test_a_refusal_stands_at_its_field_and_nothing_typed_is_lost(
-    signed_in: Client, described: Project, written: dict[str, str], field: str, sentence: str
-) -> None:
-    answer = signed_in.post(NEW, written)
-    page = answer.content.decode()
-    assert (answer.status_code, Experiment.objects.count()) == (400, 0)
-    (error,) = re.findall(rf'id="{field}-error" role="alert">(.*?)</span>', page)
-    assert sentence in error
-    assert f'aria-describedby="{field}-error' in page
-    for name, value in written.items():
-        assert f'value="{value}"' in page, name
-
-
-@pytest.mark.parametrize(("field", "value"), [("pool", "nowhere"), ("base", "\0" * 9)])
-def test_odd_fields_are_refused_too(signed_in: Client, described: Project, field: str, value: str) -> None:
-    answer = signed_in.post(NEW, {"base": "main", "toggle": "fast", field: value})
-    assert (answer.status_code, Experiment.objects.count()) == (400, 0)
-
-
-def test_an_imported_project_has_nothing_to_ask(signed_in: Client) -> None:
-    project = builders.create_project("old")
-    Project.objects.filter(pk=project.pk).update(repository="")
-    builders.create_commits(project, 2)
-    answer = signed_in.post("/projects/old/experiments/new/", {"base": "main"})
-    assert "only an imported history" in shown_text(answer)
-    assert 'id="comparing"' not in signed_in.get("/projects/old/commits/").content.decode()
-
-
-# Where one asks from
-
-
-def test_two_commits_of_the_list_are_chosen(signed_in: Client, client: Client, line: list[Commit]) -> None:
-    page = signed_in.get("/projects/snake/commits/").content.decode()
-    assert 'action="/projects/snake/experiments/new/"' in page
-    chosen = re.findall(r'name="(\w+)" value="(\w+)" form="comparing" checked', page)
-    assert chosen == [("head", line[3].hash), ("base", line[2].hash)]
-    assert 'id="comparing"' not in Client().get("/projects/snake/commits/").content.decode()
-
-
-def test_two_points_of_a_series_are_chosen(signed_in: Client) -> None:
-    commits = builders.create_measured_commits(3)
-    series = builders.headline_series(commits[0].runs.get().case)
-    page = signed_in.get(series.get_absolute_url()).content.decode()
-    form = re.search(r'<form class="comparing".*?</form>', page, re.DOTALL)
-    assert form is not None
-    hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[0]))
-    assert hidden == {"case": str(series.case), "quick": "no", "pool": "default", "metric": "step_time"}
-    assert page.count('form="comparing"') == 6
-
-
-def test_a_run_is_compared_with_its_parent_and_the_last_good_one(signed_in: Client) -> None:
-    commits = builders.create_measured_commits(4, step_at=2)
-    series = builders.headline_series(commits[0].runs.get().case)
-    regression = builders.create_regression(series, commits[0], commits[2])
-    Commit.objects.filter(pk=commits[3].pk).update(parents=["f" * 40])
-    page = signed_in.get(commits[3].runs.get().get_absolute_url()).content.decode()
-    asked = {
-        text: linked_question(page, text)
-        for text in (
-            "its parent",
-            "the commit measured before it",
-            f"the last good commit of regression {regression.pk}",
-        )
-    }
-    assert [question["base"] for question in asked.values()] == ["f" * 40, commits[2].hash, commits[0].hash]
-    assert {question["head"] for question in asked.values()} == {commits[3].hash}
-    assert "its parent" not in Client().get(commits[3].runs.get().get_absolute_url()).content.decode()
-
-
-def test_a_regressions_step_is_measured_anew(signed_in: Client) -> None:
-    regression = builders.create_stepped_regression()
-    page = signed_in.get(f"/regressions/{regression.pk}/").content.decode()
-    question = linked_question(page, "measure the difference anew")
-    assert (question["base"], question["head"]) == (regression.last_good.hash, regression.first_bad.hash)
-    assert (question["metric"], question["case"]) == ("step_time", str(regression.series.case))
-    Project.objects.update(repository="")
-    assert (
-        "measure the difference anew" not in signed_in.get(f"/regressions/{regression.pk}/").content.decode()
-    )

@@ -11,7 +11,7 @@ from django.test import Client
 
 from dashboard.models import Regression, Run, Series, Trigger
 from tests.pages import builders
-from tests.pages.test_experiments import create_ended
+from tests.pages.experiment_builders import create_ended
 
 pytestmark = pytest.mark.django_db
 

@@ -38,9 +38,9 @@ from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.documents import complete_document, metric_row
+from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.test_causes import MOVED
 from tests.pages.test_disturbances import disturb_most
-from tests.pages.test_experiments import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.test_run_parts import STACKS
 
 pytestmark = pytest.mark.django_db

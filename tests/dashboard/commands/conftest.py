@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from django.db import connection
+
+from dashboard import services
 
 ROOT = Path(__file__).resolve().parents[3]
+ServeBy = Callable[[Callable[[], object]], None]
 Manage = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -27,3 +33,32 @@ def manage(site_environment: dict[str, str]) -> Manage:
         )
 
     return call
+
+
+@contextmanager
+def working_thread(work: Callable[[], object]) -> Iterator[None]:
+    """A thread that does this work again and again, as a worker would, while the block lasts."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(0.05):
+            work()
+        connection.close()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture
+def serve_by(monkeypatch: pytest.MonkeyPatch) -> ServeBy:
+    """The services that a command starts do this work, and no other."""
+
+    def serve(work: Callable[[], object]) -> None:
+        monkeypatch.setattr(services, "running_services", lambda _settings: working_thread(work))
+
+    return serve

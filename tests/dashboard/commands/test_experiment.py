@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django.utils import timezone
 
 from dashboard import services
 from dashboard.management.commands.experiment import read_experiment, summarize_progress
 from dashboard.models import Experiment, Machine, Pool, Project
-from tests.dashboard.commands.conftest import Manage
+from tests.dashboard.commands.conftest import Manage, ServeBy
 from tests.dashboard.conftest import Repository
 from workers.experiment_executor import execute_next_experiment
 
@@ -137,29 +134,14 @@ def end_experiment(experiment: Experiment, **fields: Any) -> Experiment:
     return read_experiment(experiment.pk)
 
 
-@contextmanager
-def ending_worker(fields: dict[str, Any]) -> Iterator[None]:
-    """Services whose worker ends what is asked for with these fields."""
-    over = threading.Event()
-
-    def work() -> None:
-        while not over.wait(0.05):
-            for experiment in Experiment.objects.filter(state="requested"):
-                end_experiment(experiment, **fields)
-        connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def end_requested(**fields: Any) -> None:
+    for experiment in Experiment.objects.filter(state="requested"):
+        end_experiment(experiment, **fields)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_waiting_ends_with_the_answer(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "running_services", lambda _settings: ending_worker({}))
+def test_waiting_ends_with_the_answer(tracked: Project, serve_by: ServeBy) -> None:
+    serve_by(end_requested)
     _, printed = ask_by_command("main", "--case", "other", "--toggle", "n=2", wait=True)
     assert printed.splitlines()[1:5] == [
         "Step time +38 % [35, 41]: worse.",
@@ -181,9 +163,9 @@ def test_waiting_ends_with_the_answer(tracked: Project, monkeypatch: pytest.Monk
     ],
 )
 def test_without_an_answer_the_status_is_1(
-    tracked: Project, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], sentence: str
+    tracked: Project, serve_by: ServeBy, fields: dict[str, Any], sentence: str
 ) -> None:
-    monkeypatch.setattr(services, "running_services", lambda _settings: ending_worker(fields))
+    serve_by(lambda: end_requested(**fields))
     with pytest.raises(CommandError) as refused:
         ask_by_command("main", "--case", "other", "--toggle", "n=2", wait=True)
     assert str(refused.value) == sentence
@@ -222,31 +204,12 @@ def test_a_script_reads_json(tracked: Project) -> None:
     )
 
 
-@contextmanager
-def measuring_worker() -> Iterator[None]:
-    """Services whose worker measures for real."""
-    over = threading.Event()
-
-    def work() -> None:
-        while not over.wait(0.05):
-            execute_next_experiment("default")
-        connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 @pytest.mark.django_db(transaction=True)
 def test_four_times_the_work_is_measured_for_real(
-    compared: Project, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compared: Project, settings: Any, tmp_path: Path, serve_by: ServeBy
 ) -> None:
     settings.PACELINE_HOME, settings.PACELINE_MACHINE = tmp_path / "home", "gpu-1"
-    monkeypatch.setattr(services, "running_services", lambda _settings: measuring_worker())
+    serve_by(lambda: execute_next_experiment("default"))
     experiment, printed = ask_by_command("main~1", "main", "--precision", "100%", wait=True, json=True)
     told = json.loads(printed)
     assert (told["project"], told["case"], told["metric"], told["unit"]) == (

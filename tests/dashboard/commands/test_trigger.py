@@ -1,22 +1,19 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from dashboard import runs, services
 from dashboard.management.commands.trigger import summarize_progress
 from dashboard.management.progress import ProgressBar
 from dashboard.models import Project, Run, Trigger
-from tests.dashboard.commands.conftest import Manage
+from tests.dashboard.commands.conftest import Manage, ServeBy
 from tests.dashboard.conftest import Repository
 
 
@@ -60,41 +57,26 @@ def test_a_person_gets_the_answer_on_standard_output(manage: Manage, tracked: Pr
     assert (done.returncode, done.stdout) == (0, "snakes: 1 run at 1 commit.\n")
 
 
-@contextmanager
-def running_worker(end: str, **why: str) -> Iterator[None]:
-    """A worker of the pool in a thread of its own, as long as the block lasts."""
-    over = threading.Event()
-
-    def work() -> None:
-        while not over.wait(0.05):
-            assignment = runs.claim_run("default", "gpu-1")
-            if assignment:
-                runs.heartbeat_run(assignment, 0.5, "half")
-                time.sleep(0.7)
-                Run.objects.filter(pk=assignment.run_id).update(state=end, **why)
-        connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def end_next_run(state: str, **why: str) -> None:
+    """Claim a run and end it in this state, after a while in which its progress is seen."""
+    assignment = runs.claim_run("default", "gpu-1")
+    if assignment:
+        runs.heartbeat_run(assignment, 0.5, "half")
+        time.sleep(0.7)
+        Run.objects.filter(pk=assignment.run_id).update(state=state, **why)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_waiting_ends_with_the_runs(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "running_services", lambda _settings: running_worker(Run.State.DONE))
+def test_waiting_ends_with_the_runs(tracked: Project, serve_by: ServeBy) -> None:
+    serve_by(lambda: end_next_run(Run.State.DONE))
     output = StringIO()
     call_command("trigger", "snakes", wait=True, benchmark=["tiny"], stdout=output)
     assert output.getvalue().count(": done\n") == 2
 
 
 @pytest.mark.django_db(transaction=True)
-def test_waiting_fails_with_a_run(tracked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = running_worker(Run.State.FAILED, failure="crash", reason="Broke.")
-    monkeypatch.setattr(services, "running_services", lambda _settings: broken)
+def test_waiting_fails_with_a_run(tracked: Project, serve_by: ServeBy) -> None:
+    serve_by(lambda: end_next_run(Run.State.FAILED, failure="crash", reason="Broke."))
     output = StringIO()
     with pytest.raises(CommandError, match="1 of 1 runs failed"):
         call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=output)
