@@ -22,7 +22,7 @@ import paceline
 
 from .. import auto
 from ..counting.recorder import CountingRecorder
-from . import fingerprint
+from . import ending, fingerprint
 from .plan import ProcessPlan
 from .timing import TimingRecorder
 from .turns import Turns
@@ -167,4 +167,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 if __name__ == "__main__":
+    measuring = os.getpid()
     main()
+    if os.getpid() == measuring:
+        ending.end_process()
