@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.models import Experiment
@@ -27,11 +27,18 @@ class RangeLeft:
     with_part: str | None = None
 
 
-def narrow_range(good: str, between: Sequence[str], bad: str, verdicts: Mapping[str, str]) -> RangeLeft:
+def narrow_range(
+    good: str,
+    between: Sequence[str],
+    bad: str,
+    verdicts: Mapping[str, str],
+    cleared: Collection[str] = frozenset(),
+) -> RangeLeft:
     """Narrow a range by the verdicts on the commits `between`, oldest first, its ends left out.
 
     A commit that doesn't run, or on which the budget was spent, is left out as `git bisect skip` would: the
-    middle of the others is measured instead.
+    middle of the others is measured instead. `cleared` are commits of which a proof inside the range has said
+    that the step isn't theirs: they are believed only as far as they say where to measure next.
     """
     line = [good, *between, bad]
     low, high, with_part = 0, len(line) - 1, None
@@ -47,8 +54,22 @@ def narrow_range(good: str, between: Sequence[str], bad: str, verdicts: Mapping[
             with_part = commit
     # The middle of those that may tell, so that each verdict halves them, wherever others were left out.
     tellable = [commit for commit in line[low + 1 : high] if commit not in verdicts]
-    middle = tellable[(len(tellable) - 1) // 2] if tellable else None
+    middle = middle_of_suspects([*tellable, line[high]], cleared)
     return RangeLeft(line[low], line[high], middle, with_part)
+
+
+def middle_of_suspects(commits: Sequence[str], cleared: Collection[str]) -> str | None:
+    """The commit before the last that leaves about as many suspects up to itself as behind it."""
+    left = [commit not in cleared for commit in commits]
+    suspected = left if any(left) else [True] * len(commits)
+
+    def lopsidedness(index: int) -> tuple[int, bool, int]:
+        before, behind = sum(suspected[: index + 1]), sum(suspected[index + 1 :])
+        # Beside cleared commits that one which leaves the fewest of them on the side that is more likely.
+        return -min(before, behind), before > behind, index if before > behind else -index
+
+    index = min(range(len(commits) - 1), key=lopsidedness, default=None)
+    return None if index is None else commits[index]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ regression is explained by its own commit's profile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dashboard.models import Experiment
@@ -145,7 +145,9 @@ def narrow_confirmed(proving: Proving) -> NextStep:
     line = proving.facts.answer_to(CommitsBetween(good, bad))
     steps = bisection_steps(proving.verdicts, confirmed)
     verdicts = {step.head.hash: step.verdict for step in steps}
-    left = bisection.narrow_range(good.hash, line, bad.hash, verdicts)
+    left = bisection.narrow_range(
+        good.hash, line, bad.hash, verdicts, cleared_commits(proving, [good.hash, *line, bad.hash])
+    )
     if left.middle is not None:
         middle = proving.facts.answer_to(CommitRow(left.middle))
         return NextStep((proving.experiment(Purpose.BISECTION, good, middle, whole=confirmed),))
@@ -154,6 +156,16 @@ def narrow_confirmed(proving: Proving) -> NextStep:
     step = merge_bisection.look_into_merge(proving, skipped, None)
     step = measure_ends(proving, step) if step.ended else step
     return replace(step, residual=residual)
+
+
+def cleared_commits(proving: Proving, line: Sequence[str]) -> set[str]:
+    """Of a line, the commits at which pairs have refuted the step: noise had placed it there."""
+    cleared: set[str] = set()
+    for verdict in verdicts_on_step(proving.verdicts, proving.primary.change.series):
+        ends = (verdict.base.hash, verdict.head.hash)
+        if verdict.verdict == Outcome.REFUTED and all(end in line for end in ends):
+            cleared.update(line[line.index(ends[0]) + 1 : line.index(ends[1]) + 1])
+    return cleared
 
 
 def rest_of_step(

@@ -26,6 +26,24 @@ def test_every_single_culprit_is_found(culprit: str) -> None:
     assert steps <= 3
 
 
+@pytest.mark.parametrize(("culprit", "measured"), [("b", "eb"), ("c", "ebc"), ("f", "ef"), ("g", "ef")])
+def test_what_a_proof_has_cleared_is_not_halved(culprit: str, measured: str) -> None:
+    """Noise had placed the step between c and e, and pairs refuted it."""
+    verdicts: dict[str, str] = {}
+    while middle := (left := narrow_range("a", "bcdef", "g", verdicts, cleared="de")).middle:
+        verdicts[middle] = "whole" if middle >= culprit else "none"
+    assert (left.bad, "".join(verdicts)) == (culprit, measured)
+
+
+@pytest.mark.parametrize("culprit", list("bcdefgh"))
+@pytest.mark.parametrize("cleared", ["cd", "bcdefgh", "fgh"])
+def test_a_proof_that_erred_hides_no_culprit(culprit: str, cleared: str) -> None:
+    verdicts: dict[str, str] = {}
+    while middle := (left := narrow_range("a", BETWEEN, "h", verdicts, cleared)).middle:
+        verdicts[middle] = "whole" if middle >= culprit else "none"
+    assert (chr(ord(left.good) + 1), left.bad) == (culprit, culprit)
+
+
 @pytest.mark.parametrize("skipped", ["untestable", "undecided"])
 def test_a_commit_that_cannot_tell_is_left_out(skipped: str) -> None:
     truth = dict(zip(BETWEEN, ["none", "none", skipped, skipped, "whole", "whole"], strict=True))

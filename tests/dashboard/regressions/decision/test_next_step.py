@@ -9,6 +9,8 @@ from dashboard.regressions.decision.next_step import plan_next_step
 from dashboard.regressions.decision.primary_change import choose_primary
 from dashboard.regressions.decision.proofs import Outcome, Purpose
 from dashboard.regressions.decision.requested_facts import (
+    CommitRow,
+    CommitsBetween,
     GatheredFacts,
     PointsAround,
     RegressionsBetween,
@@ -79,3 +81,23 @@ def test_where_another_step_was_proved_it_is_not_looked_for(
 )
 def test_it_is_not_looked_for_across_an_improvement(position: int, measured: tuple[int, int]) -> None:
     assert next_pairs(other_steps=(position,)) == [measured]
+
+
+def test_the_wider_range_is_bisected_beside_the_commits_that_were_refuted() -> None:
+    wide = make_change(TIME, BEFORE.position, BEHIND.position, 1.3)
+    verdicts = [
+        make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.0),
+        make_verdict(wide, Outcome.CONFIRMED, BEFORE.position, BEHIND.position, ratio=1.3),
+    ]
+    primary = choose_primary([CHANGE], verdicts, make_regression(CHANGE))
+    assert primary is not None
+    line = [make_commit(position) for position in range(BEFORE.position + 1, BEHIND.position)]
+    facts = GatheredFacts(
+        {
+            CommitsBetween(BEFORE, BEHIND): tuple(commit.hash for commit in line),
+            **{CommitRow(commit.hash): commit for commit in line},
+        }
+    )
+    step = plan_next_step(Proving(1, BEFORE, BEHIND, primary, [CHANGE], verdicts, facts=facts))
+    (wanted,) = step.experiments
+    assert (wanted.purpose, wanted.base, wanted.head.position) == (Purpose.BISECTION, BEFORE, BAD)
