@@ -206,19 +206,18 @@ def _branch_positions(mirror: Mirror) -> dict[str, int]:
     return {sha: len(line) - 1 - index for index, sha in enumerate(line)}
 
 
-def commits_off_branch(mirror: Mirror, branch: str, hashes: Collection[str]) -> set[str]:
-    """Those of these commits that a branch doesn't hold, of which the mirror knows; none without the branch.
+def commits_on_branch(mirror: Mirror, branch: str, hashes: Collection[str]) -> set[str] | None:
+    """Those of these commits that a branch holds; None where there is no such branch.
 
     The project's branch is the line of its first parents, another one all that it can reach.
     """
     if branch not in mirror.branches():
-        return set()
+        return None
     if branch == mirror.branch:
-        outside = set(hashes) - _branch_positions(mirror).keys()
-        return set(find_commits(mirror, outside).values())
+        return set(hashes) & _branch_positions(mirror).keys()
     stored = set(find_commits(mirror, hashes).values())
     ends = "".join(f"{sha}\n" for sha in [*sorted(stored), f"^refs/heads/{branch}"]).encode()
-    return stored.intersection(mirror.lines("rev-list", "--stdin", stdin=ends)) if stored else set()
+    return stored.difference(mirror.lines("rev-list", "--stdin", stdin=ends)) if stored else set()
 
 
 def locate_commits(mirror: Mirror, hashes: Collection[str]) -> dict[str, tuple[str, int]]:

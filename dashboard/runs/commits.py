@@ -6,14 +6,18 @@ import hashlib
 from collections.abc import Iterable
 
 from dashboard.models import Commit, Project
-from dashboard.repositories import CommitFacts
+from dashboard.repositories import DETACHED, CommitFacts
 
 LONGEST_BRANCH = 200
 
 
 def get_or_create_commits(project: Project, found: Iterable[CommitFacts]) -> dict[str, Commit]:
-    """The rows of these commits by hash, made where they are new."""
-    facts_of = list(found)
+    """The rows of these commits by hash, made where they are new.
+
+    A stored commit that another branch holds now goes there. One that no branch holds any more stays on its
+    branch until `rewritten_history` takes it off, with its runs and regressions.
+    """
+    facts_of = {facts.hash: facts for facts in found}
     rows = [
         Commit(
             project=project,
@@ -25,14 +29,22 @@ def get_or_create_commits(project: Project, found: Iterable[CommitFacts]) -> dic
             author=facts.author,
             committed_at=facts.committed_at,
         )
-        for facts in facts_of
+        for facts in facts_of.values()
     ]
-    # A commit that was known from another branch may have reached the project's own since.
-    Commit.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["project", "hash"], update_fields=["branch", "position"]
-    )
-    hashes = [facts.hash for facts in facts_of]
-    return {commit.hash: commit for commit in project.commits.filter(hash__in=hashes)}
+    Commit.objects.bulk_create(rows, ignore_conflicts=True)
+    stored = {commit.hash: commit for commit in project.commits.filter(hash__in=facts_of)}
+    moved = [commit for sha, commit in stored.items() if follow_branch(commit, facts_of[sha])]
+    Commit.objects.bulk_update(moved, ["branch", "position", "left_branch"])
+    return {sha: stored[sha] for sha in facts_of}
+
+
+def follow_branch(commit: Commit, facts: CommitFacts) -> bool:
+    """Put a commit where a branch holds it now; False where it stays as it is."""
+    place = (shorten_branch(facts.branch), facts.position, "")
+    if facts.branch == DETACHED or (commit.branch, commit.position, commit.left_branch) == place:
+        return False
+    commit.branch, commit.position, commit.left_branch = place
+    return True
 
 
 def shorten_branch(name: str) -> str:

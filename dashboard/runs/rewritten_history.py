@@ -33,17 +33,31 @@ def follow_rewritten_history(project: Project) -> None:
 
 
 def _compare_with_mirror(project: Project) -> tuple[dict[str, str], dict[str, str]]:
-    """By hash the branches of the commits that have moved, and those which have lost them."""
+    """By hash the branches of the commits that have moved, and those which have lost them.
+
+    What was lost before is looked for on the branch that lost it alone: the graph isn't walked for it.
+    """
     mirror = project.mirror
+    watched, gone = _watched_commits(project), _gone_commits(project)
     lost: dict[str, str] = {}
-    for branch, hashes in _watched_commits(project).items():
-        outside = repositories.commits_off_branch(mirror, branch, hashes)
-        lost |= dict.fromkeys(outside, branch)
-    gone = project.commits.exclude(left_branch="").values_list("hash", flat=True)
-    known = set(repositories.find_commits(mirror, gone).values())
-    located = repositories.locate_commits(mirror, lost.keys() | known) if lost or known else {}
-    moved = {sha: branch for sha, (branch, _) in located.items() if sha in lost or branch != DETACHED}
-    return moved, lost
+    moved: dict[str, str] = {}
+    for branch in watched.keys() | gone.keys():
+        mine, left = watched.get(branch, set()), gone.get(branch, set())
+        inside = repositories.commits_on_branch(mirror, branch, mine | left)
+        if inside is not None:
+            lost |= dict.fromkeys(mine - inside, branch)
+            moved |= dict.fromkeys(left & inside, branch)
+    lost = {sha: lost[sha] for sha in repositories.find_commits(mirror, lost).values()}
+    located = repositories.locate_commits(mirror, lost.keys()) if lost else {}
+    return moved | {sha: branch for sha, (branch, _) in located.items()}, lost
+
+
+def _gone_commits(project: Project) -> dict[str, set[str]]:
+    """By the branch that has lost them the hashes of the commits that no branch holds."""
+    gone: dict[str, set[str]] = {}
+    for branch, sha in project.commits.exclude(left_branch="").values_list("left_branch", "hash"):
+        gone.setdefault(branch, set()).add(sha)
+    return gone
 
 
 def _watched_commits(project: Project) -> dict[str, set[str]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dashboard import dispatch, runs
+from dashboard import dispatch, repositories, runs
 from dashboard.models import Commit, Project, Run
 from dashboard.repositories import DETACHED
 from tests.dashboard.conftest import MANIFEST, Repository
@@ -84,6 +84,33 @@ def test_a_commit_returns_with_its_branch(tracked: Project, repository: Reposito
         [first.pk, second.pk],
         ["main"],
     )
+
+
+def test_who_names_a_lost_commit_leaves_it_to_be_followed(
+    tracked: Project, repository: Repository, sent: Sent
+) -> None:
+    abandoned = resolve_newest(tracked)
+    repository.git("commit", "--quiet", "--amend", "--message", "Add a better manifest")
+    tracked.mirror.fetch()
+    facts = repositories.read_commits(tracked.mirror, [abandoned.hash])
+    assert runs.get_or_create_commits(tracked, facts) == {abandoned.hash: abandoned}
+    abandoned.refresh_from_db()
+    assert (abandoned.branch, abandoned.left_branch) == ("main", "")
+    resolve_newest(tracked)
+    abandoned.refresh_from_db()
+    assert (abandoned.branch, abandoned.left_branch) == (DETACHED, "main")
+    assert {run.state for run in abandoned.runs.all()} == {Run.State.CANCELLED}
+
+
+def test_what_is_lost_costs_later_triggers_no_walk(
+    tracked: Project, repository: Repository, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_newest(tracked)
+    repository.git("commit", "--quiet", "--amend", "--message", "Add a better manifest")
+    resolve_newest(tracked)
+    monkeypatch.setattr(repositories, "locate_commits", None)
+    repository.commit("Go on", paceline_toml=MANIFEST + "\n")
+    assert resolve_newest(tracked).subject == "Go on"
 
 
 def test_a_refused_trigger_follows_too(tracked: Project, repository: Repository, sent: Sent) -> None:
