@@ -28,7 +28,7 @@ Rows = Sequence[dict[str, Any]]
 READ = ("environment__path", "environment__memory_bytes", "processes", "phases")
 
 
-def can_take_turns(experiment: Experiment) -> bool:
+def can_take_turns_by_runs(experiment: Experiment) -> bool:
     """By the runs of its commits, or the newest ones of its configurations; False where there are none."""
     if experiment.metric.name not in LEFT_ALONE:
         return False
@@ -43,7 +43,7 @@ def can_take_turns(experiment: Experiment) -> bool:
     return bool(known) and all(is_alone(*document) for document in known)
 
 
-def may_take_turns(experiment: Experiment, documents: Sequence[Mapping[str, Any]]) -> bool:
+def can_take_turns_by_documents(experiment: Experiment, documents: Sequence[Mapping[str, Any]]) -> bool:
     """By a document of each side."""
     if experiment.metric.name not in LEFT_ALONE:
         return False

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from dashboard import dispatch, leases, sentinels
 from dashboard.experiments.assignment import RELATED, ExperimentAssignment, PairMeasured, assignment_of
-from dashboard.experiments.interleaving import can_take_turns, may_take_turns
+from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
 from dashboard.experiments.weighing import weigh_experiment
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool, Run
@@ -26,8 +26,6 @@ GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
 AGAIN = {"machine": None}
 MOST_TEXT = 2000
-# Stacks are the larger part of a profile, and compared by nobody.
-KEPT_OF_PROFILE = ("steps", "functions", "rest", "operations")
 
 
 def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
@@ -50,7 +48,7 @@ def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
             return None
         experiment = Experiment.objects.select_related(*RELATED).get(pk=claimed.pk)
         if not experiment.profiles:  # Else their documents have told.
-            experiment.in_turns = can_take_turns(experiment)
+            experiment.in_turns = can_take_turns_by_runs(experiment)
             experiment.save(update_fields=["in_turns"])
         sentinels.measure_beside(experiment.head_configuration, holder)
         return assignment_of(experiment)
@@ -91,7 +89,9 @@ def add_pair(assignment: ExperimentAssignment, pair: PairMeasured, commands: Seq
         )
         experiment.seconds += pair.seconds if new else 0.0
         experiment.commands = experiment.commands or list(commands)
-        weighed = weigh_experiment(experiment, list(experiment.pairs.all()), experiment.seconds)
+        # Without their phases and sweeps, which no verdict reads: all are read anew after each pair.
+        pairs = list(experiment.pairs.only("base", "head", "disturbed"))
+        weighed = weigh_experiment(experiment, pairs, experiment.seconds)
         ExperimentPair.objects.filter(pk=row.pk).update(**weighed.columns)
         Experiment.objects.filter(pk=experiment.pk).update(
             seconds=experiment.seconds,
@@ -114,17 +114,19 @@ def keep_profiles(
     """
     with transaction.atomic():
         experiment = _lock_experiment(assignment)
-        experiment.profiles = {side: _kept_profile(document) for side, document in documents.items()}
+        # Stacks are the larger part of a profile, and compared by nobody.
+        experiment.profiles = {side: _counted_functions(document) for side, document in documents.items()}
         experiment.seconds += seconds
         if all(documents.values()):
-            experiment.in_turns = may_take_turns(experiment, list(documents.values()))
+            experiment.in_turns = can_take_turns_by_documents(experiment, list(documents.values()))
         experiment.save(update_fields=["profiles", "seconds", "in_turns"])
     return replace(assignment, in_turns=experiment.in_turns, profiled=False)
 
 
-def _kept_profile(document: Mapping[str, Any]) -> dict[str, Any]:
-    profile = document.get("profile") or {}
-    return {name: profile[name] for name in KEPT_OF_PROFILE if name in profile}
+def _counted_functions(document: Mapping[str, Any]) -> dict[str, Any]:
+    """`functions`, as a profile has them; empty where none were counted."""
+    functions = (document.get("profile") or {}).get("functions")
+    return {"functions": functions} if functions else {}
 
 
 def conclude_experiment(

@@ -16,7 +16,7 @@ from dashboard.experiments.asking import (
     find_metric,
 )
 from dashboard.experiments.errors import ExperimentError
-from dashboard.experiments.sides import create_sides, find_sides
+from dashboard.experiments.sides import PAGE_SECONDS, create_sides, find_sides
 from dashboard.models import Experiment, Project
 
 
@@ -50,7 +50,8 @@ def ask_requested_estimate(
     """(experiment, whether it is new). Reads the project's repository. Raises ExperimentError."""
     precision, minutes = parse_precision(request.precision), parse_minutes(request.minutes)
     check_budget(precision, minutes)
-    found = find_sides(project, request)
+    in_browser = purpose == Experiment.Purpose.PERSON
+    found = find_sides(project, request, PAGE_SECONDS if in_browser else None)
     with transaction.atomic():
         base, head = create_sides(project, found)
         metric, phase = find_metric(request.metric.strip() or DEFAULT_METRIC, head.configuration)

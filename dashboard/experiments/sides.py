@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CASE = re.compile(r"(?P<benchmark>[^\[\]\s]+)\s*(?:\[(?P<key>[^\[\]]*)\])?")
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-FETCH_PATIENCE = 10.0
+# A person's browser waits for the answer; a repository that takes longer is fetched by its triggers.
+PAGE_SECONDS = 20.0
 # A sentence lists so many cases.
 MOST_LISTED = 12
 
@@ -49,14 +50,14 @@ class FoundSides:
     pool: str
 
 
-def find_sides(project: Project, request: EstimateRequest) -> FoundSides:
-    """Read the repository; writes nothing. Raises ExperimentError."""
+def find_sides(project: Project, request: EstimateRequest, fetch_seconds: float | None = None) -> FoundSides:
+    """Read the repository, fetched anew within some seconds; writes nothing. Raises ExperimentError."""
     mirror = project.mirror
-    base, head = find_commits(mirror, request)
+    base, head = find_commits(mirror, request, fetch_seconds)
     benchmarks = read_benchmarks(project, mirror, base, head)
     # What is asked about is the newer code; the older one has to be able to do the same.
     case = find_case(benchmarks[head.hash], request.case, head, "case")
-    base_case = find_case(benchmarks[base.hash], str(case), base, "case")
+    base_case = find_same_case(benchmarks[base.hash], case, base)
     quick, pool = usual_measurement(project, case, request)
     head_case = case
     if request.head_case.strip():
@@ -72,7 +73,9 @@ def find_sides(project: Project, request: EstimateRequest) -> FoundSides:
     return FoundSides((base, base_case), (head, head_case), quick, pool)
 
 
-def find_commits(mirror: Mirror, request: EstimateRequest) -> tuple[CommitFacts, CommitFacts]:
+def find_commits(
+    mirror: Mirror, request: EstimateRequest, fetch_seconds: float | None
+) -> tuple[CommitFacts, CommitFacts]:
     """The commits of base and head, as the repository knows them now."""
     revisions = {"base": request.base.strip(), "head": request.head.strip() or request.base.strip()}
     if not revisions["base"]:
@@ -80,7 +83,7 @@ def find_commits(mirror: Mirror, request: EstimateRequest) -> tuple[CommitFacts,
     try:
         # A full hash stays what it is: where it is there, nobody has to wait for the repository's host.
         if not all(FULL_HASH.fullmatch(name) and mirror.has_commit(name) for name in revisions.values()):
-            mirror.fetch(FETCH_PATIENCE)
+            mirror.fetch(fetch_seconds, fetch_seconds)
     except RepositoryError as error:
         raise ExperimentError("project", str(error)) from error
     hashes = [resolve_field(mirror, field, revision) for field, revision in revisions.items()]
@@ -137,6 +140,22 @@ def find_case(
     return meant[0]
 
 
+def find_same_case(
+    benchmarks: Mapping[str, Benchmark], wanted: WantedCase, commit: CommitFacts
+) -> WantedCase:
+    """The case with the very same parameters in another commit's manifest."""
+    named = benchmarks.get(wanted.benchmark.name)
+    cases = [WantedCase(named, dict(case.params)) for case in named.cases] if named else []
+    for case in cases:
+        if case_key(case.params) == case_key(wanted.params):
+            return case
+    listed = list_cases(cases) if cases else ", ".join(benchmarks)
+    raise ExperimentError(
+        "case",
+        f"the manifest of {commit.hash[:10]} has no {wanted}, it has {listed}: choose a case that both have.",
+    )
+
+
 def spelled_settings(key: str) -> set[str]:
     return {part.strip() for part in key.split(",")} - {""}
 
@@ -169,7 +188,9 @@ def refuse_overridden(base: WantedCase, head: WantedCase, quick: bool) -> None:
     names = {name for name, value in head.params.items() if base.params.get(name) != value}
     overridden = sorted(names & set(head.benchmark.quick.params or {})) if quick else []
     if overridden:
-        raise ExperimentError("toggle", f"quick windows have a {overridden[0]} of their own.")
+        raise ExperimentError(
+            "toggle", f"quick windows set {overridden[0]} themselves: ask for standard windows."
+        )
 
 
 def create_sides(project: Project, found: FoundSides) -> tuple[Side, Side]:

@@ -41,11 +41,11 @@ def renew_latest(run: Run, series: list[int]) -> None:
     """After new points of `run`: the latest states of these series on the project's branch."""
     project = run.commit.project
     if run.commit.branch == project.branch:
-        read_latest_again(project, series)
+        write_latest(project, series)
 
 
-def read_latest_again(project: Project, series: list[int]) -> None:
-    """The latest states of these series on the project's branch; none where it has no point of them."""
+def write_latest(project: Project, series: list[int]) -> None:
+    """Write the latest states of these series on the project's branch; none where it has no point of them."""
     with connection.cursor() as cursor:
         cursor.execute(RENEW_LATEST, {"series": series, "branch": project.branch, "recent": RECENT})
 
@@ -54,4 +54,4 @@ def forget_left_points(project: Project, series: list[int]) -> None:
     """After commits have left the project's branch: latest states without their points."""
     elsewhere = SeriesLatest.objects.filter(series__in=series).exclude(run__commit__branch=project.branch)
     elsewhere.delete()
-    read_latest_again(project, series)
+    write_latest(project, series)

@@ -18,7 +18,7 @@ class Experiment(LeasedJob):
     every look.
 
     A side is a commit with a configuration; the sides differ in the commit (a comparison) or in the
-    parameters (a toggle). docs/experiments.md draws its states.
+    parameters (a toggle). docs/method/experiments.md draws its states.
     """
 
     class Purpose(models.TextChoices):
@@ -136,9 +136,18 @@ class Experiment(LeasedJob):
         return reverse("experiment", args=[self.pk])
 
     @property
-    def is_toggle(self) -> bool:
-        """True where the sides differ in the parameters, not in the commit."""
+    def has_two_cases(self) -> bool:
+        """True where the sides differ in the parameters: at one commit a toggle."""
         return self.base_configuration_id != self.head_configuration_id
+
+    @property
+    def differing_settings(self) -> tuple[set[str], set[str]]:
+        """The settings, `compile=true`, that the base's case alone has, and those of the head's."""
+        base, head = (
+            set(filter(None, configuration.case.key.split(",")))
+            for configuration in (self.base_configuration, self.head_configuration)
+        )
+        return base - head, head - base
 
 
 class ExperimentPair(models.Model):

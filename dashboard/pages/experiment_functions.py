@@ -42,16 +42,15 @@ def functions_context(experiment: Experiment) -> dict[str, Any]:
     profiles, from_runs = experiment.profiles, False
     if not profiles and experiment.state in Experiment.TERMINAL:
         profiles, from_runs = experiment_queries.profiles_of_runs(experiment), True
-    sides = [profiles.get(side) or {} for side in ("base", "head")]
-    if not all(side.get("functions") for side in sides):
-        missing = [side for side in ("base", "head") if not (profiles.get(side) or {}).get("functions")]
+    missing = [side for side in ("base", "head") if not (profiles.get(side) or {}).get("functions")]
+    if missing:
         return {"functions": [], "functions_missing": missing}
+    sides = (profiles["base"], profiles["head"])
     rows = function_rows(*sides)
     return {
         "functions": rows[:MOST_FUNCTIONS],
         "more_functions": max(0, len(rows) - MOST_FUNCTIONS),
         "function_runs": [side["run"] for side in sides] if from_runs else [],
-        "function_steps": [side.get("steps") for side in sides],
     }
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from dashboard.models import Configuration, Metric, Project, Regression, Run, Series
-from dashboard.querysets.regressions import open_regression_around
+from dashboard.querysets.regressions import regression_around
 from dashboard.querysets.series import PreviousRun
 
 
@@ -57,7 +57,7 @@ def run_links(run: Run, previous: PreviousRun | None) -> Sequence[ComparisonLink
     against = dict.fromkeys(run.commit.parents[:1], "its parent")
     if previous:
         against.setdefault(previous.run.commit.hash, "the commit measured before it")
-    regression = open_regression_around(run)
+    regression = regression_around(run)
     if regression and regression.last_good.position < run.commit.position:
         name = f"the last good commit of regression {regression.pk}"
         against.setdefault(regression.last_good.hash, name)

@@ -111,7 +111,6 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
     status = _status_context(experiment, len(pairs), bool(experiment.profiles))
     paired = paired_phases(experiment)
     phases = drawn_comparison(compare_by_pairs(paired), SIDES) if paired else {}
-    link = getattr(experiment, "regression_link", None)
     return {
         **status,
         **phases,
@@ -119,8 +118,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "project": experiment.project,
         "answer": sentences.answer_sentence(experiment),
         "direction": sentences.effect_direction(experiment),
-        "regression": link.regression if link else None,
-        "toggled": sentences.toggled_texts(experiment) if experiment.is_toggle else None,
+        "toggled": sentences.toggled_texts(experiment) if experiment.has_two_cases else None,
         "pairs": pairs,
         "pairs_figure": pairs_figure(experiment, pairs),
         "pairs_caption": pairs_caption(experiment),
@@ -168,21 +166,22 @@ def asked_question(experiment: Experiment) -> dict[str, str]:
         "minutes": numbers.format_field(experiment.most_seconds / 60),
         "precision": f"{numbers.format_field(100 * experiment.precision)}%" if experiment.precision else "",
     }
-    if experiment.is_toggle:
+    if experiment.has_two_cases:
         changed = toggled_params(experiment)
         question |= {"toggle": changed} if changed else {"head_case": str(experiment.head_configuration.case)}
     return question
 
 
 def toggled_params(experiment: Experiment) -> str:
-    """`compile=true`: what the head's case has in the place of the base's; empty where it only lacks some."""
-    base, head = (
-        set(filter(None, configuration.case.key.split(",")))
-        for configuration in (experiment.base_configuration, experiment.head_configuration)
-    )
-    names = {part.partition("=")[0] for part in head}
-    lacking = {part.partition("=")[0] for part in base} - names
-    return "" if lacking else ",".join(sorted(head - base))
+    """`compile=true`: what the head's case has in the place of the base's, at one commit.
+
+    Empty where it only lacks some, and between two commits, which no toggle compares.
+    """
+    base, head = experiment.differing_settings
+    names = {setting.partition("=")[0] for setting in head}
+    lacking = {setting.partition("=")[0] for setting in base} - names
+    two_commits = experiment.base_commit_id != experiment.head_commit_id
+    return "" if lacking or two_commits else ",".join(sorted(head))
 
 
 def asking_command(experiment: Experiment) -> str:
@@ -194,11 +193,12 @@ def asking_command(experiment: Experiment) -> str:
     options = {
         "--toggle": question.get("toggle", ""),
         "--case": question["case"],
+        "--head-case": question.get("head_case", ""),
         "--metric": "" if question["metric"] == experiments.DEFAULT_METRIC else question["metric"],
         "--precision": question["precision"],
         "--minutes": question["minutes"],
+        "--pool": question["pool"],
     }
     words += [f"{name} {shlex.quote(value)}" for name, value in options.items() if value]
-    if experiment.head_configuration.quick:
-        words.append("--quick")
+    words.append("--quick" if experiment.head_configuration.quick else "--no-quick")
     return " ".join([*words, "--wait"])

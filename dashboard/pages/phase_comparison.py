@@ -50,7 +50,6 @@ def drawn_comparison(
         "phase_rows": rows[:FIRST_ROWS],
         "phase_rest": rows[FIRST_ROWS:],
         "phase_unit": unit,
-        "phase_title": title,
         "phase_at": comparison.at,
     }
 

@@ -142,14 +142,14 @@ def _common_context(project: Project, tab: str) -> dict[str, Any]:
 
 def _commit_lines(project: Project, shown: Iterable[Commit]) -> list[dict[str, Any]]:
     commits = list(shown)
-    blamed = regressions.open_regressions_by_commit(project, commits)
+    blamed = regressions.regressions_by_commit(project, commits)
     return [{"commit": commit, "regression": blamed.get(commit.pk)} for commit in commits]
 
 
 def build_case_grid(project: Project, cases: list[Case]) -> tuple[list[str], list[CaseRow]]:
     """(columns, rows): the newest version of each case in each pool, by its headline metrics."""
     latest = _newest_versions(list(series.latest_headlines(cases)))
-    changes = regressions.open_changes_by_series(project, [state.pk for state in latest])
+    changes = regressions.changes_by_series(project, [state.pk for state in latest])
     by_row: dict[tuple[int, str, bool], dict[tuple[str, str], SeriesLatest]] = {}
     for state in latest:
         identity = (state.series.case.pk, state.series.pool.name, state.series.quick)

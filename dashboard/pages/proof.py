@@ -45,7 +45,7 @@ class ProofRow:
         if not is_same_measurement(link.series, regression.series):
             state += f": {labels.lower_first(series_and_case(link.series))}"
         undisturbed = sum(not pair.disturbed for pair in pairs)
-        change = labels.format_change(experiment) if experiment.ratio else ""
+        change = labels.format_change(experiment)
         return cls(experiment, link.series, pairs, undisturbed, state, change)
 
 

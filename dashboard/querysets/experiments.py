@@ -63,31 +63,32 @@ def active_experiments() -> QuerySet[Experiment]:
 
 def experiment_with_pairs() -> QuerySet[Experiment]:
     """With all that an experiment's own page names, its pairs, and whether a machine of its pool lives."""
-    alive = Machine.objects.filter(
-        pool=OuterRef("head_configuration__pool"), seen_at__gte=Now() - ALIVE_WITHIN
-    )
     rows = Experiment.objects.select_related(
         *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
         *("base_configuration__case", "base_configuration__pool"),
         *("head_configuration__case", "head_configuration__pool"),
-        *("regression_link__regression__series__metric", "regression_link__series__metric"),
+        "regression_link",
     )
-    return rows.annotate(pool_lives=Exists(alive)).prefetch_related("pairs")
+    return rows.annotate(pool_lives=pool_lives()).prefetch_related("pairs")
+
+
+def pool_lives() -> Exists:
+    """Whether a machine of the pool that is to measure was seen lately."""
+    return Exists(
+        Machine.objects.filter(pool=OuterRef("head_configuration__pool"), seen_at__gte=Now() - ALIVE_WITHIN)
+    )
 
 
 def experiment_under_way() -> QuerySet[Experiment]:
     """With what is said of one while it is measured; `profiled`: its functions are counted."""
-    alive = Machine.objects.filter(
-        pool=OuterRef("head_configuration__pool"), seen_at__gte=Now() - ALIVE_WITHIN
-    )
-    rows = experiments_with_related().annotate(pool_lives=Exists(alive), profiled=~Q(profiles={}))
+    rows = experiments_with_related().annotate(pool_lives=pool_lives(), profiled=~Q(profiles={}))
     return rows.order_by()
 
 
 def profiles_of_runs(experiment: Experiment) -> dict[str, dict[str, Any]]:
     """By side the functions that the newest run of its very commit and configuration counted.
 
-    With the steps that they were counted in, and the run's id; a side without such a run is left out.
+    With the run's id; a side without such a run is left out.
     """
     side_of = {
         (experiment.base_commit_id, experiment.base_configuration_id): "base",
@@ -101,10 +102,10 @@ def profiles_of_runs(experiment: Experiment) -> dict[str, dict[str, Any]]:
     )
     keys = ("run__commit_id", "run__configuration_id")
     newest = rows.order_by(*keys, "run__tainted", "-run").distinct(*keys)
-    found = newest.values_list(*keys, "run_id", "body__profile__functions", "body__profile__steps")
+    found = newest.values_list(*keys, "run_id", "body__profile__functions")
     return {
-        side_of[commit, configuration]: {"functions": functions, "steps": steps, "run": run}
-        for commit, configuration, run, functions, steps in found
+        side_of[commit, configuration]: {"functions": functions, "run": run}
+        for commit, configuration, run, functions in found
         if (commit, configuration) in side_of
     }
 

@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from dashboard.models import Case, Commit, Heartbeat, Machine, Project, Regression, Run, Trigger
-from dashboard.querysets.regressions import CURRENT
+from dashboard.querysets.regressions import OPEN
 
 # A machine says that it lives every ten seconds.
 SILENT_AFTER = timedelta(minutes=2)
@@ -20,7 +20,7 @@ REMOVED_AFTER = timedelta(days=30)
 
 def projects_with_summary() -> QuerySet[Project]:
     """Each with its numbers of open regressions and active runs, and its newest commit and done run."""
-    regressions = Regression.objects.filter(CURRENT, project=OuterRef("pk"))
+    regressions = Regression.objects.filter(OPEN, project=OuterRef("pk"))
     active = Run.objects.filter(configuration__case__project=OuterRef("pk")).exclude(state__in=Run.TERMINAL)
     commit = Commit.objects.filter(project=OuterRef("pk"), branch=OuterRef("branch")).order_by("-position")
     done = Run.objects.filter(configuration__case__project=OuterRef("pk"), state=Run.State.DONE).order_by(

@@ -30,30 +30,30 @@ from dashboard.models import (
 # The tally of verdicts and their cost covers so many days.
 TALLY_DAYS = 30
 
-# STANDING: real as far as we know, whatever people decided about it. OPEN: a person still has to decide.
+# STANDING: real as far as we know, whatever people decided about it. NOT_PUT_AWAY: nobody has ended it.
 STANDING = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
-OPEN = STANDING & ~Q(triaged__in=Regression.AWAY)
+NOT_PUT_AWAY = STANDING & ~Q(triaged__in=Regression.AWAY)
 # IMPORTED: another tool's results alone show it, and nothing of them can be measured again.
 _POINTS_OF_STEP = Point.objects.filter(
     Q(run__commit=OuterRef("first_bad")) | Q(run__commit=OuterRef("last_good")), series=OuterRef("series")
 )
 IMPORTED = Q(Exists(_POINTS_OF_STEP)) & ~Q(Exists(_POINTS_OF_STEP.exclude(run__origin=Run.Origin.IMPORTED)))
 # What needs a person now. An old history is there to be looked through, and has a tab of its own.
-CURRENT = OPEN & ~IMPORTED
+OPEN = NOT_PUT_AWAY & ~IMPORTED
 # The tabs of the inbox, in the order shown.
 FILTERS: dict[str, Q] = {
-    "open": CURRENT,
-    "suspected": CURRENT & Q(state=Regression.State.SUSPECTED),
-    "confirmed": CURRENT & Q(state=Regression.State.CONFIRMED),
-    "undecided": CURRENT & Q(state=Regression.State.UNDECIDED),
-    "acknowledged": OPEN & Q(triaged=Regression.Triaged.ACKNOWLEDGED),
+    "open": OPEN,
+    "suspected": OPEN & Q(state=Regression.State.SUSPECTED),
+    "confirmed": OPEN & Q(state=Regression.State.CONFIRMED),
+    "undecided": OPEN & Q(state=Regression.State.UNDECIDED),
+    "acknowledged": NOT_PUT_AWAY & Q(triaged=Regression.Triaged.ACKNOWLEDGED),
     "intended": Q(triaged=Regression.Triaged.INTENDED),
     "not real": Q(triaged=Regression.Triaged.NOT_REAL),
     "won't fix": Q(triaged=Regression.Triaged.WONT_FIX),
     "refuted": Q(state=Regression.State.REFUTED),
     "recovered": Q(recovered_by__isnull=False),
     "withdrawn": Q(withdrawn_at__isnull=False),
-    "imported": OPEN & IMPORTED,
+    "imported": NOT_PUT_AWAY & IMPORTED,
     "all": Q(),
 }
 
@@ -88,12 +88,12 @@ def regressions_with_related() -> QuerySet[Regression]:
 
 def open_regressions() -> QuerySet[Regression]:
     """Those that need a person."""
-    return regressions_with_related().filter(CURRENT)
+    return regressions_with_related().filter(OPEN)
 
 
 def imported_regressions(project: Project) -> QuerySet[Regression]:
     """Those that imported results alone show and that nobody has put away."""
-    return regressions_with_related().filter(OPEN & IMPORTED, project=project)
+    return regressions_with_related().filter(NOT_PUT_AWAY & IMPORTED, project=project)
 
 
 def is_imported(regression: Regression) -> bool:
@@ -106,8 +106,8 @@ def filter_regressions(state: str, project: str = "") -> QuerySet[Regression]:
     return rows.filter(project__slug=project) if project else rows
 
 
-def open_regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[int, Regression]:
-    """The open regression that each of these commits of the project's branch may be to blame for.
+def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[int, Regression]:
+    """The regression, not put away, that each of these commits of the project's branch may be to blame for.
 
     As long as several commits are left each of them may; of two regressions the narrower one counts.
     """
@@ -115,7 +115,7 @@ def open_regressions_by_commit(project: Project, commits: Sequence[Commit]) -> d
     if not positions:
         return {}
     rows = Regression.objects.filter(
-        OPEN,
+        NOT_PUT_AWAY,
         project=project,
         cause__in=CAUSES_WITH_COMMIT,
         first_bad__branch=project.branch,
@@ -131,10 +131,10 @@ def open_regressions_by_commit(project: Project, commits: Sequence[Commit]) -> d
     return by_commit
 
 
-def open_regression_around(run: Run) -> Regression | None:
-    """The newest open regression of the run's configuration that began at its commit or before it."""
+def regression_around(run: Run) -> Regression | None:
+    """Of the run's configuration, the newest not put away that began at its commit or before."""
     rows = Regression.objects.filter(
-        OPEN,
+        NOT_PUT_AWAY,
         series__configuration=run.configuration_id,
         first_bad__branch=run.commit.branch,
         first_bad__position__lte=run.commit.position,
@@ -142,9 +142,9 @@ def open_regression_around(run: Run) -> Regression | None:
     return rows.select_related("last_good").order_by("-first_bad__position").first()
 
 
-def open_changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Change]:
-    """The newest change of each of these series that an open regression holds."""
-    open_here = Regression.objects.filter(OPEN, project=project)
+def changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Change]:
+    """The newest change of each of these series that a regression, not put away, holds."""
+    open_here = Regression.objects.filter(NOT_PUT_AWAY, project=project)
     changes = Change.objects.filter(series__in=list(series), regression__in=open_here)
     return {
         change.series_id: change for change in changes.select_related("series__metric").order_by("position")

@@ -84,14 +84,20 @@ class Mirror:
             return False
         return True
 
-    def fetch(self, patience: float | None = None) -> None:
-        """Bring the mirror up to date. Raises Unreachable, RepositoryBusy as `locked` does."""
+    def fetch(self, patience: float | None = None, time_limit: float | None = None) -> None:
+        """Bring the mirror up to date, in FETCH_SECONDS where no other limit is given.
+
+        Raises Unreachable, RepositoryBusy as `locked` does.
+        """
         if not self.repository:
             raise Unreachable(f"{self.project} has no repository, only an imported history.")
         with self.locked(patience):
             self._prepare()
             try:
-                self.run([*FETCH, "--", self.repository, *REFSPECS], time_limit=FETCH_SECONDS)
+                self.run(
+                    [*FETCH, "--", self.repository, *REFSPECS],
+                    time_limit=FETCH_SECONDS if time_limit is None else time_limit,
+                )
             except RepositoryError as error:
                 raise Unreachable(f"{hide_password(self.repository)} can't be fetched: {error}") from error
 

@@ -58,16 +58,17 @@ def join_words(parts: Sequence[str]) -> str:
 
 
 def remeasuring_sentence(again: Run) -> str:
-    """Of a disturbed run, by the run that measures its commit again."""
+    """Of a run that is kept out of judgement, by the next one of its commit and case."""
     if again.waits_for_calm:
         return f"Measured again at {again.not_before:%H:%M} UTC, since this run was disturbed."
     if again.state == Run.State.REQUESTED:
-        return "Measured again as soon as a machine is free, since this run was disturbed."
+        return "Measured again as soon as a machine is free."
     if again.state in Run.HELD:
-        return "It is being measured again, since this run was disturbed."
+        return "It is being measured again."
     if again.state == Run.State.DONE:
-        return f"It was measured again{' and disturbed again' if again.tainted else ''}."
-    return f"It was to be measured again, and that run {again.state}."
+        return f"It was measured again{' and kept out of judgement again' if again.tainted else ''}."
+    ended = "failed" if again.state == Run.State.FAILED else "was cancelled"
+    return f"It was to be measured again, but that run {ended}."
 
 
 def waiting_sentence(run: Run) -> str:

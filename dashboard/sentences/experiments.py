@@ -72,8 +72,7 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
         case "budget spent":
             return f"{took} {SURE[reason['sure']]}"
         case "precision not reached":
-            wanted, reached = (format_precision(reason[name]) for name in ("wanted", "reached"))
-            return f"{took} it is known to {reached}, not to the {wanted} that were asked for"
+            return f"{took} {reached_text(reason)}"
         case "lost":
             return f"its worker was lost {reason['attempts']} times: no heartbeat came within the lease"
         case "side failed":
@@ -88,6 +87,12 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
         case "cancelled":
             return f"Cancelled by {reason['person']}."
     return str(reason.get("text", ""))
+
+
+def reached_text(reason: Mapping[str, Any]) -> str:
+    """`it is known to ±3 %, not to the ±1 % that was asked for`, of a precision that wasn't reached."""
+    wanted, reached = (format_precision(reason[name]) for name in ("wanted", "reached"))
+    return f"it is known to {reached}, not to the {wanted} that was asked for"
 
 
 def answer_sentence(experiment: Experiment) -> str:
@@ -124,10 +129,11 @@ def _ended_sentence(experiment: Experiment, reason: str) -> str:
 
 def _suspected_text(experiment: Experiment) -> str:
     """`, where +38 % was suspected`; empty where the suspected levels have no ratio."""
-    if experiment.before is None or experiment.after is None or not experiment.before:
+    before, after = experiment.before, experiment.after
+    if before is None or after is None or min(before, after) <= 0 or experiment.metric.is_exponent:
         return ""
-    ratio = experiment.metric.ratio(experiment.before, experiment.after)
-    if ratio is None or experiment.metric.is_exponent:
+    ratio = experiment.metric.ratio(before, after)
+    if ratio is None:
         return ""
     return f", where {numbers.format_percent_change(ratio)} was suspected"
 
@@ -197,7 +203,7 @@ def _metric_words(experiment: Experiment) -> str:
 
 def sides_text(experiment: Experiment) -> str:
     """`abc1234567 against def8901234`, or of a toggle what differs: `fast=false against fast=true`."""
-    if not experiment.is_toggle:
+    if not experiment.has_two_cases:
         return f"{experiment.head_commit.short} against {experiment.base_commit.short}"
     base, head = toggled_texts(experiment)
     text = f"{head} against {base}"
@@ -208,14 +214,8 @@ def sides_text(experiment: Experiment) -> str:
 
 def toggled_texts(experiment: Experiment) -> tuple[str, str]:
     """The parameters in which both cases differ, of the base and of the head: (`fast=true`, `fast=false`)."""
-    base, head = (
-        set(filter(None, configuration.case.key.split(",")))
-        for configuration in (experiment.base_configuration, experiment.head_configuration)
-    )
-    return (
-        ", ".join(sorted(base - head)) or "the case as it is",
-        ", ".join(sorted(head - base)) or "the case as it is",
-    )
+    base, head = experiment.differing_settings
+    return ", ".join(sorted(base)) or "the case as it is", ", ".join(sorted(head)) or "the case as it is"
 
 
 def asker_text(experiment: Experiment) -> str:

@@ -129,8 +129,12 @@ def test_a_disturbed_run_says_when_it_is_measured_again(
         ({"not_before": None}, "Measured again as soon as a machine is free"),
         ({"state": Run.State.MEASURING}, "It is being measured again"),
         ({"state": Run.State.DONE}, "It was measured again."),
-        ({"state": Run.State.DONE, "tainted": True}, "It was measured again and disturbed again."),
-        ({"state": Run.State.CANCELLED}, "It was to be measured again, and that run cancelled."),
+        (
+            {"state": Run.State.DONE, "tainted": True},
+            "measured again and kept out of judgement again.",
+        ),
+        ({"state": Run.State.FAILED}, "It was to be measured again, but that run failed."),
+        ({"state": Run.State.CANCELLED}, "It was to be measured again, but that run was cancelled."),
     ],
 )
 def test_a_disturbed_run_says_what_became_of_it(

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
 from html import unescape
+from io import StringIO
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
 
-from dashboard.models import Commit, Experiment, Project
+from dashboard import experiments
+from dashboard.experiments import EstimateRequest
+from dashboard.models import Commit, Experiment, Pool, Project
+from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.conftest import shown_text
@@ -60,6 +67,54 @@ def described(tmp_path: Path) -> Project:
     return Project.objects.create(slug="walkers", repository=str(repository.folder))
 
 
+THREE_CASES = MANIFEST.replace(
+    "{ fast = true }", "{ fast = true }, { fast = true, batch = 2 }, { batch = 2 }"
+)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"head": "main", "case": "walker[fast=true]"},
+        {"head": "main", "case": "walker[fast=true]", "quick": True, "metric": "phase_time:learn"},
+        {"case": "walker[fast=true]", "toggle": "fast=false,batch=4"},
+        {"case": "walker[batch=2,fast=true]", "head_case": "walker[batch=2]"},
+        {"head": "main", "case": "walker[batch=2]", "head_case": "walker[batch=2,fast=true]"},
+        {"head": "main", "case": "walker[batch=2,fast=true]", "head_case": "walker[fast=true]"},
+    ],
+)
+def test_what_repeats_an_experiment_asks_the_same(
+    tmp_path: Path, signed_in: Client, asked: dict[str, Any]
+) -> None:
+    """By the command on its page, and by the form that *Ask again* opens."""
+    repository = Repository(tmp_path / "walkers")
+    repository.commit("Walk", paceline_toml=THREE_CASES)
+    repository.commit("Walk on")
+    project = Project.objects.create(slug="walkers", repository=str(repository.folder))
+    for pool in ("default", "other"):
+        Pool.objects.create(name=pool)
+    factories.get_configuration(factories.create_case(project, "walker", fast="true"))
+    request = EstimateRequest(base="main~1", precision="2%", minutes="7", pool="other", **asked)
+    first, _ = experiments.ask_requested_estimate(project, request, "script")
+    fields = (
+        *("base_commit", "base_configuration", "head_commit", "head_configuration", "metric", "phase"),
+        *("precision", "most_seconds"),
+    )
+    Experiment.objects.update(state="done")
+    page = signed_in.get(first.get_absolute_url())
+    program, *arguments = shlex.split(page.context["command"])[1:]
+    call_command(*(word for word in arguments if word != "--wait"), stdout=StringIO())
+    again = Experiment.objects.exclude(pk=first.pk).get()
+    assert program == "manage.py"
+    assert [getattr(again, name) for name in fields] == [getattr(first, name) for name in fields]
+    Experiment.objects.update(state="done")
+    page = signed_in.get(first.get_absolute_url())
+    signed_in.post(NEW, linked_question(page.content.decode(), "Ask again"))
+    third = Experiment.objects.latest("pk")
+    assert third != again
+    assert [getattr(third, name) for name in fields] == [getattr(first, name) for name in fields]
+
+
 NEW = "/projects/walkers/experiments/new/"
 
 
@@ -96,7 +151,7 @@ def test_the_form_asks(signed_in: Client, described: Project, operator: User) ->
 def test_two_cases_at_one_commit_are_asked_for(signed_in: Client, described: Project) -> None:
     signed_in.post(NEW, {"base": "main", "toggle": "fast", "metric": "throughput", "quick": "yes"})
     row = Experiment.objects.get()
-    assert (row.is_toggle, row.head_configuration.case.key, row.metric.name) == (
+    assert (row.has_two_cases, row.head_configuration.case.key, row.metric.name) == (
         True,
         "fast=false",
         "throughput",

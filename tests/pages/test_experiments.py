@@ -177,7 +177,7 @@ def test_what_has_no_ratio_is_told_in_its_unit(client: Client, line: list[Commit
 def test_an_estimate_that_ran_out_of_budget_says_so(client: Client, line: list[Commit]) -> None:
     reason = {"code": "precision not reached", "reached": 0.031, "wanted": 0.01, "pairs": 24, "seconds": 1200}
     shown = shown_text(client.get(create_ended(line, reason=reason).get_absolute_url()))
-    assert "After 24 pairs in 20 min it is known to ±3.1 %, not to the ±1 % that were asked for." in shown
+    assert "After 24 pairs in 20 min it is known to ±3.1 %, not to the ±1 % that was asked for." in shown
 
 
 def test_a_toggle_names_what_differs(client: Client, line: list[Commit]) -> None:
@@ -187,7 +187,9 @@ def test_a_toggle_names_what_differs(client: Client, line: list[Commit]) -> None
     assert f"Base {line[0].short} {line[0].subject} fast=true" in shown
     assert f"Head {line[0].short} {line[0].subject} fast=false" in shown
     command = f"python manage.py experiment snake {line[0].short} --toggle fast=false --case"
-    assert f"{command} 'walker[fast=true]' --precision 1% --minutes 20 --wait" in shown
+    assert (
+        f"{command} 'walker[fast=true]' --precision 1% --minutes 20 --pool default --no-quick --wait" in shown
+    )
 
 
 def test_a_regressions_experiment_links_to_it_and_back(client: Client) -> None:
@@ -211,7 +213,7 @@ def test_functions_of_a_proof_are_those_of_the_runs_of_its_commits(client: Clien
     assert "push replay.py 1 256 1 ms 1 ms 0" in shown
     assert f"taken from the runs of the two commits # {good.pk} and # {bad.pk}".replace("# ", "#") in shown
     good.document.delete()
-    assert "Nobody has counted the functions of base at this commit in a run." in shown_text(
+    assert "The functions of base weren't counted in a run of the commit." in shown_text(
         client.get(row.get_absolute_url())
     )
 

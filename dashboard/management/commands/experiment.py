@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from contextlib import nullcontext
+from dataclasses import fields
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +18,7 @@ from dashboard.management.base import SiteCommand, project_named
 from dashboard.management.progress import ProgressBar
 from dashboard.models import Experiment
 from dashboard.sentences import experiments as sentences
-from dashboard.sentences import numbers
+from dashboard.sentences import labels, numbers
 
 POLL_SECONDS = 0.5
 # How the command calls what EstimateRequest has.
@@ -55,6 +57,12 @@ class Command(SiteCommand):
             "case of the manifest)",
         )
         parser.add_argument(
+            "--head-case",
+            default="",
+            metavar="CASE",
+            help="the case of the commit in question, where it is another one than that of A",
+        )
+        parser.add_argument(
             "--metric",
             default="",
             metavar="M",
@@ -76,18 +84,21 @@ class Command(SiteCommand):
         )
         parser.add_argument(
             "--quick",
-            action="store_true",
-            default=None,
-            help="measure the manifest's short windows (default: as the case was measured so far)",
+            action=argparse.BooleanOptionalAction,
+            help="measure the manifest's short windows, or the standard ones (default: as the case was "
+            "measured so far)",
         )
         parser.add_argument(
-            "--pool", default="", metavar="POOL", help="measure on a machine of this pool (default: likewise)"
+            "--pool",
+            default="",
+            metavar="POOL",
+            help="measure on a machine of this pool (default: the one in which the case was measured so far)",
         )
         parser.add_argument(
             "--wait",
             action="store_true",
             help="wait for the answer, with services started for as long as that takes where none run; the "
-            "exit status is 1 if there is none",
+            "exit status is 1 if a side can't be measured, or the experiment is cancelled",
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object, not sentences")
 
@@ -106,10 +117,9 @@ class Command(SiteCommand):
 
     def ask(self, options: dict[str, Any]) -> Experiment:
         project = project_named(options["project"])
-        if not options["head"] and not options["toggle"]:
+        if not any(options[name] for name in ("head", "toggle", "head_case")):
             raise CommandError("B: it is missing: name the commit to compare with A, or give --toggle.")
-        names = ("base", "head", "case", "toggle", "metric", "precision", "minutes", "quick", "pool")
-        request = EstimateRequest(**{name: options[name] for name in names})
+        request = EstimateRequest(**{field.name: options[field.name] for field in fields(EstimateRequest)})
         with ProgressBar() as bar:
             bar.show(0, f"Reading {project.repository}")
             try:
@@ -180,15 +190,16 @@ def as_text(experiment: Experiment) -> str:
 
 
 def effort_text(experiment: Experiment) -> str:
-    """`8 pairs (1 disturbed) in 2 min 5 s on gpu-1.`, and why there is no clearer answer."""
+    """`8 pairs (1 disturbed) in 2 min 5 s on gpu-1.`, and whether the precision was reached."""
     measured, disturbed = count_pairs(experiment)
     if not measured:
         return ""
     pairs = f"{measured} pair{'' if measured == 1 else 's'}"
     pairs += f" ({disturbed} disturbed)" if disturbed else ""
-    took = f"{pairs} in {numbers.format_duration(experiment.seconds)} on {experiment.machine}"
-    unreached = experiment.reason.get("code") == "precision not reached"
-    return f"{took}: {sentences.reason_sentence(experiment.reason)}." if unreached else f"{took}."
+    took = f"{pairs} in {numbers.format_duration(experiment.seconds)} on {experiment.machine}."
+    if experiment.reason.get("code") != "precision not reached":
+        return took
+    return f"{took} {labels.upper_first(sentences.reached_text(experiment.reason))}."
 
 
 def phase_rows(experiment: Experiment) -> dict[str, dict[str, float]]:

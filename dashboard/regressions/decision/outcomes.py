@@ -78,8 +78,8 @@ class BranchCause:
 class Decision:
     """All that follows from a snapshot; nothing where facts are `missing`.
 
-    `released` are changes that no regression holds any more. `residuals`: by the outcome's index, the rest of
-    its step, which becomes a regression of its own.
+    `released` are changes that no regression holds any more. `residuals` are rests of steps, which become
+    regressions of their own.
     """
 
     outcomes: tuple[Outcome, ...] = ()

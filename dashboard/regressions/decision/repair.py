@@ -35,16 +35,18 @@ def find_repair(step: Change, changes: Iterable[Change], facts: GatheredFacts) -
         and change.first_bad.position > step.first_bad.position
     ]
     for improvement in sorted(later, key=lambda change: change.first_bad.position):
-        if is_level_back(step, improvement) or is_large_enough(step, improvement):
-            left = facts.answer_to(PhaseLeftOver(step, improvement))
-            if is_repaired_by(step, improvement, left):
-                return improvement.first_bad.pk
+        if is_repaired_by(step, improvement, facts):
+            return improvement.first_bad.pk
     return None
 
 
-def is_repaired_by(step: Change, improvement: Change, left_of_phase: float | None) -> bool:
-    """True where an improvement took the step back, with this part left in its phase (None: unknown)."""
-    if is_level_back(step, improvement):
+def is_repaired_by(step: Change, improvement: Change, facts: GatheredFacts) -> bool:
+    """True where an improvement took the step back; of a large one the step's own phase decides."""
+    level_back = is_level_back(step, improvement)
+    if not level_back and not is_large_enough(step, improvement):
+        return False
+    left_of_phase = facts.answer_to(PhaseLeftOver(step, improvement))
+    if level_back:
         return left_of_phase is None or left_of_phase <= LEFT_OF_PHASE
     return left_of_phase is not None and left_of_phase <= LEFT_OVER
 

@@ -92,7 +92,6 @@ class Proving:
     changes: Sequence[Change]
     verdicts: Sequence[Verdict]
     other_steps: Sequence[int] = ()
-    branch_is_main: bool = True
     facts: GatheredFacts = field(default_factory=GatheredFacts)
 
     @property

@@ -105,7 +105,19 @@ def test_two_commits_that_were_never_measured_become_rows(
         "script",
     )
     assert (experiment.precision, experiment.most_seconds, experiment.state) == (0.02, 420, "requested")
-    assert not experiment.is_toggle
+    assert not experiment.has_two_cases
+
+
+def test_the_older_commit_must_have_the_very_same_case(project: Project, own_repository: Repository) -> None:
+    manifests = [
+        f"{ONE_CASE}cases = [{case}]\n" for case in ("{ batch = 64, fast = true }", "{ batch = 64 }")
+    ]
+    base, head = commit_manifests(own_repository, *manifests)
+    refused = (
+        r"^case: the manifest of \w+ has no walker\[batch=64\], it has walker\[batch=64,fast=true\]: choose"
+    )
+    with pytest.raises(ExperimentError, match=refused):
+        ask_in_words(project, base, head, case="walker[batch=64]")
 
 
 def test_the_only_case_needs_no_name(project: Project, own_repository: Repository) -> None:
@@ -151,7 +163,11 @@ def test_a_question_that_somebody_asks_at_the_same_moment_is_theirs(
         ({"case": "snail"}, "case", "has no snail, it has snake[fast=true,variant=baseline]"),
         ({"case": "snake[variant=new]"}, "case", "has no snake[variant=new], it has snake[fast"),
         ({"case": "snake[variant"}, "case", "isn't a case: write NAME or NAME[PARAMETER=VALUE]"),
-        ({"base": "main~1", "head": "main", "case": "walker"}, "case", "has no walker, it has tiny."),
+        (
+            {"base": "main~1", "head": "main", "case": "walker"},
+            "case",
+            "has no walker, it has tiny: choose a case",
+        ),
         ({"head_case": "walker"}, "head_case", "snake[fast=true,variant=optimized] are two benchmarks"),
         ({}, "head", "it is the same commit and the same case as the base"),
         ({"toggle": "fast=true"}, "toggle", "snake[fast=true,variant=optimized] is that already"),
@@ -173,7 +189,11 @@ def test_a_question_that_somebody_asks_at_the_same_moment_is_theirs(
         ({"minutes": "inf", "toggle": "fast"}, "minutes", "inf isn't above 0"),
         ({"minutes": "an hour", "toggle": "fast"}, "minutes", "'an hour' isn't a number, such as 20"),
         ({"pool": "nowhere", "toggle": "fast"}, "pool", "there is no pool 'nowhere'"),
-        ({"toggle": "episodes=9", "quick": True}, "toggle", "quick windows have a episodes of their own"),
+        (
+            {"toggle": "episodes=9", "quick": True},
+            "toggle",
+            "quick windows set episodes themselves: ask",
+        ),
     ],
 )
 def test_what_can_not_be_asked_gets_a_sentence_that_names_the_field(
@@ -229,7 +249,7 @@ def test_a_broken_manifest_is_quoted(project: Project, own_repository: Repositor
 def test_a_toggle_changes_parameters_of_the_case(described: Project, toggle: str, key: str) -> None:
     """By its other boolean value, by the only other case, by what a claim says of it, or as it is written."""
     experiment, _ = ask_in_words(described, case=OPTIMIZED, toggle=toggle)
-    assert experiment.is_toggle
+    assert experiment.has_two_cases
     assert experiment.base_commit == experiment.head_commit
     assert experiment.base_configuration.case.key == "fast=true,variant=optimized"
     assert experiment.head_configuration.case.key == key
@@ -244,7 +264,7 @@ def test_a_toggle_keeps_the_type_of_its_value(described: Project) -> None:
 
 def test_two_cases_of_the_manifest_are_compared_at_one_commit(described: Project) -> None:
     experiment, _ = ask_in_words(described, case="snake[variant=baseline]", head_case=OPTIMIZED)
-    assert experiment.is_toggle
+    assert experiment.has_two_cases
     assert experiment.head_configuration.case.params["variant"] == "optimized"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.experiments.interleaving import can_take_turns
+from dashboard.experiments.interleaving import can_take_turns_by_runs
 from dashboard.models import Document, Experiment, Metric, Run
 from tests.dashboard import factories
 from tests.dashboard.experiments.conftest import MakeExperiment
@@ -29,9 +29,9 @@ def store_document(row: Experiment, **changed: Any) -> None:
 
 
 def test_one_process_on_a_processor_takes_turns(row: Experiment) -> None:
-    assert not can_take_turns(row)
+    assert not can_take_turns_by_runs(row)
     store_document(row)
-    assert can_take_turns(row)
+    assert can_take_turns_by_runs(row)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_one_process_on_a_processor_takes_turns(row: Experiment) -> None:
 )
 def test_what_goes_on_beside_it_or_is_large_takes_none(row: Experiment, changed: dict[str, Any]) -> None:
     store_document(row, **changed)
-    assert not can_take_turns(row)
+    assert not can_take_turns_by_runs(row)
 
 
 @pytest.mark.parametrize(("name", "possible"), [("peak_memory", True), ("peak_memory_pss", False)])
@@ -59,7 +59,7 @@ def test_what_another_process_changes_is_measured_without_one(
     store_document(row)
     Metric.objects.update(name=name)
     row.refresh_from_db()
-    assert can_take_turns(row) is possible
+    assert can_take_turns_by_runs(row) is possible
 
 
 def test_of_a_commit_that_was_never_measured_the_newest_runs_tell(make_experiment: MakeExperiment) -> None:
@@ -67,9 +67,9 @@ def test_of_a_commit_that_was_never_measured_the_newest_runs_tell(make_experimen
     store_document(row)
     unmeasured = factories.create_commits(row.project, 2, first=20)
     row.base_commit, row.head_commit = unmeasured
-    assert can_take_turns(row)
+    assert can_take_turns_by_runs(row)
     store_document(row, environment={"path": "cuda", "memory_bytes": 16 * GB})
-    assert not can_take_turns(row)
+    assert not can_take_turns_by_runs(row)
 
 
 def test_of_a_toggle_both_cases_tell(make_experiment: MakeExperiment) -> None:
@@ -77,9 +77,9 @@ def test_of_a_toggle_both_cases_tell(make_experiment: MakeExperiment) -> None:
     threaded = factories.create_case(row.project, threads=2)
     row.head_configuration = factories.get_configuration(threaded)
     store_document(row)
-    assert can_take_turns(row)
+    assert can_take_turns_by_runs(row)
     run = factories.create_run(row.head_commit, threaded)
     phases = [*ALONE["phases"], {"path": "load", "thread": "loader"}]
     body = {**ALONE, "phases": phases}
     Document.objects.create(run=run, format="paceline.document/1", body=body, sha256="0" * 64)
-    assert not can_take_turns(row)
+    assert not can_take_turns_by_runs(row)
