@@ -17,6 +17,8 @@ MOST_TICKS = 12
 # An axis reaches to 0 unless that leaves the pairs less than this part of it.
 LEAST_PART = 1 / 6
 ROOM = 0.08
+# In pairs: how far the newest interval is drawn beyond the last one, and what is free on both sides.
+AFTER_LAST, BESIDE = 0.5, 0.6
 
 # What is drawn of a pair: the head in per cent of the base, or the difference of exponents, or of values that
 # have no ratios.
@@ -94,7 +96,7 @@ def draw_pairs(
         HEIGHT,
         xaxis={
             "title": {"text": "pair"},
-            "range": [drawn[0].number - 0.6, drawn[-1].number + 0.6],
+            "range": [drawn[0].number - BESIDE, drawn[-1].number + BESIDE],
             "dtick": max(1, math.ceil(len(drawn) / MOST_TICKS)),
             "tick0": drawn[0].number,
             "showgrid": False,
@@ -126,11 +128,13 @@ def _axis_range(
 
 
 def _interval_traces(drawn: Sequence[DrawnPair], axis: PairAxis, known: Known | None) -> list[go.Scatter]:
-    steps = [(pair.number, pair.known) for pair in drawn if pair.known is not None]
+    steps = [(float(pair.number), pair.known) for pair in drawn if pair.known is not None]
     if not steps and known is not None:
-        steps = [(drawn[0].number, known), (drawn[-1].number, known)]
+        steps = [(float(drawn[0].number), known)]
     if not steps:
         return []
+    # What is known after the last pair holds on: an interval that only that one has is seen too.
+    steps.append((drawn[-1].number + AFTER_LAST, steps[-1][1]))
     numbers_, after = [number for number, _ in steps], [found for _, found in steps]
     edge = {"x": numbers_, "mode": "lines", "hoverinfo": "skip"}
     return [

@@ -212,17 +212,23 @@ def test_the_interval_of_pairs_narrows_from_pair_to_pair() -> None:
     rows = [drawn_pair(index + 1, 1.0, 1.2 + index / 50, found) for index, found in enumerate(known)]
     drawn = pairs.draw_pairs(rows, "s", known=known[-1])
     assert trace_named(drawn, "pairs").y == pytest.approx([20, 22, 24, 26])
-    assert trace_named(drawn, "interval").x == (2, 3, 4)
-    assert trace_named(drawn, "low").y == pytest.approx([-10, 10, 20])
-    assert trace_named(drawn, "interval").y == pytest.approx([50, 40, 30])
+    assert trace_named(drawn, "interval").x == (2, 3, 4, 4.5)
+    assert trace_named(drawn, "low").y == pytest.approx([-10, 10, 20, 20])
+    assert trace_named(drawn, "interval").y == pytest.approx([50, 40, 30, 30])
     assert trace_named(drawn, "pairs").marker.symbol == ("circle", "diamond", "circle-open", "diamond")
+
+
+def test_an_interval_that_only_the_last_pair_has_is_seen() -> None:
+    known = pairs.Known(1.2, 1.1, 1.3)
+    rows = [drawn_pair(1, 1.0, 1.2), drawn_pair(2, 1.0, 1.2, known)]
+    assert trace_named(pairs.draw_pairs(rows, "s", known=known), "interval").x == (2, 2.5)
 
 
 def test_pairs_whose_intervals_were_not_kept_show_the_last_one() -> None:
     drawn = pairs.draw_pairs(
         [drawn_pair(1, 1, 1.3), drawn_pair(2, 1, 1.3)], "s", known=pairs.Known(1.3, 1.2, 1.4)
     )
-    assert list(trace_named(drawn, "mean").x) == [1, 2]
+    assert list(trace_named(drawn, "mean").x) == [1, 2.5]
     assert trace_named(drawn, "low").y == pytest.approx([20, 20])
 
 
