@@ -254,7 +254,8 @@ def regressions_between(lines: Lines, request: RegressionsBetween) -> tuple[fact
 
 
 def left_over(lines: Lines, request: PhaseLeftOver) -> float | None:
-    return phase_left_over(lines.of_branch(request.step.first_bad.branch), request.step, request.improvement)
+    line = lines.of_branch(request.step.first_bad.branch)
+    return phase_left_over(line, request.step, request.improvement, request.phase)
 
 
 QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {

@@ -98,6 +98,8 @@ def regression_fact(row: Regression, active: tuple[int, ...] = ()) -> facts.Regr
         merged=bool(getattr(row, "merged", False)),
         cause=row.cause,
         cause_evidence=tuple(facts.Evidence.from_json(stored) for stored in row.cause_evidence),
+        phase=row.phase,
+        phase_share=row.phase_share,
         suspects=tuple(
             (f"{suspect.get('file')}:{suspect.get('function')}", bool(suspect.get("changed")))
             for suspect in row.suspects

@@ -56,7 +56,7 @@ from dashboard.regressions.decision.proofs import (
     verdicts_on_step,
     with_steps_between,
 )
-from dashboard.regressions.decision.repair import find_repair
+from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
 from dashboard.regressions.decision.requested_facts import (
     CauseOnOtherBranch,
     Explained,
@@ -345,9 +345,7 @@ class _Decider:
             size=size,
             state=primary.state,
             proving=proving,
-            recovered_by=regression.recovered_by
-            if merged and regression
-            else find_repair(primary.change, self.snapshot.changes, self.facts),
+            recovered_by=regression.recovered_by if merged and regression else self._repair(draft, explained),
             culprit=culprit,
             bisection=bisection,
             explained=explained,
@@ -355,6 +353,15 @@ class _Decider:
         )
         cause, decided_for = self._cause(draft, standing, difference)
         return replace(standing, cause=cause, decided_for=decided_for)
+
+    def _repair(self, draft: _Draft, explained: Explained | None) -> int | None:
+        """What took the step back where pairs have placed it, in the phase that explains it."""
+        step, known = draft.primary.change, explained or draft.regression
+        if draft.primary.proof and draft.primary.state == State.CONFIRMED:
+            # Beside them detection may have seen noise, and in its runs another phase.
+            step = replace(step, last_good=draft.good, first_bad=draft.bad)
+        phase = known.phase if known and (known.phase_share or 0.0) >= LEAST_SHARE else ""
+        return find_repair(step, self.snapshot.changes, self.facts, phase)
 
     def _explanation(
         self, draft: _Draft, difference: tuple[str, str], proving: bool

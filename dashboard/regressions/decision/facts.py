@@ -171,6 +171,9 @@ class Regression:
     merged: bool = False
     cause: str = ""
     cause_evidence: tuple[Evidence, ...] = ()
+    # Which phase explains it, and which part of it.
+    phase: str = ""
+    phase_share: float | None = None
     # The likeliest functions: place, and whether the commits changed them.
     suspects: tuple[tuple[str, bool], ...] = ()
     # What its explanation and its cause class were made for; other keys ask for new ones.

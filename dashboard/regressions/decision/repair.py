@@ -21,11 +21,17 @@ LEFT_OF_PHASE = 0.3
 # machine that has slowed down meanwhile.
 LEAST_BACK = 0.3
 
+# A phase that explains less of a step than this doesn't stand for it.
+LEAST_SHARE = 0.5
+
 RATE = "rate"
 
 
-def find_repair(step: Change, changes: Iterable[Change], facts: GatheredFacts) -> int | None:
-    """The key of the commit whose improvement took a step back; None while none has."""
+def find_repair(step: Change, changes: Iterable[Change], facts: GatheredFacts, phase: str = "") -> int | None:
+    """The key of the commit whose improvement took a step back; None while none has.
+
+    `phase`: the one that is known to explain the step, if any.
+    """
     later = [
         change
         for change in changes
@@ -35,17 +41,17 @@ def find_repair(step: Change, changes: Iterable[Change], facts: GatheredFacts) -
         and change.first_bad.position > step.first_bad.position
     ]
     for improvement in sorted(later, key=lambda change: change.first_bad.position):
-        if is_repaired_by(step, improvement, facts):
+        if is_repaired_by(step, improvement, facts, phase):
             return improvement.first_bad.pk
     return None
 
 
-def is_repaired_by(step: Change, improvement: Change, facts: GatheredFacts) -> bool:
+def is_repaired_by(step: Change, improvement: Change, facts: GatheredFacts, phase: str = "") -> bool:
     """True where an improvement took the step back; of a large one the step's own phase decides."""
     level_back = is_level_back(step, improvement)
     if not level_back and not is_large_enough(step, improvement):
         return False
-    left_of_phase = facts.answer_to(PhaseLeftOver(step, improvement))
+    left_of_phase = facts.answer_to(PhaseLeftOver(step, improvement, phase))
     if level_back:
         return left_of_phase is None or left_of_phase <= LEFT_OF_PHASE
     return left_of_phase is not None and left_of_phase <= LEFT_OVER

@@ -161,10 +161,14 @@ class RegressionsBetween(Request[tuple[Regression, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class PhaseLeftOver(Request[float | None]):
-    """The part of a step that an improvement left in the phase that explains it; None where none does."""
+    """The part of a step that an improvement left in the phase that explains it; None where none does.
+
+    `phase`: the one that is known to explain it; empty where the points are to say which.
+    """
 
     step: Change
     improvement: Change
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dashboard.models import Series as SeriesRow
 from dashboard.phases import sweeps
 from dashboard.phases.paths import is_in_phase
 from dashboard.regressions.decision.facts import Change, Series
+from dashboard.regressions.decision.repair import LEAST_SHARE
 from dashboard.regressions.explanation import phase_shares
 from dashboard.regressions.explanation.phase_shares import Sides
 from dashboard.regressions.series.branch_line import Line
@@ -18,17 +19,19 @@ from dashboard.regressions.series.history import load_history
 FEWEST_OTHERS = 4
 # What takes less of a step says more about noise than about the machine.
 LEAST_PART = 0.01
-# A phase that explains less of the step than this doesn't stand for it.
-LEAST_SHARE = 0.5
 
 
-def phase_left_over(line: Line, step: Change, improvement: Change) -> float | None:
-    """The part of a step that an improvement left in its phase; None where no phase explains the step."""
+def phase_left_over(line: Line, step: Change, improvement: Change, phase: str = "") -> float | None:
+    """The part of a step that an improvement left in its phase; None where no phase explains the step.
+
+    `phase`: the one that does; empty where the points are to say which.
+    """
     series = SeriesRow.objects.select_related("metric").get(pk=step.series.pk)
     past = load_history(series, line)
     sides = phase_shares.sides_of_step(step, past)
-    explained = phase_shares.explain_by_phase(step, sides)
-    phase = explained.phase if (explained.share or 0.0) >= LEAST_SHARE else ""
+    if not phase:
+        explained = phase_shares.explain_by_phase(step, sides)
+        phase = explained.phase if (explained.share or 0.0) >= LEAST_SHARE else ""
     after = phase_shares.sides_of_step(improvement, past).bad
     if not phase or not after:
         return None

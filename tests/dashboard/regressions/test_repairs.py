@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from dashboard.models import Case, Commit, Point, Project, Regression
-from dashboard.regressions import judge_run
+from dashboard.regressions import experiment_ended, judge_run
 from dashboard.regressions.explanation.left_over import growth_at_pace
 from tests.dashboard import factories
 
@@ -35,6 +35,27 @@ def repaired_by() -> dict[int, Commit | None]:
 def test_a_gain_in_another_phase_repairs_nothing(project: Project, of: Case) -> None:
     judge_phases(project, of, push=[0.004, 0.008, 0.008], targets=[0.006, 0.006, 0.002])
     assert repaired_by() == {6: None}
+
+
+def test_a_step_that_noise_has_placed_beside_goes_by_its_proved_commits(project: Project, of: Case) -> None:
+    """Detection sees it at 6, by another phase's noise; pairs have placed it at 7."""
+    line = factories.create_commits(project, 18)
+    levels = {0: (4, 6), 6: (4, 7.9), 7: (6, 6), 12: (6, 2)}
+    for commit in line:
+        push, targets = levels[max(start for start in levels if start <= commit.position)]
+        now = {"push": push / 1000, "targets": targets / 1000}
+        if commit.position == 12:
+            regression = Regression.objects.get()
+            assert regression.first_bad.position == 6
+            found = (("confirmed", 7, "proof", 1.2), ("none", 6, "bisection", 1.0))
+            for verdict, head, purpose, ratio in found:
+                row = factories.create_ended_experiment(
+                    regression, verdict, line[5], line[head], purpose=purpose, ratio=ratio
+                )
+                experiment_ended(row.pk)
+        values = {"step_time": sum(now.values())}
+        judge_run(factories.store_measured_run(commit, of, values, phases={"phase_self_time": now}).pk)
+    assert repaired_by() == {7: None}
 
 
 def test_a_gain_in_the_same_phase_repairs(project: Project, of: Case) -> None:
