@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
+from dashboard.detection.distributions import normal_quantile
 from dashboard.detection.doubts import NO_RATIO, TOO_FEW_SAMPLES
 from dashboard.detection.scaling import Scale, safe_median
 from dashboard.detection.segmentation import Floats
@@ -49,14 +49,14 @@ def shift_interval(shifts: Floats, m: int, n: int, between: float) -> tuple[floa
     out = rank_cutoff(m, n)
     middle = float(np.median(shifts))
     low, high = float(shifts[out]), float(shifts[-1 - out])
-    extra = stats.norm.ppf((1 + LEVEL) / 2) * between
+    extra = normal_quantile((1 + LEVEL) / 2) * between
     return middle - math.hypot(middle - low, extra), middle + math.hypot(high - middle, extra)
 
 
 def rank_cutoff(m: int, n: int) -> int:
     """How many pairwise differences lie outside the interval on each side (U test, normal approximation)."""
     spread = math.sqrt(m * n * (m + n + 1) / 12)
-    return max(0, math.floor(m * n / 2 - stats.norm.ppf((1 + LEVEL) / 2) * spread))
+    return max(0, math.floor(m * n / 2 - normal_quantile((1 + LEVEL) / 2) * spread))
 
 
 def interval_verdict(low: float, high: float) -> Verdict:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import stats
 
+from dashboard.detection.distributions import student_quantile, student_upper_tail
 from dashboard.detection.noise import MEDIAN_EFFICIENCY, robust_deviation
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
@@ -48,16 +48,14 @@ def estimate_step(before: Floats, after: Floats, noise: float) -> Step:
     errors = [sigma * (MEDIAN_EFFICIENCY if len(x) > 2 else 1.0) / np.sqrt(len(x)) for x in (before, after)]
     error = float(np.hypot(*errors))
     size = float(np.median(after) - np.median(before))
-    return Step(
-        size, float(stats.t.ppf(0.975, max(freedom, 1))) * error, step_confidence(size, error, freedom)
-    )
+    return Step(size, student_quantile(0.975, max(freedom, 1)) * error, step_confidence(size, error, freedom))
 
 
 def step_confidence(size: float, error: float, freedom: int) -> float:
     """The probability that a step of this size isn't noise of this standard error."""
     if error == 0:
         return 1.0 if size else 0.0
-    return float(1 - 2 * stats.t.sf(abs(size) / error, max(freedom, 1)))
+    return 1 - 2 * student_upper_tail(abs(size) / error, max(freedom, 1))
 
 
 def ratio_interval(step: Step, before: float, to: Scale) -> tuple[float, float, float]:

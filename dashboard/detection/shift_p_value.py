@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 from dashboard.detection import noise
 from dashboard.detection.autocorrelation import Autocorrelation, estimate_autocorrelation
+from dashboard.detection.distributions import student_upper_tail
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
 
@@ -58,7 +58,7 @@ def mean_p_value(newest: Floats, known: Floats, correlation: Autocorrelation) ->
     bounded, level = (np.clip(points, -CLIP, CLIP) for points in (newest, known))
     variance = max(1.0, float(level.var(ddof=1)))
     error = np.sqrt(variance * (correlation.variance(len(bounded)) + correlation.variance(len(level))))
-    return float(2 * stats.t.sf(abs(bounded.mean() - level.mean()) / error, len(level) - 1))
+    return 2 * student_upper_tail(abs(bounded.mean() - level.mean()) / error, len(level) - 1)
 
 
 def run_p_value(apart: Floats, known: Floats, correlation: Autocorrelation) -> float:
@@ -72,5 +72,5 @@ def run_p_value(apart: Floats, known: Floats, correlation: Autocorrelation) -> f
     side = float(np.sign(apart[0]))
     nearest = float(np.abs(apart).min())
     beyond = (1 + int((known * side >= nearest).sum())) / (1 + len(known))
-    single = max(beyond, float(stats.t.sf(nearest, TAIL)))
+    single = max(beyond, student_upper_tail(nearest, TAIL))
     return float(min(1.0, 2 * single ** (len(apart) / correlation.inflation(len(apart)))))
