@@ -99,9 +99,11 @@ def process_program(name: str, site: Site) -> Program:
 
 
 def migration_program(site: Site) -> Program:
+    # Django's checks are for who changes the code. They import every page, a second of each start.
+    command = ["migrate", "--no-input", "--skip-checks", "--verbosity", "0"]
     return Program(
         name="migrate",
-        argv=[sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"],
+        argv=[sys.executable, "manage.py", *command],
         folder=CHECKOUT,
         environment=site.environment,
         timeout=3600,
