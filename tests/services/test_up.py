@@ -100,7 +100,7 @@ def read_accounts(home: Path) -> list[tuple[str, str]]:
         return connection.execute("SELECT username, password FROM auth_user").fetchall()
 
 
-def test_from_the_first_start_to_the_second(home, port):
+def test_from_the_first_start_to_the_third(home, port):
     up = Up(home, port).wait_until_up()
     assert f"Paceline answers at http://127.0.0.1:{port}\n" in up.text
     (password,) = re.findall(r"Sign in as admin with the password (\S+)", up.text)
@@ -108,6 +108,7 @@ def test_from_the_first_start_to_the_second(home, port):
     assert name == "admin"
     assert password not in password_hash
     assert becomes_true(lambda: is_ready(port), 60, pause=0.5), up.text
+    check_that_a_second_one_is_refused(home, port, up)
     assert up.end() == 0
     assert not processes_of(home)
     assert up.text.endswith("Stopping.\nEverything has ended; nothing is lost.\n")
@@ -115,27 +116,31 @@ def test_from_the_first_start_to_the_second(home, port):
     again = Up(home, port).wait_until_up()
     assert "password" not in again.text
     assert read_accounts(home) == [(name, password_hash)]
-    assert again.end(signal.SIGTERM) == 0
+    check_that_nothing_outlives_kill_9(home, again)
+
+    third = Up(home, port).wait_until_up()
+    assert read_accounts(home) == [(name, password_hash)]
+    assert third.end(signal.SIGTERM) == 0
 
 
-def test_a_second_one_and_a_busy_port_are_refused(home, port):
+def check_that_a_second_one_is_refused(home: Path, port: int, first: Up) -> None:
+    second = Up(home, port)
+    assert second.process.wait(60) == 1
+    assert second.text == f"Paceline runs already in {home} (process {first.process.pid}).\n"
+    assert first.process.poll() is None
+
+
+def check_that_nothing_outlives_kill_9(home: Path, up: Up) -> None:
+    assert len(processes_of(home)) > len(PARTS)
+    up.end(signal.SIGKILL)
+    assert becomes_true(lambda: not processes_of(home), 60), processes_of(home)
+
+
+def test_a_busy_port_is_refused(home, port):
     with socket.create_server(("127.0.0.1", port)):
         refused = Up(home, port)
         assert refused.process.wait(60) == 1
         assert re.fullmatch(rf"Port {port} on 127.0.0.1 can't be used .*\n", refused.text)
-    up = Up(home, port).wait_until_up()
-    second = Up(home, port)
-    assert second.process.wait(60) == 1
-    assert second.text == f"Paceline runs already in {home} (process {up.process.pid}).\n"
-    up.end()
-
-
-def test_nothing_outlives_kill_9_and_the_next_start_works(home, port):
-    up = Up(home, port).wait_until_up()
-    assert len(processes_of(home)) > len(PARTS)
-    up.end(signal.SIGKILL)
-    assert becomes_true(lambda: not processes_of(home), 60), processes_of(home)
-    assert Up(home, port).wait_until_up().end() == 0
 
 
 def test_an_end_in_the_middle_of_the_start_leaves_nothing(home, port):
