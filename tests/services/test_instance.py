@@ -18,15 +18,21 @@ from tests.services.programs import becomes_true
 from tests.services_plugin import remove_home
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Shared, since only its first start has a database to make."""
+    home = tmp_path_factory.mktemp("instance") / "home"
+    yield home
+    remove_home(home)
+
+
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A home of its own, without the workers: what is shared here are the services below them."""
+def site(home: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A site without the workers: what is shared here are the services below them."""
     monkeypatch.delenv("DATABASE_URL")
     monkeypatch.delenv("BROKER_URL")
     monkeypatch.setattr(instance, "missing_processes", lambda _: [])
-    site = Site(home=tmp_path / "home", machine="gpu-1", pool="default")
-    yield site
-    remove_home(site.home)
+    return Site(home=home, machine="gpu-1", pool="default")
 
 
 def count_tables(site: Site) -> int:
