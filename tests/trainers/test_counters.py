@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
-import pytest
-
 from tests.trainers.conftest import ROOT
 
+# A process per seed forks one for each benchmark: torch takes most of a short training's time to import.
 COUNTED = """
-import sys, threading
+import json, os, sys, threading
 from collections import Counter
-folder, *given = sys.argv[1:]
-sys.path.insert(0, folder)
-import paceline, torch, train
-calls = Counter()
+import paceline, torch
+import torch._dynamo  # the first optimizer would import it, which is slow while calls are noted
 def note(frame, event, _):
     if event == "call" and frame.f_code.co_filename.startswith(folder):
         calls[frame.f_code.co_qualname] += 1
+def train_variants(given):
+    import train
+    train.skill = lambda _: 0.0  # mario_pipeline's plays for seconds, and isn't training
+    for variant in ("baseline", "optimized", "beyond"):
+        sys.argv = ["train.py", "--device", "cpu", "--variant", variant, *given]
+        threading.setprofile(note)
+        sys.setprofile(note)
+        train.main()
+        sys.setprofile(None)
+        print(variant, sorted(calls.items()))
 torch.set_num_interop_threads = lambda _: None  # a process may do so once
-train.skill = lambda _: 0.0  # mario_pipeline's plays for seconds, and isn't training
 paceline.count = lambda name, number=1: calls.update({name: number})
-for variant in ("baseline", "optimized", "beyond"):
-    sys.argv = ["train.py", "--device", "cpu", "--variant", variant, *given]
-    threading.setprofile(note)
-    sys.setprofile(note)
-    train.main()
-    sys.setprofile(None)
-    print(variant, sorted(calls.items()))
+for folder, given in json.loads(sys.argv[1]).items():
+    print("begin", folder, flush=True)
+    child = os.fork()
+    if not child:
+        calls = Counter()
+        sys.path.insert(0, folder)
+        train_variants(given)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 """
 
 # What is enough for every part of a step, updates too, to have its turn.
@@ -41,17 +51,21 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("name", SHORT)
-def test_three_hash_seeds_count_the_same_and_end_in_the_same_parameters(name: str) -> None:
-    command = [sys.executable, "-c", COUNTED, str(ROOT / "trainers" / name), *SHORT[name].split()]
+def test_three_hash_seeds_count_the_same_and_end_in_the_same_parameters() -> None:
+    given = {str(ROOT / "trainers" / name): arguments.split() for name, arguments in SHORT.items()}
     path = str(ROOT / "trainers/harness/src")
     started = [
         subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": path, "PYTHONHASHSEED": seed}
+            [sys.executable, "-c", COUNTED, json.dumps(given)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": path, "PYTHONHASHSEED": seed},
         )
         for seed in "012"
     ]
-    said = [process.communicate()[0] for process in started]
+    said = [process.communicate()[0].split("begin ")[1:] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0]
-    assert len(set(said)) == 1
-    assert said[0].count("parameters: ") == 3
+    assert len(said[0]) == len(SHORT)
+    for of_one_benchmark in zip(*said, strict=True):
+        assert len(set(of_one_benchmark)) == 1
+        assert of_one_benchmark[0].count("parameters: ") == 3
