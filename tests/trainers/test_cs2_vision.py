@@ -11,6 +11,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -61,28 +62,31 @@ def service(vision: ModuleType) -> Iterator[Any]:
     service.close()
 
 
-@pytest.fixture
-def trained(vision: ModuleType, service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    def train(*arguments: str) -> Trained:
-        counts: collections.Counter[str] = collections.Counter()
-        monkeypatch.setattr(paceline, "count", lambda name, n=1: counts.update({name: n}))
-        few = ["--total-steps", "30", "--games", "2", "--batch-size", "8", "--checkpoint-every", "6"]
-        args = vision.parse(["--variant", "baseline", *few, *arguments])
-        torch.manual_seed(0)
-        client = vision.Client(
-            service, keep_alive=args.keep_alive, transfer=args.transfer, compact=args.compact
-        )
-        agent = vision.Agent(args)
-        sight = vision.Sight(
-            args, client, vision.History(args.games, args.history_limit, args.history_storage)
-        )
-        checkpoints = vision.Checkpoints(args, agent, tmp_path)
+def train_agent(vision: ModuleType, service: Any, folder: Path, *arguments: str) -> Trained:
+    counts: collections.Counter[str] = collections.Counter()
+    few = ["--total-steps", "30", "--games", "2", "--batch-size", "8", "--checkpoint-every", "6"]
+    args = vision.parse(["--variant", "baseline", *few, *arguments])
+    torch.manual_seed(0)
+    client = vision.Client(service, keep_alive=args.keep_alive, transfer=args.transfer, compact=args.compact)
+    agent = vision.Agent(args)
+    sight = vision.Sight(args, client, vision.History(args.games, args.history_limit, args.history_storage))
+    checkpoints = vision.Checkpoints(args, agent, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paceline, "count", lambda name, n=1: counts.update({name: n}))
         vision.train(args, sight, agent, checkpoints)
         checkpoints.close()
-        client.close()
-        return Trained(agent.fingerprint(), dict(counts), sight, checkpoints)
+    client.close()
+    return Trained(agent.fingerprint(), dict(counts), sight, checkpoints)
 
-    return train
+
+@pytest.fixture
+def trained(vision: ModuleType, service: Any, tmp_path: Path) -> Any:
+    return partial(train_agent, vision, service, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def baseline(vision: ModuleType, service: Any, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return train_agent(vision, service, tmp_path_factory.mktemp("baseline"))
 
 
 @pytest.fixture
@@ -224,8 +228,8 @@ def test_an_agent_comes_back_from_differences_bit_by_bit(trained: Any, tmp_path:
     assert agent.fingerprint() == before
 
 
-def test_stable_rewards_make_checkpoints_rare(trained: Any) -> None:
-    assert trained("--adaptive").counts["checkpoints"] < trained().counts["checkpoints"]
+def test_stable_rewards_make_checkpoints_rare(trained: Any, baseline: Trained) -> None:
+    assert trained("--adaptive").counts["checkpoints"] < baseline.counts["checkpoints"]
 
 
 def test_a_checkpoint_that_can_not_be_written_ends_the_training(trained: Any, tmp_path: Path) -> None:
@@ -238,8 +242,8 @@ def test_a_checkpoint_that_can_not_be_written_ends_the_training(trained: Any, tm
 
 
 @pytest.mark.parametrize("toggle", NEUTRAL, ids=" ".join)
-def test_a_neutral_toggle_changes_no_bit(trained: Any, toggle: list[str]) -> None:
-    assert trained(*toggle).parameters == trained().parameters
+def test_a_neutral_toggle_changes_no_bit(trained: Any, baseline: Trained, toggle: list[str]) -> None:
+    assert trained(*toggle).parameters == baseline.parameters
 
 
 def test_the_baseline_asks_twice_where_a_screen_changes(trained: Any) -> None:
@@ -270,9 +274,9 @@ def test_with_overlap_the_halves_take_turns(trained: Any) -> None:
     assert run.counts["cache_lookups"] + run.counts["ui_skipped"] == 62
 
 
-def test_without_a_learning_rate_nothing_is_learned(trained: Any) -> None:
+def test_without_a_learning_rate_nothing_is_learned(trained: Any, baseline: Trained) -> None:
     still, untrained = trained("--learning-rate", "0"), trained("--total-steps", "1")
-    assert still.parameters == untrained.parameters != trained().parameters
+    assert still.parameters == untrained.parameters != baseline.parameters
 
 
 def test_counts_are_equal_whatever_the_hash_seed() -> None:
