@@ -46,7 +46,7 @@ SHORT = {
     "mario_pipeline": "--environments 4 --epoch 32 --samples 1 --batch-size 16 --accumulate 1 --capacity 72 "
     "--chunk 8 --total-steps 32 --exploration-steps 20 --target-every 2",
     "snake_dqn": "--total-steps 80 --batch-size 16 --score-episodes 1",
-    "snake_vectorized": "--warm-steps 4 --total-steps 12 --batch-size 16 --score-games 1",
+    "snake_vectorized": "--environments 16 --warm-steps 4 --total-steps 12 --batch-size 16 --score-games 1",
     "zelda_overworld": "--total-steps 64 --rollout 32 --score-games 1 --score-steps 2",
 }
 
