@@ -112,7 +112,8 @@ import os, sys, helper
 with open("seen", "w") as file:
     print(sys.argv, os.path.basename(__file__), __name__, os.getcwd() == os.path.dirname(__file__), file=file)
 """
-    raw = measure_script(tmp_path, check + TRAIN + "\nmain(9)\n", "--lr=0.1", "--steps", "3,4")
+    own = ("--lr=0.1", "--steps", "3,4")
+    raw = measure_script(tmp_path, check + TRAIN + "\nmain(10**6)\n", *own, options=("--steps", "9"))
     seen = (tmp_path / "seen").read_text().strip()
     assert seen == "['train.py', '--lr=0.1', '--steps', '3,4'] train.py __main__ True"
     assert raw["benchmark"]["case"] == "arguments=--lr 0.1 --steps 3;4"
