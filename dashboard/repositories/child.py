@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import functools
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import threading
@@ -57,8 +60,11 @@ def run_child(
     is asked to end should this process be killed.
     """
     until = time.monotonic() + time_limit
+    launcher = _tying_launcher()
     with subprocess.Popen(
-        command,
+        [*launcher, str(os.getpid()), _find_program(command[0], environment), *command[1:]]
+        if launcher
+        else command,
         cwd=folder,
         env=dict(environment),
         stdin=subprocess.PIPE,
@@ -66,7 +72,7 @@ def run_child(
         stderr=subprocess.PIPE,
         # A session of its own, without a terminal to ask at: what git starts (ssh, helpers) ends with it.
         start_new_session=True,
-        preexec_fn=_follow_parent(),
+        preexec_fn=None if launcher else _follow_parent(),
     ) as process:
         complaint = bytearray()
         descriptor = os.pidfd_open(process.pid)
@@ -165,6 +171,32 @@ def _has_ended(descriptor: int, patience: float) -> bool:
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
         return bool(selector.select(patience))
+
+
+@functools.cache
+def _tying_launcher() -> tuple[str, ...]:
+    """What starts a command that ends with us, followed by our number and the command; empty without setpriv.
+
+    A process that has to do something before it becomes the command is copied from this one first, page
+    table by page table: with scipy and Django loaded that takes longer than most that git is asked.
+    """
+    setpriv, shell = shutil.which("setpriv", path=os.defpath), shutil.which("sh", path=os.defpath)
+    if setpriv is None or shell is None:
+        return ()
+    tie = (setpriv, "--pdeathsig", "TERM", "--")
+    # That of busybox knows no such option.
+    known = subprocess.run(
+        [*tie, shell, "-c", ":"], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return (*tie, shell, "-c", 'test "$PPID" = "$0" && exec "$@"') if known.returncode == 0 else ()
+
+
+def _find_program(name: str, environment: Mapping[str, str]) -> str:
+    """The file of a program; OSError where there is none, as when it is started without a shell."""
+    found = shutil.which(name, path=environment.get("PATH", os.defpath))
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return found
 
 
 def _follow_parent() -> Callable[[], None]:

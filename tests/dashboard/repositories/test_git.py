@@ -62,6 +62,11 @@ def test_a_folder_that_is_missing_is_told(tmp_path: Path) -> None:
         Git().run(["version"], folder=tmp_path / "none")
 
 
+def test_a_git_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RepositoryError, match=r"git can't be started in .*: No such file or directory"):
+        Git(surroundings={"PATH": str(tmp_path)}).run(["version"], folder=tmp_path)
+
+
 def test_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "MOST_BYTES", 1000)
     with pytest.raises(RepositoryError, match=r"git wait printed more than 1000 bytes\."):
@@ -99,9 +104,11 @@ def test_a_stop_ends_git_at_once(tmp_path: Path) -> None:
     assert wait_until_gone("sleep", "63")
 
 
-def test_git_does_not_outlive_who_started_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("without_setpriv", ["", "child._tying_launcher = tuple\n"])
+def test_git_does_not_outlive_who_started_it(tmp_path: Path, without_setpriv: str) -> None:
     code = (
-        "from pathlib import Path\nfrom dashboard.repositories import Git\n"
+        "from pathlib import Path\nfrom dashboard.repositories import Git, child\n"
+        f"{without_setpriv}"
         "alias = ['-c', 'alias.wait=!touch started; exec sleep 64', 'wait']\n"
         f"Git().run(alias, folder=Path({str(tmp_path)!r}))"
     )
