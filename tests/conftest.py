@@ -7,6 +7,14 @@ import os
 import pytest
 from django.db import connection
 
+from tests import emptied_tables
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> None:
+    """The database of the tests, emptied after those that commit."""
+    emptied_tables.empty_after_tests()
+
 
 @pytest.fixture
 def site_environment(transactional_db: None) -> dict[str, str]:

@@ -1,0 +1,30 @@
+"""A test that committed leaves no row to the next one."""
+
+from __future__ import annotations
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Permission
+
+from dashboard.models import Project
+from tests import emptied_tables
+from tests.dashboard import factories
+
+
+def filled_models() -> set[str]:
+    return {model._meta.db_table for model in apps.get_models() if model._default_manager.exists()}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("_", range(2))
+def test_rows_that_hold_each_other_are_gone(_: int) -> None:
+    assert filled_models() == {"django_content_type", "auth_permission"}
+    permissions = Permission.objects.count()
+    line = factories.create_commits(factories.create_project(), 8)
+    factories.create_regression(line, 4, "step_time", 5)
+    assert Project.objects.count() == 1
+    emptied_tables.empty_tables()
+    assert filled_models() == {"django_content_type", "auth_permission"}
+    assert Permission.objects.count() == permissions
+    # What the end of the test removes.
+    factories.create_project()
