@@ -91,16 +91,15 @@ def create_run(
 def get_series(run: Run, name: str, phase: str = "") -> Series:
     known = describe_metric(name)
     assert known is not None, name
+    of = {"configuration": run.configuration, "phase": phase}
+    if found := Series.objects.select_related("metric").filter(metric__name=name, **of).first():
+        return found
     metric, _ = Metric.objects.get_or_create(
         name=name, defaults={"unit": known.unit, "better": known.better, "kind": known.kind}
     )
-    found, _ = Series.objects.get_or_create(
-        configuration=run.configuration,
-        metric=metric,
-        phase=phase,
-        defaults={"headline": name in HEADLINE and not phase, "exact": name in EXACT},
+    return Series.objects.create(
+        metric=metric, headline=name in HEADLINE and not phase, exact=name in EXACT, **of
     )
-    return found
 
 
 def add_point(run: Run, series: Series, value: float, tainted: bool = False) -> Point:
@@ -108,8 +107,13 @@ def add_point(run: Run, series: Series, value: float, tainted: bool = False) -> 
     made = Point.objects.create(
         series=series, position=run.commit.position, run=run, value=value, samples=samples, tainted=tainted
     )
-    latest = {"run": run, "position": made.position, "value": value}
-    SeriesLatest.objects.update_or_create(series=series, defaults=latest)
+    latest = SeriesLatest(series=series, run=run, position=made.position, value=value)
+    SeriesLatest.objects.bulk_create(
+        [latest],
+        update_conflicts=True,
+        unique_fields=["series"],
+        update_fields=["run", "position", "value", "updated_at"],
+    )
     return made
 
 
@@ -126,20 +130,20 @@ def store_measured_run(
     **fields: Any,
 ) -> Run:
     """A stored run with `values` by metric, `phases` by metric and path, and a document (its members)."""
-    made = create_run(commit, case, tainted=tainted, **fields)
-    for name, value in values.items():
-        add_point(made, get_series(made, name), value, tainted)
-    for name, by_phase in (phases or {}).items():
-        for path, value in by_phase.items():
-            add_point(made, get_series(made, name, path), value, tainted)
     body = {
         "harness": {"version": "0.1.0"},
         "environment": {"python": "3.11.2", "torch": "2.13.0", **(environment or {})},
         "profile": {"steps": 200, "functions": list(functions)},
         **(document or {}),
     }
+    (known,) = store_environments([compared_values(body["environment"], body["harness"]["version"])])
+    made = create_run(commit, case, tainted=tainted, environment_id=known, **fields)
+    for name, value in values.items():
+        add_point(made, get_series(made, name), value, tainted)
+    for name, by_phase in (phases or {}).items():
+        for path, value in by_phase.items():
+            add_point(made, get_series(made, name, path), value, tainted)
     Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
-    set_environment(made, body["environment"], body["harness"]["version"])
     return made
 
 
