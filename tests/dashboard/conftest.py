@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -96,17 +98,20 @@ class Repository:
     """A git repository with a work tree, made of real commits."""
 
     def __init__(self, folder: Path) -> None:
+        """An empty one, or the one that is in the folder."""
         self.folder = folder
-        folder.mkdir()
-        self.git("init", "--quiet", "--initial-branch=main")
+        if not folder.exists():
+            folder.mkdir()
+            self.git("init", "--quiet", "--initial-branch=main")
 
-    def git(self, *arguments: str, **environment: str) -> str:
+    def git(self, *arguments: str, stdin: str | None = None, **environment: str) -> str:
         who = {"NAME": "Ada", "EMAIL": "ada@example.org"}
         identity = {f"GIT_{role}_{key}": who[key] for role in ("AUTHOR", "COMMITTER") for key in who}
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,
             env={**os.environ, **identity, **environment},
+            input=stdin,
             capture_output=True,
             text=True,
             check=True,
@@ -121,14 +126,42 @@ class Repository:
         self.git("commit", "--quiet", "--allow-empty", "--message", subject)
         return self.git("rev-parse", "HEAD")
 
+    def commit_line(self, *commits: tuple[str, Mapping[str, str]]) -> list[str]:
+        """Commit one behind the other onto `main`, as `commit` does with subject and files; their hashes.
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    """Two commits; the first has no manifest yet."""
-    made = Repository(tmp_path / "repository")
+        All by one process.
+        """
+        who = f"Ada <ada@example.org> {int(time.time())} +0000"
+        stream = []
+        for mark, (subject, files) in enumerate(commits, start=1):
+            parent = "refs/heads/main^0" if mark == 1 else f":{mark - 1}"
+            stream.append(f"commit refs/heads/main\nmark :{mark}\ncommitter {who}\n{data_command(subject)}\n")
+            stream.append(f"from {parent}\n")
+            for name, text in files.items():
+                stream.append(f"M 100644 inline {name.replace('_', '.')}\n{data_command(text)}\n")
+            stream.append(f"\nget-mark :{mark}\n")
+        hashes = self.git("fast-import", "--quiet", stdin="".join(stream)).split()
+        self.git("reset", "--quiet", "--hard", "main")
+        return hashes
+
+
+def data_command(text: str) -> str:
+    return f"data {len(text.encode())}\n{text}"
+
+
+@pytest.fixture(scope="session")
+def two_commits(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """What each test's `repository` begins as."""
+    made = Repository(tmp_path_factory.mktemp("template") / "repository")
     made.commit("Begin", train_py="print(1)\n")
     made.commit("Add a manifest", paceline_toml=MANIFEST)
     return made
+
+
+@pytest.fixture
+def repository(tmp_path: Path, two_commits: Repository) -> Repository:
+    """Two commits; the first has no manifest yet."""
+    return Repository(shutil.copytree(two_commits.folder, tmp_path / "repository", symlinks=True))
 
 
 @pytest.fixture

@@ -28,10 +28,8 @@ def of(project: Project) -> Case:
 
 def line_of(project: Project, repository: Repository, **changed: tuple[str, str]) -> list[Commit]:
     """Commits of a repository in which files are the first text before AT and the second from there on."""
-    names = []
-    for place in range(COUNT):
-        files = {name: both[place >= AT] for name, both in changed.items()}
-        names.append(repository.commit(f"Commit {place}", **files))
+    files = [{name: both[place >= AT] for name, both in changed.items()} for place in range(COUNT)]
+    names = repository.commit_line(*((f"Commit {place}", written) for place, written in enumerate(files)))
     project.mirror.fetch()
     return [factories.create_commit(project, place, name=name) for place, name in enumerate(names)]
 

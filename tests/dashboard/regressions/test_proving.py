@@ -29,8 +29,7 @@ EVEN = (1.0, 1.004, 0.996, 1.002, 0.998)
 @pytest.fixture
 def line(tracked: Project, repository: Repository) -> list[Commit]:
     """Fifteen commits of a real repository."""
-    for number in range(13):
-        repository.commit(f"Change number {number}", notes_txt=str(number))
+    repository.commit_line(*((f"Change number {number}", {"notes_txt": str(number)}) for number in range(13)))
     mirror = tracked.mirror
     mirror.fetch()
     hashes = repositories.select_commits(mirror, {"last": 15})

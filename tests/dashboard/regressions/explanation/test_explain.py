@@ -44,7 +44,9 @@ def commit_history(
 ) -> list[models.Commit]:
     """Commits as the repository has them; from `at` on replay.py is `after`."""
     texts = [f"{REPLAY if place < at else after}\n# commit {place}\n" for place in range(COUNT)]
-    hashes = [repository.commit(f"Commit {place}", replay_py=text) for place, text in enumerate(texts)]
+    hashes = repository.commit_line(
+        *((f"Commit {place}", {"replay_py": text}) for place, text in enumerate(texts))
+    )
     project.mirror.fetch()
     return [factories.create_commit(project, place, name=name) for place, name in enumerate(hashes)]
 
@@ -203,10 +205,8 @@ def test_memory_names_the_changed_function_that_no_step_calls(
 def test_a_new_torch_is_the_commits_doing_where_it_asked_for_it(
     repository: Repository, tracked: Project, of: Case, file: str, blamed: bool
 ) -> None:
-    names = [
-        repository.commit(f"Commit {place}", **{file: "torch==2.13\n" if place >= AT else "torch==2.12\n"})
-        for place in range(COUNT)
-    ]
+    texts = ["torch==2.13\n" if place >= AT else "torch==2.12\n" for place in range(COUNT)]
+    names = repository.commit_line(*((f"Commit {place}", {file: text}) for place, text in enumerate(texts)))
     tracked.mirror.fetch()
     for place, name in enumerate(names):
         commit = factories.create_commit(tracked, place, name=name)
