@@ -158,7 +158,9 @@ def of_limits(branch: str, limits: Iterable[Limit]) -> Q:
     rows = list(limits)
     crossed = {limit.run.commit_id for limit in rows if limit.crossed}
     kept = {limit.series_id for limit in rows if not limit.crossed}
-    open_before = Q(limits__series__in=kept, first_bad__branch=branch, recovered_by=None, withdrawn_at=None)
+    # Keys, not a join: that would give a regression once for each of its limits.
+    before = Limit.objects.filter(series__in=kept, regression__isnull=False).values("regression")
+    open_before = Q(pk__in=before, first_bad__branch=branch, recovered_by=None, withdrawn_at=None)
     return Q(first_bad__in=crossed) | open_before
 
 
@@ -173,7 +175,7 @@ def regression_rows(
     found = Regression.objects.filter(
         Q(pk__in=owners | set(keys)) | Q(first_bad__in=commits) | Q(first_bad__in=at_ends) | beside,
         project=project,
-    ).distinct()
+    )
     branch = OuterRef("first_bad__branch")
     abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(first_bad__branch=branch)
     return list(
