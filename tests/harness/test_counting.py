@@ -231,7 +231,7 @@ for number in paceline.steps(range(10**6)):
 
 
 def test_graph_breaks_and_recompilations_are_counted_by_phase(project: Project, value: Value) -> None:
-    project.write(COMPILED, steps=20, repetitions=1)
+    project.write(COMPILED, steps=20, repetitions=1, countings=1)
     raw = project.measure()
     assert value(raw, "graph_breaks", "double")["value"] == value(raw, "graph_breaks")["value"] == 1.0
     assert value(raw, "recompilations", "grow")["value"] == value(raw, "recompilations")["value"] == 1 / 20
