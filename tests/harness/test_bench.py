@@ -26,7 +26,7 @@ def test_marks_are_shown_beside_their_alternatives() -> None:
 
 
 def test_a_run_is_compared_with_one_without_marks() -> None:
-    shown = run_bench("overhead", "--pairs", "4")
+    shown = run_bench("overhead", "--pairs", "3")
     assert re.search(r"added by measuring +[+-]\d+\.\d+ us", shown)
 
 
