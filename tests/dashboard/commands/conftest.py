@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from django.core.management import execute_from_command_line
 from django.db import connection
 
 from dashboard import services
@@ -31,6 +32,26 @@ def manage(site_environment: dict[str, str]) -> Manage:
             check=False,
             timeout=120,
         )
+
+    return call
+
+
+@pytest.fixture
+def manage_here(
+    transactional_db: None, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Manage:
+    """As `manage`, in this process: the same arguments, parsers, outputs and status, without a start."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        capfd.readouterr()
+        status: object = 0
+        try:
+            execute_from_command_line(["manage.py", *arguments])
+        except SystemExit as end:
+            status = end.code or 0
+        printed = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, int(str(status)), printed.out, printed.err)
 
     return call
 

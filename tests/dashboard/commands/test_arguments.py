@@ -13,8 +13,8 @@ COMMANDS = ("add_project", "trigger", "install_hook", "import_results")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_explains(manage: Manage, command: str) -> None:
-    done = manage(command, "--help")
+def test_help_explains(manage_here: Manage, command: str) -> None:
+    done = manage_here(command, "--help")
     assert done.returncode == 0
     assert "SLUG" in done.stdout
     assert len(done.stdout.split()) > 100
@@ -28,8 +28,8 @@ def test_a_missing_argument_is_named(manage: Manage, command: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_two_options_that_exclude_each_other_are_refused(manage: Manage) -> None:
-    done = manage("trigger", "snakes", "--last", "2", "--commit", "main")
+def test_two_options_that_exclude_each_other_are_refused(manage_here: Manage) -> None:
+    done = manage_here("trigger", "snakes", "--last", "2", "--commit", "main")
     assert done.returncode == 1
     assert "not allowed with argument" in done.stderr
 

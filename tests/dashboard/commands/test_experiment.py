@@ -112,11 +112,13 @@ def test_a_wrong_argument_is_named(tracked: Project, arguments: list[str], sente
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_person_gets_one_sentence_and_status_1(manage: Manage, tracked: Project) -> None:
+def test_a_person_gets_one_sentence_and_status_1(
+    manage: Manage, manage_here: Manage, tracked: Project
+) -> None:
     done = manage("experiment", "snakes", "main")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "B: it is missing" in done.stderr
-    helped = manage("experiment", "--help")
+    helped = manage_here("experiment", "--help")
     assert helped.returncode == 0
     assert all(word in helped.stdout for word in ("PROJECT", "--toggle", "--precision", "Examples:"))
 

@@ -164,9 +164,9 @@ def test_an_imported_runs_page_shows_its_values(tmp_path: Path, client: Client) 
     assert "Measure it by hand" not in text
 
 
-def test_wrong_arguments_end_with_one_sentence(manage: Manage, tmp_path: Path) -> None:
+def test_wrong_arguments_end_with_one_sentence(manage_here: Manage, tmp_path: Path) -> None:
     for arguments in (["--format", "xml", "x"], ["--format", "csv", str(tmp_path / "none.csv")]):
-        done = manage("import_results", "old", "--create", *arguments)
+        done = manage_here("import_results", "old", "--create", *arguments)
         assert done.returncode == 1
         assert done.stderr.strip().count("\n") == 0
 
