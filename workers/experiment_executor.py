@@ -91,12 +91,15 @@ class ExperimentExecutor(Executor):
     def __init__(self, assignment: ExperimentAssignment, lock: int) -> None:
         super().__init__(assignment, lock)
         self.assignment = assignment
+        # From when on the machine's time isn't stored yet.
+        self.unstored_since = time.monotonic()
 
     def renew(self, _progress: float | None, text: str, _log: str) -> bool:
         return experiments.heartbeat_experiment(self.assignment, text)
 
     def work(self) -> None:
         sides = {name: self.prepare_side(name) for name in SIDES}
+        self.unstored_since = time.monotonic()
         if self.assignment.profiled:
             self.measure_profiles(sides)
         commands = [self.repeat_command(name, sides[name]) for name in SIDES]
@@ -113,11 +116,14 @@ class ExperimentExecutor(Executor):
     def give_up(self, error: MeasuringError) -> None:
         """What can't be measured can't be weighed; which side it was, the reason says."""
         reason = {"code": "side failed", "text": str(error)}
-        retry_database(lambda: experiments.conclude_experiment(self.assignment, "untestable", reason))
+        spent = time.monotonic() - self.unstored_since
+        retry_database(lambda: experiments.conclude_experiment(self.assignment, "untestable", reason, spent))
 
     def keep_pair(self, pair: PairMeasured, commands: Sequence[str]) -> str:
         """Store the pair; the verdict, once there is one."""
-        return retry_database(lambda: experiments.add_pair(self.assignment, pair, commands))
+        verdict = retry_database(lambda: experiments.add_pair(self.assignment, pair, commands))
+        self.unstored_since = time.monotonic()
+        return verdict
 
     def side(self, name: str) -> SideAssignment:
         return self.assignment.base if name == "base" else self.assignment.head
@@ -134,7 +140,7 @@ class ExperimentExecutor(Executor):
         order = SIDES if index % 2 == 0 else SIDES[::-1]
         measure = self.measure_in_turns if self.assignment.in_turns else self.measure_in_sequence
         documents = measure({name: sides[name] for name in order}, f"pair {index + 1}")
-        values = {name: self.weighed_value(documents[name]) for name in SIDES}
+        values = {name: self.weighed_value(self.side(name).commit, documents[name]) for name in SIDES}
         return PairMeasured(
             index=index,
             base_first=order[0] == "base",
@@ -206,6 +212,7 @@ class ExperimentExecutor(Executor):
         documents = {name: self.count_side(sides[name], name) for name in SIDES}
         took = time.monotonic() - started
         self.assignment = retry_database(lambda: experiments.keep_profiles(self.assignment, documents, took))
+        self.unstored_since = time.monotonic()
 
     def count_side(self, prepared: PreparedCode, name: str) -> Mapping[str, Any]:
         """The document of a repetition of one side with its functions counted; empty where that fails."""
@@ -244,12 +251,16 @@ class ExperimentExecutor(Executor):
         swept = prepared.code.benchmark.needs_sweep(self.assignment.metric)
         return launching.NO_COUNTING if swept else launching.TIMED_ONLY
 
-    def weighed_value(self, measured: Document) -> tuple[float, bool]:
-        """The weighed metric's value, and whether other work disturbed it."""
+    def weighed_value(self, commit: str, measured: Document) -> tuple[float, bool]:
+        """The weighed metric's value at a commit, and whether other work disturbed it."""
         job = self.assignment
         row = measured.metric(job.metric, job.phase)
         if row is None:
-            raise SideError(f"The document has no {job.metric}{f' of {job.phase}' if job.phase else ''}.")
+            named = f"{job.metric} of {job.phase}" if job.phase else job.metric
+            others = {row.phase for row in measured.metrics if row.name == job.metric and row.phase}
+            known = ", ".join(sorted(others - {document.UNATTRIBUTED}))
+            has = f"; its phases are {known}" if job.phase and known else ""
+            raise SideError(f"{commit[:10]}: its document has no {named}{has}.")
         return row.value, row.kind in document.TIMED_KINDS and is_disturbed(measured, job.in_turns)
 
     def repeat_command(self, name: str, prepared: PreparedCode) -> str:

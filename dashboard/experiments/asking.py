@@ -15,6 +15,8 @@ from dashboard.models import Commit, Configuration, Experiment, Metric, Project,
 
 DEFAULT_METRIC = "step_time"
 DEFAULT_PRECISION = 0.01
+# Of a case that has no series yet.
+NOTHING_MEASURED = "step_time, throughput, peak_memory and phase_time:PHASE always are"
 LEAST_PRECISION, MOST_PRECISION = 0.0005, 1.0
 MOST_MINUTES = 10_080.0
 # An estimate ends at its precision or at the end of its minutes; so many pairs are more than either takes.
@@ -163,7 +165,7 @@ def find_metric(spelling: str, configuration: Configuration) -> tuple[Metric, st
     if known is None or "." in name:
         names = measured_names(configuration)
         raise ExperimentError(
-            "metric", f"{spelling!r} isn't measured of {configuration.case}; {names or 'nothing is yet'}."
+            "metric", f"{spelling!r} isn't measured of {configuration.case}; {names or NOTHING_MEASURED}."
         )
     if problem := phase_problem(spelling):
         raise ExperimentError("metric", f"{problem}.")

@@ -130,13 +130,20 @@ def _counted_functions(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def conclude_experiment(
-    assignment: ExperimentAssignment, verdict: str, reason: Mapping[str, Any] | None = None
+    assignment: ExperimentAssignment,
+    verdict: str,
+    reason: Mapping[str, Any] | None = None,
+    seconds: float = 0.0,
 ) -> None:
-    """End an experiment with its verdict; on commit, whoever asked for it goes on. Raises LeaseLost."""
+    """End an experiment with its verdict; on commit, whoever asked for it goes on. Raises LeaseLost.
+
+    `seconds` of the machine's time were spent on what isn't kept.
+    """
     said = {name: _shorten_text(value) for name, value in (reason or {}).items()}
     with transaction.atomic():
         held = leases.held_job(Experiment, assignment.lease)
-        if not leases.end_job(held, State.DONE, verdict=Verdict(verdict), reason=said):
+        ended = {"verdict": Verdict(verdict), "reason": said, "seconds": F("seconds") + seconds}
+        if not leases.end_job(held, State.DONE, **ended):
             raise _lease_lost(assignment)
         dispatch.send_task(dispatch.EXPERIMENT_ENDED, assignment.lease.key)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
@@ -33,12 +34,23 @@ def toggle_params(
         name, equals, text = (piece.strip() for piece in part.partition("="))
         if not name.isidentifier():
             raise ExperimentError("toggle", f"{part.strip()!r} isn't NAME or NAME=VALUE.")
+        refuse_misspelled(benchmark, params, name)
         changed[name] = (
             read_value(name, text) if equals else other_value(mirror, commit, benchmark, params, name)
         )
     if case_key(changed) == case_key(params):
         raise ExperimentError("toggle", f"{benchmark.name}[{case_key(params)}] is that already.")
     return changed
+
+
+def refuse_misspelled(benchmark: Benchmark, params: Params, name: str) -> None:
+    """Refuse a parameter that no case has where one has nearly that name: nothing would differ."""
+    known = {*params, *(key for case in benchmark.cases for key in case.params)}
+    near = [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    if near:
+        raise ExperimentError(
+            "toggle", f"{benchmark.name} has no parameter {name!r}: did you mean {near[0]}?"
+        )
 
 
 def read_value(name: str, text: str) -> object:

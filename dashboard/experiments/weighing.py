@@ -157,7 +157,12 @@ def _estimate_verdict(
         return "", {}
     if reached is None:
         return Verdict.UNDECIDED, {"code": "too few pairs", "calm": share.pairs}
-    return Verdict.ESTIMATED, {"code": "precision not reached", "reached": reached, "wanted": wanted}
+    return Verdict.ESTIMATED, {
+        "code": "precision not reached",
+        "reached": reached,
+        "wanted": wanted,
+        "calm": share.pairs,
+    }
 
 
 def reached_precision(share: pairs.ShareEstimate, scale: StepScale) -> float | None:

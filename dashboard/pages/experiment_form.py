@@ -15,6 +15,7 @@ from dashboard import experiments
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Commit, Experiment, Project
 from dashboard.querysets import experiments as experiment_queries
+from dashboard.sentences import experiments as experiment_sentences
 from dashboard.sentences import labels, numbers
 from dashboard.triggers.web import PERMISSION
 
@@ -43,7 +44,11 @@ def new_experiment_page(request: HttpRequest, slug: str) -> HttpResponse:
     except ExperimentError as error:
         return _render_form(request, project, written, error)
     if not new:
-        messages.info(request, "This is being measured already: here is its answer as it comes.")
+        messages.info(
+            request,
+            f"This is being measured already, {experiment_sentences.ending_text(experiment)}: here is its "
+            "answer as it comes.",
+        )
     return redirect(experiment)
 
 
@@ -74,19 +79,10 @@ def _render_form(
         "error": error,
         "base_commit": known_commit(project, shown["base"]),
         "head_commit": known_commit(project, shown["head"]),
-        "cases": with_chosen(cases, shown["case"]),
-        "head_cases": with_chosen(cases, shown["head_case"]),
-        "metrics": metric_choices(project, shown["metric"]),
+        "cases": cases,
+        "metrics": metric_choices(project),
     }
     return render(request, "new_experiment.html", context, status=400 if error else 200)
-
-
-def with_chosen(choices: list[str], chosen: str) -> list[str]:
-    """The choices of a list, with the one that the address names though nobody has measured it yet.
-
-    None where nothing is known to choose from: it is typed.
-    """
-    return [*choices, chosen] if choices and chosen and chosen not in choices else choices
 
 
 def known_commit(project: Project, revision: str) -> Commit | None:
@@ -94,11 +90,8 @@ def known_commit(project: Project, revision: str) -> Commit | None:
     return Commit.objects.filter(project=project, hash=revision).first() if revision else None
 
 
-def metric_choices(project: Project, chosen: str) -> list[tuple[str, str]]:
-    """(spelling, label) of the metrics to choose from, those of the project's headline series first."""
-    known = [*experiment_queries.headline_metrics(project), *((name, "") for name in COMMON_METRICS)]
-    name, _, phase = chosen.partition(":")
-    if (name, phase) not in known:
-        known.append((name, phase))
+def metric_choices(project: Project) -> list[tuple[str, str]]:
+    """(spelling, label) of the metrics that are offered: any other may be typed, of a phase too."""
+    known = [*experiment_queries.offered_metrics(project), *((name, "") for name in COMMON_METRICS)]
     ordered = sorted(dict.fromkeys(known), key=lambda metric: labels.metric_sort_key(*metric))
     return [(f"{name}:{phase}".rstrip(":"), labels.metric_label(name, phase)) for name, phase in ordered]

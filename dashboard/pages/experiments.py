@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from typing import Any
 
@@ -124,19 +123,12 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "pairs_caption": pairs_caption(experiment),
         "calm_pairs": sum(not pair.disturbed for pair in pairs),
         "phase_pairs": paired,
-        "reached": _reached_precision(experiment),
+        "reached": sentences.reached_precision(experiment),
         "commands": "\n".join(experiment.commands),
         "command": asking_command(experiment),
         "again": form_address(experiment.project, **asked_question(experiment)),
         "cancellable": experiment.purpose in CANCELLABLE and experiment.state in Experiment.ACTIVE,
     }
-
-
-def _reached_precision(experiment: Experiment) -> float | None:
-    """To which part of itself the ratio is known; None where there is no ratio."""
-    if experiment.low is None or experiment.high is None or experiment.metric.is_exponent:
-        return None
-    return math.sqrt(experiment.high / experiment.low) - 1
 
 
 @require_POST

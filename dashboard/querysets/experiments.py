@@ -111,13 +111,16 @@ def profiles_of_runs(experiment: Experiment) -> dict[str, dict[str, Any]]:
 
 
 def measured_cases(project: Project) -> list[Case]:
-    """The cases that the project has measured, or was asked about."""
-    rows = Case.objects.filter(project=project, configurations__isnull=False)
-    return list(rows.order_by("benchmark", "key").distinct()[:LISTED_CASES])
+    """The cases of which the project has runs: those that only a toggle made aren't in its manifest."""
+    runs = Run.objects.filter(configuration__case=OuterRef("pk"))
+    return list(
+        Case.objects.filter(Exists(runs), project=project).order_by("benchmark", "key")[:LISTED_CASES]
+    )
 
 
-def headline_metrics(project: Project) -> list[tuple[str, str]]:
-    """(metric, phase) of the headline series that the project has."""
-    rows = Series.objects.filter(configuration__case__project=project, headline=True)
+def offered_metrics(project: Project) -> list[tuple[str, str]]:
+    """(metric, phase) of the headline series that the project has, and of the times of its phases."""
+    offered = Q(headline=True) | (Q(metric__name="phase_time") & ~Q(phase=""))
+    rows = Series.objects.filter(offered, configuration__case__project=project)
     names = rows.order_by("metric__name", "phase").values_list("metric__name", "phase").distinct()
     return list(names[:MOST_METRICS])

@@ -44,6 +44,10 @@ SURE = {
 }
 
 
+# Known so many times less precisely than was asked, nothing is said of how small a difference is.
+FAR_FROM_WANTED = 5.0
+
+
 def experiment_state_label(experiment: Experiment) -> str:
     """Its verdict, where there is one, else its state."""
     return VERDICT_LABELS[Verdict(experiment.verdict)] if experiment.verdict else experiment.state
@@ -64,15 +68,17 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
     )
     match reason["code"]:
         case "too few pairs":
-            if reason["calm"] < reason["pairs"]:
-                return f"only {reason['calm']} of {reason['pairs']} pairs were undisturbed"
+            calm, pairs = reason["calm"], reason["pairs"]
+            if calm < pairs:
+                few = f"only {calm}" if calm else "none"
+                return f"{few} of {pairs} pairs {'were' if calm > 1 else 'was'} undisturbed"
             return f"{reason['pairs']} pairs spent the budget, and 4 are needed"
         case "both answers possible":
             return f"{took} the interval still allows both answers"
         case "budget spent":
             return f"{took} {SURE[reason['sure']]}"
         case "precision not reached":
-            return f"{took} {reached_text(reason)}"
+            return f"{took} {reached_text(reason)}{disturbed_text(reason)}"
         case "lost":
             return f"its worker was lost {reason['attempts']} times: no heartbeat came within the lease"
         case "side failed":
@@ -93,6 +99,13 @@ def reached_text(reason: Mapping[str, Any]) -> str:
     """`it is known to ±3 %, not to the ±1 % that was asked for`, of a precision that wasn't reached."""
     wanted, reached = (format_precision(reason[name]) for name in ("wanted", "reached"))
     return f"it is known to {reached}, not to the {wanted} that was asked for"
+
+
+def disturbed_text(reason: Mapping[str, Any]) -> str:
+    """`: other work disturbed 72 of them`, where that was a good part of the pairs; else empty."""
+    pairs = reason.get("pairs", 0)
+    disturbed = pairs - reason.get("calm", pairs)
+    return f": other work disturbed {disturbed} of them" if disturbed > pairs / 4 else ""
 
 
 def answer_sentence(experiment: Experiment) -> str:
@@ -148,9 +161,31 @@ def effect_sentence(experiment: Experiment) -> str:
     if low == high == 0:
         return f"No difference of {metric}: both sides count the same."
     if low <= 0 <= high:
+        if is_too_uncertain(experiment):
+            return f"Too uncertain to tell whether {metric} differs: {change}."
         return f"No difference of {metric} larger than {largest_difference(experiment)}: {change}."
     exactly = ", exactly" if low == high else ""
     return f"{labels.upper_first(metric)} {change}{exactly}: {'worse' if is_worse(experiment) else 'better'}."
+
+
+def is_too_uncertain(experiment: Experiment) -> bool:
+    """True where the difference is known far less precisely than was asked: that there is none isn't said."""
+    reached, wanted = reached_precision(experiment), experiment.precision
+    return reached is not None and wanted is not None and reached > FAR_FROM_WANTED * wanted
+
+
+def reached_precision(experiment: Experiment) -> float | None:
+    """To which part of itself the ratio is known; None where that isn't known."""
+    if experiment.low is None or experiment.high is None or experiment.metric.is_exponent:
+        reached = experiment.reason.get("reached")
+        return None if reached is None else float(reached)
+    return math.sqrt(experiment.high / experiment.low) - 1
+
+
+def ending_text(experiment: Experiment) -> str:
+    """`until it is known to ±1 %, for 20 min at most`: what an estimate ends by."""
+    until = f"until it is known to {format_precision(experiment.precision)}, " if experiment.precision else ""
+    return f"{until}for {numbers.format_duration(experiment.most_seconds)} at most"
 
 
 def interval_of_effect(experiment: Experiment) -> tuple[float, float] | None:

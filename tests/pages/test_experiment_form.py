@@ -126,7 +126,7 @@ def test_an_address_fills_the_form(signed_in: Client, described: Project) -> Non
         assert field in page, field
     assert 'name="minutes" value="7"' in page
     assert 'value="walker[fast=true]"' in page  # No case is known yet: it is a field to type into.
-    assert '<option value="phase_time:act" selected>Time in act</option>' in page
+    assert 'name="metric" value="phase_time:act"' in page
     assert '<option value="yes" selected>' in page
 
 
@@ -134,7 +134,26 @@ def test_an_empty_form_has_what_is_usual(signed_in: Client, described: Project) 
     page = signed_in.get(NEW).content.decode()
     assert 'name="precision" value="1 %"' in page
     assert 'name="minutes" value="20"' in page
-    assert '<option value="step_time" selected>Step time</option>' in page
+    assert 'name="metric" value="step_time"' in page
+    assert '<option value="step_time">Step time</option>' in page
+
+
+def test_the_form_offers_what_was_measured_and_takes_any_other(signed_in: Client, described: Project) -> None:
+    line = builders.create_commits(described, 1)
+    run = factories.store_measured_run(
+        line[0],
+        factories.create_case(described, "walker", fast="true"),
+        {"step_time": 0.01},
+        phases={"phase_time": {"act": 0.004}},
+    )
+    factories.get_configuration(factories.create_case(described, "walker", sped="true"))
+    page = signed_in.get(NEW).content.decode()
+    assert run.configuration.case.key == "fast=true"
+    assert page.count('<option value="walker[fast=true]"></option>') == 2
+    assert "sped=true" not in page  # Only a toggle has made that case.
+    assert '<option value="phase_time:act">Time in act</option>' in page
+    answer = signed_in.post(NEW, {"base": "main", "case": "walker[fast=true]", "pool": "nowhere"})
+    assert re.search(r'name="pool" value="nowhere"[^>]*aria-invalid="true"', answer.content.decode())
 
 
 def test_the_form_asks(signed_in: Client, described: Project, operator: User) -> None:

@@ -122,6 +122,14 @@ def test_functions_that_do_not_differ_are_left_out(client: Client, line: list[Co
     assert " same replay.py" not in shown
 
 
+FAR = {
+    "code": "precision not reached",
+    "reached": 0.76,
+    "wanted": 0.01,
+    "calm": 5,
+    "pairs": 77,
+    "seconds": 120,
+}
 FEW = {"code": "too few pairs", "calm": 1, "pairs": 6, "seconds": 72}
 NOTHING_KNOWN = {"low": None, "high": None}
 PROOF = {"purpose": "proof", "question": "test"}
@@ -137,6 +145,10 @@ BY_ADA = {"code": "cancelled", "person": "ada"}
             f"No difference of step time larger than 1.2 %: {MINUS}0.1 % [{MINUS}1.2, 1.0].",
         ),
         (
+            {"ratio": 1.53, "low": 0.87, "high": 2.7, "reason": FAR},
+            f"Too uncertain to tell whether step time differs: +53 % [{MINUS}13, 170].",
+        ),
+        (
             {"ratio": 0.8, "low": 0.79, "high": 0.81},
             f"Step time {MINUS}20 % [{MINUS}21, {MINUS}19]: better.",
         ),
@@ -146,7 +158,7 @@ BY_ADA = {"code": "cancelled", "person": "ada"}
         ),
         (
             {**NOTHING_KNOWN, "verdict": "undecided", "reason": FEW},
-            "Undecided: only 1 of 6 pairs were undisturbed.",
+            "Undecided: only 1 of 6 pairs was undisturbed.",
         ),
         ({"verdict": "untestable", "reason": CRASHED}, "It can't be measured: abc: train.py crashed."),
         ({"state": "cancelled", "verdict": "", "reason": BY_ADA}, "Cancelled by ada."),

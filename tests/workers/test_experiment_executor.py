@@ -282,5 +282,18 @@ def test_a_commit_that_does_not_run_is_named(suspected: Experiment, in_turns: bo
     assert suspected.reason["text"].startswith(f"{broken[:10]}: train.py crashed with exit status 1")
 
 
+def test_a_phase_that_a_side_lacks_is_named_with_those_that_it_has(suspected: Experiment) -> None:
+    """What that pair took is counted, though nothing of it is kept."""
+    time_of_phase = get_metric("phase_time")
+    Experiment.objects.filter(pk=suspected.pk).update(metric=time_of_phase, phase="learning")
+    assert experiment_executor.execute_next_experiment("default")
+    suspected.refresh_from_db()
+    assert suspected.verdict == "untestable"
+    first = suspected.base_commit.hash[:10]
+    lacks = f"{first}: its document has no phase_time of learning; its phases are learn."
+    assert suspected.reason["text"] == lacks
+    assert suspected.seconds > 0.5
+
+
 def test_a_message_without_an_experiment_does_nothing(home: Path, transactional_db: None) -> None:
     assert not experiment_executor.execute_next_experiment("default")

@@ -108,8 +108,9 @@ class Command(SiteCommand):
             if options["wait"]:
                 self.wait_for_end(experiment)
                 experiment = read_experiment(experiment.pk)
-        text = json.dumps(as_json(experiment), indent=2) if options["json"] else as_text(experiment)
-        self.stdout.write(text)
+            # Before the services end: the answer is read from their database.
+            text = json.dumps(as_json(experiment), indent=2) if options["json"] else as_text(experiment)
+            self.stdout.write(text)
         if experiment.verdict == Experiment.Verdict.UNTESTABLE or (
             experiment.state == Experiment.State.CANCELLED
         ):
@@ -131,7 +132,10 @@ class Command(SiteCommand):
                 raise CommandError(f"{where}: {error.sentence}") from error
             bar.show(1, f"{project.repository} is read")
         if not new:
-            self.stderr.write(f"{experiment} asks the same and is under way: its answer is this one's.")
+            ending = sentences.ending_text(experiment)
+            self.stderr.write(
+                f"{experiment} asks the same and is under way, {ending}: its answer is this one's."
+            )
         return read_experiment(experiment.pk)
 
     def wait_for_end(self, experiment: Experiment) -> None:
@@ -243,6 +247,11 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
         "disturbed": disturbed,
         "seconds": round(experiment.seconds, 3),
         "machine": experiment.machine.name if experiment.machine else None,
+        "quick": experiment.head_configuration.quick,
+        "minutes": experiment.most_seconds / 60,
+        "precision": experiment.precision,
+        "reached_precision": sentences.reached_precision(experiment),
+        "reason": experiment.reason,
         "phases": phase_rows(experiment),
         "address": address_of(experiment),
     }

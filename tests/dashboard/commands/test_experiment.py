@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from django.utils import timezone
 from dashboard import services
 from dashboard.management.commands.experiment import read_experiment, summarize_progress
 from dashboard.models import Experiment, Machine, Pool, Project
-from tests.dashboard.commands.conftest import Manage, ServeBy
+from tests.dashboard.commands.conftest import Manage, ServeBy, working_thread
 from tests.dashboard.conftest import Repository
 from workers.experiment_executor import execute_next_experiment
 
@@ -83,7 +84,10 @@ def test_the_same_question_is_not_asked_twice(tracked: Project) -> None:
     first, _ = ask_by_command("main", "--case", "other", "--toggle", "n=2")
     noted = StringIO()
     call_command("experiment", "snakes", "main", case="other", toggle="n=2", stdout=StringIO(), stderr=noted)
-    assert noted.getvalue() == f"{first} asks the same and is under way: its answer is this one's.\n"
+    assert noted.getvalue() == (
+        f"{first} asks the same and is under way, until it is known to ±1 %, for 20 min at most: "
+        "its answer is this one's.\n"
+    )
     assert Experiment.objects.count() == 1
 
 
@@ -97,6 +101,10 @@ def test_the_same_question_is_not_asked_twice(tracked: Project) -> None:
         (["main", "main"], "--case: the manifest of"),
         (["main", "main", "--case", "other"], "B: it is the same commit and the same case"),
         (["main", "--case", "other", "--toggle", "fast"], "--toggle: the manifest doesn't say"),
+        (
+            ["main", "--case", "tiny[size=1]", "--toggle", "sise=3"],
+            "--toggle: tiny has no parameter 'sise': did",
+        ),
         (["main", "main", "--case", "other", "--metric", "speed"], "--metric: 'speed' isn't measured"),
         (["main", "main", "--precision", "1"], "--precision: 1 could be one of a hundred or all"),
         (["main", "main", "--minutes", "-1", "--case", "other"], "--minutes: -1 isn't above 0"),
@@ -151,6 +159,24 @@ def test_waiting_ends_with_the_answer(tracked: Project, serve_by: ServeBy) -> No
         "  learn: 4 ms → 7.80 ms (+3.80 ms)",
         "  act: 6 ms → 6 ms (0)",
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_answer_is_read_before_the_services_end(
+    tracked: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With them their database ends."""
+    output, printed_at_end = StringIO(), []
+
+    @contextmanager
+    def ending_services(_settings: object) -> Iterator[None]:
+        with working_thread(end_requested):
+            yield
+        printed_at_end.append(output.getvalue())
+
+    monkeypatch.setattr(services, "running_services", ending_services)
+    call_command("experiment", "snakes", "main", case="other", toggle="n=2", wait=True, stdout=output)
+    assert "Step time +38 % [35, 41]: worse." in printed_at_end[0]
 
 
 @pytest.mark.django_db(transaction=True)
