@@ -44,7 +44,7 @@ PROJECT, EXPERIMENT = Project(), Experiment()
             (24, 20),
             "up to 24 pairs or 20 minutes",
         ),
-        ("experiments", DEFAULT_PRECISION, 0.01, "(±1 % as it is)"),
+        ("experiments", DEFAULT_PRECISION, 0.01, "(±1 % by default)"),
         ("experiments", weighing.FEWEST_EXACT, 2, "is known after two pairs"),
         ("experiments", Experiment.MOST_ATTEMPTS, 3, "lost three times, undecided"),
         ("experiments", lease.GRACE, timedelta(minutes=20), "has worked for 20 minutes"),
