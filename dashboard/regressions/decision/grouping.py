@@ -87,10 +87,12 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
 
     for change in sorted(openers, key=order):
         group = best_group(change, groups, snapshot, verdicts)
-        if group is None:
-            group = Group()
-            groups.append(group)
-        group.members.append(change)
+        if group is not None:
+            group.members.append(change)
+        elif beside := group_beside(change, groups):
+            beside.evidence.append(change)
+        else:
+            groups.append(Group(members=[change]))
     add_evidence(groups, snapshot.changes, openers)
     return groups
 
@@ -210,6 +212,18 @@ def best_group(
     for _, index in [*sorted(exact), *sorted(wide)]:
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
             return groups[index]
+    return None
+
+
+def group_beside(change: Change, groups: Iterable[Group]) -> Group | None:
+    """The group with a change of the same series whose pairs have shown that there is no step at this one's.
+
+    Detection sees the one step twice: where it is, by its phase, and beside it, by a noisy point.
+    """
+    for group in groups:
+        seen = any(member.series.pk == change.series.pk for member in group.members)
+        if seen and is_seen_beside(change, group):
+            return group
     return None
 
 

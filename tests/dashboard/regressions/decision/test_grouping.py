@@ -1,0 +1,52 @@
+"""Which changes are one cause where pairs have placed it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.regressions.decision.decide import decide
+from dashboard.regressions.decision.facts import Change, Regression, Snapshot, Verdict
+from dashboard.regressions.decision.grouping import group_changes
+from dashboard.regressions.decision.proofs import Outcome
+from tests.dashboard.regressions.decision.builders import (
+    make_change,
+    make_regression,
+    make_series,
+    make_verdict,
+)
+
+TIME, RATE = make_series("step_time"), make_series("throughput")
+PROVED = make_regression(make_change(TIME, 5, 6, 1.22), state="confirmed")
+
+
+def placed_at_six(ratio_before: float = 1.004) -> list[Verdict]:
+    """Pairs have confirmed a step between 4 and 6, and measured this ratio between 4 and 5."""
+    step = make_change(TIME, 4, 6, 1.22)
+    found = Outcome.NONE if ratio_before < 1.1 else Outcome.PART
+    return [
+        make_verdict(step, Outcome.CONFIRMED, 4, 6, ratio=1.22),
+        make_verdict(step, found, 4, 5, ratio=ratio_before, purpose="bisection"),
+    ]
+
+
+def snapshot_of(*changes: Change, verdicts: list[Verdict]) -> Snapshot:
+    regressions: tuple[Regression, ...] = (PROVED,)
+    return Snapshot("main", "main", changes, regressions, tuple(verdicts))
+
+
+@pytest.mark.parametrize("second", [TIME, RATE])
+def test_a_step_that_is_seen_twice_is_one_where_pairs_have_placed_it(second: object) -> None:
+    """By its phase at 6, and at 5 by a noisy point, where pairs saw nothing."""
+    at_six = make_change(TIME, 5, 6, 1.2, regression_id=1)
+    at_five = make_change(second, 4, 5, 1.22 if second == TIME else 0.82)  # type: ignore[arg-type]
+    snapshot = snapshot_of(at_six, at_five, verdicts=placed_at_six())
+    (group,) = group_changes(snapshot)
+    assert {change.pk for change in group.changes} == {at_six.pk, at_five.pk}
+    assert all(outcome.key == PROVED.pk for outcome in decide(snapshot).outcomes)
+
+
+def test_a_step_beside_it_that_pairs_have_not_denied_is_another_one() -> None:
+    at_six = make_change(TIME, 5, 6, 1.2, regression_id=1)
+    at_four = make_change(TIME, 3, 4, 1.22)
+    groups = group_changes(snapshot_of(at_six, at_four, verdicts=placed_at_six()))
+    assert [[change.pk for change in group.changes] for group in groups] == [[at_six.pk], [at_four.pk]]
