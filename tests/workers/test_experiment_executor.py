@@ -35,8 +35,7 @@ for _ in paceline.steps(range(10**9)):
 """
 
 
-# What the phase `learn` does in a step grows with the steps before it. The longest loop takes a few
-# milliseconds: it too is over before another process gets the processor.
+# What the phase `learn` does in a step grows with the steps before it.
 GROWING = """
 import sys
 import paceline
@@ -44,7 +43,7 @@ import paceline
 n = int(sys.argv[sys.argv.index("--n") + 1])
 for at in paceline.steps(range(n)):
     with paceline.phase("act"):
-        sum(range(1_000))
+        sum(range(3_000))
     with paceline.phase("learn"):
         sum(range({each} * at))
 """
@@ -53,7 +52,7 @@ SWEPT = (
     + """
 [benchmarks.tiny.scaling]
 parameter = "n"
-values = [20, 40, 80]
+values = [50, 100, 200]
 repetitions = 3
 """
 )
@@ -133,7 +132,7 @@ def test_interleaved_sweeps_decide_on_an_exponent(home: Path, requested: Request
     phases = paired_phases(asked)
     assert phases
     assert (phases.at, max(phases.deltas, key=lambda path: phases.deltas[path])) == (
-        "the whole loop with n 80",
+        "the whole loop with n 200",
         "learn",
     )
     assert phases.after["learn"] > 10 * phases.before["learn"]
