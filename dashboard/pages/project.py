@@ -14,7 +14,6 @@ from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard.models import Case, Change, Commit, Pool, Project, Run, Sentinel, SeriesLatest
-from dashboard.pages.costs import tally_sentence
 from dashboard.pages.paging import requested_page
 from dashboard.querysets import (
     disturbances,
@@ -27,6 +26,7 @@ from dashboard.querysets import (
     series,
 )
 from dashboard.sentences import labels, numbers
+from dashboard.sentences.costs import tally_sentence
 
 CASES_PER_PAGE = 25
 SUMMARY_ROWS = 8

@@ -10,17 +10,13 @@ from dashboard.models import Change, Experiment, ExperimentPair, Regression, Reg
 from dashboard.pages.experiment_pairs import pairs_caption, pairs_figure
 from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement
-from dashboard.repositories import DETACHED
 from dashboard.sentences import experiments as sentences
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import labels, proofs
 from dashboard.sentences.bisections import bisection_sentence
 
 Purpose = Experiment.Purpose
 Verdict = Experiment.Verdict
 
-EXACT_COUNTER_SENTENCE = (
-    "Exact counters need no second measurement: two runs of the same code give the same count."
-)
 HAS_STEP = (Verdict.CONFIRMED, Verdict.WHOLE, Verdict.PART)
 
 
@@ -43,7 +39,7 @@ class ProofRow:
         if experiment.purpose == Purpose.MERGE:
             state += ", on the merged branch"
         if not is_same_measurement(link.series, regression.series):
-            state += f": {labels.lower_first(series_and_case(link.series))}"
+            state += f": {labels.lower_first(proofs.series_and_case(link.series))}"
         undisturbed = sum(not pair.disturbed for pair in pairs)
         change = labels.format_change(experiment)
         return cls(experiment, link.series, pairs, undisturbed, state, change)
@@ -58,16 +54,26 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
         regression, [row for row in rows if row.experiment.purpose == Purpose.PROOF]
     )
     drawn = next((row for row in reversed(own or others) if row.pairs), None)
+    if own:
+        verdict = proofs.verdict_sentence(
+            regression, own[-1].series, own[-1].experiment, own[-1].undisturbed_pairs
+        )
+    else:
+        verdict = proofs.EXACT_COUNTER_SENTENCE if others else ""
     said = [
-        _verdict_sentence(regression, own) or (EXACT_COUNTER_SENTENCE if others else ""),
-        *_other_series_sentences(others),
-        _points_disagreement(regression, changes),
-        *_location_sentences(regression),
+        verdict,
+        *(
+            proofs.other_series_sentence(row.series, row.experiment, row.undisturbed_pairs)
+            for row in _newest_by_series(others)
+        ),
+        proofs.points_disagreement(regression, changes),
+        proofs.side_branch_sentence(regression),
+        bisection_sentence(regression),
     ]
     return {
         "proofs": rows,
         "proof_sentence": " ".join(sentence for sentence in said if sentence),
-        "exact_counter_sentence": EXACT_COUNTER_SENTENCE,
+        "exact_counter_sentence": proofs.EXACT_COUNTER_SENTENCE,
         "proof_figure": pairs_figure(drawn.experiment, drawn.pairs) if drawn else "",
         "proof_caption": pairs_caption(drawn.experiment) if drawn else "",
         "proof_pairs": drawn.pairs if drawn else [],
@@ -101,84 +107,7 @@ def _split_by_series(regression: Regression, rows: list[ProofRow]) -> tuple[list
     return own, [row for row in rows if row not in own]
 
 
-def _points_disagreement(regression: Regression, changes: Sequence[Change]) -> str:
-    """What the points of its series say, where interleaved runs contradicted them."""
-    own = (change for change in changes if change.series_id == regression.series_id)
-    change = next(own, None)
-    if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
-        return ""
-    if _interval_contains(regression, change.ratio) and _interval_contains(change, regression.ratio):
-        return ""
-    return f"The series' points, measured at other hours, moved by {labels.format_change_size(change)}."
-
-
-def _interval_contains(measured: Regression | Change, ratio: float | None) -> bool:
-    """Whether the ratio lies in the interval of a change; without an interval nothing contradicts it."""
-    if ratio is None or measured.low is None or measured.high is None:
-        return True
-    return measured.low <= ratio <= measured.high
-
-
-def _location_sentences(regression: Regression) -> list[str]:
-    """On which branch it is, if not the project's, and inside which merge or range."""
-    branch, main = regression.first_bad.branch, regression.project.branch
-    side_branch = (
-        f"It is on the branch {branch}, which is judged against {main} as it was where the branch left it."
-    )
-    return [side_branch if branch not in (main, DETACHED) else "", bisection_sentence(regression)]
-
-
-def _verdict_sentence(regression: Regression, own: list[ProofRow]) -> str:
-    """What the newest experiment on the whole step says."""
-    if not own:
-        return ""
-    newest = own[-1]
-    experiment = newest.experiment
-    machine, reason = experiment.machine, sentences.reason_sentence(experiment.reason)
-    effort = (
-        f"{newest.undisturbed_pairs} pairs of interleaved runs on {machine} "
-        f"in {numbers.format_duration(experiment.seconds)}"
-    )
-    change = f"{_series_prefix(regression, newest)}{newest.change}"
-    match experiment.verdict:
-        case Verdict.CONFIRMED:
-            return f"Confirmed by {effort}: {change}."
-        case Verdict.REFUTED:
-            return f"Refuted by {effort}: they show {change}."
-        case Verdict.UNDECIDED | Verdict.UNTESTABLE:
-            return f"Undecided: {reason}".rstrip(".") + "."
-    if experiment.state == Experiment.State.MEASURING:
-        return f"Being measured again on {machine}: {experiment.activity or 'starting'}."
-    if experiment.state == Experiment.State.REQUESTED:
-        return "Waiting for a machine that measures both commits again, in turn."
-    return f"Not measured again: {reason}"
-
-
-def _other_series_sentences(rows: list[ProofRow]) -> list[str]:
-    """What pairs say of other series of the same cause, each by its newest verdict."""
-    cancelled = Experiment.State.CANCELLED
-    newest = {row.series.pk: row for row in rows if row.experiment.state != cancelled}
-    return [_other_series_sentence(row) for row in newest.values()]
-
-
-def _other_series_sentence(row: ProofRow) -> str:
-    name, change = series_and_case(row.series), f": {row.change}" if row.change else ""
-    match row.experiment.verdict:
-        case Verdict.CONFIRMED:
-            return f"{name} was confirmed by {row.undisturbed_pairs} pairs{change}."
-        case Verdict.REFUTED:
-            return f"{name} was refuted by {row.undisturbed_pairs} pairs{change}."
-        case Verdict.UNDECIDED | Verdict.UNTESTABLE:
-            return f"{name} stayed undecided."
-    return f"{name} is measured by pairs too."
-
-
-def _series_prefix(regression: Regression, row: ProofRow) -> str:
-    """Which series the pairs measured, where it isn't the regression's own."""
-    if row.series.pk == regression.series_id:
-        return ""
-    return f"{labels.lower_first(series_and_case(row.series))} "
-
-
-def series_and_case(series: Series) -> str:
-    return f"{labels.series_label(series)} of {series.case}"
+def _newest_by_series(rows: Sequence[ProofRow]) -> list[ProofRow]:
+    """Of each series the newest row that wasn't cancelled."""
+    measured = (row for row in rows if row.experiment.state != Experiment.State.CANCELLED)
+    return list({row.series.pk: row for row in measured}.values())

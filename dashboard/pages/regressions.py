@@ -9,15 +9,16 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from dashboard.models import Channel, Project, Regression, Triage
-from dashboard.pages.costs import cost_sentence, tally_sentence
 from dashboard.pages.experiment_links import regression_address
 from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series import regression_trend_json
 from dashboard.querysets import regressions as regression_queries
+from dashboard.querysets.costs import weekly_cost
 from dashboard.regressions.triage import BECOMES
 from dashboard.sentences import labels
+from dashboard.sentences.costs import cost_sentence, tally_sentence
 from dashboard.sentences.regressions import (
     crossed_limits,
     describe_operation_change,
@@ -89,7 +90,7 @@ def render_regression(
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),
         "excerpts": _changed_excerpts(regression),
-        "cost": cost_sentence(regression),
+        "cost": cost_sentence(weekly_cost(regression)),
         "limits": crossed_limits(regression),
         "imported": imported,
         "asking": regression_address(regression),

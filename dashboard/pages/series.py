@@ -20,13 +20,13 @@ from dashboard.environments import (
     compare_environments,
 )
 from dashboard.models import Change, Limit, Point, Regression, Series
-from dashboard.pages.costs import precision_sentence
 from dashboard.pages.experiment_links import series_fields
 from dashboard.pages.paging import parse_whole_number
 from dashboard.querysets import limits
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import alarm_precision
 from dashboard.sentences import labels
+from dashboard.sentences.costs import precision_sentence
 from dashboard.sentences.limits import format_limit
 
 SHOWN, MOST_SHOWN = 200, 1000

@@ -10,8 +10,9 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Experiment, ExperimentPair, Project, Regression, Run
-from dashboard.pages.costs import cost_sentence
 from dashboard.querysets import regressions as read
+from dashboard.querysets.costs import weekly_cost
+from dashboard.sentences.costs import cost_sentence
 from tests.dashboard import factories
 from tests.pages import builders
 
@@ -54,18 +55,20 @@ def create_proof(
 def test_what_the_pairs_confirmed_is_what_it_costs(client: Client, regression: Regression) -> None:
     create_proof(regression, "confirmed")
     sentence = "At 200 machine-hours a week of training this costs 63 machine-hours a week [56,\xa070]."
-    assert cost_sentence(regression) == sentence
+    assert cost_sentence(weekly_cost(regression)) == sentence
     assert sentence in client.get(f"/regressions/{regression.pk}/").content.decode()
 
 
 def test_a_lower_rate_costs_as_much_as_a_longer_step(line: list[Commit]) -> None:
     regression = create_confirmed_regression(line, 2, "throughput", 0.8)
-    assert "this costs 50 machine-hours a week" in cost_sentence(regression)
+    assert "this costs 50 machine-hours a week" in cost_sentence(weekly_cost(regression))
 
 
 def test_hours_of_a_machine_with_a_gpu_are_gpu_hours(regression: Regression) -> None:
     Run.objects.update(fingerprint={"gpus": [{"name": "H200"}]})
-    assert "200 GPU-hours a week of training this costs 76 GPU-hours a week" in cost_sentence(regression)
+    assert "200 GPU-hours a week of training this costs 76 GPU-hours a week" in cost_sentence(
+        weekly_cost(regression)
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_what_costs_no_time_has_no_cost(
     regression = create_confirmed_regression(line, 2, metric, ratio)
     Regression.objects.update(**fields)
     Project.objects.update(training_hours_per_week=hours)
-    assert cost_sentence(read.regressions_with_related().get(pk=regression.pk)) == ""
+    assert cost_sentence(weekly_cost(read.regressions_with_related().get(pk=regression.pk))) == ""
 
 
 def test_suspicions_are_counted_by_their_newest_verdict(client: Client, line: list[Commit]) -> None:

@@ -1,0 +1,86 @@
+"""What the experiments of a regression's proof say: of its own series, and of others of the same cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dashboard.models import Change, Experiment, Regression, Series
+from dashboard.repositories import DETACHED
+from dashboard.sentences import labels, numbers
+from dashboard.sentences.experiments import reason_sentence
+
+Verdict = Experiment.Verdict
+
+EXACT_COUNTER_SENTENCE = (
+    "Exact counters need no second measurement: two runs of the same code give the same count."
+)
+
+
+def verdict_sentence(
+    regression: Regression, series: Series, experiment: Experiment, undisturbed_pairs: int
+) -> str:
+    """`Confirmed by 4 pairs of interleaved runs on gpu-1 in 31 s: +76 % [50, 107].`, or how far it is."""
+    machine, reason = experiment.machine, reason_sentence(experiment.reason)
+    effort = (
+        f"{undisturbed_pairs} pairs of interleaved runs on {machine} "
+        f"in {numbers.format_duration(experiment.seconds)}"
+    )
+    # Which series the pairs measured, where it isn't the regression's own.
+    other = series.pk != regression.series_id
+    prefix = f"{labels.lower_first(series_and_case(series))} " if other else ""
+    change = f"{prefix}{labels.format_change(experiment)}"
+    match experiment.verdict:
+        case Verdict.CONFIRMED:
+            return f"Confirmed by {effort}: {change}."
+        case Verdict.REFUTED:
+            return f"Refuted by {effort}: they show {change}."
+        case Verdict.UNDECIDED | Verdict.UNTESTABLE:
+            return f"Undecided: {reason}".rstrip(".") + "."
+    if experiment.state == Experiment.State.MEASURING:
+        return f"Being measured again on {machine}: {experiment.activity or 'starting'}."
+    if experiment.state == Experiment.State.REQUESTED:
+        return "Waiting for a machine that measures both commits again, in turn."
+    return f"Not measured again: {reason}"
+
+
+def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pairs: int) -> str:
+    """`Peak memory of snake was confirmed by 4 pairs: +24 % [22, 26].`"""
+    name, change = series_and_case(series), labels.format_change(experiment)
+    measured = f"{undisturbed_pairs} pairs{f': {change}' if change else ''}."
+    match experiment.verdict:
+        case Verdict.CONFIRMED:
+            return f"{name} was confirmed by {measured}"
+        case Verdict.REFUTED:
+            return f"{name} was refuted by {measured}"
+        case Verdict.UNDECIDED | Verdict.UNTESTABLE:
+            return f"{name} stayed undecided."
+    return f"{name} is measured by pairs too."
+
+
+def points_disagreement(regression: Regression, changes: Sequence[Change]) -> str:
+    """What the points of its series say, where interleaved runs contradicted them; else empty."""
+    change = next((change for change in changes if change.series_id == regression.series_id), None)
+    if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
+        return ""
+    if interval_contains(regression, change.ratio) and interval_contains(change, regression.ratio):
+        return ""
+    return f"The series' points, measured at other hours, moved by {labels.format_change_size(change)}."
+
+
+def interval_contains(measured: Regression | Change, ratio: float | None) -> bool:
+    """Whether the ratio lies in the interval of a change; without an interval nothing contradicts it."""
+    if ratio is None or measured.low is None or measured.high is None:
+        return True
+    return measured.low <= ratio <= measured.high
+
+
+def side_branch_sentence(regression: Regression) -> str:
+    """On which branch it is; empty on the project's own."""
+    branch, main = regression.first_bad.branch, regression.project.branch
+    if branch in (main, DETACHED):
+        return ""
+    return f"It is on the branch {branch}, which is judged against {main} as it was where the branch left it."
+
+
+def series_and_case(series: Series) -> str:
+    return f"{labels.series_label(series)} of {series.case}"
