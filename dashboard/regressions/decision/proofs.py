@@ -39,13 +39,17 @@ def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> 
     """The newest proof of a series about the range in which detection sees the step; None without.
 
     What was confirmed in a range is confirmed for every range that overlaps it. What was refuted in one is
-    refuted only for ranges inside it: the step may lie beside it. `verdicts`: newest first.
+    refuted only for ranges inside it: the step may lie beside it, and where it was proved there it stays so.
+    `verdicts`: newest first.
     """
+    denied: Proof | None = None
     for verdict in verdicts_on_step(verdicts, series):
-        confirmed = verdict.verdict == Outcome.CONFIRMED
-        if verdict.range.overlap(seen) if confirmed else verdict.range.holds(seen):
-            return make_proof(verdict, verdicts)
-    return None
+        proof = make_proof(verdict, verdicts)
+        if proof.state != State.CONFIRMED:
+            denied = denied or (proof if verdict.range.holds(seen) else None)
+        elif verdict.range.overlap(seen) and not (denied and denied.range.holds(proof.range)):
+            return proof
+    return denied
 
 
 def find_proof_beside(verdicts: Sequence[Verdict], series: SeriesLike, proved: Range) -> Proof | None:

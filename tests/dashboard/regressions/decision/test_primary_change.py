@@ -13,7 +13,13 @@ from dashboard.regressions.decision.primary_change import (
     choose_primary,
     measured_size,
 )
-from dashboard.regressions.decision.proofs import Outcome, verdict_on_size, with_steps_between
+from dashboard.regressions.decision.proofs import (
+    Outcome,
+    find_proof,
+    newest_first,
+    verdict_on_size,
+    with_steps_between,
+)
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
 from tests.dashboard.regressions.decision.builders import (
     make_change,
@@ -122,6 +128,19 @@ def test_a_refuted_series_refutes_no_other() -> None:
         "confirmed",
         None,
     )
+
+
+@pytest.mark.parametrize(("refuted", "state"), [((3, 5), "confirmed"), ((3, 6), "refuted")])
+def test_only_pairs_around_the_proved_commit_refute_it_later(refuted: tuple[int, int], state: str) -> None:
+    verdicts = [
+        make_verdict(TIME, "confirmed", 3, 6),
+        make_verdict(TIME, "none", 3, 5, purpose="bisection"),
+        make_verdict(TIME, "refuted", *refuted),
+    ]
+    seen_beside = make_change(TIME.series, 4, 5, 1.4)
+    proof = find_proof(newest_first(verdicts), TIME.series, seen_beside.range)
+    assert proof is not None
+    assert proof.state == state
 
 
 def test_what_is_refuted_in_all_series_is_refuted() -> None:
