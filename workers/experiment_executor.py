@@ -91,8 +91,8 @@ class ExperimentExecutor(Executor):
     def __init__(self, assignment: ExperimentAssignment, lock: int) -> None:
         super().__init__(assignment, lock)
         self.assignment = assignment
-        # From when on the machine's time isn't stored yet.
-        self.unstored_since = time.monotonic()
+        # From when on the machine measured what isn't stored yet; None before it measures.
+        self.unstored_since: float | None = None
 
     def renew(self, _progress: float | None, text: str, _log: str) -> bool:
         return experiments.heartbeat_experiment(self.assignment, text)
@@ -116,7 +116,7 @@ class ExperimentExecutor(Executor):
     def give_up(self, error: MeasuringError) -> None:
         """What can't be measured can't be weighed; which side it was, the reason says."""
         reason = {"code": "side failed", "text": str(error)}
-        spent = time.monotonic() - self.unstored_since
+        spent = 0.0 if self.unstored_since is None else time.monotonic() - self.unstored_since
         retry_database(lambda: experiments.conclude_experiment(self.assignment, "untestable", reason, spent))
 
     def keep_pair(self, pair: PairMeasured, commands: Sequence[str]) -> str:

@@ -18,12 +18,12 @@ from contextlib import suppress
 WRITERS = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 
 
-def end_process(status: int = 0) -> None:
+def end_process() -> None:
     """Wait for threads, call exit handlers, write out every open file, and end; never returns."""
     threading._shutdown()  # type: ignore[attr-defined]  # what Python itself calls here, executors' threads included
     atexit._run_exitfuncs()
     flush_files()
-    os._exit(status)
+    os._exit(0)
 
 
 def flush_files() -> None:
