@@ -66,4 +66,5 @@ def test_experiment(browser: Browser, live_server: LiveServer) -> None:
     page.goto(f"{live_server.url}/experiments/{key}/", wait_until="load")
     for canvas in page.locator(".canvas").all():
         canvas.and_(page.locator("[data-drawn]")).wait_for()
+    assert page.locator("#answer").inner_text().endswith("worse.")
     page.screenshot(path=IMAGES / "experiment.png")
