@@ -228,7 +228,7 @@ def _overhead_lines(found: list[dict[str, Any]]) -> list[Line]:
         for start in found
     ]
     bare, more = median([value for start in found for value in start["bare"]]), median(added)
-    low, high = median_interval(added) or (math.nan, math.nan)
+    interval = median_interval(added)
     pairs = sum(len(start["bare"]) for start in found)
     allowed = max(MICROSECONDS, bare * PERCENT / 100)
     target = f"under {PERCENT:g} % or {MICROSECONDS:g} us a step, whichever is more"
@@ -241,12 +241,19 @@ def _overhead_lines(found: list[dict[str, Any]]) -> list[Line]:
         Line(
             "added by measuring",
             f"{more:+.2f} us",
-            f"{low:+.2f} .. {high:+.2f}",
+            _format_interval(interval),
             target,
-            is_below(low, high, allowed),
+            is_below(*interval, allowed) if interval else None,
         ),
-        Line("", f"{100 * more / bare:+.2f} %", f"{100 * low / bare:+.2f} .. {100 * high / bare:+.2f}"),
+        Line("", f"{100 * more / bare:+.2f} %", _format_interval(interval, 100 / bare)),
     ]
+
+
+def _format_interval(interval: tuple[float, float] | None, factor: float = 1.0) -> str:
+    if interval is None:
+        return "none from so few pairs"
+    low, high = interval
+    return f"{factor * low:+.2f} .. {factor * high:+.2f}"
 
 
 if __name__ == "__main__":

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
+import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import paceline
 from paceline.measured.plan import ProcessPlan
-from paceline.watching.process import MeasuredProcess
 
 TRAIN = """
 import torch
@@ -74,10 +79,49 @@ def write_gymnasium(folder: Path) -> None:
     (folder / "gymnasium" / "vector.py").write_text("from . import Env\nclass VectorEnv(Env): ...\n")
 
 
+# A measured process for each line, forked: to import torch takes most of the time that a short script takes.
+FORKING = """
+import os, sys, traceback
+import torch, torch._dynamo
+from paceline.auto import pacing
+from paceline.measured import child, ending
+pacing.PATIENCE = 1.0
+for line in sys.stdin:
+    process = os.fork()
+    if process:
+        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+        continue
+    folder, sys.argv[1:] = os.path.dirname(line.strip()), [line.strip()]
+    output = os.open(os.path.join(folder, "output"), os.O_WRONLY | os.O_CREAT)
+    for descriptor, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
+        os.dup2(opened, descriptor)
+    os.chdir(os.path.dirname(folder))
+    try:
+        child.main()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    ending.end_process()
+"""
+
+
+@functools.cache
+def forking_process() -> subprocess.Popen[str]:
+    """The process that forks them; it ends with this one, which holds its input."""
+    command = [sys.executable, "-P", "-c", FORKING]
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True, bufsize=1)
+
+
 def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing") -> dict[str, Any]:
     """Run a script in one measured process, ended after so many steps, and return its outcome."""
     (folder / "train.py").write_text(script)
-    (folder / "measured").mkdir()
+    left = folder / "measured"
+    left.mkdir()
+    (left / "progress").write_bytes(struct.pack("q", 0))
+    forking = forking_process()
     plan = ProcessPlan(
         kind=kind,
         script="train.py",
@@ -86,15 +130,21 @@ def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing")
         warmup_steps=0,
         steps=steps,
         seed=0,
-        result="",
-        progress="",
-        package="",
-        parent=0,
+        result=str(left / "result.json"),
+        progress=str(left / "progress"),
+        package=str(Path(paceline.__file__).resolve().parent),
+        parent=forking.pid,
         auto=True,
     )
-    with MeasuredProcess(plan, folder / "measured", {**os.environ, "OMP_NUM_THREADS": "1"}) as process:
-        assert process.wait(90), process.tail()
-        return process.outcome()
+    plan.save(left / "plan.json")
+    assert forking.stdin
+    assert forking.stdout
+    print(left / "plan.json", file=forking.stdin)
+    status, output = forking.stdout.readline().strip(), (left / "output").read_text()
+    assert status == "0", output
+    outcome: dict[str, Any] = json.loads((left / "result.json").read_text())
+    assert outcome["complete"], output
+    return outcome
 
 
 def phase_counts(left: dict[str, Any]) -> dict[str, float]:
