@@ -33,7 +33,9 @@ class Difference(NamedTuple):
 
 def compared_values(environment: EnvironmentValues, harness: str | None) -> dict[str, Any]:
     """What is compared of a document's environment, with the version of the harness that measured."""
-    return {**{name: environment.get(name) for name in (*SOFTWARE, *SYSTEM)}, "harness": harness}
+    # Few codes choose settings: without them a run shares the row of those that older harnesses measured.
+    settings = {"settings": environment["settings"]} if environment.get("settings") else {}
+    return {**{name: environment.get(name) for name in (*SOFTWARE, *SYSTEM)}, "harness": harness, **settings}
 
 
 def store_environments(environments: Iterable[dict[str, Any]]) -> list[int]:
@@ -100,17 +102,29 @@ def compare_environments(before: EnvironmentValues, after: EnvironmentValues) ->
     return [
         *system_differences(before, after),
         *software_differences(before, after),
+        *settings_differences(before, after),
         *machine_differences(before, after),
     ]
 
 
 def software_differences(before: EnvironmentValues, after: EnvironmentValues) -> list[Difference]:
     """What a commit may have changed."""
-    old, new = before.get("packages") or {}, after.get("packages") or {}
-    compared = [
-        *(_compare_value(name, before, after) for name in SOFTWARE if name != "packages"),
-        *(_compare_value(name, old, new) for name in sorted({*old, *new} - {"torch"})),
+    compared = (_compare_value(name, before, after) for name in SOFTWARE if name != "packages")
+    packages = _compare_members("packages", before, after)
+    return [
+        *(difference for difference in compared if difference),
+        *(difference for difference in packages if difference.label != "torch"),
     ]
+
+
+def settings_differences(before: EnvironmentValues, after: EnvironmentValues) -> list[Difference]:
+    """What the measured code chose otherwise. It excuses no commit, which may be why it did."""
+    return _compare_members("settings", before, after)
+
+
+def _compare_members(name: str, before: EnvironmentValues, after: EnvironmentValues) -> list[Difference]:
+    old, new = before.get(name) or {}, after.get(name) or {}
+    compared = (_compare_value(member, old, new) for member in sorted({*old, *new}))
     return [difference for difference in compared if difference]
 
 

@@ -113,6 +113,8 @@ def environment_context(document: Json) -> Json:
             for name, value in environment.items()
             if _is_plain_value(name, value)
         ],
+        "cpu_features": ", ".join(environment.get("cpu_features") or ()),
+        "settings": sorted((environment.get("settings") or {}).items()),
         "gpus": environment.get("gpus") or [],
         "packages": sorted((environment.get("packages") or {}).items()),
         "variables": sorted((environment.get("variables") or {}).items()),

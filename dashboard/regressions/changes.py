@@ -11,6 +11,7 @@ from dashboard.environments import (
     Difference,
     RunEnvironments,
     machine_differences,
+    settings_differences,
     software_differences,
     system_differences,
 )
@@ -37,6 +38,7 @@ class FoundChange:
     reach: tuple[int, int]
     system: tuple[Difference, ...] = ()
     software: tuple[Difference, ...] = ()
+    settings: tuple[Difference, ...] = ()
     machine: tuple[Difference, ...] = ()
 
     @property
@@ -45,7 +47,7 @@ class FoundChange:
 
     @property
     def markers(self) -> list[list[str]]:
-        return [list(marker) for marker in (*self.system, *self.software, *self.machine)]
+        return [list(marker) for marker in (*self.system, *self.software, *self.settings, *self.machine)]
 
 
 @dataclass(slots=True)
@@ -129,6 +131,7 @@ def with_surroundings(
         ),
         system=tuple(system_differences(before, after)),
         software=tuple(software_differences(before, after)),
+        settings=tuple(settings_differences(before, after)),
         machine=tuple(machine_differences(before, after)),
     )
 

@@ -50,6 +50,14 @@ def test_software_is_what_a_commit_may_ask_for(changed: dict[str, Any], sentence
     assert system_differences(OLD, OLD | changed) == []
 
 
+def test_what_the_code_chose_is_told_and_excuses_no_commit() -> None:
+    before, after = OLD | {"settings": {"bf16": "on"}}, OLD | {"settings": {"bf16": "off"}}
+    (difference,) = compare_environments(before, after)
+    assert labels.format_difference(difference) == "bf16 on → off"
+    assert software_differences(before, after) == system_differences(before, after) == []
+    assert compare_environments(OLD, after) == []  # an older harness didn't tell
+
+
 def test_harness_and_gpus_are_the_systems() -> None:
     new = OLD | {"harness": "0.2.0", "gpus": [{"name": "H200", "memory_bytes": 1}]}
     differences = system_differences(OLD, new)

@@ -22,6 +22,7 @@ def test_outside_a_measurement_marks_do_nothing() -> None:
         paceline.count("games")
         paceline.gauge("queue", 3)
         paceline.quality("score", 1.0)
+        paceline.setting("bf16", "off")
     items = [1, 2]
     assert paceline.steps(items) is items
 

@@ -66,8 +66,9 @@ def test_telemetry_covers_the_repetition(measured: dict[str, Any]) -> None:
 
 def test_what_the_code_reports_is_measured(project: Project, value: Value) -> None:
     reports = "    paceline.count('games', 2)\n    paceline.gauge('queue', 4)\npaceline.quality('score', 7.5)"
-    project.write(f"{LOOP}{reports}")
+    project.write(f"import paceline\npaceline.setting('bf16', 'off:\\tno unit')\n{LOOP}{reports}")
     raw = project.measure()
+    assert raw["environment"]["settings"] == {"bf16": "off:no unit"}
     assert value(raw, "count.games")["value"] == 2
     assert value(raw, "gauge.queue")["value"] == 4
     assert value(raw, "quality.score")["samples"] == [7.5, 7.5]

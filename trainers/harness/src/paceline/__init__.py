@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 __version__ = "0.1.0"
-__all__ = ["count", "gauge", "lap", "phase", "quality", "steps"]
+__all__ = ["count", "gauge", "lap", "phase", "quality", "setting", "steps"]
 
 _Item = TypeVar("_Item")
 
@@ -80,6 +80,15 @@ def quality(name: str, value: float) -> None:
     """Report how well the code learned, also after the loop; the last value is reported as `quality.NAME`."""
     if _recorder is not None:
         _recorder.quality(name, value)
+
+
+def setting(name: str, value: object) -> None:
+    """Report what the code chose by itself, such as what the machine can do: `setting("bf16", "off")`.
+
+    The last value, as text, belongs to the run's environment: where it changes, its series show a marker.
+    """
+    if _recorder is not None:
+        _recorder.setting(name, value)
 
 
 def activate_recorder(recorder: Recorder) -> None:

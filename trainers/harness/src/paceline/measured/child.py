@@ -86,6 +86,8 @@ def _build_outcome(recorder: Recorder, plan: ProcessPlan) -> dict[str, Any]:
     if loop.complete:
         outcome["result"] = _recorder_result(recorder, plan)
         outcome["environment"] = fingerprint.environment_fingerprint()
+        if recorder.settings:
+            outcome["environment"]["settings"] = dict(sorted(recorder.settings.items()))
     return outcome
 
 

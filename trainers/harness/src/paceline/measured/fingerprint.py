@@ -23,6 +23,10 @@ VARIABLES = (
     "CUDA_DEVICE_ORDER",
 )
 
+# Of a processor's features those that decide how fast a network trains on it, as Linux names them; sve and
+# bf16 are ARM's.
+FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16", "sve", "bf16")
+
 
 def environment_fingerprint() -> dict[str, Any]:
     """Return the document's `environment`, without the driver, which the harness's process knows."""
@@ -36,6 +40,7 @@ def environment_fingerprint() -> dict[str, Any]:
         "os": _os_name(),
         "kernel": platform.release(),
         "cpu_model": _cpu_model(),
+        "cpu_features": processor_features(),
         "cpu_count": os.cpu_count() or 1,
         "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "memory_bytes": _memory_bytes(),
@@ -59,6 +64,16 @@ def _cpu_model() -> str:
     except OSError:
         model = None
     return model.group(1).strip() if model else platform.machine()
+
+
+def processor_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+    """Return which of FEATURES the processor has, in that order; empty where the system doesn't tell."""
+    try:
+        flags = re.search(r"^(?:flags|Features)\s*:(.+)", cpuinfo.read_text(), re.MULTILINE)
+    except OSError:
+        flags = None
+    has = set(flags.group(1).split()) if flags else set()
+    return [name for name in FEATURES if name in has]
 
 
 def _memory_bytes() -> int | None:

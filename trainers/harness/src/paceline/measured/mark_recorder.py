@@ -25,7 +25,12 @@ def stable_thread_name(name: str) -> str:
     """Return a thread's name without the number that Python gave it, so that it is the same in every run."""
     numbered = re.fullmatch(r"Thread-\d+ \((.+)\)|(.+?)[-_]\d+(?:[-_]\d+)*", name)
     stable = next(group for group in numbered.groups() if group) if numbered else name
-    return "".join(letter for letter in stable if letter.isprintable())[:100] or "thread"
+    return printable_text(stable) or "thread"
+
+
+def printable_text(text: str) -> str:
+    """Return at most a hundred characters of it, without those that can't be shown."""
+    return "".join(letter for letter in text if letter.isprintable())[:100]
 
 
 class UnrecordedPhase:
@@ -57,6 +62,7 @@ class MarkRecorder(Generic[NodeType]):
         self.counts: defaultdict[str, float] = defaultdict(float)
         self.gauges: dict[str, tuple[float, int]] = {}
         self.qualities: dict[str, float] = {}
+        self.settings: dict[str, str] = {}
         self.main_ident = get_ident()
         self.main = self._add_thread("main")
         self.phase = self._make_phase_mark()
@@ -133,6 +139,15 @@ class MarkRecorder(Generic[NodeType]):
         with self._lock:
             if name in self.qualities or len(self.qualities) < REPORTED_LIMIT:
                 self.qualities[name] = float(value)
+
+    def setting(self, name: str, value: object) -> None:
+        """Keep what the code chose last."""
+        key, text = printable_text(str(name)), printable_text(str(value))
+        if not key:
+            raise ValueError(f"a setting's name must be a printable string, not {name!r}")
+        with self._lock:
+            if key in self.settings or len(self.settings) < REPORTED_LIMIT:
+                self.settings[key] = text
 
     def take_steps_in_this_thread(self) -> ThreadState:
         """Make the calling thread the main one and return its state."""
