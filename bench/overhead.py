@@ -58,6 +58,7 @@ def _load_trainer(name: str, *, bare: bool) -> ModuleType:
     tree = ast.parse(path.read_text())
     tree = ast.fix_missing_locations(_Cut().visit(tree)) if bare else tree
     module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module
     exec(compile(tree, str(path), "exec"), vars(module))  # noqa: S102  # the trainer itself
     return module
@@ -115,7 +116,7 @@ def _train_in_turns(module: ModuleType, steps: Any, turns: Turns) -> None:
 
 def _run_trainer(module: ModuleType, steps: Any) -> None:
     module.paceline = steps  # type: ignore[attr-defined]
-    args = module.parse(["--variant", "optimized"])
+    args = module.read_arguments(["--variant", "optimized"]).args
     random.seed(0)
     torch.manual_seed(args.seed)
     module.train(args, torch.device("cpu"))

@@ -37,8 +37,11 @@ SITE = frozenset({"django", "celery", "kombu", "psycopg", "numpy", "plotly", "or
 # The first room whose folder holds a file is the file's room: narrow ones stand first.
 ROOMS = (
     Room("trainers/harness/src/paceline", "paceline", STANDARD | MEASURED),
+    # Scripts whose own folder comes first on their path, and the one that they share behind it.
     Room(
-        "trainers", "trainers", STANDARD | {"paceline", "torch", "numpy", "ale_py", "stable_retro", "uvicorn"}
+        "trainers",
+        "trainers",
+        STANDARD | {"paceline", "torch", "numpy", "ale_py", "stable_retro", "uvicorn", "benchmark_support"},
     ),
     Room("dashboard/detection", "dashboard.detection", STANDARD | {"numpy", "scipy"}),
     Room("dashboard/repositories", "dashboard.repositories", STANDARD | {"paceline.manifest"}),

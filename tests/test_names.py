@@ -25,7 +25,7 @@ HELD: tuple[str, ...] = (
 TERMS = frozenset(
     {
         *("main", "decide", "detect", "suspect"),
-        *("phase", "lap", "steps", "count", "gauge", "quality"),
+        *("phase", "lap", "steps", "count", "gauge", "quality", "setting"),
         *("mean", "median", "quantile", "histogram"),
     }
 )

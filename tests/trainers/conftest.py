@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+# What the benchmarks share lies there; a script puts it on its path itself.
+sys.path.append(str(ROOT / "trainers"))
 SNAKE = ROOT / "trainers" / "snake_dqn"
 
 
@@ -24,6 +28,25 @@ def import_script(folder: Path, name: str) -> ModuleType:
         sys.path.remove(str(folder))
         for other in names:
             sys.modules.pop(other, None)
+
+
+def parse_arguments(script: ModuleType, arguments: Sequence[str]) -> Any:
+    """A script's arguments as it reads them on this machine."""
+    return script.read_arguments(arguments).args
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with two GPUs, as torch tells of it; nothing can compute on them."""
+    told = {
+        "is_available": True,
+        "get_device_name": "GPU",
+        "get_device_capability": (9, 0),
+        "device_count": 2,
+    }
+    for name, value in told.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    monkeypatch.setattr("benchmark_support.machine.has_triton", lambda: True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,11 +6,10 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-import torch
 from paceline import claims, manifest, protocol
 from paceline.claims import Claim
 
-from tests.trainers.conftest import ROOT, import_script
+from tests.trainers.conftest import ROOT, import_script, parse_arguments
 
 MANIFEST = manifest.load_manifest(ROOT / "paceline.toml")
 SNAKES = ("snake_dqn", "snake_vectorized")
@@ -31,15 +30,15 @@ def claims_of(name: str) -> tuple[Claim, ...]:
 
 
 @pytest.mark.parametrize("name", SNAKES)
+@pytest.mark.usefixtures("gpu")
 def test_every_case_of_a_claim_is_one_that_the_script_takes(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str,
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     train = import_script(benchmark_folder(name), "train")
     sides = [side for claim in claims_of(name) for side in (claim.before, claim.after) if side is not None]
     assert len(sides) > 30
     for side in sides:
-        args = train.parse(protocol.format_arguments(side))
+        args = parse_arguments(train, protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 

@@ -22,7 +22,7 @@ import pytest
 import torch
 from paceline import claims, protocol
 
-from tests.trainers.conftest import ROOT, import_script
+from tests.trainers.conftest import ROOT, import_script, parse_arguments
 
 FOLDER = ROOT / "trainers" / "cs2_vision"
 MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["cs2_vision"]
@@ -65,7 +65,7 @@ def service(vision: ModuleType) -> Iterator[Any]:
 def train_agent(vision: ModuleType, service: Any, folder: Path, *arguments: str) -> Trained:
     counts: collections.Counter[str] = collections.Counter()
     few = ["--total-steps", "30", "--games", "2", "--batch-size", "8", "--checkpoint-every", "6"]
-    args = vision.parse(["--variant", "baseline", *few, *arguments])
+    args = parse_arguments(vision, ["--variant", "baseline", *few, *arguments])
     torch.manual_seed(0)
     client = vision.Client(service, keep_alive=args.keep_alive, transfer=args.transfer, compact=args.compact)
     agent = vision.Agent(args)
@@ -309,7 +309,7 @@ def test_the_script_says_its_path_qualities_and_parameters() -> None:
         command, capture_output=True, text=True, check=True, env={"PYTHONPATH": HARNESS}
     ).stdout
     assert re.fullmatch(
-        r"path: cpu, 1 thread, variant optimized\nscore: \S+ of the balls that come near are met\n"
+        r"path: cpu, 1 thread, variant optimized; .+\nscore: \S+ of the balls that come near are met\n"
         r"agreement: \S+ of the actions\nparameters: [0-9a-f]{64}\n",
         said,
     )
@@ -339,7 +339,7 @@ def test_a_wrong_argument_gets_one_sentence(
     vision: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
     with pytest.raises(SystemExit) as raised:
-        vision.parse(arguments)
+        parse_arguments(vision, arguments)
     assert raised.value.code == 2
     assert capsys.readouterr().err == f"train.py: {sentence}\n"
 
@@ -362,14 +362,14 @@ def test_a_machine_without_a_part_says_what_it_can_not_run(
     assert (ended.returncode, ended.stderr) == (1, f"train.py: cs2_vision can't run here, {sentence}\n")
 
 
+@pytest.mark.usefixtures("gpu")
 def test_every_case_of_a_claim_is_one_that_the_script_takes(
-    vision: ModuleType, monkeypatch: pytest.MonkeyPatch
+    vision: ModuleType,
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     found = claims.load_claims(FOLDER / claims.FILE_NAME).claims
     assert len(found) == 55
     for side in [side for claim in found for side in (claim.before, claim.after) if side is not None]:
-        args = vision.parse(protocol.format_arguments(side))
+        args = parse_arguments(vision, protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 
@@ -393,12 +393,12 @@ def test_every_phase_of_a_claim_is_marked_in_the_script() -> None:
 def test_the_variants_set_the_same_toggles(vision: ModuleType) -> None:
     variants = import_script(FOLDER, "arguments").VARIANTS
     assert {frozenset(toggles) for toggles in variants.values()} == {frozenset(variants["baseline"])}
-    assert vision.parse(["--variant", "baseline", "--overlap"]).overlap is True
+    assert parse_arguments(vision, ["--variant", "baseline", "--overlap"]).overlap is True
 
 
 def test_the_standard_size_is_the_one_the_guard_is_for(vision: ModuleType) -> None:
     readme = (FOLDER / "README.md").read_text()
-    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == vision.parse([]).total_steps
+    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == parse_arguments(vision, []).total_steps
     assert f"at least {MANIFEST['guard']['score']['minimum']}" in readme
     assert f"at least {MANIFEST['guard']['agreement']['minimum']}" in readme
 

@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from tests.trainers.conftest import ROOT, import_script
+from tests.trainers.conftest import ROOT, import_script, parse_arguments
 
 CPU = torch.device("cpu")
 ADAM = torch.optim.Adam
@@ -108,12 +108,12 @@ def learned_parameters(name: str, graphed: bool) -> list[torch.Tensor]:
     torch.manual_seed(1)
     if name == "snake_dqn":
         toggles = ["--variant", "beyond", "--no-written-backward", "--no-numpy-acting"]
-        args = dataclasses.replace(train.parse([*arguments, *toggles]), graphs=graphed)
+        args = dataclasses.replace(parse_arguments(train, [*arguments, *toggles]), graphs=graphed)
         agent = train.Agent(args, CPU)
         for batch in random_batches(400, 8):
             agent.learn(agent.batch(batch))
     else:
-        args = dataclasses.replace(train.parse(arguments), graphs=graphed)
+        args = dataclasses.replace(parse_arguments(train, arguments), graphs=graphed)
         agent = train.Agent(args, 11, CPU)
         for batch in random_batches(11, 8):
             agent.learn(batch)
@@ -136,15 +136,15 @@ def test_what_needs_a_device_is_refused_on_a_cpu(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     train = import_script(ROOT / "trainers" / name, "train")
     with pytest.raises(SystemExit) as raised:
-        train.parse([f"--{toggle}", "--device", device])
+        parse_arguments(train, [f"--{toggle}", "--device", device])
     assert raised.value.code == 2
     said = f"train.py: --{toggle} works on CUDA only, and this run is on the CPU\n"
     assert capsys.readouterr().err == said
-    assert not getattr(train.parse(["--variant", "beyond", "--device", device]), toggle)
+    assert not getattr(parse_arguments(train, ["--variant", "beyond", "--device", device]), toggle)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_with_a_device_beyond_replays_its_updates(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    args = import_script(ROOT / "trainers" / name, "train").parse(["--variant", "beyond"])
+@pytest.mark.usefixtures("gpu")
+def test_with_a_device_beyond_replays_its_updates(name: str) -> None:
+    args = parse_arguments(import_script(ROOT / "trainers" / name, "train"), ["--variant", "beyond"])
     assert (args.graphs, args.bf16, args.pinned) == (True, True, True)

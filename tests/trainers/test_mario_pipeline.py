@@ -15,7 +15,7 @@ import pytest
 import torch
 from paceline import claims, protocol
 
-from tests.trainers.conftest import ROOT, import_script
+from tests.trainers.conftest import ROOT, import_script, parse_arguments
 
 MARIO = ROOT / "trainers" / "mario_pipeline"
 CPU = torch.device("cpu")
@@ -57,7 +57,7 @@ def train() -> ModuleType:
 
 
 def train_variant(train: ModuleType, *arguments: str) -> Any:
-    args = train.parse(["--variant", "baseline", *SMALL, *arguments])
+    args = parse_arguments(train, ["--variant", "baseline", *SMALL, *arguments])
     torch.manual_seed(args.seed)
     return train.train(args, CPU)
 
@@ -75,7 +75,7 @@ def baseline(train: ModuleType) -> str:
 
 
 def test_climbing_is_rewarded(train: ModuleType) -> None:
-    games = train.games(train.parse(["--variant", "baseline"]), 2, 0)
+    games = train.games(parse_arguments(train, ["--variant", "baseline"]), 2, 0)
     first = games.reset()
     results = [games.step(np.array([1 + step // 4 % 2 * 3, 0])) for step in range(120)]
     rewards = np.sum([result.rewards for result in results], axis=0)
@@ -85,7 +85,7 @@ def test_climbing_is_rewarded(train: ModuleType) -> None:
 
 @pytest.mark.parametrize("vectorized", ["--vectorized", "--no-vectorized"])
 def test_a_game_ends_and_begins_anew(train: ModuleType, vectorized: str) -> None:
-    games = train.games(train.parse(["--small", "--game-steps", "10", vectorized]), 2, 0)
+    games = train.games(parse_arguments(train, ["--small", "--game-steps", "10", vectorized]), 2, 0)
     games.reset()
     ended = np.array([games.step(np.zeros(2, dtype=np.int64)).ended for _ in range(25)])
     games.close()
@@ -94,7 +94,7 @@ def test_a_game_ends_and_begins_anew(train: ModuleType, vectorized: str) -> None
 
 def test_list_and_ring_give_the_same_batches(train: ModuleType) -> None:
     memories = [
-        train.memory(train.parse(["--variant", "baseline", *SMALL, *more]))
+        train.memory(parse_arguments(train, ["--variant", "baseline", *SMALL, *more]))
         for more in ([], ["--memory", "ring"])
     ]
     chance = np.random.default_rng(0)
@@ -114,7 +114,7 @@ def test_list_and_ring_give_the_same_batches(train: ModuleType) -> None:
 
 
 def test_rewards_are_summed_up_to_an_end(train: ModuleType) -> None:
-    memory = train.memory(train.parse(["--variant", "optimized", *SMALL, "--discount", "0.5"]))
+    memory = train.memory(parse_arguments(train, ["--variant", "optimized", *SMALL, "--discount", "0.5"]))
     view = np.zeros((4, 52, 53), dtype=np.uint8)
     memory.write([train.Experience(step, 0, view, 0, 1.0, step == 5) for step in range(12)])
     batch = memory.gather(np.array([0, 4, 6] + [0] * 13), np.zeros(16, dtype=np.int64), 0)
@@ -124,8 +124,8 @@ def test_rewards_are_summed_up_to_an_end(train: ModuleType) -> None:
 
 @pytest.mark.parametrize("kind", ["shared", "local"])
 def test_what_finds_no_room_is_dropped_and_counted(train: ModuleType, kind: str) -> None:
-    args = train.parse(
-        ["--variant", "baseline", *SMALL, "--queues", kind, "--queue-limit", "3", "--chunk", "9"]
+    args = parse_arguments(
+        train, ["--variant", "baseline", *SMALL, "--queues", kind, "--queue-limit", "3", "--chunk", "9"]
     )
     way = train.queues(args, train.memory(args))
     for step in range(5):
@@ -177,7 +177,7 @@ def test_another_toggle_changes_what_is_learned(train: ModuleType, baseline: str
 
 
 def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
-    args = train.parse(["--variant", "baseline", *SMALL])
+    args = parse_arguments(train, ["--variant", "baseline", *SMALL])
     actions = []
     for batched in (False, True):
         args = dataclasses.replace(args, batched=batched)
@@ -223,7 +223,7 @@ def test_what_fails_in_the_consolidation_ends_the_training(
     def fail(self: Any, experiences: Any) -> None:
         raise ZeroDivisionError(len(experiences))
 
-    rows = type(train.memory(train.parse(["--variant", "baseline", *SMALL])))
+    rows = type(train.memory(parse_arguments(train, ["--variant", "baseline", *SMALL])))
     monkeypatch.setattr(rows, "write", fail)
     with pytest.raises(ZeroDivisionError):
         train_variant(train)
@@ -260,15 +260,15 @@ def test_what_is_no_document_has_no_table(tmp_path: Path) -> None:
     assert "a.json is no document of a measurement" in ended.stderr
 
 
+@pytest.mark.usefixtures("gpu")
 def test_every_claim_can_be_measured_or_says_why_not(
-    train: ModuleType, monkeypatch: pytest.MonkeyPatch
+    train: ModuleType,
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     found = claims.load_claims(MARIO / claims.FILE_NAME).claims
     sides = [side for claim in found for side in (claim.before, claim.after) if side is not None]
     assert len(found) == 97
     for side in sides:
-        args = train.parse(protocol.format_arguments(side))
+        args = parse_arguments(train, protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 
@@ -318,7 +318,7 @@ def test_a_wrong_argument_gets_one_sentence(
     train: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
     with pytest.raises(SystemExit) as raised:
-        train.parse(["--device", "cpu", *arguments])
+        parse_arguments(train, ["--device", "cpu", *arguments])
     assert raised.value.code == 2
     assert capsys.readouterr().err == f"train.py: {sentence}\n"
 
@@ -336,25 +336,25 @@ def test_the_script_says_its_path_skill_and_parameters() -> None:
     command = [sys.executable, str(MARIO / "train.py"), *SMALL, "--total-steps", "8"]
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert re.fullmatch(
-        r"path: cpu, 1 thread, variant optimized, 4 collectors\nheld-out TD loss: \S+\n"
+        r"path: cpu, 1 thread, variant optimized, 4 collectors; .+\nheld-out TD loss: \S+\n"
         r"skill: \S+ of the rewards' variance in the frozen replay\nparameters: [0-9a-f]{64}\n",
         said,
     )
 
 
-def test_with_a_device_the_network_is_compiled(train: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    args, baseline = train.parse([]), train.parse(["--variant", "baseline"])
+@pytest.mark.usefixtures("gpu")
+def test_with_a_device_the_network_is_compiled(train: ModuleType) -> None:
+    args, baseline = parse_arguments(train, []), parse_arguments(train, ["--variant", "baseline"])
     assert (args.device, args.compile, args.bf16) == ("cuda", True, True)
     assert (baseline.device, baseline.compile, baseline.bf16) == ("cuda", False, False)
-    assert train.parse(["--device", "cpu"]).compile is False
-    assert train.parse(["--device", "cpu", "--compile"]).compile is True
+    assert parse_arguments(train, ["--device", "cpu"]).compile is False
+    assert parse_arguments(train, ["--device", "cpu", "--compile"]).compile is True
 
 
 def test_the_variants_set_the_same_toggles(train: ModuleType) -> None:
     variants = import_script(MARIO, "arguments").VARIANTS
     assert {frozenset(toggles) for toggles in variants.values()} == {frozenset(variants["baseline"])}
-    assert train.parse(["--variant", "baseline", "--overlap"]).overlap is True
+    assert parse_arguments(train, ["--variant", "baseline", "--overlap"]).overlap is True
 
 
 def test_every_argument_has_a_line_of_documentation(train: ModuleType) -> None:
@@ -363,7 +363,7 @@ def test_every_argument_has_a_line_of_documentation(train: ModuleType) -> None:
 
 def test_the_standard_size_is_the_one_the_guard_is_for(train: ModuleType) -> None:
     readme = (MARIO / "README.md").read_text()
-    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == train.parse([]).total_steps
+    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == parse_arguments(train, []).total_steps
     assert MANIFEST["limits"]["count.queue_drops"] == {"maximum": 0}
     assert f"a skill of at least {MANIFEST['guard']['skill']['minimum']}" in readme
 

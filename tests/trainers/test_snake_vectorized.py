@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.conftest import ROOT, import_script
+from tests.trainers.conftest import ROOT, import_script, parse_arguments
 
 SNAKE = ROOT / "trainers" / "snake_vectorized"
 MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["snake_vectorized"]
@@ -48,7 +48,7 @@ def memories() -> ModuleType:
 
 
 def train_snakes(train: ModuleType, *arguments: str) -> Any:
-    args = train.parse([*SMALL, *arguments])
+    args = parse_arguments(train, [*SMALL, *arguments])
     torch.manual_seed(args.seed)
     return train.train(args, CPU)
 
@@ -92,20 +92,23 @@ def test_a_wrong_argument_gets_one_sentence(
     train: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
     with pytest.raises(SystemExit) as raised:
-        train.parse(["--device", "cpu", *arguments])
+        parse_arguments(train, ["--device", "cpu", *arguments])
     assert raised.value.code == 2
     assert capsys.readouterr().err == f"train.py: {sentence}\n"
 
 
+@pytest.mark.usefixtures("gpu")
 def test_with_a_device_the_network_is_there_in_bfloat16(
-    train: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    train: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    args, baseline = train.parse(["--variant", "beyond"]), train.parse(["--variant", "baseline"])
+    args, baseline = (
+        parse_arguments(train, ["--variant", "beyond"]),
+        parse_arguments(train, ["--variant", "baseline"]),
+    )
     assert (args.device, args.network, args.bf16, args.pinned) == ("cuda", "torch", True, True)
     assert (baseline.device, baseline.bf16, baseline.pinned) == ("cpu", False, False)
     with pytest.raises(SystemExit):
-        train.parse(["--network", "numpy"])
+        parse_arguments(train, ["--network", "numpy"])
     assert (
         capsys.readouterr().err == "train.py: --network is numpy, which has no CUDA; give --device cpu too\n"
     )
@@ -158,7 +161,7 @@ def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
 
 
 def test_the_network_in_numpy_takes_the_step_that_torch_takes(train: ModuleType) -> None:
-    args = train.parse(SMALL)
+    args = parse_arguments(train, SMALL)
     chance = np.random.default_rng(1)
     batch = (
         chance.random((16, 14), dtype=np.float32),
@@ -221,7 +224,7 @@ def test_the_script_learns_and_says_its_path_score_and_parameters() -> None:
         [*script, "--log-every", "0", "--device", "cpu"], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout
     found = re.fullmatch(
-        r"path: cpu, 1 thread, variant beyond, network in numpy\n"
+        r"path: cpu, 1 thread, variant beyond, network in numpy; .+\n"
         r"score: (\S+) foods per game\nparameters: [0-9a-f]{64}\n",
         said,
     )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from tests.trainers.conftest import ROOT, import_script
+from tests.trainers.conftest import ROOT, import_script, parse_arguments
 
 ZELDA = ROOT / "trainers" / "zelda_overworld"
 CPU = torch.device("cpu")
@@ -59,7 +59,9 @@ def console(emulator: ModuleType) -> Iterator[Any]:
 
 
 def train_zelda(zelda: ModuleType, *arguments: str) -> Trained:
-    args = zelda.parse(["--variant", "baseline", "--total-steps", "64", "--rollout", "32", *arguments])
+    args = parse_arguments(
+        zelda, ["--variant", "baseline", "--total-steps", "64", "--rollout", "32", *arguments]
+    )
     torch.manual_seed(args.seed)
     sources = zelda.sources(args)
     environments = [zelda.Environment(source, args, args.seed + at) for at, source in enumerate(sources)]
@@ -136,7 +138,7 @@ def test_the_player_walks_two_pixels_a_frame(console: Any) -> None:
 
 
 def test_the_next_room_is_built_and_known(zelda: ModuleType, console: Any) -> None:
-    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment = zelda.Environment(console, parse_arguments(zelda, []), 0)
     environment.reset()
     for _ in range(20):
         environment.begin(0)
@@ -146,7 +148,7 @@ def test_the_next_room_is_built_and_known(zelda: ModuleType, console: Any) -> No
 
 
 def test_a_room_that_is_being_built_is_not_loaded(zelda: ModuleType, console: Any) -> None:
-    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment = zelda.Environment(console, parse_arguments(zelda, []), 0)
     environment.reset()
     loaded = []
     for _ in range(12):
@@ -158,7 +160,7 @@ def test_a_room_that_is_being_built_is_not_loaded(zelda: ModuleType, console: An
 
 
 def test_the_way_of_the_objective_leads_to_the_thing(zelda: ModuleType, console: Any) -> None:
-    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment = zelda.Environment(console, parse_arguments(zelda, []), 0)
     environment.reset()
     rewards: dict[str, float] = {}
     for _ in range(60):
@@ -172,7 +174,7 @@ def test_the_way_of_the_objective_leads_to_the_thing(zelda: ModuleType, console:
 
 
 def test_standing_among_enemies_costs_health_and_then_the_game(zelda: ModuleType, console: Any) -> None:
-    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment = zelda.Environment(console, parse_arguments(zelda, []), 0)
     environment.reset()
     ended, reasons = False, set()
     while not ended:
@@ -208,7 +210,7 @@ def test_an_emulator_that_has_ended_is_told_of(emulator: ModuleType) -> None:
 
 
 def test_a_state_of_the_game_can_not_be_changed(zelda: ModuleType, console: Any) -> None:
-    environment = zelda.Environment(console, zelda.parse([]), 0)
+    environment = zelda.Environment(console, parse_arguments(zelda, []), 0)
     environment.reset()
     with pytest.raises(AttributeError, match="a state of the game can't be changed: level"):
         environment.game.level = 3
@@ -274,7 +276,7 @@ def test_without_a_learning_rate_nothing_is_learned(zelda: ModuleType, baseline:
 
 
 def test_an_untrained_player_stays_below_the_guard(zelda: ModuleType) -> None:
-    args = zelda.parse(["--direct"])
+    args = parse_arguments(zelda, ["--direct"])
     learner = zelda.Learner(args, 112, 120, CPU)
     (source,) = zelda.sources(args)
     found = zelda.score(learner, zelda.Environment(source, args, 0), args)
@@ -328,14 +330,14 @@ def test_every_claim_can_be_measured_or_says_why_not() -> None:
         (["--workers", "3"], "--rollout is 128, must be a multiple of --workers, 3"),
         (["--epochs", "many"], "argument --epochs: invalid int value: 'many'"),
         (["--learning-rate", "nan"], "--learning-rate is nan, must be from 0 to 1"),
-        (["--device", "gpu"], "--device is 'gpu', must be cpu, cuda or auto"),
+        (["--device", "gpu"], "--device is 'gpu', must be one of cpu, cuda, auto"),
     ],
 )
 def test_a_wrong_argument_gets_one_sentence(
     zelda: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
     with pytest.raises(SystemExit) as raised:
-        zelda.parse(arguments)
+        parse_arguments(zelda, arguments)
     assert raised.value.code == 2
     assert capsys.readouterr().err == f"train.py: {sentence}\n"
 
@@ -357,7 +359,7 @@ def test_the_script_says_its_path_score_states_and_parameters() -> None:
     command = [sys.executable, str(ZELDA / "train.py"), *more]
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert re.fullmatch(
-        r"path: cpu, 1 thread, variant optimized\nscore: \S+ things found per game\n"
+        r"path: cpu, 1 thread, variant optimized; .+\nscore: \S+ things found per game\n"
         r"states: [0-9a-f]{8}\nparameters: [0-9a-f]{64}\n",
         said,
     )
@@ -366,7 +368,7 @@ def test_the_script_says_its_path_score_states_and_parameters() -> None:
 def test_the_variants_set_the_same_toggles(zelda: ModuleType) -> None:
     variants = import_script(ZELDA, "arguments").VARIANTS
     assert {frozenset(toggles) for toggles in variants.values()} == {frozenset(variants["baseline"])}
-    assert zelda.parse(["--variant", "baseline", "--lazy"]).lazy is True
+    assert parse_arguments(zelda, ["--variant", "baseline", "--lazy"]).lazy is True
 
 
 def test_every_argument_has_a_line_of_documentation(zelda: ModuleType) -> None:
@@ -375,7 +377,7 @@ def test_every_argument_has_a_line_of_documentation(zelda: ModuleType) -> None:
 
 def test_the_standard_size_is_the_one_the_guard_is_for(zelda: ModuleType) -> None:
     readme = (ZELDA / "README.md").read_text()
-    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == zelda.parse([]).total_steps
+    assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == parse_arguments(zelda, []).total_steps
     assert f"at least {MANIFEST['guard']['score']['minimum']} things" in readme
 
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import math
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
-import torch
-
-
-def option(
-    default: Any, text: str, least: float = 0, most: float = math.inf, choices: Sequence[str] = ()
-) -> Any:
-    """A field of Args with its line of documentation and its bounds, or the words that it may be."""
-    return field(default=default, metadata={"help": text, "least": least, "most": most, "choices": choices})
+from benchmark_support import machine
+from benchmark_support.arguments import option, parse_arguments, refuse
+from benchmark_support.machine import Fitted
 
 
 @dataclass(frozen=True)
@@ -136,64 +127,9 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
 }
 
 
-def refuse(sentence: str) -> NoReturn:
-    """End with the status of a wrong argument."""
-    print(f"train.py: {sentence}", file=sys.stderr)
-    sys.exit(2)
-
-
-class Parser(argparse.ArgumentParser):
-    """One sentence for a wrong argument, in place of the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        refuse(message)
-
-
-def parse(arguments: Sequence[str]) -> Args:
-    """Read and check the arguments, and fill in the variant's; exits with status 2 and one sentence."""
-    parser = Parser(
-        description=sys.modules["__main__"].__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    for spec in fields(Args):
-        flag, default, text = "--" + spec.name.replace("_", "-"), spec.default, spec.metadata["help"]
-        if "bool" in str(spec.type):
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
-            continue
-        kind = next(kind for kind in (int, float, str) if kind.__name__ in str(spec.type))
-        if spec.metadata["choices"]:
-            text += ": " + ", ".join(spec.metadata["choices"])
-        parser.add_argument(flag, type=kind, default=default, metavar=kind.__name__.upper(), help=text)
-    known, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        near = difflib.get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)
-        refuse(f"there is no argument {unknown[0]}{f', did you mean {near[0]}?' if near else ''}")
-    return complete(Args(**vars(known)))
-
-
-def complete(args: Args) -> Args:
-    """Check the values and return the arguments with the variant's in place of every None."""
-    if args.variant not in VARIANTS:
-        refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
-    if args.seed is None:
-        args = replace(args, seed=int(os.environ.get("PACELINE_SEED", "0")))
-    chosen = {name: value for name, value in VARIANTS[args.variant].items() if getattr(args, name) is None}
-    args = replace(args, **chosen)
-    for spec in fields(Args):
-        check(spec.name, getattr(args, spec.name), spec.metadata)
-    if args.overlap and args.games < 2:
-        refuse(f"--games is {args.games}, must be at least 2 with --overlap")
-    if args.device == "cuda" and not torch.cuda.is_available():
-        refuse("--device is cuda, but torch finds no CUDA device here")
-    return args
-
-
-def check(name: str, value: Any, metadata: Any) -> None:
-    """Refuse a value beyond its bounds."""
-    flag, least, most = "--" + name.replace("_", "-"), metadata["least"], metadata["most"]
-    if metadata["choices"] and value not in metadata["choices"]:
-        refuse(f"{flag} is {value!r}, must be one of {', '.join(metadata['choices'])}")
-    if isinstance(value, int | float) and not least <= value <= most:
-        bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-        refuse(f"{flag} is {value}, must be {bounds}")
+def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+    """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
+    given = parse_arguments(Args, VARIANTS, arguments, sys.modules["__main__"].__doc__)
+    if given.args.overlap and given.args.games < 2:
+        refuse(f"--games is {given.args.games}, must be at least 2 with --overlap")
+    return machine.fit_to_machine(given, machine.find_machine(given.args.device), {}, {})

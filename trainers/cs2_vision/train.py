@@ -13,23 +13,25 @@ and `beyond`. Each optimization is one argument (arguments.py), so that any of t
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 # numpy's library reads this once, when it is loaded: with a thread for each core it spins, and a busy machine
 # takes forty times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# The benchmarks share a package that lies beside their folders.
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 
 import gc
-import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paceline
-import torch
 from agent import Agent, reward, tabulate
-from arguments import Args, parse
+from arguments import Args, read_arguments
+from benchmark_support.machine import prepare_torch
 from checkpoints import Checkpoints
 from client import Client, Request, Service, ServiceError, resident
 from games import Game, MissingPartError, Screen
@@ -46,18 +48,6 @@ NEAR = 100
 
 AUDITED = 256
 """Observations that are asked about anew after training."""
-
-
-def prepare(args: Args) -> str:
-    """Set torch up as the arguments say; return the service's device and print which path was taken."""
-    threads = args.threads or os.cpu_count() or 1
-    torch.set_num_threads(threads)
-    torch.set_num_interop_threads(threads)
-    torch.manual_seed(args.seed)
-    on_cuda = args.device != "cpu" and torch.cuda.is_available()
-    name = torch.cuda.get_device_name() if on_cuda else f"{threads} thread{'s' if threads > 1 else ''}"
-    print(f"path: {'cuda' if on_cuda else 'cpu'}, {name}, variant {args.variant}")
-    return "cuda" if on_cuda else "cpu"
 
 
 class Players:
@@ -225,8 +215,8 @@ def run(args: Args, device: str, folder: Path) -> None:
 
 def main() -> None:
     """Run what the arguments say; where something is missing one sentence tells so."""
-    args = parse(sys.argv[1:])
-    device = prepare(args)
+    fitted = read_arguments(sys.argv[1:])
+    args, device = fitted.args, prepare_torch(fitted).type
     if args.collect == "idle":
         gc.disable()
     try:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import math
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
-import torch
-
-
-def option(
-    default: Any, text: str, least: float = 0, most: float = math.inf, choices: Sequence[str] = ()
-) -> Any:
-    """A field of Args with its line of documentation and its bounds, or the words that it may be."""
-    return field(default=default, metadata={"help": text, "least": least, "most": most, "choices": choices})
+from benchmark_support import machine
+from benchmark_support.arguments import MOST_SEED, option, parse_arguments, refuse
+from benchmark_support.machine import Fitted
 
 
 @dataclass(frozen=True)
@@ -26,7 +17,7 @@ class Args:
     """The arguments. None means: what the variant says."""
 
     variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
-    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
+    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=MOST_SEED)
     total_steps: int = option(2048, "decisions of every environment, in training", least=1, most=10**9)
     environments: int = option(8, "games side by side, shared out among the collectors", least=1, most=512)
 
@@ -158,83 +149,20 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
 }
 
 
-def refuse(sentence: str) -> NoReturn:
-    """End with the status of a wrong argument."""
-    print(f"train.py: {sentence}", file=sys.stderr)
-    sys.exit(2)
+# Where a toggle can work at all, and where it pays.
+WORKS = {"data_parallel": machine.on_two_gpus}
+PAYS = {
+    "bf16": machine.with_bfloat16,
+    "channels_last": machine.with_matrix_units,
+    "compile": machine.with_compiler,
+}
 
 
-class Parser(argparse.ArgumentParser):
-    """One sentence for a wrong argument, in place of the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        refuse(message.replace("ignored explicit argument", "takes no value, but was given"))
-
-
-def parse(arguments: Sequence[str]) -> Args:
-    """Read and check the arguments, and fill in the variant's; exits with status 2 and one sentence."""
-    parser = Parser(
-        description=sys.modules["__main__"].__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    for spec in fields(Args):
-        flag, default, text = "--" + spec.name.replace("_", "-"), spec.default, spec.metadata["help"]
-        if "bool" in str(spec.type):
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
-            continue
-        kind = next(kind for kind in (int, float, str) if kind.__name__ in str(spec.type))
-        shown = kind.__name__.upper()
-        parser.add_argument(flag, type=kind, default=default, metavar=shown, help=text)
-    known, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        near = difflib.get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)
-        refuse(f"there is no argument {unknown[0]}{f', did you mean {near[0]}?' if near else ''}")
-    return complete(Args(**vars(known)))
-
-
-def given_seed() -> int:
-    """The seed that the measurement gives, or 0."""
-    text = os.environ.get("PACELINE_SEED", "0")
-    if not text.isascii() or not text.isdigit():
-        refuse(f"PACELINE_SEED is {text!r}, must be a number from 0 to {2**32 - 1}")
-    return int(text)
-
-
-def complete(args: Args) -> Args:
-    """Check the values and return the arguments with the variant's in place of every None."""
-    if args.variant not in VARIANTS:
-        refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
-    if args.seed is None:
-        args = replace(args, seed=given_seed())
-    said = {name for name in VARIANTS[args.variant] if getattr(args, name) is not None}
-    chosen = {name: value for name, value in VARIANTS[args.variant].items() if name not in said}
-    args = replace(args, **chosen)
-    for spec in fields(Args):
-        check(spec.name, getattr(args, spec.name), spec.metadata)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        refuse("--device is cuda, but torch finds no CUDA device here")
-    args = fit_to_device(args, said)
-    relate(args)
-    return args
-
-
-def check(name: str, value: Any, metadata: Any) -> None:
-    """Refuse a value beyond its bounds."""
-    flag, least, most = "--" + name.replace("_", "-"), metadata["least"], metadata["most"]
-    if metadata["choices"] and value not in metadata["choices"]:
-        refuse(f"{flag} is {value!r}, must be one of {', '.join(metadata['choices'])}")
-    if isinstance(value, int | float) and not least <= value <= most:
-        bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-        refuse(f"{flag} is {value}, must be {bounds}")
-
-
-def fit_to_device(args: Args, said: set[str]) -> Args:
-    """Fit what only the variant says to the device that was found."""
-    cuda = args.device != "cpu" and torch.cuda.is_available()
-    return replace(
-        args, device="cuda" if cuda else "cpu", compile=args.compile if cuda or "compile" in said else False
-    )
+def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+    """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
+    given = parse_arguments(Args, VARIANTS, arguments, sys.modules["__main__"].__doc__)
+    relate(given.args)
+    return machine.fit_to_machine(given, machine.find_machine(given.args.device), WORKS, PAYS)
 
 
 def relate(args: Args) -> None:
@@ -259,5 +187,3 @@ def relate(args: Args) -> None:
     rounds = args.epoch // args.environments
     if args.horizon >= rounds:
         refuse(f"--horizon is {args.horizon}, must be below the {rounds} rounds of an --epoch")
-    if args.data_parallel and (args.device == "cpu" or torch.cuda.device_count() < 2):
-        refuse("--data-parallel needs two CUDA devices, which torch doesn't find here")

@@ -9,8 +9,12 @@ Each optimization is one argument (arguments.py), so that any of them can be swi
 
 from __future__ import annotations
 
-import os
 import sys
+from pathlib import Path
+
+# The benchmarks share a package that lies beside their folders.
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -18,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import paceline
 import torch
-from arguments import Args, parse
+from arguments import Args, read_arguments
+from benchmark_support.machine import Fitted, prepare_torch
 from games import ACTIONS, MissingEmulatorError, games, play
 from memory import Batch, Experience, Memory, memory
 from network import Learner, Network, Sight
@@ -32,16 +37,10 @@ HELD_OUT = 2**30
 HELD_OUT_ROUNDS = 256
 
 
-def prepare(args: Args) -> torch.device:
+def prepare(fitted: Fitted[Args]) -> torch.device:
     """Set torch up as the arguments say; return the device and print which path was taken."""
-    threads = args.threads or os.cpu_count() or 1
-    torch.set_num_threads(threads)
-    torch.manual_seed(int(args.seed or 0))
-    cuda = args.device == "cuda"
-    name = torch.cuda.get_device_name() if cuda else f"{threads} thread{'s' if threads > 1 else ''}"
-    collectors = f"{args.collectors} collector{'s' if int(args.collectors or 1) > 1 else ''}"
-    print(f"path: {args.device}, {name}, variant {args.variant}, {collectors}")
-    return torch.device(args.device)
+    collectors = int(fitted.args.collectors or 1)
+    return prepare_torch(fitted, f"{collectors} collector{'s' if collectors > 1 else ''}")
 
 
 class Order(NamedTuple):
@@ -312,8 +311,8 @@ def skill(training: Training) -> float:
 
 def main() -> None:
     """Run what the arguments say; without an emulator one sentence tells so."""
-    args = parse(sys.argv[1:])
-    device = prepare(args)
+    fitted = read_arguments(sys.argv[1:])
+    args, device = fitted.args, prepare(fitted)
     try:
         training = train(args, device)
         quality = skill(training)

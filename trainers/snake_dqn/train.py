@@ -10,35 +10,33 @@ optimization is one argument, so that any of them can be switched alone:
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 # numpy's library reads this once, when it is loaded: with a thread for each core it spins, and a busy machine
 # takes forty times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# The benchmarks share a package that lies beside their folders.
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 
-import argparse
-import difflib
 import hashlib
-import math
 import random
-import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import paceline
 import torch
+from benchmark_support import machine
+from benchmark_support.arguments import MOST_SEED, option, parse_arguments, refuse
+from benchmark_support.cuda_graphs import Replayed
+from benchmark_support.machine import Fitted, prepare_torch
 from environment import ACTIONS, VIEW, Snake, View
-from graphs import Replayed
 from memory import Drawing, Ring, Rows, Transition
 from torch import nn
 from written_out import WrittenOut
-
-
-def option(default: Any, text: str, least: float = 0, most: float = math.inf) -> Any:
-    """A field of Args with its line of documentation and, for a number, its bounds."""
-    return field(default=default, metadata={"help": text, "least": least, "most": most})
 
 
 @dataclass(frozen=True)
@@ -46,14 +44,16 @@ class Args:
     """The arguments. None means: what the variant says."""
 
     variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
-    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
+    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=MOST_SEED)
     total_steps: int = option(12_000, "decisions of the snake, in training", least=1, most=10**9)
 
     threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
     tensors: bool | None = option(None, "toggle: build batches through numpy arrays, not nested lists")
     memory: bool | None = option(None, "toggle: views kept as arrays, in-place ReLU, gradients set to None")
     train_every: int | None = option(None, "toggle: steps per update of the network", least=1, most=10**9)
-    device: str | None = option(None, "toggle: cpu, cuda, or auto for cuda where there is one")
+    device: str | None = option(
+        None, "toggle: cpu, cuda, or auto for cuda where there is one", choices=("cpu", "cuda", "auto")
+    )
     inference: bool | None = option(None, "toggle: act and look ahead in torch.inference_mode")
     batch_size: int | None = option(None, "toggle: transitions in an update", least=1)
     cudnn_benchmark: bool | None = option(None, "toggle: let cuDNN try its algorithms out")
@@ -104,108 +104,42 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "tf32": True,
     },
 }
-ON_CPU_ALONE = ("written_backward", "numpy_acting")
-ON_CUDA_ALONE = ("bf16", "pinned", "graphs")
-BEYOND = ("ring", "numpy_draw", "fused", *ON_CPU_ALONE, *ON_CUDA_ALONE)
-"""What neither the loop nor its engineers' report has: off, save in the variant beyond."""
-
+# What neither the loop nor its engineers' report has: off, save in the variant beyond.
+BEYOND = ("ring", "numpy_draw", "fused", "written_backward", "numpy_acting", "bf16", "pinned", "graphs")
 # As many samples a step as optimized learns from, in half as many updates of twice the size.
 VARIANTS["beyond"] = (
     VARIANTS["optimized"] | {"train_every": 8, "batch_size": 128} | dict.fromkeys(BEYOND, True)
 )
 
-
-def refuse(sentence: str) -> NoReturn:
-    """End with the status of a wrong argument."""
-    print(f"train.py: {sentence}", file=sys.stderr)
-    sys.exit(2)
-
-
-class Parser(argparse.ArgumentParser):
-    """One sentence for a wrong argument, in place of the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        refuse(message.replace("ignored explicit argument", "takes no value, but was given"))
+# Where a toggle can work at all, and where it pays.
+WORKS = {
+    "written_backward": machine.on_cpu,
+    "numpy_acting": machine.on_cpu,
+    "pinned": machine.on_cuda,
+    "graphs": machine.on_cuda,
+}
+PAYS = {"bf16": machine.with_bfloat16_on_cuda, "tf32": machine.with_tf32, "cudnn_benchmark": machine.on_cuda}
 
 
-def parse(arguments: Sequence[str]) -> Args:
-    """Read and check the arguments, and fill in the variant's; exits with status 2 and one sentence."""
-    parser = Parser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    for spec in fields(Args):
-        flag, default, text = "--" + spec.name.replace("_", "-"), spec.default, spec.metadata["help"]
-        if "bool" in str(spec.type):
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
-            continue
-        kind = next(kind for kind in (int, float, str) if kind.__name__ in str(spec.type))
-        parser.add_argument(flag, type=kind, default=default, metavar=kind.__name__.upper(), help=text)
-    known, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        near = difflib.get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)
-        refuse(f"there is no argument {unknown[0]}{f', did you mean {near[0]}?' if near else ''}")
-    return complete(Args(**vars(known)))
-
-
-def given_seed() -> int:
-    """The seed that the measurement gives, or 0."""
-    text = os.environ.get("PACELINE_SEED", "0")
-    if not text.isascii() or not text.isdigit():
-        refuse(f"PACELINE_SEED is {text!r}, must be a number from 0 to {2**32 - 1}")
-    return int(text)
-
-
-def complete(args: Args) -> Args:
-    """Check the values and return the arguments with the variant's in place of every None."""
-    if args.variant not in VARIANTS:
-        refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
-    if args.seed is None:
-        args = replace(args, seed=given_seed())
-    defaults = dict.fromkeys(BEYOND, False) | VARIANTS[args.variant]
-    said = {name for name in defaults if getattr(args, name) is not None}
-    args = replace(args, **{name: value for name, value in defaults.items() if name not in said})
-    for spec in fields(Args):
-        value, least, most = getattr(args, spec.name), spec.metadata["least"], spec.metadata["most"]
-        if isinstance(value, int | float) and not least <= value <= most:
-            bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-            refuse(f"--{spec.name.replace('_', '-')} is {value}, must be {bounds}")
-    if args.batch_size > args.capacity:
-        refuse(f"--batch-size is {args.batch_size}, more than the --capacity of {args.capacity}")
-    if args.device not in ("cpu", "cuda", "auto"):
-        refuse(f"--device is {args.device!r}, must be cpu, cuda or auto")
-    if args.device == "cuda" and not torch.cuda.is_available():
-        refuse("--device is cuda, but torch finds no CUDA device here")
-    return fit_to_device(args, said)
-
-
-def fit_to_device(args: Args, said: set[str]) -> Args:
-    """Refuse what was asked for and the device can't do; do without what only the variant wants."""
-    cuda = args.device != "cpu" and torch.cuda.is_available()
-    impossible = ON_CPU_ALONE if cuda else ON_CUDA_ALONE
-    for name in impossible:
-        if getattr(args, name) and name in said:
-            why = "the CPU only, give --device cpu too" if cuda else "CUDA only, and this run is on the CPU"
-            refuse(f"--{name.replace('_', '-')} works on {why}")
-    args = replace(args, **dict.fromkeys(impossible, False))
-    if args.written_backward and not args.ring:
+def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+    """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
+    variants = {name: dict.fromkeys(BEYOND, False) | values for name, values in VARIANTS.items()}
+    given = parse_arguments(Args, variants, arguments, __doc__)
+    if given.args.batch_size > given.args.capacity:
+        refuse(f"--batch-size is {given.args.batch_size}, more than the --capacity of {given.args.capacity}")
+    fitted = machine.fit_to_machine(given, machine.find_machine(str(given.args.device)), WORKS, PAYS)
+    if fitted.args.written_backward and not fitted.args.ring:
         refuse("--written-backward needs --ring, whose batches are arrays")
-    if args.numpy_acting and not args.memory:
+    if fitted.args.numpy_acting and not fitted.args.memory:
         refuse("--numpy-acting needs --memory, which keeps views as arrays")
-    return args
+    return fitted
 
 
-def prepare(args: Args) -> torch.device:
+def prepare(fitted: Fitted[Args]) -> torch.device:
     """Set torch up as the arguments say; return the device and print which path was taken."""
-    threads = args.threads or os.cpu_count() or 1
-    torch.set_num_threads(threads)
-    torch.set_num_interop_threads(threads)
-    torch.backends.cudnn.benchmark = bool(args.cudnn_benchmark)
-    torch.backends.cuda.matmul.allow_tf32 = bool(args.tf32)
-    torch.manual_seed(args.seed)
-    on_cuda = args.device != "cpu" and torch.cuda.is_available()
-    name = torch.cuda.get_device_name() if on_cuda else f"{threads} thread{'s' if threads > 1 else ''}"
-    print(f"path: {'cuda' if on_cuda else 'cpu'}, {name}, variant {args.variant}")
-    return torch.device("cuda" if on_cuda else "cpu")
+    torch.backends.cudnn.benchmark = bool(fitted.args.cudnn_benchmark)
+    torch.backends.cuda.matmul.allow_tf32 = bool(fitted.args.tf32)
+    return prepare_torch(fitted)
 
 
 class Agent:
@@ -384,8 +318,8 @@ def score(agent: Agent, args: Args) -> float:
 
 def main() -> None:
     """Train, then say how well it learned."""
-    args = parse(sys.argv[1:])
-    device = prepare(args)
+    fitted = read_arguments(sys.argv[1:])
+    args, device = fitted.args, prepare(fitted)
     agent = train(args, device)
     quality = score(agent, args)
     paceline.quality("score", quality)

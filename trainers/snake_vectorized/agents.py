@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import paceline
 import torch
+from benchmark_support.cuda_graphs import Replayed
 from environment import ACTIONS, Floats, Integers
-from graphs import Replayed
 from memory import Batch
 from numpy.typing import NDArray
 from torch import nn

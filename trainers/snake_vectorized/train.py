@@ -11,35 +11,31 @@ switched alone: `python train.py --variant optimized --push item`.
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 # numpy's library reads this once, when it is loaded: with a thread for each core it spins, and a busy machine
 # takes forty times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# The benchmarks share a package that lies beside their folders.
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 
-import argparse
-import difflib
 import itertools
-import math
-import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import paceline
 import torch
 from agents import Agent, WrittenOut, fingerprint
+from benchmark_support import machine
+from benchmark_support.arguments import MOST_SEED, option, parse_arguments, refuse
+from benchmark_support.machine import Fitted, prepare_torch
 from environment import LOOKS, Snakes
 from flood import FILLS, MaskFill
 from memory import Drawing, Ring, Rows, memory
 from metrics import Metrics
-
-
-def option(
-    default: Any, text: str, least: float = 0, most: float = math.inf, choices: Sequence[str] = ()
-) -> Any:
-    """A field of Args with its line of documentation and its bounds, or the words that it may be."""
-    return field(default=default, metadata={"help": text, "least": least, "most": most, "choices": choices})
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Args:
     """The arguments. None means: what the variant says."""
 
     variant: str = option("optimized", "baseline, optimized, beyond or superlinear: the toggles' defaults")
-    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
+    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=MOST_SEED)
     total_steps: int = option(300, "decisions of every snake, in training", least=1, most=10**9)
     episodes: int = option(
         0, "end after so many episodes, however many steps it takes; 0: by steps", most=10**9
@@ -131,109 +127,27 @@ VARIANTS["superlinear"] = VARIANTS["optimized"] | {
 }
 
 
-def refuse(sentence: str) -> NoReturn:
-    """End with the status of a wrong argument."""
-    print(f"train.py: {sentence}", file=sys.stderr)
-    sys.exit(2)
+# Where a toggle can work at all, and where it pays.
+WORKS = {"pinned": machine.on_cuda, "graphs": machine.on_cuda}
+PAYS = {"bf16": machine.with_bfloat16_on_cuda}
 
 
-class Parser(argparse.ArgumentParser):
-    """One sentence for a wrong argument, in place of the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        refuse(message.replace("ignored explicit argument", "takes no value, but was given"))
-
-
-def parse(arguments: Sequence[str]) -> Args:
-    """Read and check the arguments, and fill in the variant's; exits with status 2 and one sentence."""
-    parser = Parser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    for spec in fields(Args):
-        flag, default, text = "--" + spec.name.replace("_", "-"), spec.default, spec.metadata["help"]
-        if "bool" in str(spec.type):
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
-            continue
-        kind = next(kind for kind in (int, float, str) if kind.__name__ in str(spec.type))
-        shown = kind.__name__.upper()
-        if spec.metadata["choices"]:
-            text += ": " + ", ".join(spec.metadata["choices"])
-        parser.add_argument(flag, type=kind, default=default, metavar=shown, help=text)
-    known, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        near = difflib.get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)
-        refuse(f"there is no argument {unknown[0]}{f', did you mean {near[0]}?' if near else ''}")
-    return complete(Args(**vars(known)))
-
-
-def given_seed() -> int:
-    """The seed that the measurement gives, or 0."""
-    text = os.environ.get("PACELINE_SEED", "0")
-    if not text.isascii() or not text.isdigit():
-        refuse(f"PACELINE_SEED is {text!r}, must be a number from 0 to {2**32 - 1}")
-    return int(text)
-
-
-def complete(args: Args) -> Args:
-    """Check the values and return the arguments with the variant's in place of every None."""
-    if args.variant not in VARIANTS:
-        refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
-    if args.seed is None:
-        args = replace(args, seed=given_seed())
-    said = {name for name in VARIANTS[args.variant] if getattr(args, name) is not None}
-    chosen = {name: value for name, value in VARIANTS[args.variant].items() if name not in said}
-    args = replace(args, **chosen)
-    for spec in fields(Args):
-        check(spec.name, getattr(args, spec.name), spec.metadata)
+def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+    """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
+    given = parse_arguments(Args, VARIANTS, arguments, __doc__)
+    args = given.args
     if args.batch_size > args.capacity:
         refuse(f"--batch-size is {args.batch_size}, more than the --capacity of {args.capacity}")
     if args.environments > args.capacity:
         refuse(f"--environments is {args.environments}, more than the --capacity of {args.capacity}")
-    if args.device == "cuda" and not torch.cuda.is_available():
-        refuse("--device is cuda, but torch finds no CUDA device here")
-    return fit_to_device(args, said)
-
-
-def check(name: str, value: Any, metadata: Any) -> None:
-    """Refuse a value beyond its bounds."""
-    flag, least, most = "--" + name.replace("_", "-"), metadata["least"], metadata["most"]
-    if metadata["choices"] and value not in metadata["choices"]:
-        refuse(f"{flag} is {value!r}, must be one of {', '.join(metadata['choices'])}")
-    if isinstance(value, int | float) and not least <= value <= most:
-        bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-        refuse(f"{flag} is {value}, must be {bounds}")
-
-
-def fit_to_device(args: Args, said: set[str]) -> Args:
-    """Fit what only the variant says to the device that was found."""
-    cuda = args.device != "cpu" and torch.cuda.is_available()
-    if args.network == "numpy" and "network" in said and cuda:
-        refuse("--network is numpy, which has no CUDA; give --device cpu too")
     if args.network == "numpy" and args.acting == "each":
         refuse("--acting is each, which is only for --network torch")
-    for name in ("pinned", "graphs"):
-        if getattr(args, name) and name in said and not cuda:
-            refuse(f"--{name} works on CUDA only, and this run is on the CPU")
-    return replace(
-        args,
-        device="cuda" if cuda else "cpu",
-        network="torch" if cuda else args.network,
-        bf16=args.bf16 if cuda or "bf16" in said else False,
-        pinned=args.pinned and cuda,
-        graphs=args.graphs and cuda,
-    )
-
-
-def prepare(args: Args) -> torch.device:
-    """Set torch up as the arguments say; return the device and print which path was taken."""
-    threads = args.threads or os.cpu_count() or 1
-    torch.set_num_threads(threads)
-    torch.set_num_interop_threads(threads)
-    torch.manual_seed(args.seed)
-    cuda = args.device == "cuda"
-    name = torch.cuda.get_device_name() if cuda else f"{threads} thread{'s' if threads > 1 else ''}"
-    print(f"path: {args.device}, {name}, variant {args.variant}, network in {args.network}")
-    return torch.device(args.device)
+    found = machine.find_machine(args.device)
+    if args.network == "numpy" and found.device == "cuda":
+        if "network" in given.said:
+            refuse("--network is numpy, which has no CUDA; give --device cpu too")
+        given = replace(given, args=replace(args, network="torch"))
+    return machine.fit_to_machine(given, found, WORKS, PAYS)
 
 
 class Training:
@@ -373,8 +287,8 @@ def score(training: Training) -> float:
 
 def main() -> None:
     """Train, then say how well it learned."""
-    args = parse(sys.argv[1:])
-    device = prepare(args)
+    fitted = read_arguments(sys.argv[1:])
+    args, device = fitted.args, prepare_torch(fitted, f"network in {fitted.args.network}")
     training = train(args, device)
     quality = score(training)
     paceline.quality("score", quality)

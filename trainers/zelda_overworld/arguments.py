@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import math
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
-import torch
-
-
-def option(default: Any, text: str, least: float = 0, most: float = math.inf) -> Any:
-    """A field of Args with its line of documentation and, for a number, its bounds."""
-    return field(default=default, metadata={"help": text, "least": least, "most": most})
+from benchmark_support import machine
+from benchmark_support.arguments import MOST_SEED, option, parse_arguments, refuse
+from benchmark_support.machine import Fitted
 
 
 @dataclass(frozen=True)
@@ -24,7 +17,7 @@ class Args:
     """The arguments. None means: what the variant says."""
 
     variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
-    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=2**32 - 1)
+    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=MOST_SEED)
     total_steps: int = option(
         3_584, "decisions in training, those of all environments together", least=1, most=10**9
     )
@@ -50,7 +43,9 @@ class Args:
     small: bool | None = option(None, "toggle: pictures of 56 x 60, not 112 x 120; changes what is learned")
     channels_last: bool | None = option(None, "toggle: convolutions with the channels innermost")
     bf16: bool | None = option(None, "toggle: the network computes in bfloat16; changes what is learned")
-    device: str = option("auto", "toggle: cpu, cuda, or auto for cuda where there is one")
+    device: str = option(
+        "auto", "toggle: cpu, cuda, or auto for cuda where there is one", choices=("cpu", "cuda", "auto")
+    )
     threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
 
     rollout: int = option(
@@ -104,67 +99,16 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
 }
 
 
-def refuse(sentence: str) -> NoReturn:
-    """End with the status of a wrong argument."""
-    print(f"train.py: {sentence}", file=sys.stderr)
-    sys.exit(2)
+# Where a toggle pays.
+PAYS = {"bf16": machine.with_bfloat16, "channels_last": machine.with_matrix_units}
 
 
-class Parser(argparse.ArgumentParser):
-    """One sentence for a wrong argument, in place of the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        refuse(message.replace("ignored explicit argument", "takes no value, but was given"))
-
-
-def parse(arguments: Sequence[str]) -> Args:
-    """Read and check the arguments, and fill in the variant's; exits with status 2 and one sentence."""
-    parser = Parser(
-        description=sys.modules["__main__"].__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    for spec in fields(Args):
-        flag, default, text = "--" + spec.name.replace("_", "-"), spec.default, spec.metadata["help"]
-        if "bool" in str(spec.type):
-            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
-            continue
-        kind = next(kind for kind in (int, float, str) if kind.__name__ in str(spec.type))
-        parser.add_argument(flag, type=kind, default=default, metavar=kind.__name__.upper(), help=text)
-    known, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        near = difflib.get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)
-        refuse(f"there is no argument {unknown[0]}{f', did you mean {near[0]}?' if near else ''}")
-    return complete(Args(**vars(known)))
-
-
-def given_seed() -> int:
-    """The seed that the measurement gives, or 0."""
-    text = os.environ.get("PACELINE_SEED", "0")
-    if not text.isascii() or not text.isdigit():
-        refuse(f"PACELINE_SEED is {text!r}, must be a number from 0 to {2**32 - 1}")
-    return int(text)
-
-
-def complete(args: Args) -> Args:
-    """Check the values and return the arguments with the variant's in place of every None."""
-    if args.variant not in VARIANTS:
-        refuse(f"--variant is {args.variant!r}, must be one of {', '.join(VARIANTS)}")
-    if args.seed is None:
-        args = replace(args, seed=given_seed())
-    chosen = {name: value for name, value in VARIANTS[args.variant].items() if getattr(args, name) is None}
-    args = replace(args, **chosen)
-    for spec in fields(Args):
-        value, least, most = getattr(args, spec.name), spec.metadata["least"], spec.metadata["most"]
-        if isinstance(value, int | float) and not least <= value <= most:
-            bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-            refuse(f"--{spec.name.replace('_', '-')} is {value}, must be {bounds}")
+def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+    """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
+    given = parse_arguments(Args, VARIANTS, arguments, sys.modules["__main__"].__doc__)
+    args = given.args
     if args.rollout % (args.workers or 1):
         refuse(f"--rollout is {args.rollout}, must be a multiple of --workers, {args.workers}")
     if args.minibatch > args.rollout:
         refuse(f"--minibatch is {args.minibatch}, more than the --rollout of {args.rollout}")
-    if args.device not in ("cpu", "cuda", "auto"):
-        refuse(f"--device is {args.device!r}, must be cpu, cuda or auto")
-    if args.device == "cuda" and not torch.cuda.is_available():
-        refuse("--device is cuda, but torch finds no CUDA device here")
-    return args
+    return machine.fit_to_machine(given, machine.find_machine(args.device), {}, PAYS)

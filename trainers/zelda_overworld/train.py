@@ -9,30 +9,29 @@ switched alone: `python train.py --variant optimized --no-full-location`.
 
 from __future__ import annotations
 
-import os
 import sys
+from pathlib import Path
+
+# The benchmarks share a package that lies beside their folders.
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import paceline
 import torch
-from arguments import Args, parse
+from arguments import Args, read_arguments
+from benchmark_support.machine import Fitted, prepare_torch
 from emulator import PICTURE, Emulator, MissingEmulatorError, Remote, Source
 from environment import Environment, Observation
 from ppo import Learner, Rollout
 
 
-def prepare(args: Args) -> torch.device:
+def prepare(fitted: Fitted[Args]) -> torch.device:
     """Set torch up as the arguments say; return the device and print which path was taken."""
-    threads = args.threads or os.cpu_count() or 1
-    torch.set_num_threads(threads)
-    torch.set_num_interop_threads(threads)
-    torch.manual_seed(args.seed)
-    on_cuda = args.device != "cpu" and torch.cuda.is_available()
-    name = torch.cuda.get_device_name() if on_cuda else f"{threads} thread{'s' if threads > 1 else ''}"
-    workers = f", {args.workers} emulator process{'es' if args.workers > 1 else ''}" if args.workers else ""
-    print(f"path: {'cuda' if on_cuda else 'cpu'}, {name}, variant {args.variant}{workers}")
-    return torch.device("cuda" if on_cuda else "cpu")
+    workers = fitted.args.workers
+    details = [f"{workers} emulator process{'es' if workers > 1 else ''}"] if workers else []
+    return prepare_torch(fitted, *details)
 
 
 class Aside:
@@ -152,8 +151,8 @@ def run(args: Args, device: torch.device) -> None:
 
 def main() -> None:
     """Run what the arguments say; without an emulator one sentence tells so."""
-    args = parse(sys.argv[1:])
-    device = prepare(args)
+    fitted = read_arguments(sys.argv[1:])
+    args, device = fitted.args, prepare(fitted)
     try:
         run(args, device)
     except MissingEmulatorError as error:

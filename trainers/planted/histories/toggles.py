@@ -36,6 +36,8 @@ OURS = ("Not in the document", "Planted")
 """How a claim opens that no document makes."""
 
 FILES = (".py", ".asm", ".toml")
+SHARED = "benchmark_support"
+"""The folder of what all benchmarks use."""
 
 
 def benchmark_names() -> list[str]:
@@ -76,8 +78,9 @@ def create_history(folder: Path, benchmark: str, only: Sequence[str] = ()) -> di
 
 def first_tree(benchmark: str) -> dict[str, str]:
     """The benchmark's own files, with a manifest that knows this one case of it."""
-    place = ROOT / "trainers" / benchmark
-    files = sorted(path for path in place.rglob("*") if path.suffix in FILES and path.name != "claims.toml")
+    folders = [ROOT / "trainers" / name for name in (benchmark, SHARED)]
+    found = (path for folder in folders for path in folder.rglob("*"))
+    files = sorted(path for path in found if path.suffix in FILES and path.name != "claims.toml")
     tree = {str(path.relative_to(ROOT)): path.read_text() for path in files}
     return {**tree, MANIFEST: quick_manifest(benchmark), NOTES: "# What was tried\n"}
 
