@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,7 @@ def test_claims_are_measured(project: Project) -> None:
     assert found["compiler"]["verdict"] == "not testable here: there is no compiler here"
     assert found["cluster"]["verdict"] == "not testable here: there is no cluster"
     assert "| A cluster is 100 times faster" in ended.stdout
+    assert re.search(r"Measured on .+, \d+ cores?, in standard windows", ended.stdout)
 
 
 @pytest.mark.parametrize(

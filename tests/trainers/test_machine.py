@@ -26,7 +26,7 @@ def pipeline() -> ModuleType:
 @pytest.mark.parametrize(
     ("found", "on"),
     [
-        (PLAIN, set()),
+        (PLAIN, {"channels_last"}),
         (BFLOAT16, {"bf16"}),
         (MATRIX, {"bf16", "channels_last"}),
         (VOLTA, {"channels_last", "compile"}),
@@ -49,7 +49,7 @@ def test_whoever_says_a_toggle_gets_it(pipeline: ModuleType, monkeypatch: pytest
     assert fitted.args.bf16
     assert fitted.settings == {
         "bf16": "on",
-        "channels_last": "off: needs a processor with matrix units",
+        "channels_last": "on",
         "compile": "off: pays on CUDA only",
     }
 

@@ -153,7 +153,7 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
 WORKS = {"data_parallel": machine.on_two_gpus}
 PAYS = {
     "bf16": machine.with_bfloat16,
-    "channels_last": machine.with_matrix_units,
+    "channels_last": machine.with_channels_last,
     "compile": machine.with_compiler,
 }
 

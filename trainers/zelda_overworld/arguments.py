@@ -100,7 +100,7 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
 
 
 # Where a toggle pays.
-PAYS = {"bf16": machine.with_bfloat16, "channels_last": machine.with_matrix_units}
+PAYS = {"bf16": machine.with_bfloat16, "channels_last": machine.with_channels_last}
 
 
 def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:

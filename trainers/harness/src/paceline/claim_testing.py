@@ -21,6 +21,7 @@ from .limits import SWEEP_METRICS
 from .measurement import MeasurementRequest
 from .statistics import median, median_interval
 from .toml_table import Scalar
+from .units import format_count
 from .watching import nvml
 from .watching.process import MeasurementError
 
@@ -91,6 +92,20 @@ class ClaimBench:
             return bool(devices.visible)
         finally:
             devices.close()
+
+    def conditions(self) -> str:
+        """Return a sentence on the machine and the windows; empty where nothing was measured."""
+        measured = [document for sides in self.documents.values() for side in sides for document in side]
+        if not measured:
+            return ""
+        environment = measured[0].environment
+        features = " ".join(environment.get("cpu_features") or ())
+        names = [f"{environment['cpu_model']}{f' ({features})' if features else ''}"]
+        names += sorted({str(gpu["name"]) for document in measured for gpu in document.environment["gpus"]})
+        cores = format_count(len(environment["affinity"] or ()) or environment["cpu_count"], "core")
+        windows = f"{'quick' if self.quick else 'standard'} windows where a claim has none"
+        torch = f", torch {environment['torch']}" if environment["torch"] else ""
+        return f"Measured on {' and '.join(names)}, {cores}{torch}, in {windows}."
 
     def measure_case(self, claim: Claim, params: Mapping[str, Scalar], counts: bool) -> Document:
         """Measure one case in one timed process, and, if it `counts`, in one that counts."""

@@ -52,7 +52,8 @@ def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> st
     bench = ClaimBench(measured, folder, arguments.quick, arguments.pairs, print_message)
     toggles.measure_toggles(chosen, bench)
     results = [judge_claim(claim, bench) for claim in chosen]
-    text = f"{layout.table(results)}\n\n{claims_table.table_notes(results, arguments.pairs)}"
+    notes = claims_table.table_notes(results, arguments.pairs, bench.conditions())
+    text = f"{layout.table(results)}\n\n{notes}"
     if arguments.json:
         arguments.json.write_text(json.dumps(claims_table.results_to_json(results), indent=1) + "\n")
     if arguments.readme:

@@ -122,8 +122,8 @@ def _format_counter(result: ClaimResult) -> str:
     return f"{name} {format_number(before)}" + ("" if after is None else f" to {format_number(after)}")
 
 
-def table_notes(results: Sequence[ClaimResult], pairs: int) -> str:
-    """Return notes on the table: what a ratio means, and how many processes were disturbed."""
+def table_notes(results: Sequence[ClaimResult], pairs: int, conditions: str) -> str:
+    """Return notes on the table: what a ratio means, where it was measured, how much was disturbed."""
     measurements = sum(result.measurements for result in results)
     disturbed = sum(result.disturbed for result in results)
     text = (
@@ -133,6 +133,7 @@ def table_notes(results: Sequence[ClaimResult], pairs: int) -> str:
     )
     if any(result.verdict.endswith("?") for result in results):
         text += "\nA verdict with ? rests on too few pairs."
+    text += f"\n{conditions}" if conditions else ""
     if disturbed:
         text += f"\n{disturbed} of {measurements} processes waited for a processor: take the times as hints."
     return text
