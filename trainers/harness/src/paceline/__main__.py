@@ -1,4 +1,4 @@
-"""The command line: list, run, script, show, compare, claims."""
+"""The command line: list, run, script, show, compare, claims, doctor."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from . import (
     report,
     script_command,
 )
+from .doctor import command as doctor_command
 from .measured import turns
 from .measurement import MeasurementRequest
 from .toml_table import ManifestError, Scalar, check_scalar
@@ -106,6 +107,9 @@ def _build_parser() -> argparse.ArgumentParser:
     proving = commands.add_parser("claims", help="put a document's claims about a benchmark to the test")
     claims_command.add_arguments(proving)
     proving.set_defaults(command=_test_claims)
+    doctoring = commands.add_parser("doctor", help="try the harness on this host, its GPU above all")
+    doctor_command.add_arguments(doctoring)
+    doctoring.set_defaults(command=_check_host)
     return parser
 
 
@@ -165,6 +169,12 @@ def _test_claims(arguments: argparse.Namespace) -> int:
     _check_output_paths(arguments.json, arguments.readme)
     print(claims_command.run_claims(arguments, _print_message))
     return 0
+
+
+def _check_host(arguments: argparse.Namespace) -> int:
+    _end_on_signals()
+    _check_output_paths(arguments.report)
+    return doctor_command.run_doctor(arguments)
 
 
 def _print_message(text: str) -> None:

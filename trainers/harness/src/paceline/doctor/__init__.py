@@ -1,0 +1,1 @@
+"""Tries the harness on this host: times, counters and warnings against known work."""

@@ -1,0 +1,97 @@
+"""The parts that run the manifest's benchmarks: each case in short, and claims only a device can test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from .. import claims, manifest
+from ..benchmarks import Benchmark, Case
+from ..claim_testing import ClaimBench, judge_claim
+from ..document import Document
+from ..measurement import MeasurementRequest
+from ..toml_table import ManifestError
+from ..units import format_amount, format_number
+from ..watching.process import MeasurementError
+from .findings import Finding, LeftOutError
+from .workbench import Workbench, metric_value
+
+CASE_SECONDS = 60
+# A case is begun while so much of the time is left, and a claim while twice as much is.
+LEAST_SECONDS = 10
+
+
+def find_benchmarks(bench: Workbench) -> dict[str, Benchmark]:
+    """Those of the manifest found upwards from the folder; raises LeftOutError."""
+    try:
+        path = manifest.find_manifest(bench.folder)
+        return dict(manifest.load_manifest(path).benchmarks)
+    except ManifestError as error:
+        raise LeftOutError(str(error)) from error
+
+
+def check_benchmark(bench: Workbench, benchmark: Benchmark, folder: Path) -> list[Finding]:
+    """Each case in short: how fast it is beside the first, where it ran, and what it warned of."""
+    rows: list[Finding] = []
+    first: float | None = None
+    for case in benchmark.cases:
+        if bench.seconds_left() < LEAST_SECONDS:
+            rows.append(Finding(case.key, "left out, the time is over"))
+            continue
+        try:
+            measured = measure_short(bench, benchmark, case, folder)
+        except MeasurementError as failure:
+            last = failure.output.splitlines()[-1:] or [""]
+            rows.append(Finding(case.key, f"{failure}: {last[0]}"[:300], "to run", False))
+            continue
+        speed = metric_value(measured, "throughput") or 0.0
+        first = first or speed
+        ratio = f"{speed / first:.2f} times the first case" if first else "no speed"
+        rows.append(Finding(case.key, f"{describe_speed(measured)}, {ratio}"))
+    return rows
+
+
+def measure_short(bench: Workbench, benchmark: Benchmark, case: Case, folder: Path) -> Document:
+    """One quick repetition, counted once, within what is left of the time."""
+    limit = int(min(CASE_SECONDS, max(bench.seconds_left(), 1)))
+    short = replace(benchmark.as_quick(), repetitions=1, time_limit=limit)
+    if benchmark.quick.params:
+        case = replace(case, params={**case.params, **benchmark.quick.params})
+    return bench.measure_request(MeasurementRequest(short, case, folder, quick=True))
+
+
+def describe_speed(measured: Document) -> str:
+    path = measured.environment["path"]
+    text = f"{path}, {format_amount(metric_value(measured, 'throughput') or 0.0, 'steps/s')}"
+    memory = metric_value(measured, "device_memory")
+    busy = metric_value(measured, "gpu_utilization")
+    text += f", {format_amount(memory, 'bytes')} of the device" if memory else ""
+    text += f", busy {busy:.0f} %" if busy is not None else ""
+    tainting = sorted({warning.code for warning in measured.warnings if warning.taints})
+    return text + (f", warns of {', '.join(tainting)}" if tainting else "")
+
+
+def check_claims(bench: Workbench, benchmark: Benchmark, folder: Path) -> list[Finding]:
+    """The document's claims that only a device can test, by one pair each while time is left."""
+    bench.need_cuda()
+    rows = []
+    claim_bench = ClaimBench(benchmark.as_quick(), folder, True, 1, lambda _: None)
+    for claim in device_claims(benchmark, folder):
+        if bench.seconds_left() < 2 * LEAST_SECONDS:
+            rows.append(Finding(claim.key, "left out, the time is over"))
+            continue
+        result = judge_claim(claim, claim_bench)
+        value = f"{format_number(result.measured.value)}{result.unit}, " if result.measured else ""
+        rows.append(Finding(claim.key, f"{value}{result.verdict}", _document_value(claim)))
+    return rows
+
+
+def device_claims(benchmark: Benchmark, folder: Path) -> Iterator[claims.Claim]:
+    path = folder / Path(benchmark.script).with_name(claims.FILE_NAME)
+    if path.exists():
+        yield from (claim for claim in claims.load_claims(path).claims if claim.needs_cuda)
+
+
+def _document_value(claim: claims.Claim) -> str:
+    return "" if claim.low is None else f"the document says {format_number(claim.low)}"

@@ -1,0 +1,1 @@
+"""Scripts whose figures are known before they are measured."""

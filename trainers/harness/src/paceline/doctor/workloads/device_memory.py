@@ -1,0 +1,16 @@
+"""One gibibyte of device memory that is kept, and a quarter that comes and goes in each step."""
+
+from __future__ import annotations
+
+import torch
+
+import paceline
+
+KEPT, BRIEF = 2**30, 2**28
+kept = torch.zeros(KEPT, dtype=torch.uint8, device="cuda")
+
+for _ in paceline.steps(range(10**6)):
+    with paceline.phase("brief"):
+        brief = torch.ones(BRIEF, dtype=torch.uint8, device="cuda")
+        total = brief.sum().item()
+        del brief
