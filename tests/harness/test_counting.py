@@ -200,7 +200,7 @@ for number in paceline.steps(range(10**6)):
 
 
 def test_every_thread_is_counted_and_so_is_what_the_code_counts(project: Project, value: Value) -> None:
-    project.write(THREADED, steps=20, repetitions=2)
+    project.write(THREADED, steps=20, repetitions=1)
     raw = project.measure()
     functions = {row["function"]: row["calls"] for row in raw["profile"]["functions"]}
     assert functions["double"] == 2.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.conftest import Project, Value
+from tests.harness.conftest import Project
 from tests.harness.strangers import PLAY, TRAIN, write_gymnasium
 
 ONCE = ("--quick", "--repetitions", "1", "--document", "out.json")
@@ -56,7 +56,7 @@ def test_wrappers_are_not_counted_as_calls(trained: dict[str, Any]) -> None:
     assert called["Module._call_impl"] == 4
 
 
-def test_an_environment_sets_the_pace(tmp_path: Path, value: Value) -> None:
+def test_an_environment_sets_the_pace(tmp_path: Path) -> None:
     write_gymnasium(tmp_path)
     loop = """
 import torch
@@ -74,7 +74,9 @@ for number in range(10**6):
         test.reset()
         test.step(1), test.step(1)
 """
-    raw = measure_script(tmp_path, PLAY + loop, options=("--steps", "100"))
+    project = Project(tmp_path)
+    project.write(PLAY + loop, auto=True, repetitions=1, warmup_steps=20, steps=80)
+    raw = project.measure("--timed-only")
     counts = {row["path"]: row["count"] for row in raw["phases"] if row["thread"] == "main"}
     assert counts["optimizer"] == 0.25
     assert counts["env_step"] == pytest.approx(1.2)
@@ -135,8 +137,8 @@ def test_wrong_numbers_are_refused(tmp_path: Path, options: tuple[str, ...], sen
 
 def test_a_manifest_may_ask_for_automatic_phases(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    project.write(TRAIN + "\nmain(10**6)\n", auto=True, repetitions=1, steps=20, countings=1)
-    raw = project.measure()
+    project.write(TRAIN + "\nmain(10**6)\n", auto=True, repetitions=1, steps=20)
+    raw = project.measure("--timed-only")
     assert {"forward", "backward"} < phase_paths(raw)
     assert raw["protocol"]["steps"] == 20
 

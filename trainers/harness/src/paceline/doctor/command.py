@@ -54,9 +54,10 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     """Run the parts, print what they find and write the report; 1 where a part failed."""
     if not 0 < arguments.minutes <= 60:
         raise ManifestError(f"--minutes is {arguments.minutes:g}, must be above 0 and at most 60")
-    bench = Workbench(perf_counter() + 60 * arguments.minutes, Path.cwd(), can_use_cuda())
-    results = []
-    for name, check in chosen_parts(bench, arguments.part):
+    bench = Workbench(perf_counter() + 60 * arguments.minutes, Path.cwd())
+    parts, results = chosen_parts(bench, arguments.part), []
+    bench.has_cuda = can_use_cuda()
+    for name, check in parts:
         result = run_part(name, check, bench)
         print(format_result(result), flush=True)
         results.append(result)
