@@ -266,7 +266,7 @@ def test_every_claim_can_be_measured_or_says_why_not(
 ) -> None:
     found = claims.load_claims(MARIO / claims.FILE_NAME).claims
     sides = [side for claim in found for side in (claim.before, claim.after) if side is not None]
-    assert len(found) == 97
+    assert len(found) == 105
     for side in sides:
         args = parse_arguments(train, protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
@@ -374,4 +374,4 @@ def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
         spec for spec in dataclasses.fields(train.Args) if spec.metadata["help"].startswith("toggle: ")
     ]
     missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
-    assert (len(toggles), missing) == (28, [])
+    assert (len(toggles), missing) == (29, [])

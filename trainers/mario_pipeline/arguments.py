@@ -21,7 +21,12 @@ class Args:
     total_steps: int = option(2048, "decisions of every environment, in training", least=1, most=10**9)
     environments: int = option(8, "games side by side, shared out among the collectors", least=1, most=512)
 
-    collectors: int | None = option(None, "toggle: threads that act and play", least=1, most=64)
+    collect: str = option(
+        "threads",
+        "toggle: threads in step with the learner, or processes that run free as the document has them",
+        choices=("threads", "processes"),
+    )
+    collectors: int | None = option(None, "toggle: threads or processes that play", least=1, most=64)
     queues: str | None = option(
         None,
         "toggle: one queue and one lock for all, or a queue for each collector",

@@ -1,9 +1,10 @@
-"""A DQN learns Crazy Climber from what collector threads play. Read this file first.
+"""A DQN learns Crazy Climber from what collectors play. Read this file first.
 
 The games are in games.py, the way from the collectors into the memory in queues.py, the memory in
-memory.py, network and learner in network.py. There are three variants: `baseline`, the pipeline with one
-queue behind one lock; `optimized`, which is what its engineers made of it; `beyond`, what can be done on top.
-Each optimization is one argument (arguments.py), so that any of them can be switched alone:
+memory.py, network and learner in network.py; free_running.py has collectors that are processes. There are
+three variants: `baseline`, the pipeline with one queue behind one lock; `optimized`, which is what its
+engineers made of it; `beyond`, what can be done on top. Each optimization is one argument (arguments.py), so
+that any of them can be switched alone:
 `python train.py --variant optimized --queues shared`.
 """
 
@@ -24,6 +25,7 @@ import paceline
 import torch
 from arguments import Args, read_arguments
 from benchmark_support.machine import Fitted, prepare_torch
+from free_running import FreeRunning, train_free
 from games import ACTIONS, MissingEmulatorError, games, play
 from memory import Batch, Experience, Memory, memory
 from network import Learner, Network, Sight
@@ -290,7 +292,7 @@ def frozen(args: Args) -> list[Batch]:
 
 
 @torch.no_grad()
-def skill(training: Training) -> float:
+def skill(training: Training | FreeRunning) -> float:
     """How much of the rewards' variance in the frozen replay the network's values explain.
 
     One minus the TD loss there, as a share of the variance of the rewards: a network that has learned nothing
@@ -314,7 +316,7 @@ def main() -> None:
     fitted = read_arguments(sys.argv[1:])
     args, device = fitted.args, prepare(fitted)
     try:
-        training = train(args, device)
+        training = train_free(args, device) if args.collect == "processes" else train(args, device)
         quality = skill(training)
     except MissingEmulatorError as error:
         sys.exit(f"train.py: {error}")
