@@ -157,8 +157,8 @@ class Consolidation:
         self.lock = lock
         self.memory = some
         self.chunk = int(args.chunk or 1)
-        # At most half an epoch is waited for, or the learner would run dry, and half of the slots, or collectors
-        # would drop all that they play.
+        # At most half an epoch is waited for, or the learner would run dry, and at most half of the slots, or
+        # all that collectors play would be dropped.
         slots = sum(ring.slots for ring in rings)
         self.least = max(1, min(self.chunk, args.epoch // 2, slots // 2))
         self.written = [0] * args.environments
