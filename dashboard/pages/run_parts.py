@@ -114,7 +114,7 @@ def environment_context(document: Json) -> Json:
             if _is_plain_value(name, value)
         ],
         "cpu_features": ", ".join(environment.get("cpu_features") or ()),
-        "settings": sorted((environment.get("settings") or {}).items()),
+        "chosen_settings": sorted((environment.get("settings") or {}).items()),
         "gpus": environment.get("gpus") or [],
         "packages": sorted((environment.get("packages") or {}).items()),
         "variables": sorted((environment.get("variables") or {}).items()),

@@ -83,7 +83,7 @@ def environment_member() -> dict[str, Any]:
         "python": "3.11.2", "torch": "2.13.0+cpu", "cuda": None, "driver": None, "os": "Debian GNU/Linux 12",
         "kernel": "6.1.0", "cpu_model": "AMD EPYC 7B13", "cpu_count": 2, "memory_bytes": 8_340_000_000,
         "gpus": [], "packages": {"numpy": "2.4.6", "torch": "2.13.0"}, "variables": {"OMP_NUM_THREADS": "1"},
-        "path": "cpu",
+        "path": "cpu", "cpu_features": ["avx2", "avx512f"], "settings": {"bf16": "off: no bfloat16"},
     }  # fmt: skip
 
 

@@ -54,6 +54,17 @@ def test_the_full_job_is_projected_with_its_interval(client: Client) -> None:
     assert "projected from the fit of its scaling" in shown
 
 
+def test_what_the_code_chose_by_itself_stands_with_the_environment(client: Client) -> None:
+    chosen_by_machine = {"cpu_features": ["avx2", "avx512f"], "settings": {"bf16": "off: no bfloat16"}}
+    environment = {**complete_document()["environment"], **chosen_by_machine}
+    shown = get_page(client, create_measured_run(environment=environment))
+    chosen = shown.partition("What the code chose by itself")[2].partition("</details>")[0]
+    assert "<li>bf16" in chosen
+    assert "off: no bfloat16" in chosen
+    assert chosen.count("<li>") == 1
+    assert "avx2, avx512f" in shown
+
+
 def test_scaling_is_a_straight_line_beside_proportion(client: Client) -> None:
     run = create_measured_run()
     drawn = embedded_figure(client, f"/runs/{run.pk}/", "scaling")
