@@ -184,7 +184,10 @@ def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
         torch.manual_seed(3)
         way = train.queues(args, train.memory(args))
         collector = train.Collector(args, 0, CPU, way)
-        actions.append(collector._act(0.0).tolist())
+        chosen = train.choose_actions(
+            collector.network, collector.sight, collector.views, collector.chances, 0.0, batched=batched
+        )
+        actions.append(chosen.tolist())
         collector.close()
         way.close()
     assert actions[0] == actions[1]

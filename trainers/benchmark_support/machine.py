@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Generic
 
 import paceline
 import torch
-from paceline.measured.fingerprint import processor_features
+from paceline.measured.fingerprint import processor_features, processor_name
 
 from .arguments import ArgsT, Given, refuse
 
@@ -64,14 +62,6 @@ def find_machine(device: str) -> Machine:
 def has_triton() -> bool:
     """Whether torch.compile has its compiler for GPUs."""
     return importlib.util.find_spec("triton") is not None
-
-
-def processor_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    try:
-        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-    except OSError:
-        lines = []
-    return lines[0].partition(":")[2].strip() if lines else platform.machine()
 
 
 Rule = Callable[[Machine], str]

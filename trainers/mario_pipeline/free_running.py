@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 import paceline
 import torch
+from acting import choose_actions, exploration_share
 from arguments import Args
-from games import ACTIONS, games, play
+from games import games, play
 from memory import Batch, Experience, Memory, memory
 from network import Learner, Network, Sight
 from numpy.typing import NDArray
-from shared_rings import ProcessLock, RingMemory, SharedRing, allocate_ring
+from queues import TimedLock
+from shared_rings import RingMemory, SharedRing, allocate_ring
 
 POLL_SECONDS = 0.001
 START_SECONDS = 120.0
@@ -77,7 +79,7 @@ class CollectorProcess:
     def __init__(self, args: Args, number: int, shared: SharedState) -> None:
         self.args = replace(args, device="cpu")
         self.ring = SharedRing(shared.rings[number % len(shared.rings)])
-        self.lock = ProcessLock(shared.lock) if shared.lock else None
+        self.lock = TimedLock(shared.lock) if shared.lock else None
         self.weights, self.ending = SharedWeights(shared), shared.ending
         self.counts: NDArray[np.float64] = np.frombuffer(shared.counts[number], dtype=np.float64)
         self.sight = Sight(self.args, torch.device("cpu"))
@@ -95,7 +97,14 @@ class CollectorProcess:
         views, version, step = self.games.reset(), -1, 0
         while not self.ending.is_set():
             version = self.weights.read(self.network, version)
-            actions = self.act(views, exploration_share(self.args, step))
+            actions = choose_actions(
+                self.network,
+                self.sight,
+                views,
+                self.chances,
+                exploration_share(self.args, step),
+                batched=bool(self.args.batched),
+            )
             result = play(self.games, actions)
             for game, view in enumerate(views):
                 self.hand_over(
@@ -104,16 +113,6 @@ class CollectorProcess:
             self.count_games(result.rewards, result.ended)
             views, step = result.views, step + 1
         self.games.close()
-
-    @torch.inference_mode()
-    def act(self, views: NDArray[np.uint8], exploration: float) -> NDArray[np.int64]:
-        """The best action for every game, or a random one."""
-        ours = [game for game, chance in enumerate(self.chances) if chance.random() >= exploration]
-        actions = np.array([chance.integers(ACTIONS) for chance in self.chances], dtype=np.int64)
-        asked = [ours] if self.args.batched else [[game] for game in ours]
-        for some in filter(None, asked):
-            actions[some] = self.network(self.sight.views(views[some])).argmax(1).tolist()
-        return actions
 
     def hand_over(self, game: int, view: Any, action: int, reward: float, ended: bool) -> None:
         """Put one experience into the ring; what finds no room is dropped, and leaves a gap in its game."""
@@ -136,11 +135,6 @@ class CollectorProcess:
         self.climbed[ended] = 0
 
 
-def exploration_share(args: Args, step: int) -> float:
-    """The share of random moves after so many decisions of a game."""
-    return max(args.exploration, 1 - step / args.exploration_steps)
-
-
 def run_collector(args: Args, number: int, shared: SharedState) -> None:
     """The entry of a collector's process."""
     torch.set_num_threads(1)
@@ -150,9 +144,7 @@ def run_collector(args: Args, number: int, shared: SharedState) -> None:
 class Consolidation:
     """The thread that moves experiences from the rings into the memory, in chunks, while collectors play."""
 
-    def __init__(
-        self, args: Args, rings: Sequence[SharedRing], lock: ProcessLock | None, some: Memory
-    ) -> None:
+    def __init__(self, args: Args, rings: Sequence[SharedRing], lock: TimedLock | None, some: Memory) -> None:
         self.rings = rings
         self.lock = lock
         self.memory = some
@@ -219,7 +211,7 @@ class FreeRunning:
         self.shared = share_state(context, args, self.learner.network)
         self.weights = SharedWeights(self.shared)
         self.weights.write(self.learner.network)
-        self.lock = ProcessLock(self.shared.lock) if self.shared.lock else None
+        self.lock = TimedLock(self.shared.lock) if self.shared.lock else None
         self.counts = [np.frombuffer(raw, dtype=np.float64) for raw in self.shared.counts]
         self.reported = np.zeros(len(COUNTS))
         self.collectors = [

@@ -10,6 +10,7 @@ from collections import deque
 from threading import Lock
 from time import perf_counter
 from types import TracebackType
+from typing import Any
 
 import paceline
 from arguments import Args
@@ -21,11 +22,11 @@ REST = -1
 
 
 class TimedLock:
-    """A lock that knows how long it was waited for."""
+    """A lock that knows how long this process waited for it; one of threads, unless another is given."""
 
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.waited = 0.0
+    def __init__(self, lock: Any = None) -> None:
+        self.lock = Lock() if lock is None else lock
+        self.waited = self.worst = 0.0
         self.taken = 0
 
     def __enter__(self) -> None:
@@ -33,7 +34,9 @@ class TimedLock:
         with paceline.phase("lock_wait"):
             self.lock.acquire()
         # Whoever holds the lock may add to its numbers.
-        self.waited += perf_counter() - begin
+        waited = perf_counter() - begin
+        self.waited += waited
+        self.worst = max(self.worst, waited)
         self.taken += 1
 
     def __exit__(

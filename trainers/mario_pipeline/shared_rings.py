@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
-from time import perf_counter
-from types import TracebackType
 from typing import Any
 
 import numpy as np
-import paceline
 from arguments import Args
 from games import STACK, size_of_picture
 from memory import Experience
@@ -22,29 +19,6 @@ from numpy.typing import NDArray
 
 HEAD, TAIL = 0, 1
 """Places of the two counts of a ring: experiences that were written, and that were taken."""
-
-
-class ProcessLock:
-    """A lock between processes; each process knows how long it waited for it itself."""
-
-    def __init__(self, lock: Any) -> None:
-        self.lock = lock
-        self.waited = self.worst = 0.0
-        self.taken = 0
-
-    def __enter__(self) -> None:
-        begin = perf_counter()
-        with paceline.phase("lock_wait"):
-            self.lock.acquire()
-        waited = perf_counter() - begin
-        self.waited += waited
-        self.worst = max(self.worst, waited)
-        self.taken += 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.lock.release()
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import paceline
 import torch
+from acting import choose_actions, exploration_share
 from arguments import Args, read_arguments
 from benchmark_support.machine import Fitted, prepare_torch
 from free_running import FreeRunning, train_free
 from games import ACTIONS, MissingEmulatorError, games, play
 from memory import Batch, Experience, Memory, memory
 from network import Learner, Network, Sight
-from numpy.typing import NDArray
 from queues import Queues, TimedLock, queues
 from threads import Worker
 
@@ -80,7 +80,14 @@ class Collector:
             with paceline.phase("sync"):
                 self.network.load_state_dict(order.weights)
         with paceline.phase("act"):
-            actions = self._act(order.exploration)
+            actions = choose_actions(
+                self.network,
+                self.sight,
+                self.views,
+                self.chances,
+                order.exploration,
+                batched=bool(self.args.batched),
+            )
         result = play(self.games, actions)
         for game, view in enumerate(self.views):
             self.way.put(
@@ -96,16 +103,6 @@ class Collector:
             )
         self.views = result.views
         return True
-
-    @torch.inference_mode()
-    def _act(self, exploration: float) -> NDArray[np.int64]:
-        """The best action for every game, or a random one."""
-        ours = [game for game, chance in enumerate(self.chances) if chance.random() >= exploration]
-        actions = np.array([chance.integers(ACTIONS) for chance in self.chances], dtype=np.int64)
-        asked = [ours] if self.args.batched else [[game] for game in ours]
-        for some in filter(None, asked):
-            actions[some] = self.network(self.sight.views(self.views[some])).argmax(1).tolist()
-        return actions
 
 
 class Learning:
@@ -200,8 +197,7 @@ class Training:
 def begin_round(training: Training, step: int) -> None:
     """Have every collector take one decision for each of its games."""
     args = training.args
-    share = max(args.exploration, 1 - step / args.exploration_steps)
-    order = Order(step, share, training.weights)
+    order = Order(step, exploration_share(args, step), training.weights)
     training.weights = None
     for collector in training.collectors:
         collector.worker.order(order)

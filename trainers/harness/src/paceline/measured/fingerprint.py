@@ -39,7 +39,7 @@ def environment_fingerprint() -> dict[str, Any]:
         "driver": None,
         "os": _os_name(),
         "kernel": platform.release(),
-        "cpu_model": _cpu_model(),
+        "cpu_model": processor_name(),
         "cpu_features": processor_features(),
         "cpu_count": os.cpu_count() or 1,
         "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
@@ -58,7 +58,8 @@ def _os_name() -> str:
         return platform.system()
 
 
-def _cpu_model() -> str:
+def processor_name() -> str:
+    """Return the processor's model, or its architecture where the system doesn't tell."""
     try:
         model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     except OSError:
