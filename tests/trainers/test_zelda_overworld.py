@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -81,7 +82,7 @@ def baseline(zelda: ModuleType) -> Trained:
 
 @pytest.fixture(scope="module")
 def assembler() -> ModuleType:
-    return import_script(ZELDA, "assembler")
+    return import_module("benchmark_support.nes.assembler")
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,18 @@ memory and picture, so that several emulators run at once: a process can hold on
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+# The process of a Remote runs this file, with its own folder first on the path.
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+
+import contextlib
+import subprocess
 from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
+from benchmark_support.nes.console import MEMORY, Console, MissingEmulatorError, Software, mask_buttons
 from cartridge import cartridge, program
 from numpy.typing import NDArray
 
@@ -24,11 +26,6 @@ FRAMES = 7
 
 PICTURE = (112, 120, 3)
 """Rows, columns and colours of the picture: every second pixel of the screen."""
-
-MEMORY = 2048
-"""Bytes of the console's memory."""
-
-BUTTONS = ("B", "", "SELECT", "START", "UP", "DOWN", "LEFT", "RIGHT", "A")
 
 DIRECTIONS = ("UP", "DOWN", "LEFT", "RIGHT")
 
@@ -112,10 +109,6 @@ WITHOUT = 3
 """Exit status of an emulator's process that has no emulator."""
 
 
-class MissingEmulatorError(RuntimeError):
-    """One sentence: which package is missing, and what can't be run without it."""
-
-
 def addresses() -> dict[str, int]:
     """The address of every value in `info`."""
     _, symbols = program()
@@ -128,34 +121,20 @@ def tiles_at() -> int:
     return program()[1]["tiles"]
 
 
-def mask(*buttons: str) -> NDArray[np.uint8]:
-    """Buttons as the emulator takes them."""
-    return np.array([button in buttons for button in BUTTONS], dtype=np.uint8)
-
-
 def presses(action: int) -> list[NDArray[np.uint8]]:
     """What is pressed in each frame of a decision: walk on, or turn and draw the sword."""
-    way = mask(DIRECTIONS[action % 4])
-    return [way] * FRAMES if action < 4 else [way, mask("A")] + [mask()] * (FRAMES - 2)
+    way = mask_buttons(DIRECTIONS[action % 4])
+    return [way] * FRAMES if action < 4 else [way, mask_buttons("A")] + [mask_buttons()] * (FRAMES - 2)
 
 
 PRESSES = [presses(action) for action in range(ACTIONS)]
 
 
-def install(folder: Path) -> None:
-    """Write the game with the descriptions that stable-retro wants into a folder."""
-    game = folder / "Overworld-Nes-v0"
-    game.mkdir()
-    content = cartridge()
-    (game / "rom.nes").write_bytes(content)
-    # The checksum leaves the file's header out.
-    (game / "rom.sha").write_text(hashlib.sha1(content[16:], usedforsecurity=False).hexdigest())
-    values = {name: {"address": address, "type": "|u1"} for name, address in addresses().items()}
-    (game / "data.json").write_text(json.dumps({"info": values}))
+def software() -> Software:
+    """The game as the console takes it."""
     over = {"variables": {"mode": {"op": "equal", "reference": 4}}}
     reward = {"variables": {"gems": {"reward": 1.0}, "keys": {"reward": 1.0}}}
-    (game / "scenario.json").write_text(json.dumps({"done": over, "reward": reward}))
-    (game / "metadata.json").write_text("{}")
+    return Software("Overworld-Nes-v0", cartridge(), addresses(), {"done": over, "reward": reward})
 
 
 class Emulator:
@@ -166,49 +145,33 @@ class Emulator:
     """
 
     def __init__(self, direct: bool) -> None:
-        try:
-            import stable_retro as retro
-        except ImportError as error:
-            raise MissingEmulatorError(f"{MISSING}: {error}") from error
         self.direct = direct
         self.names = list(addresses())
         self.places = np.array(list(addresses().values()))
-        with tempfile.TemporaryDirectory() as folder:
-            install(Path(folder))
-            retro.data.add_custom_integration(folder)
-            self.environment = retro.make(
-                "Overworld-Nes-v0",
-                state=retro.State.NONE,
-                inttype=retro.data.Integrations.CUSTOM_ONLY,
-                render_mode="rgb_array",
-            )
-        self.core = self.environment.em
-        self.environment.initial_state = self._start()
+        self.console = Console(software(), MISSING)
+        self._start()
         self.action = 0
 
-    def _start(self) -> bytes:
-        """Walk through title and menu; return the console's state once the first room stands."""
-        self.environment.reset()
+    def _start(self) -> None:
+        """Walk through title and menu; games begin where the first room stands."""
         for buttons, frames in (
-            (mask(), 20),
-            (mask("START"), 2),
-            (mask(), 4),
-            (mask("START"), 2),
-            (mask(), 20),
+            (mask_buttons(), 20),
+            (mask_buttons("START"), 2),
+            (mask_buttons(), 4),
+            (mask_buttons("START"), 2),
+            (mask_buttons(), 20),
         ):
-            self.core.set_button_mask(buttons, 0)
-            for _ in range(frames):
-                self.core.step()
-        return bytes(self.core.get_state())
+            self.console.press(buttons)
+            self.console.run(frames)
+        self.console.keep_state()
 
     def reset(self, wait: int) -> Reading:
         """Start a game and let `wait` frames pass, by which games differ."""
-        self.environment.reset()
-        self.core.set_button_mask(mask(), 0)
-        for _ in range(wait):
-            self.core.step()
-        self.environment.data.update_ram()
-        return self._read(self._values(self.memory()))
+        self.console.reset()
+        self.console.press(mask_buttons())
+        self.console.run(wait)
+        self.console.update_memory()
+        return self._read(self._values(self.console.memory()))
 
     def begin(self, action: int) -> None:
         self.action = action
@@ -219,34 +182,30 @@ class Emulator:
             return self._run()
         info: dict[str, int] = {}
         for pressed in PRESSES[self.action]:
-            _, _, _, _, info = self.environment.step(pressed)
+            _, _, _, _, info = self.console.environment.step(pressed)
         return self._read(info)
 
     def _run(self) -> Reading:
-        last = None
+        last, core = None, self.console.core
         for pressed in PRESSES[self.action]:
             if pressed is not last:
-                self.core.set_button_mask(pressed, 0)
+                core.set_button_mask(pressed, 0)
                 last = pressed
-            self.core.step()
-        self.environment.data.update_ram()
-        return self._read(self._values(self.memory()))
+            core.step()
+        self.console.environment.data.update_ram()
+        return self._read(self._values(self.console.memory()))
 
     def _read(self, info: dict[str, int]) -> Reading:
-        return Reading(self.memory(), np.ascontiguousarray(self.core.get_screen()[::2, ::2]), info)
+        return Reading(
+            self.console.memory(), np.ascontiguousarray(self.console.core.get_screen()[::2, ::2]), info
+        )
 
     def _values(self, memory: Memory) -> dict[str, int]:
         return dict(zip(self.names, memory[self.places].tolist(), strict=True))
 
-    def memory(self) -> Memory:
-        """A copy of the console's memory."""
-        blocks = self.environment.data.memory.blocks
-        return np.frombuffer(blocks[0] + blocks[1024], dtype=np.uint8)
-
     def close(self) -> None:
         """Release the emulator, so that this process may hold another."""
-        self.environment.close()
-        del self.core
+        self.console.close()
 
 
 class Remote:
