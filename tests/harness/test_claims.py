@@ -1,18 +1,19 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
 
 import pytest
-from paceline import claim_testing, claims, claims_table
-from paceline.claims import Claim, ClaimResult, Estimate
+from paceline import claims
+from paceline.claims import Claim, ClaimResult, Estimate, Evidence, judging, kept_results, table
 from paceline.toml_table import ManifestError
 
 from .conftest import Project
 
 SCRIPT = """
-import argparse, paceline
+import argparse, os, paceline
 parser = argparse.ArgumentParser()
 parser.add_argument("--work", type=int, default=1)
 parser.add_argument("--idle", action="store_true")
@@ -24,7 +25,7 @@ for number in paceline.steps(range(10**6)):
     with paceline.phase("learn"):
         for _ in range(work):
             sum(range(20000))
-paceline.quality("score", work)
+paceline.quality("score", work + int(os.environ["PACELINE_SEED"]))
 """
 
 CLAIMS = """
@@ -35,8 +36,18 @@ claim = "A third of the work is up to 3 times faster"
 value = [1.2, 3]
 before = { work = 6 }
 after = { work = 2 }
+equal_training = { before = { work = 4 }, after = { work = 2 } }
 phase = "learn"
 counter = "function_calls:learn"
+[[claims]]
+id = "learned"
+claim = "What is learned is worth three times as much"
+value = [3]
+metric = "quality.score"
+seeds = [0, 2, 6]
+steps = 2
+before = { work = 2 }
+after = { work = 6 }
 [[claims]]
 id = "fewer-calls"
 claim = "A third of the work takes a third of the calls"
@@ -81,7 +92,7 @@ def judge_ratio(
 ) -> str:
     low, high = value if isinstance(value, tuple) else (value, value)
     claim = Claim("one", "It is fast", low, high, direction=direction, before={}, after={})
-    return claim_testing.judge_estimate(claim, Estimate(*measured))
+    return judging.judge_estimate(claim, Estimate(*measured))
 
 
 @pytest.mark.parametrize(
@@ -115,6 +126,15 @@ def judge_ratio(
             'before = {}\nafter = {}\nunit = "s"',
             "claims.toml: claims[0].unit: and factor are for claims about one case",
         ),
+        (
+            "before = {}\nafter = {}\nequal_training = { before = {} }",
+            "claims.toml: claims[0].equal_training: must have before and after",
+        ),
+        (
+            "case = {}\nequal_training = { before = {}, after = {} }",
+            "claims.toml: claims[0].equal_training: is for claims that compare before and after",
+        ),
+        ("case = {}\nseeds = [1, 1]", "claims.toml: claims[0].seeds: must be different integers"),
         ("case = { a = [1] }", "claims.toml: claims[0].case.a: must be a number, a boolean, or a string"),
         (
             'untestable = "no device"\n[[claims]]\nid = "one"\nclaim = "Again"\nuntestable = "no device"',
@@ -174,27 +194,55 @@ def test_a_loss_that_was_claimed_holds() -> None:
 )
 def test_one_case_is_judged_by_its_value(measured: tuple[float, float, float], verdict: str) -> None:
     claim = Claim("one", "768 reads", 768, 768, after={})
-    assert claim_testing.judge_estimate(claim, Estimate(*measured)) == verdict
+    assert judging.judge_estimate(claim, Estimate(*measured)) == verdict
 
 
-def test_a_table_names_claim_value_ratio_phase_counter_and_verdict() -> None:
+EVIDENCE = Evidence("pairs", 4, 8, 1, "standard", "A processor, 2 cores", "2026-01-02")
+
+
+def test_a_table_names_all_that_was_found() -> None:
     claim = Claim("one", "It is fast", 2, 5, counter="scalar_reads:push", before={}, after={})
-    loop, phase = Estimate(1.14, 1.1, 1.2), Estimate(56, 50, 60)
-    result = ClaimResult(claim, "smaller", loop, phase=phase, counter=(768, 0))
-    row = claims_table.CLAIMS.table([result]).splitlines()[-1]
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells == [
+    ratios = {"phase": Estimate(56, 50, 60), "equal_training": Estimate(1.05, 1.04, 1.06)}
+    found = ClaimResult(
+        claim, "smaller", Estimate(1.14, 1.1, 1.2), counter=(768, 0), evidence=EVIDENCE, **ratios
+    )
+    row = table.CLAIMS.table([found]).splitlines()[-1]
+    assert [cell.strip() for cell in row.strip("|").split("|")] == [
         "It is fast",
         "2-5x",
         "1.14 [1.1, 1.2]x",
+        "1.05 [1.04, 1.06]x",
         "56 [50, 60]x",
         "scalar_reads:push 768 to 0",
+        "4 pairs, standard, 1 of 8 disturbed",
         "smaller",
     ]
+    assert "Measured on A processor, 2 cores, 2026-01-02" in table.table_notes([found])
+
+
+def test_a_column_that_holds_nothing_is_left_out() -> None:
+    claim = Claim("one", "It is fast", None, None, before={}, after={})
+    rows = table.CLAIMS.table([ClaimResult(claim, "holds", Estimate(2, 2, 2))]).splitlines()
+    assert [cell.strip() for cell in rows[0].strip("|").split("|")] == ["claim", "measured", "verdict"]
+
+
+def test_results_are_kept_until_their_claim_changes(tmp_path: Path) -> None:
+    claim = Claim("one", "It is fast", 2, 5, before={}, after={"fused": True})
+    result = ClaimResult(claim, "holds", Estimate(2.5, 2.4, 2.6), counter=(3, 1), evidence=EVIDENCE)
+    kept_results.store_results(tmp_path / "kept.json", [result])
+    assert kept_results.load_results(tmp_path / "kept.json", [claim]) == {"one": result}
+    changed = dataclasses.replace(claim, after={"fused": False})
+    assert kept_results.load_results(tmp_path / "kept.json", [changed]) == {}
+
+
+def test_a_file_that_holds_no_results_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "kept.json").write_text("[1]")
+    with pytest.raises(ManifestError, match=r"kept\.json: holds no results of claims"):
+        kept_results.load_results(tmp_path / "kept.json", [])
 
 
 def test_the_table_replaces_what_stands_between_the_markers(tmp_path: Path) -> None:
-    form = claims_table.CLAIMS
+    form = table.CLAIMS
     readme, (first, last) = tmp_path / "README.md", form.markers
     readme.write_text(f"before\n{first}\nold\n{last}\nafter\n")
     form.check_markers(readme)
@@ -215,12 +263,19 @@ def test_claims_are_measured(project: Project) -> None:
     assert found["less-work"]["verdict"] == "holds?"
     assert (found["fewer-calls"]["verdict"], found["fewer-calls"]["measured"]) == ("holds", [3, 3, 3])
     assert found["less-work"]["counted"] == [6, 2]
+    assert 1.2 < found["less-work"]["equal_training"][0] < found["less-work"]["measured"][0]
+    # Seeds 0, 2 and 6: 6 / 2, 8 / 4 and 12 / 8.
+    assert (found["learned"]["verdict"], found["learned"]["measured"]) == ("holds", [2, 1.5, 3])
+    assert (found["learned"]["evidence"]["kind"], found["learned"]["evidence"]["samples"]) == ("seeds", 3)
     assert found["less-work"]["phase_measured"][0] > 1.2
     assert (found["episodes"]["verdict"], found["episodes"]["measured"][0]) == ("holds", 2)
     assert found["compiler"]["verdict"] == "not testable here: there is no compiler here"
     assert found["cluster"]["verdict"] == "not testable here: there is no cluster"
     assert "| A cluster is 100 times faster" in ended.stdout
-    assert re.search(r"Measured on .+, \d+ cores?, in standard windows", ended.stdout)
+    assert re.search(r"Measured on .+, \d+ cores?, \d{4}-\d\d-\d\d; standard", ended.stdout)
+    again = project.call("claims", "tiny", "--missing", "--json", "claims.json")
+    assert (again.returncode, again.stdout) == (0, ended.stdout)
+    assert "round" not in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -229,6 +284,10 @@ def test_claims_are_measured(project: Project) -> None:
         (("claims", "tiny"), "paceline: {folder}/claims.toml: can't be read"),
         (("claims", "huge"), "paceline: {folder}/paceline.toml: has no benchmark 'huge', it has tiny"),
         (("claims", "tiny", "--pairs", "0"), "paceline: --pairs is 0, must be between 1 and 50"),
+        (
+            ("claims", "tiny", "--missing"),
+            "paceline: --missing needs --json",
+        ),
     ],
 )
 def test_a_wrong_argument_gets_one_sentence(

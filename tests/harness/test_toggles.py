@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from paceline import claims, claims_table, toggles
-from paceline.claims import Claim, ClaimResult, Estimate
+from paceline import claims
+from paceline.claims import Claim, ClaimResult, Estimate, rounds, table
 from paceline.toml_table import ManifestError
 
 from .conftest import Project
@@ -81,12 +81,13 @@ def test_a_file_without_toggles_is_told() -> None:
         claims.parse_claims(text, "claims.toml").chosen([], "claims.toml", toggles=True)
 
 
-def test_claims_are_grouped_by_the_side_that_most_share() -> None:
+def test_comparisons_are_grouped_by_the_side_that_most_share() -> None:
     first, second = toggle_claim("a", {"a": 0}, {}), toggle_claim("b", {}, {"b": 1})
     alone, otherwise = toggle_claim("c", {"c": 0}, {"c": 1}), toggle_claim("d", {"d": 0}, {}, steps=9)
-    found = toggles.group_by_shared_case([first, alone, second, otherwise])
-    assert [group.claims for group in found] == [(first, second), (alone,), (otherwise,)]
-    assert [found[0].own_side(claim) for claim in (first, second)] == [{"a": 0}, {"b": 1}]
+    comparisons = rounds.timed_comparisons([first, alone, second, otherwise, first])
+    found = rounds.group_by_shared_case(comparisons)
+    keys = [[dict(group.own_side(comparison)) for comparison in group.comparisons] for group in found]
+    assert keys == [[{"a": 0}, {"b": 1}], [{"c": 1}], [{}]]
 
 
 @pytest.mark.parametrize(
@@ -105,13 +106,13 @@ def test_where_a_toggle_is_seen(
 ) -> None:
     measured, in_phase = Estimate(*loop), Estimate(*phase)
     result = ClaimResult(toggle_claim("a", {"a": 0}, {}), "holds", measured, phase=in_phase, counter=counter)
-    assert claims_table.effect_location(result) == seen
+    assert table.effect_location(result) == seen
 
 
 def test_toggles_are_measured_together(project: Project) -> None:
     project.write(SCRIPT, counting_steps=5, steps=300)
     (project.folder / "claims.toml").write_text(CLAIMS)
-    (project.folder / "README.md").write_text("\n".join(claims_table.TOGGLES.markers))
+    (project.folder / "README.md").write_text("\n".join(table.TOGGLES.markers))
     ended = project.call(
         "claims", "tiny", "--toggles", "--pairs", "2", "--json", "claims.json", "--readme", "README.md"
     )

@@ -21,7 +21,6 @@ from typing import Any, NoReturn
 
 from . import (
     __version__,
-    claims_command,
     comparison,
     document,
     listing,
@@ -30,6 +29,7 @@ from . import (
     report,
     script_command,
 )
+from .claims import command as claims_command
 from .doctor import command as doctor_command
 from .measured import turns
 from .measurement import MeasurementRequest

@@ -26,6 +26,7 @@ __all__ = [
 FILE_NAME = "paceline.toml"
 STEPS_LIMIT = 1_000_000  # every step's time is kept in memory while it is measured
 REPETITIONS_LIMIT = 100
+SEED_LIMIT = 2**32 - 1
 INTEGER_LIMIT = 2**31 - 1  # of the database's columns
 
 
@@ -114,7 +115,7 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         counting_warmup_steps=table.integer("counting_warmup_steps", warmup, minimum=0),
         countings=table.integer("countings", 2, minimum=1, maximum=2),
         repetitions=table.integer("repetitions", 5, minimum=1, maximum=REPETITIONS_LIMIT),
-        seed=table.integer("seed", 0, minimum=0, maximum=2**32 - 1),
+        seed=table.integer("seed", 0, minimum=0, maximum=SEED_LIMIT),
         threads=table.integer("threads", 1, minimum=1, maximum=1024),
         time_limit=table.integer("time_limit", 600, minimum=1, maximum=INTEGER_LIMIT),
         headline=_parse_headline(table),

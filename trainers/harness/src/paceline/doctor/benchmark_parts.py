@@ -8,7 +8,8 @@ from pathlib import Path
 
 from .. import claims, manifest
 from ..benchmarks import Benchmark, Case
-from ..claim_testing import ClaimBench, judge_claim
+from ..claims.bench import ClaimBench
+from ..claims.judging import judge_claim
 from ..document import Document
 from ..measurement import MeasurementRequest
 from ..toml_table import ManifestError

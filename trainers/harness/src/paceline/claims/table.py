@@ -1,4 +1,4 @@
-"""Results of claims as a table, in a terminal or in a README, and as plain data."""
+"""Results of claims as a table, in a terminal or in a README."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .claims import Claim, ClaimResult, Estimate, shows_no_difference
-from .toml_table import ManifestError
-from .units import format_amount, format_count, format_interval, format_number
+from ..toml_table import ManifestError
+from ..units import format_amount, format_count, format_interval, format_number
+from .claim import Claim, ClaimResult, Evidence, shows_no_difference
 
 NOTHING = "nothing"
 
@@ -22,12 +22,13 @@ class TableLayout:
     markers: tuple[str, str]
 
     def table(self, results: Sequence[ClaimResult]) -> str:
-        """Return the results as a table in Markdown, which is also one for the terminal."""
-        rows = [self.header, *[self.row(result) for result in results]]
+        """Return the results as a table in Markdown, without columns that hold nothing."""
+        columns = zip(self.header, *[self.row(result) for result in results], strict=True)
+        rows = list(zip(*[column for column in columns if any(column[1:])], strict=True))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         widths[-1] = 0  # the last column may be long, and nothing stands behind it
         lines = ["| " + " | ".join(map(str.ljust, row, widths)).rstrip() + " |" for row in rows]
-        return "\n".join([lines[0], "|" + "---|" * len(self.header), *lines[1:]])
+        return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
     def check_markers(self, path: Path) -> None:
         """Refuse a file without the markers, before minutes are spent on measuring; raises ManifestError."""
@@ -51,8 +52,10 @@ def _claim_row(result: ClaimResult) -> tuple[str, ...]:
         result.claim.claim.replace("|", "/"),
         _format_claimed_value(result.claim),
         _format_estimate(result),
+        f"{result.equal_training}x" if result.equal_training else "",
         f"{result.phase}x" if result.phase else "",
         _format_counter(result),
+        format_evidence(result.evidence),
         result.verdict,
     )
 
@@ -65,6 +68,7 @@ def _toggle_row(result: ClaimResult) -> tuple[str, ...]:
         f"{result.claim.phase} {result.phase}x" if result.phase else "",
         _format_counter(result),
         effect_location(result),
+        format_evidence(result.evidence),
         result.verdict,
     )
 
@@ -81,12 +85,12 @@ def effect_location(result: ClaimResult) -> str:
 
 
 CLAIMS = TableLayout(
-    ("claim", "document", "measured", "own phase", "counter", "verdict"),
+    ("claim", "document", "measured", "same training", "own phase", "counter", "evidence", "verdict"),
     _claim_row,
     ("<!-- claims: written by paceline claims -->", "<!-- end of claims -->"),
 )
 TOGGLES = TableLayout(
-    ("toggle", "claim", "whole loop", "own phase", "counter", "seen in", "verdict"),
+    ("toggle", "claim", "whole loop", "own phase", "counter", "seen in", "evidence", "verdict"),
     _toggle_row,
     ("<!-- toggles: written by paceline claims --toggles -->", "<!-- end of toggles -->"),
 )
@@ -122,47 +126,48 @@ def _format_counter(result: ClaimResult) -> str:
     return f"{name} {format_number(before)}" + ("" if after is None else f" to {format_number(after)}")
 
 
-def table_notes(results: Sequence[ClaimResult], pairs: int, conditions: str) -> str:
-    """Return notes on the table: what a ratio means, where it was measured, how much was disturbed."""
-    measurements = sum(result.measurements for result in results)
-    disturbed = sum(result.disturbed for result in results)
+def format_evidence(evidence: Evidence | None) -> str:
+    """Return what a verdict rests on: `4 pairs, standard, quiet`; empty where nothing was measured."""
+    if evidence is None:
+        return ""
+    if evidence.kind == "counted":
+        return "counted"
+    amount = format_count(evidence.samples, evidence.kind.removesuffix("s"))
+    quiet = "quiet"
+    if evidence.disturbed:
+        quiet = f"{evidence.disturbed} of {evidence.measurements} disturbed"
+    return f"{amount}, {evidence.windows}, {quiet}"
+
+
+def table_notes(results: Sequence[ClaimResult]) -> str:
+    """Return notes on the table: what its figures mean, and where and when they were measured."""
+    kinds = {result.evidence.kind for result in results if result.evidence}
     text = (
-        f"A ratio says how many times better the second side is: the median of "
-        f"{format_count(pairs, 'paired ratio')}, "
-        f"measured A B B A, with {'their range' if pairs < 6 else 'its interval of 95 %'}."
+        "A ratio says how many times better the second side is: the median of paired ratios, measured "
+        "A B B A, with the interval of 95 % that six pairs and more have, and of fewer their range."
     )
+    if any(result.equal_training for result in results):
+        text += (
+            "\nUnder *same training* both sides learn as many samples a step, with the same network, from "
+            "the same input."
+        )
+    if "seeds" in kinds:
+        text += "\nWhat is learned is compared seed by seed."
     if any(result.verdict.endswith("?") for result in results):
         text += "\nA verdict with ? rests on too few pairs."
-    text += f"\n{conditions}" if conditions else ""
-    if disturbed:
-        text += f"\n{disturbed} of {measurements} processes waited for a processor: take the times as hints."
-    return text
+    if any(result.evidence and result.evidence.disturbed for result in results):
+        text += "\nA disturbed process waited for a processor: take its times as hints."
+    return "\n".join([text, *_measured_lines(results)])
 
 
-def results_to_json(results: Sequence[ClaimResult]) -> list[dict[str, object]]:
-    """Return the results as plain data, for a file of JSON."""
+def _measured_lines(results: Sequence[ClaimResult]) -> list[str]:
+    """Return a line for each machine on which claims were measured, with the days."""
+    days: dict[str, set[str]] = {}
+    for result in results:
+        if result.evidence is not None:
+            days.setdefault(result.evidence.machine, set()).add(result.evidence.day)
     return [
-        {
-            "id": result.claim.key,
-            "claim": result.claim.claim,
-            "document": [result.claim.low, result.claim.high],
-            "metric": result.claim.metric,
-            "direction": result.claim.direction,
-            "toggle": result.claim.toggle,
-            "seen": effect_location(result),
-            "measured": _estimate_to_json(result.measured),
-            "unit": result.unit,
-            "phase": result.claim.phase,
-            "phase_measured": _estimate_to_json(result.phase),
-            "counter": result.claim.counter,
-            "counted": list(result.counter) if result.counter else None,
-            "verdict": result.verdict,
-            "measurements": result.measurements,
-            "disturbed": result.disturbed,
-        }
-        for result in results
+        f"Measured on {machine}, {' to '.join(sorted({min(found), max(found)}))}; "
+        "standard and quick are the manifest's windows, where a claim has none of its own."
+        for machine, found in days.items()
     ]
-
-
-def _estimate_to_json(measured: Estimate | None) -> list[float] | None:
-    return None if measured is None else [measured.value, measured.low, measured.high]

@@ -1,94 +1,19 @@
-"""The claims of a document about a benchmark, as data: `claims.toml` beside the benchmark's script.
-
-A claim compares two cases (`before`, `after`: how many times better the second is) or is about one (`case`).
-A claim that can't be measured has a reason (`untestable`), so that no claim of a document is left out.
-"""
+"""Reads `claims.toml`, which lies beside the benchmark's script; each error is one sentence."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import metrics
-from .manifest import STEPS_LIMIT
-from .toml_table import ManifestError, Scalar, TomlTable
-from .units import format_number
+from .. import metrics
+from ..manifest import SEED_LIMIT, STEPS_LIMIT
+from ..toml_table import ManifestError, TomlTable
+from .claim import DIRECTIONS, SECONDS_PER, Claim, Params
 
 FILE_NAME = "claims.toml"
-DIRECTIONS = ("better", "worse", "same")
-SECONDS_PER = "seconds_per."
-"""The prefix of the metric that divides the step's time by a count of the code: `seconds_per.episodes`."""
-
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
-
-NO_DIFFERENCE = 0.02
-"""A ratio this near to 1 is no difference, however certain it is."""
-
-TOLERANCE = 0.1
-"""How far a measurement may miss the document's value and still agree with it: documents round."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One claim. `low` to `high` is what the document says: a ratio, or with one case a value in `unit`.
-
-    A claim without a number has None for both. `before` is None where there is one case only; `after` is
-    None where the claim can't be tested, for the reason `untestable`. `toggle` is the one parameter in which
-    the two cases differ, where the claim is about one. The steps are None where they are the benchmark's own.
-    """
-
-    key: str
-    claim: str
-    low: float | None
-    high: float | None
-    direction: str = DIRECTIONS[0]
-    metric: str = "throughput"
-    phase: str | None = None
-    counter: str | None = None
-    before: Mapping[str, Scalar] | None = None
-    after: Mapping[str, Scalar] | None = None
-    warmup_steps: int | None = None
-    steps: int | None = None
-    factor: float = 1.0
-    unit: str = ""
-    toggle: str | None = None
-    needs_cuda: bool = False
-    untestable: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A median with its interval, which for less than three samples is their range."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        spread = f" [{format_number(self.low)}, {format_number(self.high)}]" if self.low < self.high else ""
-        return f"{format_number(self.value)}{spread}"
-
-
-def shows_no_difference(ratio: Estimate) -> bool:
-    """Return whether a ratio shows no difference."""
-    return ratio.low <= 1 <= ratio.high or abs(ratio.value - 1) < NO_DIFFERENCE
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimResult:
-    """The verdict on a claim with its figures; `disturbed` of the `measurements` waited for a processor."""
-
-    claim: Claim
-    verdict: str
-    measured: Estimate | None = None
-    unit: str = "x"
-    phase: Estimate | None = None
-    counter: tuple[float, float | None] | None = None
-    measurements: int = 0
-    disturbed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +86,10 @@ def _parse_claim(table: TomlTable) -> Claim:
         counter=_parse_metric(table, "counter"),
         before=before,
         after=after,
+        equal_training=_parse_equal_training(table),
         warmup_steps=table.optional_integer("warmup_steps", minimum=0),
         steps=table.optional_integer("steps", minimum=1, maximum=STEPS_LIMIT),
+        seeds=table.integers("seeds", maximum=SEED_LIMIT) or (),
         factor=table.number("factor") or 1.0,
         unit=unit,
         toggle=toggle,
@@ -187,7 +114,7 @@ def _parse_value(table: TomlTable) -> tuple[float | None, float | None]:
     return values[0], values[-1]
 
 
-def _parse_sides(table: TomlTable) -> tuple[Mapping[str, Scalar] | None, Mapping[str, Scalar]]:
+def _parse_sides(table: TomlTable) -> tuple[Params | None, Params]:
     """Return the parameters before and after, or None and those of the one case."""
     case, before, after = (table.scalars(name) for name in ("case", "before", "after"))
     if case is not None and before is None and after is None:
@@ -195,6 +122,18 @@ def _parse_sides(table: TomlTable) -> tuple[Mapping[str, Scalar] | None, Mapping
     if case is None and before is not None and after is not None:
         return before, after
     raise table.error("", "must have before and after, or case alone, or untestable")
+
+
+def _parse_equal_training(table: TomlTable) -> tuple[Params, Params] | None:
+    """Return the two cases that do the same training, where the claim has them."""
+    sides = table.table("equal_training")
+    if sides is None:
+        return None
+    before, after = sides.scalars("before"), sides.scalars("after")
+    sides.refuse_unread_keys()
+    if before is None or after is None:
+        raise table.error("equal_training", "must have before and after")
+    return before, after
 
 
 def _parse_metric(table: TomlTable, key: str) -> str | None:
@@ -218,7 +157,7 @@ def _check_claim(claim: Claim, table: TomlTable) -> None:
         raise table.error("value", f"is {claim.low:g}, a ratio must be above 0")
     if claim.direction == "same" and (claim.high is None or claim.high < 1):
         raise table.error("value", "must be the ratio up to which two sides count as the same, 1 or more")
-    for key in ("phase", "direction"):
+    for key in ("phase", "direction", "equal_training"):
         if claim.before is None and key in table.names():
             raise table.error(key, "is for claims that compare before and after")
     if claim.before is not None and (claim.factor != 1 or claim.unit):

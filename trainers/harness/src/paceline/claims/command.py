@@ -1,0 +1,133 @@
+"""The command `claims`: which claims to test, how often, and where their results go."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import manifest
+from ..benchmarks import Benchmark
+from ..toml_table import ManifestError
+from . import claims_file, kept_results, rounds, table
+from .bench import ClaimBench, PrintMessage
+from .claim import Claim, ClaimResult
+from .judging import judge_claim
+
+PAIRS = 4
+PAIRS_LIMIT = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command `claims`."""
+    parser.add_argument("name", help="a benchmark of the manifest, with claims.toml beside its script")
+    parser.add_argument("--quick", action="store_true", help="with the windows of the manifest's quick table")
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"pairs a claim; {PAIRS}")
+    parser.add_argument(
+        "--claim", action="append", default=[], metavar="ID", help="only this claim; repeatable"
+    )
+    parser.add_argument(
+        "--toggles",
+        action=argparse.BooleanOptionalAction,
+        help="only claims about toggles, as a table of these; or all claims but those",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="keep the results there, beside those of other claims"
+    )
+    parser.add_argument(
+        "--missing", action="store_true", help="only claims without a result in the file of --json"
+    )
+    parser.add_argument(
+        "--readme", type=Path, metavar="PATH", help="put the table between this file's markers"
+    )
+    parser.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultBook:
+    """All claims of a file with the results known of them, written to `path` whenever one is added."""
+
+    claims: tuple[Claim, ...]
+    results: dict[str, ClaimResult]
+    path: Path | None
+
+    def add(self, result: ClaimResult) -> None:
+        """Take a result in the place of an older one."""
+        self.results[result.claim.key] = result
+        if self.path is not None:
+            kept_results.store_results(self.path, self.known())
+
+    def known(self) -> list[ClaimResult]:
+        """Return the results in the order of the claims."""
+        return [self.results[claim.key] for claim in self.claims if claim.key in self.results]
+
+
+def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> str:
+    """Test the claims that the arguments choose, and return their table; raises MeasurementError."""
+    if not 1 <= arguments.pairs <= PAIRS_LIMIT:
+        raise ManifestError(f"--pairs is {arguments.pairs}, must be between 1 and {PAIRS_LIMIT}")
+    if arguments.missing and arguments.json is None:
+        raise ManifestError("--missing needs --json, the file that holds the results")
+    path = arguments.manifest or manifest.find_manifest(Path.cwd())
+    benchmark, folder = _find_benchmark(path, arguments.name), path.parent.resolve()
+    file = folder / Path(benchmark.script).with_name(claims_file.FILE_NAME)
+    found = claims_file.load_claims(file)
+    chosen = found.chosen(arguments.claim, str(file), toggles=arguments.toggles)
+    layout = table.TOGGLES if arguments.toggles else table.CLAIMS
+    if arguments.readme:
+        layout.check_markers(arguments.readme)
+    kept = kept_results.load_results(arguments.json, found.claims) if arguments.json else {}
+    book = ResultBook(found.claims, kept, arguments.json)
+    wanted = [claim for claim in chosen if not arguments.missing or claim.key not in kept]
+    measured = benchmark.as_quick() if arguments.quick else benchmark
+    bench = ClaimBench(measured, folder, arguments.quick, arguments.pairs, print_message)
+    measure_claims(wanted, bench, book)
+    return _tell_results(arguments, book, layout, {claim.key for claim in chosen})
+
+
+def measure_claims(wanted: list[Claim], bench: ClaimBench, book: ResultBook) -> None:
+    """Measure the claims, those that share a case in rounds, and judge each as soon as it can be."""
+    testable = [claim for claim in wanted if claim.untestable is None]
+    if any(claim.needs_cuda for claim in testable) and not bench.has_cuda():
+        testable = [claim for claim in testable if not claim.needs_cuda]
+    bench.note_cases_to_count(testable)
+    groups = rounds.group_by_shared_case(rounds.timed_comparisons(testable))
+    left = {claim.key: claim for claim in wanted}
+    if groups:
+        bench.print_message(rounds.estimate_duration(groups, bench))
+    for group in groups:
+        rounds.measure_group(group, bench)
+        for claim in testable:
+            if claim.key in left and _is_measured(claim, bench):
+                book.add(judge_claim(left.pop(claim.key), bench))
+    for claim in left.values():
+        book.add(judge_claim(claim, bench))
+
+
+def _is_measured(claim: Claim, bench: ClaimBench) -> bool:
+    """Whether all pairs of a claim are there."""
+    comparisons = rounds.timed_comparisons([claim])
+    return bool(comparisons) and all(comparison.key in bench.measured for comparison in comparisons)
+
+
+def _find_benchmark(path: Path, name: str) -> Benchmark:
+    benchmarks = manifest.load_manifest(path).benchmarks
+    if name not in benchmarks:
+        raise ManifestError(f"{path}: has no benchmark {name!r}, it has {', '.join(benchmarks)}")
+    return benchmarks[name]
+
+
+def _tell_results(
+    arguments: argparse.Namespace, book: ResultBook, layout: table.TableLayout, chosen: set[str]
+) -> str:
+    """Return the table of the chosen claims; the README gets it with all that the file knows."""
+    known = book.known()
+    if arguments.readme:
+        whole = [result for result in known if _is_told(result, arguments.toggles)]
+        layout.insert(arguments.readme, f"{layout.table(whole)}\n\n{table.table_notes(whole)}")
+    told = [result for result in known if result.claim.key in chosen]
+    return f"{layout.table(told)}\n\n{table.table_notes(told)}"
+
+
+def _is_told(result: ClaimResult, toggles: bool | None) -> bool:
+    return toggles is None or (result.claim.toggle is not None) == toggles

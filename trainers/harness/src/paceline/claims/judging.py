@@ -1,0 +1,224 @@
+"""Judges a claim by what the bench measured: the paired ratios or the one case's values, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .. import metrics
+from ..document import Document
+from ..statistics import median, median_interval
+from ..watching.process import MeasurementError
+from .bench import ClaimBench
+from .claim import SECONDS_PER, Claim, ClaimResult, Comparison, Estimate, Params, shows_no_difference
+
+RELIABLE_PAIRS = 3
+"""Pairs below which a verdict about a ratio is in doubt."""
+
+TOLERANCE = 0.1
+"""How far a measurement may miss the document's value and still agree with it: documents round."""
+
+
+def judge_claim(claim: Claim, bench: ClaimBench) -> ClaimResult:
+    """Judge a claim, measuring what the bench doesn't have yet.
+
+    One that can't be measured here gets a reason in place of figures.
+    """
+    if claim.untestable is not None:
+        return _untestable_result(claim, claim.untestable)
+    if claim.needs_cuda and not bench.has_cuda():
+        return _untestable_result(claim, "there is no CUDA device")
+    try:
+        if claim.before is None:
+            return _judge_single_case(claim, bench)
+        return _judge_counted(claim, bench) if claim.is_counted else _judge_comparison(claim, bench)
+    except MeasurementError as failure:
+        # A case may be refused on this machine, as compiling is without a compiler: its last line says why.
+        lines = failure.output.splitlines()
+        return _untestable_result(claim, lines[-1] if lines else str(failure))
+
+
+def _untestable_result(claim: Claim, reason: str) -> ClaimResult:
+    return ClaimResult(claim, f"not testable here: {reason}")
+
+
+def _judge_comparison(claim: Claim, bench: ClaimBench) -> ClaimResult:
+    comparison = claim.main_comparison
+    before, after = bench.measure_in_turn(comparison, claim.key)
+    result = _judge_sides(claim, before, after)
+    if result.measured is None:
+        return result
+    kind = "sweep" if comparison.sweeps else "seeds" if claim.seeds else "pairs"
+    unsure = "?" if kind != "sweep" and len(before) < RELIABLE_PAIRS else ""
+    equal, equal_documents = _equal_training_ratio(claim, bench)
+    return replace(
+        result,
+        verdict=result.verdict + unsure,
+        phase=_phase_ratio(claim, before, after),
+        equal_training=equal,
+        counter=_counter_values(claim, bench, (before[0], after[0])),
+        evidence=bench.evidence(kind, len(before), [*before, *after, *equal_documents]),
+    )
+
+
+def _judge_counted(claim: Claim, bench: ClaimBench) -> ClaimResult:
+    before, after = ([bench.count_case(case)] for case in claim.cases)
+    result = _judge_sides(claim, before, after)
+    if result.measured is None:
+        return result
+    counter = _counter_values(claim, bench, (before[0], after[0]))
+    return replace(result, counter=counter, evidence=bench.evidence("counted", 1, [*before, *after]))
+
+
+def _judge_sides(claim: Claim, before: Sequence[Document], after: Sequence[Document]) -> ClaimResult:
+    sides = [[_metric_value(claim.metric, measured) for measured in side] for side in (before, after)]
+    if None in sides[0] or None in sides[1]:
+        return _untestable_result(claim, f"{claim.metric} was not measured")
+    estimate = _paired_ratio(sides[0], sides[1], _better_direction(claim.metric))
+    if estimate is None:
+        return _untestable_result(claim, f"{claim.metric} was 0")
+    return ClaimResult(claim, judge_estimate(claim, estimate), estimate)
+
+
+def _judge_single_case(claim: Claim, bench: ClaimBench) -> ClaimResult:
+    comparison = claim.main_comparison
+    kind = "counted" if claim.is_counted else "sweep" if comparison.sweeps else "runs"
+    documents = _single_case_documents(claim, bench)
+    values = [_metric_value(claim.metric, measured) for measured in documents]
+    scaled = [value * claim.factor for value in values if value is not None]
+    if len(scaled) < len(values):
+        return _untestable_result(claim, f"{claim.metric} was not measured")
+    first = documents[0].metric(*_split_spelling(claim.metric))
+    estimate = _median_estimate(scaled)
+    if len(scaled) == 1 and first is not None and first.low is not None and first.high is not None:
+        estimate = Estimate(scaled[0], first.low * claim.factor, first.high * claim.factor)
+    counted = _counter_value(claim, bench, comparison.cases[0], documents[0])
+    return ClaimResult(
+        claim,
+        judge_estimate(claim, estimate),
+        estimate,
+        unit=claim.unit or (first.unit if first is not None else "s"),
+        counter=None if counted is None else (counted, None),
+        evidence=bench.evidence(kind, len(documents), documents),
+    )
+
+
+def _single_case_documents(claim: Claim, bench: ClaimBench) -> list[Document]:
+    """Return the case's measurements: those of other claims' pairs in the same window, or its own."""
+    comparison = claim.main_comparison
+    if claim.is_counted:
+        return [bench.count_case(comparison.cases[0])]
+    found = bench.documents_of(comparison)
+    if len(found) >= bench.rounds(comparison):
+        return found
+    return bench.measure_in_turn(comparison, claim.key)[0]
+
+
+def _equal_training_ratio(claim: Claim, bench: ClaimBench) -> tuple[Estimate | None, list[Document]]:
+    """Return the ratio between two cases with the same training, and what it rests on."""
+    comparison: Comparison | None = claim.equal_comparison
+    if comparison is None:
+        return None, []
+    before, after = bench.measure_in_turn(comparison, f"{claim.key}, same training")
+    sides = [[_metric_value(claim.metric, measured) for measured in side] for side in (before, after)]
+    ratio = _paired_ratio(sides[0], sides[1], _better_direction(claim.metric))
+    return ratio, [*before, *after]
+
+
+def judge_estimate(claim: Claim, estimate: Estimate) -> str:
+    """Judge a measurement by its claim: holds, smaller, larger, none or opposite.
+
+    A claim about one case that names no number is `measured`.
+    """
+    low, high = claim.low, claim.high
+    if claim.before is None:
+        return _judge_value(estimate, low, high)
+    if claim.direction == "same":
+        assert high is not None  # noqa: S101  # the file of claims was checked
+        return _judge_sameness(estimate, high)
+    if claim.direction == "worse":
+        estimate = Estimate(1 / estimate.value, 1 / estimate.high, 1 / estimate.low)
+    if shows_no_difference(estimate):
+        return "none"
+    if estimate.value < 1:
+        return "opposite"
+    if low is None or estimate.value >= 1 + (low - 1) * (1 - TOLERANCE) or estimate.high >= low:
+        return "holds"
+    return "smaller"
+
+
+def _judge_value(estimate: Estimate, low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "measured"
+    if estimate.high < low - TOLERANCE * abs(low):
+        return "smaller"
+    return "larger" if estimate.low > high + TOLERANCE * abs(high) else "holds"
+
+
+def _judge_sameness(estimate: Estimate, bound: float) -> str:
+    if estimate.low > bound:
+        return "larger"
+    return "opposite" if estimate.high < 1 / bound else "holds"
+
+
+def _split_spelling(spelling: str) -> tuple[str, str | None]:
+    name, _, phase = spelling.partition(":")
+    return name, phase or None
+
+
+def _better_direction(spelling: str) -> str:
+    metric = metrics.describe_metric(_split_spelling(spelling)[0])
+    return metric.better if metric is not None else "lower"
+
+
+def _metric_value(spelling: str, measurement: Document) -> float | None:
+    """Return a metric's value; a counter that a phase has nothing of is 0."""
+    name, phase = _split_spelling(spelling)
+    if name.startswith(SECONDS_PER):
+        count = measurement.metric(f"count.{name.removeprefix(SECONDS_PER)}")
+        step = measurement.metric("step_time")
+        return step.value / count.value if step is not None and count is not None and count.value else None
+    value = measurement.metric(name, phase)
+    if value is None and phase is not None and measurement.metric(name) is not None:
+        return 0.0
+    return None if value is None else value.value
+
+
+def _paired_ratio(
+    before: Sequence[float | None], after: Sequence[float | None], better: str
+) -> Estimate | None:
+    """Return how many times better `after` is, pair by pair; None where a side is not above 0."""
+    pairs = [(a, b) for a, b in zip(before, after, strict=True) if a is not None and b is not None]
+    if any(a <= 0 or b <= 0 for a, b in pairs):
+        return None
+    return _median_estimate([b / a if better == "higher" else a / b for a, b in pairs])
+
+
+def _median_estimate(values: Sequence[float]) -> Estimate:
+    low, high = median_interval(values) or (min(values), max(values))
+    return Estimate(median(values), low, high)
+
+
+def _phase_ratio(claim: Claim, before: Sequence[Document], after: Sequence[Document]) -> Estimate | None:
+    if claim.phase is None:
+        return None
+    spelling = f"phase_time:{claim.phase}"
+    sides = [[_metric_value(spelling, measured) for measured in side] for side in (before, after)]
+    return None if None in sides[0] or None in sides[1] else _paired_ratio(sides[0], sides[1], "lower")
+
+
+def _counter_values(
+    claim: Claim, bench: ClaimBench, measured: tuple[Document, Document]
+) -> tuple[float, float] | None:
+    before, after = (
+        _counter_value(claim, bench, case, own) for case, own in zip(claim.cases, measured, strict=True)
+    )
+    return None if before is None or after is None else (before, after)
+
+
+def _counter_value(claim: Claim, bench: ClaimBench, case: Params, measured: Document) -> float | None:
+    """Return the claim's counter of a case: as the code reports it in this document, or as it was counted."""
+    if claim.counter is None:
+        return None
+    value = _metric_value(claim.counter, measured)
+    return value if value is not None else _metric_value(claim.counter, bench.count_case(case))
