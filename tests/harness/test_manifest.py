@@ -84,6 +84,10 @@ WRONG = {
     "benchmarks.snake.guard.score: needs a minimum": ("minimum = 3.0", ""),
     "benchmarks.snake.guard.score.minimum: must be a finite": ("3.0", "nan"),
     "benchmarks.snake.guard.score.minimum: is 3, above the maximum of 2": ("3.0", "3.0, maximum = 2"),
+    "benchmarks.snake.learning_seeds: names 0, the seed of every": (
+        "version = 2",
+        "version = 2\nlearning_seeds = [0, 1]",
+    ),
     "environment.requirements: is missing": ('requirements = ["requirements.txt"]', ""),
     "manifest.environmen: is unknown, did you mean 'environment'?": ("[environment]", "[environmen]"),
     "is not valid TOML": ("version = 2", "version = "),

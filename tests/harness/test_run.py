@@ -118,6 +118,18 @@ def test_progress_ends_at_one(project: Project) -> None:
     assert json.loads((project.folder / "progress.json").read_text()) == {"fraction": 1.0, "text": "done"}
 
 
+def test_other_seeds_learn_beside_the_repetitions(project: Project) -> None:
+    seeded = "import os\npaceline.quality('score', int(os.environ['PACELINE_SEED']) * 2)"
+    project.write(LOOP + seeded, guard={"score": {"minimum": 3.0}}, learning_seeds=[3, 4])
+    measured = project.measure()
+    assert measured["learning"] == [
+        {"seed": 3, "quality": {"score": 6.0}},
+        {"seed": 4, "quality": {"score": 8.0}},
+    ]
+    assert [row["quality"]["score"] for row in measured["repetitions"]] == [0, 0]
+    assert "quality_below_guard" not in {row["code"] for row in measured["warnings"]}
+
+
 def test_a_guard_that_is_missed_taints(project: Project) -> None:
     project.write(f"{LOOP}paceline.quality('score', 1)", guard={"score": {"minimum": 3.0}})
     warning = next(row for row in project.measure()["warnings"] if row["code"] == "quality_below_guard")

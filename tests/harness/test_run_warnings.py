@@ -155,6 +155,21 @@ def test_a_quality_below_its_guard(raw: Raw, score: float, seen: dict[str, bool]
     assert warning_codes(raw, guard={"score": Guard(3.0, None)}) == seen
 
 
+def test_what_is_learned_is_judged_over_all_seeds(raw: Raw) -> None:
+    for row in raw["repetitions"]:
+        row["quality"] = {"score": 4.0}
+    raw["learning"] = [{"seed": 1, "quality": {"score": 3.0}}, {"seed": 2, "quality": {"score": 0.5}}]
+    guards = {"score": Guard(3.0, None)}
+    (warning,) = results._guard_warnings(raw, guards)
+    assert warning["message"].startswith(
+        "score is 2.5 on average (4 with seed 0, 3 with seed 1, 0.5 with seed 2)"
+    )
+    raw["learning"][1]["quality"] = {"score": 2.0}
+    assert warning_codes(raw, guard=guards) == {}
+    raw["learning"][1]["quality"] = {}
+    assert warning_codes(raw, guard=guards) == {"quality_missing": True}
+
+
 def test_a_quality_that_was_never_reported(raw: Raw) -> None:
     assert warning_codes(raw, guard={"score": Guard(3.0, None)}) == {"quality_missing": True}
 

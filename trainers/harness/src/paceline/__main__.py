@@ -226,7 +226,7 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
     if arguments.timed_only or arguments.no_sweep:
         benchmark = benchmark.without_sweep()
     if arguments.timed_only or arguments.no_counting:
-        benchmark = replace(benchmark, countings=0)
+        benchmark = replace(benchmark, countings=0, learning_seeds=())
     if arguments.repetitions is not None:
         if not 1 <= arguments.repetitions <= 100:
             raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")

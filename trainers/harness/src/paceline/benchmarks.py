@@ -70,6 +70,7 @@ class Benchmark:
     affinity: tuple[int, ...] | None = None
     gc: str = GC_MODES[0]
     variables: Mapping[str, str] = field(default_factory=dict)
+    learning_seeds: tuple[int, ...] = ()
 
     def case(self, settings: Mapping[str, Scalar]) -> Case:
         """Return the one case that agrees with `settings`; settings no case has make a case of their own.
@@ -105,6 +106,7 @@ class Benchmark:
             countings=1,
             repetitions=quick.repetitions or min(self.repetitions, 2),
             guard={},
+            learning_seeds=(),
         )
 
     def without_sweep(self) -> Benchmark:

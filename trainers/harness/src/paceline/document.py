@@ -14,6 +14,7 @@ from typing import Any
 from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
+    LearningResult,
     LimitResult,
     MeasurementWarning,
     MetricValue,
@@ -42,6 +43,7 @@ __all__ = [
     "CaseIdentity",
     "Document",
     "DocumentError",
+    "LearningResult",
     "LimitResult",
     "MeasurementWarning",
     "MetricValue",
@@ -63,7 +65,7 @@ __all__ = [
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
 # paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
 # and variables of the protocol; stacks of the profile, seconds and phases of its operations; what sweeps
-# waited; cpu_features and settings of the environment.
+# waited; cpu_features and settings of the environment; learning.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 UNATTRIBUTED = "(unattributed)"
@@ -115,6 +117,7 @@ class Document:
     scaling: SweepResult | None = None
     limits: tuple[LimitResult, ...] = ()
     job: ProjectedJob | None = None
+    learning: tuple[LearningResult, ...] = ()
 
     @property
     def tainted(self) -> bool:
@@ -248,6 +251,7 @@ def _build_document(raw: Raw) -> Document:
         scaling=_build_scaling(raw["scaling"]) if "scaling" in raw else None,
         limits=tuple(LimitResult(**row) for row in raw.get("limits", ())),
         job=_build_job(raw["job"]) if "job" in raw else None,
+        learning=tuple(LearningResult(**row) for row in raw.get("learning", ())),
     )
 
 

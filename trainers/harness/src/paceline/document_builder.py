@@ -21,6 +21,8 @@ def build_document(run: Measurement) -> Raw:
     """Return the document as plain data; raises MeasurementError where the code reported no finite number."""
     request, timed, counted = run.request, run.timed, run.counted
     _refuse_infinite_numbers(timed)
+    for process in run.learned:
+        _refuse_infinite_values("quality", process.quality)
     repetitions = [_repetition_row(repetition) for repetition in timed]
     samples = _samples_by_metric(timed, repetitions)
     phases = _phase_rows(timed)
@@ -57,6 +59,8 @@ def build_document(run: Measurement) -> Raw:
         "limits": limits.judge_limits(request.benchmark.limits, values),
         **derived_metrics.document_members(swept, job),
     }
+    if run.learned:
+        raw["learning"] = [{"seed": row.seed, "quality": dict(row.quality)} for row in run.learned]
     raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark)
     return raw
 
@@ -249,9 +253,11 @@ def _telemetry_rows(timed: Sequence[TimedRepetition], uses_device: bool) -> list
 def _refuse_infinite_numbers(timed: Sequence[TimedRepetition]) -> None:
     for repetition in timed:
         for field in ("quality", "gauges", "counts"):
-            for name, value in repetition.result[field].items():
-                if not math.isfinite(value):
-                    kind = {"gauges": "gauge", "counts": "count"}.get(field, field)
-                    raise MeasurementError(
-                        f"{kind} {name} is {value}, a benchmark must report finite numbers"
-                    )
+            kind = {"gauges": "gauge", "counts": "count"}.get(field, field)
+            _refuse_infinite_values(kind, repetition.result[field])
+
+
+def _refuse_infinite_values(kind: str, values: Mapping[str, float]) -> None:
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise MeasurementError(f"{kind} {name} is {value}, a benchmark must report finite numbers")

@@ -20,6 +20,14 @@ class CaseIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class LearningResult:
+    """What was learned with another seed than the repetitions', whose times don't count."""
+
+    seed: int
+    quality: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Repetition:
     """One fresh process; times in seconds, memory in bytes, the window on the telemetry's clock."""
 

@@ -27,6 +27,7 @@ FILE_NAME = "paceline.toml"
 STEPS_LIMIT = 1_000_000  # every step's time is kept in memory while it is measured
 REPETITIONS_LIMIT = 100
 SEED_LIMIT = 2**32 - 1
+LEARNING_SEEDS_LIMIT = 4  # their processes run side by side
 INTEGER_LIMIT = 2**31 - 1  # of the database's columns
 
 
@@ -128,14 +129,26 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         affinity=table.integers("affinity", maximum=process_environment.CPU_LIMIT - 1),
         gc=table.choice("gc", GC_MODES),
         variables=process_environment.parse_variables(table.table("variables")),
+        learning_seeds=table.integers("learning_seeds", maximum=SEED_LIMIT) or (),
     )
     table.refuse_unread_keys()
+    _check_learning_seeds(benchmark, table)
     for bound in benchmark.limits:
         if bound.metric.startswith(limits.SWEEP_METRICS) and benchmark.scaling is None:
             raise table.error(f"limits.{bound.name}", "needs the table scaling")
         if bound.metric == limits.PROJECTED_TIME and benchmark.job is None:
             raise table.error(f"limits.{bound.name}", "needs the table job")
     return benchmark
+
+
+def _check_learning_seeds(benchmark: Benchmark, table: TomlTable) -> None:
+    """Refuse seeds with which nothing would be judged, or the same twice."""
+    if benchmark.learning_seeds and not benchmark.guard:
+        raise table.error("learning_seeds", "needs the table guard, which judges what is learned with them")
+    if benchmark.seed in benchmark.learning_seeds:
+        raise table.error("learning_seeds", f"names {benchmark.seed}, the seed of every repetition already")
+    if len(benchmark.learning_seeds) > LEARNING_SEEDS_LIMIT:
+        raise table.error("learning_seeds", f"has more than {LEARNING_SEEDS_LIMIT} seeds")
 
 
 def _parse_cases(table: TomlTable, params: Mapping[str, Scalar]) -> tuple[Case, ...]:

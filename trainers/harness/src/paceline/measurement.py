@@ -50,8 +50,19 @@ class TimedRepetition:
 
 
 @dataclass(frozen=True, slots=True)
+class LearningProcess:
+    """What one process with another seed learned; nothing else of it is looked at."""
+
+    seed: int
+    quality: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
-    """All results of a run: its repetitions, those set aside, the countings and the sweep's points."""
+    """All results of a run: its repetitions, those set aside, the countings and the sweep's points.
+
+    `learned` is what other seeds led to, for the guard.
+    """
 
     request: MeasurementRequest
     timed: Sequence[TimedRepetition]
@@ -60,3 +71,4 @@ class Measurement:
     points: Sequence[scaling.SweepPoint]
     driver: str | None
     created: str
+    learned: Sequence[LearningProcess] = ()

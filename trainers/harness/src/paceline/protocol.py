@@ -16,7 +16,7 @@ from . import document_builder, process_environment, scaling
 from .benchmarks import Benchmark
 from .measured.plan import ProcessPlan
 from .measured.processor import CONTENTION_SHARE
-from .measurement import Measurement, MeasurementRequest, TimedRepetition
+from .measurement import LearningProcess, Measurement, MeasurementRequest, TimedRepetition
 from .toml_table import Scalar
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
@@ -46,8 +46,9 @@ def measure_case(request: MeasurementRequest, progress: Progress) -> dict[str, A
         timed, set_aside = runner.measure_repetitions()
         points = runner.measure_sweep()
         counted = runner.measure_counters()
+        learned = runner.measure_learning()
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        measured = Measurement(request, timed, set_aside, counted, points, devices.driver, created)
+        measured = Measurement(request, timed, set_aside, counted, points, devices.driver, created, learned)
         return document_builder.build_document(measured)
 
 
@@ -79,6 +80,7 @@ class _CaseRunner:
         self._sweep_runs = list(scaling.sweep_order(sweep)) if sweep else []
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._sweep_runs) + 1
+        self._parts += bool(request.benchmark.learning_seeds)
 
     def measure_repetitions(self) -> tuple[list[TimedRepetition], list[TimedRepetition]]:
         """Measure the repetitions; those that other work disturbed are measured again, as often once more.
@@ -101,7 +103,7 @@ class _CaseRunner:
         """Whether too few are undisturbed, and time is left for one more before the counting."""
         calm = sum(repetition.waited <= CONTENTION_SHARE for repetition in timed)
         longest = max(repetition.took for repetition in timed)
-        left = (3 + len(self._sweep_runs)) * longest
+        left = (3 + bool(self._benchmark.learning_seeds) + len(self._sweep_runs)) * longest
         return calm < self._benchmark.repetitions and perf_counter() + left < self._deadline
 
     def measure_repetition(self, index: int) -> TimedRepetition:
@@ -164,21 +166,37 @@ class _CaseRunner:
 
     def measure_counters(self) -> list[Mapping[str, Any]]:
         """Count in processes of their own; they run side by side, since nothing is timed there."""
+        plans = [self._make_plan("counting")] * self._benchmark.countings
+        done = self._benchmark.repetitions + len(self._sweep_runs)
+        return self._run_side_by_side(plans, "counting", done)
+
+    def measure_learning(self) -> list[LearningProcess]:
+        """Run the whole with the other seeds, side by side and untimed, for what is learned with them."""
+        plans = [replace(self._make_plan("timing"), seed=seed) for seed in self._benchmark.learning_seeds]
+        results = self._run_side_by_side(plans, "learning with other seeds", self._parts - 1)
+        return [
+            LearningProcess(plan.seed, result["quality"]) for plan, result in zip(plans, results, strict=True)
+        ]
+
+    def _run_side_by_side(
+        self, plans: Sequence[ProcessPlan], text: str, done: float
+    ) -> list[Mapping[str, Any]]:
         with ExitStack() as running:
             processes = [
-                running.enter_context(self._start_process(self._make_plan("counting"), f"counting-{index}"))
-                for index in range(self._benchmark.countings)
+                running.enter_context(self._start_process(plan, f"{plan.kind}-{plan.seed}-{index}"))
+                for index, plan in enumerate(plans)
             ]
             for process in processes:
                 while not process.wait(0.1):
                     self._check_process(process)
-                    self._report_progress(self._parts - 1 + process.progress_fraction(), "counting")
+                    self._report_progress(done + process.progress_fraction(), text)
             return [process.outcome()["result"] for process in processes]
 
     def _start_process(self, plan: ProcessPlan, name: str) -> MeasuredProcess:
         folder = self._folder / name
         folder.mkdir()
-        process = MeasuredProcess(plan, folder, process_environment.child_environment(self._benchmark))
+        benchmark = replace(self._benchmark, seed=plan.seed)
+        process = MeasuredProcess(plan, folder, process_environment.child_environment(benchmark))
         process_environment.pin_process(process.pid, self._benchmark)
         return process
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from .document import Document, MetricValue
-from .report_sections import counters_table, format_job, limits_table, processes_table, scaling_table
+from .report_sections import (
+    counters_table,
+    format_job,
+    learning_table,
+    limits_table,
+    processes_table,
+    scaling_table,
+)
 from .units import align_columns, format_amount, format_count, format_interval
 
 BAR = 30
@@ -16,6 +23,7 @@ def format_document(document: Document) -> str:
         _title_lines(document),
         _metrics_table(document),
         format_job(document),
+        learning_table(document),
         limits_table(document),
         _phases_table(document),
         counters_table(document),

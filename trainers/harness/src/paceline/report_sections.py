@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 from .document import Document, LimitResult, MetricValue, ProcessUse
 from .metrics import describe_metric
 from .statistics import median
@@ -19,6 +21,18 @@ def format_job(document: Document) -> str:
     source = "scaling fit" if full.source == "scaling" else "measured rate"
     work = f"{format_number(full.amount)} {full.unit}"
     return f"{work}: {format_duration(full.seconds)}{bounds}, by the {source}"
+
+
+def learning_table(document: Document) -> str:
+    """Return what was learned with each of the other seeds; empty where there were none."""
+    if not document.learning:
+        return ""
+    names = sorted({name for row in document.learning for name in row.quality})
+    rows = [
+        [f"seed {row.seed}", *[format_number(row.quality.get(name, nan)) for name in names]]
+        for row in document.learning
+    ]
+    return align_columns([["learned with", *names], *rows])
 
 
 def limits_table(document: Document) -> str:

@@ -143,6 +143,7 @@ class ClaimBench:
             repetitions=1,
             countings=int(counts),
             guard={},
+            learning_seeds=(),
             limits=(),
             scaling=own.scaling if comparison.sweeps else None,
             job=None,

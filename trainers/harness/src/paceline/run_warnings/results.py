@@ -21,7 +21,7 @@ def result_warnings(
 ) -> WarningRows:
     """Yield what the run's results leave open, and what they cross."""
     yield from _inexact_counters(counted)
-    yield from _guard_warnings(raw["repetitions"], benchmark.guard)
+    yield from _guard_warnings(raw, benchmark.guard)
     yield from _dropped_phases(timed)
     yield from _limit_warnings(raw)
     yield from _scaling_warnings(raw)
@@ -39,23 +39,36 @@ def _inexact_counters(counted: Sequence[Raw]) -> WarningRows:
         )
 
 
-def _guard_warnings(repetitions: Sequence[Raw], guards: Mapping[str, Guard]) -> WarningRows:
+def _guard_warnings(raw: Raw, guards: Mapping[str, Guard]) -> WarningRows:
+    """Judge what was learned by its mean over the seeds; the repetitions have one together."""
     for name, guard in guards.items():
-        values = [row["quality"][name] for row in repetitions if name in row["quality"]]
-        if not values:
+        values = [row["quality"][name] for row in raw["repetitions"] if name in row["quality"]]
+        others = {row["seed"]: row["quality"].get(name) for row in raw.get("learning", ())}
+        if not values or None in others.values():
             yield make_warning(
                 "quality_missing",
                 f"the benchmark has a guard on {name} but never reported it",
                 f'call paceline.quality("{name}", value) after the loop',
                 taints=True,
             )
-        elif (bound := _violated_bound(guard, mean(values))) is not None:
+            continue
+        by_seed = {raw["protocol"]["seed"]: mean(values), **others}
+        bound = _violated_bound(guard, mean(list(by_seed.values())))
+        if bound is not None:
             yield make_warning(
                 "quality_below_guard",
-                f"{name} is {mean(values):.4g}, its guard is {bound}",
+                f"{name} is {_describe_learned(by_seed)}, its guard is {bound}",
                 "a speed that is reached without learning is no speed: look at what changed",
                 taints=True,
             )
+
+
+def _describe_learned(by_seed: Mapping[int, float]) -> str:
+    text = f"{mean(list(by_seed.values())):.4g}"
+    if len(by_seed) == 1:
+        return text
+    each = ", ".join(f"{value:.4g} with seed {seed}" for seed, value in by_seed.items())
+    return f"{text} on average ({each})"
 
 
 def _violated_bound(guard: Guard, value: float) -> str | None:
