@@ -134,7 +134,7 @@ PROTOCOL_LABELS = {
 
 
 def protocol_context(document: Json) -> Json:
-    """(name, value) pairs of what the protocol set, and the variables that the manifest sets."""
+    """(name, value) pairs of what the protocol set, the manifest's variables, what other seeds learned."""
     protocol = document.get("protocol") or {}
     affinity = ", ".join(str(processor) for processor in protocol.get("affinity") or [])
     values = {**protocol, "affinity": affinity or None}
@@ -144,6 +144,7 @@ def protocol_context(document: Json) -> Json:
             (label, values[name]) for name, label in PROTOCOL_LABELS.items() if values.get(name) is not None
         ],
         "set_variables": sorted((protocol.get("variables") or {}).items()),
+        "learning": [(row["seed"], sorted(row["quality"].items())) for row in document.get("learning") or []],
     }
 
 

@@ -65,6 +65,11 @@ def test_what_the_code_chose_by_itself_stands_with_the_environment(client: Clien
     assert "avx2, avx512f" in shown
 
 
+def test_what_other_seeds_learned_stands_with_the_protocol(client: Client) -> None:
+    shown = get_page(client, create_measured_run(learning=[{"seed": 2, "quality": {"score": 8.25}}]))
+    assert "<dt>Learned with seed 2</dt><dd>score 8.25</dd>" in shown
+
+
 def test_scaling_is_a_straight_line_beside_proportion(client: Client) -> None:
     run = create_measured_run()
     drawn = embedded_figure(client, f"/runs/{run.pk}/", "scaling")
