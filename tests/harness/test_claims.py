@@ -63,6 +63,14 @@ metric = "count.episodes"
 unit = "episodes"
 case = { work = 1 }
 [[claims]]
+id = "share"
+claim = "Learning takes nearly all of the time"
+value = [80, 100]
+metric = "phase_share:learn"
+factor = 100
+unit = "%"
+case = { work = 1 }
+[[claims]]
 id = "compiler"
 claim = "Compiling helps"
 before = { work = 1 }
@@ -133,6 +141,10 @@ def judge_ratio(
         (
             "case = {}\nequal_training = { before = {}, after = {} }",
             "claims.toml: claims[0].equal_training: is for claims that compare before and after",
+        ),
+        (
+            'case = {}\nmetric = "phase_share:act+"',
+            "claims.toml: claims[0].metric: phase_share needs phases, write phase_share:PHASE+PHASE",
         ),
         ("case = {}\nseeds = [1, 1]", "claims.toml: claims[0].seeds: must be different integers"),
         ("case = { a = [1] }", "claims.toml: claims[0].case.a: must be a number, a boolean, or a string"),
@@ -269,6 +281,7 @@ def test_claims_are_measured(project: Project) -> None:
     assert (found["learned"]["evidence"]["kind"], found["learned"]["evidence"]["samples"]) == ("seeds", 3)
     assert found["less-work"]["phase_measured"][0] > 1.2
     assert (found["episodes"]["verdict"], found["episodes"]["measured"][0]) == ("holds", 2)
+    assert found["share"]["verdict"] == "holds"
     assert found["compiler"]["verdict"] == "not testable here: there is no compiler here"
     assert found["cluster"]["verdict"] == "not testable here: there is no cluster"
     assert "| A cluster is 100 times faster" in ended.stdout

@@ -16,6 +16,9 @@ DIRECTIONS = ("better", "worse", "same")
 SECONDS_PER = "seconds_per."
 """The prefix of the metric that divides the step's time by a count of the code: `seconds_per.episodes`."""
 
+PHASE_SHARE = "phase_share"
+"""The metric that divides the time of phases by the step's: `phase_share:act+env`."""
+
 NO_DIFFERENCE = 0.02
 """A ratio this near to 1 is no difference, however certain it is."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import metrics
 from ..manifest import SEED_LIMIT, STEPS_LIMIT
 from ..toml_table import ManifestError, TomlTable
-from .claim import DIRECTIONS, SECONDS_PER, Claim, Params
+from .claim import DIRECTIONS, PHASE_SHARE, SECONDS_PER, Claim, Params
 
 FILE_NAME = "claims.toml"
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
@@ -141,10 +141,14 @@ def _parse_metric(table: TomlTable, key: str) -> str | None:
     spelling = _optional_text(table, key)
     if spelling is None:
         return None
-    name = spelling.partition(":")[0]
+    name, _, phases = spelling.partition(":")
+    if name == PHASE_SHARE:
+        if not all(phases.split("+")):
+            raise table.error(key, f"{PHASE_SHARE} needs phases, write {PHASE_SHARE}:PHASE+PHASE")
+        return spelling
     is_rate = name.startswith(SECONDS_PER) and name != SECONDS_PER
     if metrics.describe_metric(name) is None and not is_rate:
-        known = [*metrics.METRICS, "count.NAME", "quality.NAME", f"{SECONDS_PER}NAME"]
+        known = [*metrics.METRICS, "count.NAME", "quality.NAME", f"{SECONDS_PER}NAME", PHASE_SHARE]
         raise table.unknown_value_error(key, name, known)
     problem = metrics.phase_problem(spelling)
     if problem is not None:

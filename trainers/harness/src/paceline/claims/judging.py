@@ -10,7 +10,16 @@ from ..document import Document
 from ..statistics import median, median_interval
 from ..watching.process import MeasurementError
 from .bench import ClaimBench
-from .claim import SECONDS_PER, Claim, ClaimResult, Comparison, Estimate, Params, shows_no_difference
+from .claim import (
+    PHASE_SHARE,
+    SECONDS_PER,
+    Claim,
+    ClaimResult,
+    Comparison,
+    Estimate,
+    Params,
+    shows_no_difference,
+)
 
 RELIABLE_PAIRS = 3
 """Pairs below which a verdict about a ratio is in doubt."""
@@ -178,10 +187,20 @@ def _metric_value(spelling: str, measurement: Document) -> float | None:
         count = measurement.metric(f"count.{name.removeprefix(SECONDS_PER)}")
         step = measurement.metric("step_time")
         return step.value / count.value if step is not None and count is not None and count.value else None
+    if name == PHASE_SHARE:
+        return _phase_share((phase or "").split("+"), measurement)
     value = measurement.metric(name, phase)
     if value is None and phase is not None and measurement.metric(name) is not None:
         return 0.0
     return None if value is None else value.value
+
+
+def _phase_share(phases: Sequence[str], measurement: Document) -> float | None:
+    """Return the share of these phases in a step; None where the step has none of one of them."""
+    times = [measurement.metric("phase_time", phase) for phase in phases]
+    step = measurement.metric("step_time")
+    known = [time.value for time in times if time is not None]
+    return sum(known) / step.value if step is not None and len(known) == len(times) else None
 
 
 def _paired_ratio(
