@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -74,6 +75,11 @@ def random_boards(flood: ModuleType) -> Iterator[Any]:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (["--save", "nowhere/snakes.pt"], "--save is 'nowhere/snakes.pt', in a folder that isn't there"),
+        (
+            ["--variant", "beyond", "--environment", "tensors"],
+            "--environment is tensors, which is only for --network torch",
+        ),
         (["--floodfill", "off"], "there is no argument --floodfill, did you mean --flood-fill?"),
         (
             ["--variant", "fast"],
@@ -135,6 +141,7 @@ def test_the_same_seed_learns_the_same_parameters(train: ModuleType, variant: st
 @pytest.mark.parametrize(
     "toggle",
     [
+        "--environment numpy",
         "--push rows",
         "--push batch",
         "--memory list",
@@ -150,6 +157,81 @@ def test_a_toggle_of_speed_alone_changes_no_bit(train: ModuleType, toggle: str) 
     # So small a memory is overwritten again and again.
     same = ["--variant", "baseline", "--capacity", "40"]
     assert learned_fingerprint(train, *same, *toggle.split()) == learned_fingerprint(train, *same)
+
+
+@pytest.mark.parametrize("variant", ["baseline", "optimized", "beyond"])
+def test_a_resumed_training_ends_where_one_ends_that_never_stopped(
+    train: ModuleType, variant: str, tmp_path: Path
+) -> None:
+    # So small a memory is full when it is saved.
+    arguments, path = ["--variant", variant, "--capacity", "70"], str(tmp_path / "snakes.pt")
+    train_snakes(train, *arguments, "--total-steps", "7", "--save", path)
+    resumed = train_snakes(train, *arguments, "--resume", path)
+    whole = train_snakes(train, *arguments)
+    assert train.fingerprint(resumed.agent) == train.fingerprint(whole.agent)
+    assert (resumed.step, resumed.metrics.episodes) == (12, whole.metrics.episodes)
+    assert [file.name for file in tmp_path.iterdir()] == ["snakes.pt"]
+
+
+def test_another_variant_goes_on_with_a_saved_training(train: ModuleType, tmp_path: Path) -> None:
+    path = str(tmp_path / "snakes.pt")
+    saved = train_snakes(train, "--variant", "baseline", "--save", path, "--save-every", "3")
+    for variant in ("optimized", "beyond"):
+        resumed = train_snakes(train, "--variant", variant, "--resume", path)
+        assert train.fingerprint(resumed.agent) == train.fingerprint(saved.agent)
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "sentence"),
+    [
+        (None, [], "which can't be read: No such file or directory"),
+        (b"not one", [], "which is no checkpoint"),
+        (
+            {"format": "paceline.checkpoint/1", "benchmark": "pong"},
+            [],
+            "a checkpoint of pong, not of snake_vectorized",
+        ),
+        ([1, 2], [], "which is no checkpoint"),
+        ("saved", ["--hidden", "64"], "whose --hidden is 128, not 64"),
+    ],
+)
+def test_a_wrong_file_to_go_on_with_gets_one_sentence(
+    train: ModuleType,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    content: Any,
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    path = tmp_path / "snakes.pt"
+    if content == "saved":
+        train_snakes(train, "--total-steps", "1", "--save", str(path))
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is not None:
+        torch.save(content, path)
+    with pytest.raises(SystemExit):
+        train_snakes(train, "--resume", str(path), *arguments)
+    assert capsys.readouterr().err == f"train.py: --resume is {str(path)!r}, {sentence}\n"
+
+
+def test_a_push_of_single_values_copies_both_views_of_every_game(
+    train: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = []
+    monkeypatch.setattr(train.paceline, "count", lambda name, number=1: counted.append((name, number)))
+    for way in ("item", "rows"):
+        train_snakes(
+            train, "--variant", "baseline", "--push", way, "--environments", "256", "--total-steps", "1"
+        )
+    assert [number for name, number in counted if name == "push_copies"] == [512, 5]
+
+
+def test_the_parts_of_a_step_are_printed(train: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    train_snakes(train, "--timing-every", "11", "--log-every", "0")
+    number = r"\d\.\d{4}s"
+    line = rf"Select: {number}, Step: {number}, Push: {number}, Train: {number}"
+    assert re.fullmatch(rf"{line}\n{line}\n", capsys.readouterr().out)
 
 
 def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
@@ -225,6 +307,7 @@ def test_the_script_learns_and_says_its_path_score_and_parameters() -> None:
     ).stdout
     found = re.fullmatch(
         r"path: cpu, 1 thread, variant beyond, network in numpy; .+\n"
+        r"Total environment steps: 23040\nEpisodes completed: \d+\nSteps per episode \(avg\): [0-9.]+\n"
         r"score: (\S+) foods per game\nparameters: [0-9a-f]{64}\n",
         said,
     )
@@ -240,5 +323,5 @@ def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
         if field.metadata["help"].startswith("toggle: ")
     ]
     missing = [name for name in toggles if f"`--{name.replace('_', '-')}`" not in readme]
-    assert (len(toggles), missing) == (18, [])
+    assert (len(toggles), missing) == (20, [])
     assert f"at least {MANIFEST['guard']['score']['minimum']:.0f} foods" in readme

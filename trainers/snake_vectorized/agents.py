@@ -10,6 +10,13 @@ from typing import Any
 import numpy as np
 import paceline
 import torch
+from benchmark_support.checkpoints import (
+    State,
+    adam_state,
+    generator_state,
+    restore_adam,
+    restore_generator,
+)
 from benchmark_support.cuda_graphs import Replayed
 from environment import ACTIONS, Floats, Integers
 from memory import Batch
@@ -66,6 +73,22 @@ class Agent:
         """Return the parameters as arrays."""
         return [parameter.detach().cpu().numpy() for parameter in self.network.parameters()]
 
+    def state(self) -> State:
+        """Return all that it has learned and draws, for a checkpoint; WrittenOut's is alike."""
+        return {
+            "parameters": [parameter.detach().cpu() for parameter in self.network.parameters()],
+            "adam": adam_state(self.optimizer),
+            "random": generator_state(self.random),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        with torch.no_grad():
+            for parameter, value in zip(self.network.parameters(), state["parameters"], strict=True):
+                parameter.copy_(value)
+        restore_adam(self.optimizer, state["adam"])
+        restore_generator(self.random, state["random"])
+
     def _update(self, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
         with paceline.phase("forward"):
             loss = self._loss(batch)
@@ -106,7 +129,7 @@ class WrittenOut:
     def __init__(self, args: Any, features: int) -> None:
         self.args = args
         self.random = np.random.default_rng(args.seed)
-        shapes = [(features, args.hidden), (args.hidden, args.hidden), (args.hidden, ACTIONS)]
+        self._shapes = shapes = [(features, args.hidden), (args.hidden, args.hidden), (args.hidden, ACTIONS)]
         size = sum(inputs * outputs + outputs for inputs, outputs in shapes)
         self.flat, self.gradient = np.zeros(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
         self.layers, self.gradients = _layers(self.flat, shapes), _layers(self.gradient, shapes)
@@ -146,7 +169,27 @@ class WrittenOut:
 
     def parameters(self) -> list[NDArray[Any]]:
         """Return the parameters as arrays, in the shapes that torch gives them."""
-        return [array for weight, bias in self.layers for array in (np.ascontiguousarray(weight.T), bias)]
+        return [parameter.numpy() for parameter in _as_torch(self.layers)]
+
+    def state(self) -> State:
+        """Return all that it has learned and draws, for a checkpoint; Agent's is alike."""
+        means, squares = _layers(self._mean, self._shapes), _layers(self._square, self._shapes)
+        return {
+            "parameters": _as_torch(self.layers),
+            "adam": {"updates": self._updates, "means": _as_torch(means), "squares": _as_torch(squares)},
+            "random": generator_state(self.random),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from there."""
+        adam = state["adam"]
+        kept = (self.flat, state["parameters"]), (self._mean, adam["means"]), (self._square, adam["squares"])
+        for flat, values in kept:
+            layers = [array for layer in _layers(flat, self._shapes) for array in layer]
+            for array, value in zip(layers, values, strict=True):
+                array[:] = value.numpy().T
+        self._updates = adam["updates"]
+        restore_generator(self.random, state["random"])
 
     def _start(self, shapes: list[tuple[int, int]]) -> None:
         """Draw the same parameters as torch's layers do."""
@@ -205,6 +248,11 @@ def _layers(flat: Floats, shapes: list[tuple[int, int]]) -> list[tuple[Floats, F
         layers.append((flat[at:end].reshape(inputs, outputs), flat[end : end + outputs]))
         at = end + outputs
     return layers
+
+
+def _as_torch(layers: list[tuple[Floats, Floats]]) -> list[torch.Tensor]:
+    """Return copies of weights and biases in the shapes that torch gives them."""
+    return [torch.from_numpy(array.T.copy()) for layer in layers for array in layer]
 
 
 def fingerprint(agent: Agent | WrittenOut) -> str:

@@ -37,6 +37,9 @@ MOVES = np.array([-WIDTH, 1, WIDTH, -1])
 TURNS = np.array([0, 1, 3])
 """Quarter turns to the right for each action."""
 
+NUMBERS = ("clock", "head", "food", "heading", "score", "age", "hunger")
+"""What is one number for each game; with the boards and the random numbers that is all of its state."""
+
 Booleans = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from benchmark_support.checkpoints import State, generator_state, restore_generator
 from environment import Floats, Integers
 
 Transition = tuple[Any, int, float, Any, bool]
@@ -23,6 +24,17 @@ class Drawing:
     def __init__(self, seed: int, by_numpy: bool) -> None:
         self._chance = random.Random(seed)
         self._random = np.random.default_rng(seed) if by_numpy else None
+
+    def state(self) -> State:
+        """Return where its random numbers are, for a checkpoint."""
+        numbers = generator_state(self._random) if self._random is not None else ""
+        return {"chance": generator_state(self._chance), "numpy": numbers}
+
+    def restore(self, state: State) -> None:
+        """Go on from there; by the other kind of draw than before, from its beginning."""
+        restore_generator(self._chance, state["chance"])
+        if self._random is not None and state["numpy"]:
+            restore_generator(self._random, state["numpy"])
 
     def positions(self, entries: int, size: int) -> Sequence[int] | Integers:
         """Return `size` positions of `entries`."""
@@ -55,6 +67,10 @@ class Rows:
         """Keep one transition for each row of the arrays."""
         self._rows.extend(zip(*arrays, strict=True))
 
+    def entries(self) -> Batch | None:
+        """Return all transitions, the oldest first; None where there are none."""
+        return _stacked(self._rows) if self._rows else None
+
     def sample(self, size: int) -> Batch:
         """Return a random batch. A deque walks from its nearer end to each of the rows."""
         return _stacked(self._drawing.rows(self._rows, size))
@@ -85,6 +101,11 @@ class Listed(Rows):
         for transition in zip(*arrays, strict=True):
             self.push(*transition)
 
+    def entries(self) -> Batch | None:
+        """Return all transitions, the oldest first; None where there are none."""
+        rows = self._list[self._oldest :] + self._list[: self._oldest]
+        return _stacked(rows) if rows else None
+
     def sample(self, size: int) -> Batch:
         """Return a random batch."""
         entries = len(self._list)
@@ -92,7 +113,7 @@ class Listed(Rows):
         return _stacked([self._list[(self._oldest + at) % entries] for at in positions])
 
 
-def _stacked(transitions: Sequence[Transition]) -> Batch:
+def _stacked(transitions: Iterable[Transition]) -> Batch:
     views, actions, rewards, following, ended = zip(*transitions, strict=True)
     return (
         np.array(views, dtype=np.float32),
@@ -137,12 +158,19 @@ class Ring:
                 array[: size - room] = rows[room:]
         self._advance(size)
 
+    def entries(self) -> Batch | None:
+        """Return all transitions, the oldest first; None where there are none."""
+        return self._at(np.arange(self._entries)) if self._entries else None
+
     def sample(self, size: int) -> Batch:
         """Return a random batch."""
-        at = np.asarray(self._drawing.positions(self._entries, size))
+        return self._at(np.asarray(self._drawing.positions(self._entries, size)))
+
+    def _at(self, positions: Integers) -> Batch:
+        """Return the transitions at these positions, 0 the oldest."""
         if self._entries == self._capacity:
-            at = (at + self._next) % self._capacity
-        views, actions, rewards, following, ended = (array.take(at, axis=0) for array in self._arrays)
+            positions = (positions + self._next) % self._capacity
+        views, actions, rewards, following, ended = (array.take(positions, axis=0) for array in self._arrays)
         return views, actions, rewards, following, ended
 
     def _advance(self, size: int) -> None:
