@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from multiprocessing import get_context
+from time import monotonic
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -26,43 +27,90 @@ def pipeline() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def running() -> ModuleType:
-    return import_script(MARIO, "free_running")
+def collecting() -> ModuleType:
+    return import_script(MARIO, "collecting")
 
 
 def small_arguments(pipeline: ModuleType, *more: str) -> Any:
     return parse_arguments(pipeline, [*SMALL.split(), "--device", "cpu", *more])
 
 
-def make_ring(running: ModuleType, args: Any, slots: int) -> Any:
-    return running.SharedRing(running.allocate_ring(get_context("spawn"), args, slots))
+def make_passage(collecting: ModuleType, args: Any) -> Any:
+    network = torch.nn.Linear(1, 1)
+    return collecting.share_state(get_context("spawn"), args, network).passage_of(0)
 
 
-def make_experience(running: ModuleType, number: int) -> Any:
+def take_from(passage: Any, number: int) -> list[Any]:
+    """So many experiences; a pipe has them a little later than they were put in."""
+    taken: list[Any] = []
+    until = monotonic() + 10
+    while len(taken) < number and monotonic() < until:
+        taken += passage.take(number - len(taken))
+    return taken
+
+
+def make_experience(collecting: ModuleType, number: int) -> Any:
     view = np.full((4, 52, 53), number, dtype=np.uint8)
-    return running.Experience(number, 1, view, number % 9, 0.5, number % 2 == 0)
+    return collecting.Experience(number, 1, view, number % 9, 0.5, number % 2 == 0)
 
 
-def test_a_ring_gives_back_what_was_put_in_and_drops_what_finds_no_room(
-    pipeline: ModuleType, running: ModuleType
+@pytest.mark.parametrize("transport", ["memory", "pickle"])
+def test_what_is_put_in_comes_out_and_what_finds_no_room_is_dropped(
+    pipeline: ModuleType, collecting: ModuleType, transport: str
 ) -> None:
-    ring = make_ring(running, small_arguments(pipeline), 3)
-    assert [ring.put(make_experience(running, number)) for number in range(4)] == [True, True, True, False]
-    assert [taken.round for taken in ring.take(2)] == [0, 1]
-    assert ring.put(make_experience(running, 4))
-    taken = ring.take(10)
-    assert [(row.round, row.action, row.reward, row.ended) for row in taken] == [
+    args = small_arguments(pipeline, "--transport", transport, "--queue-limit", "3")
+    passage = make_passage(collecting, args)
+    there = [passage.put(make_experience(collecting, number)) for number in range(4)]
+    assert (there, len(passage)) == ([True, True, True, False], 3)
+    taken = take_from(passage, 2)
+    assert [experience.round for experience in taken] == [0, 1]
+    assert passage.put(make_experience(collecting, 4))
+    taken += take_from(passage, 2)
+    assert [(row.round, row.action, row.reward, row.ended) for row in taken[2:]] == [
         (2, 2, 0.5, True),
         (4, 4, 0.5, True),
     ]
-    assert (taken[1].view == 4).all()
-    assert len(ring) == 0
+    assert (taken[3].view == 4).all()
+    assert len(passage) == 0
 
 
-def test_collectors_get_whole_weights(pipeline: ModuleType, running: ModuleType) -> None:
+def test_a_histogram_tells_how_long_most_waits_are() -> None:
+    wait_times = import_script(MARIO, "wait_times")
+    times = wait_times.WaitTimes(bytearray(8 * wait_times.BINS))
+    assert wait_times.find_percentile(times.counts, 0.99) == 0
+    for seconds in [0.0, *[1e-5] * 90, *[0.05] * 9, 1000.0]:
+        times.add(seconds)
+    median, tail = (wait_times.find_percentile(times.counts, share) for share in (0.5, 0.99))
+    assert 1e-5 <= median <= 1.2e-5
+    assert 0.05 <= tail <= 0.06
+    assert wait_times.find_percentile(times.counts, 1) == pytest.approx(100)
+
+
+def test_the_monitor_reports_rates_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monitoring, wait_times = import_script(MARIO, "monitoring"), import_script(MARIO, "wait_times")
+    said: dict[str, float] = {}
+    monkeypatch.setattr(monitoring.paceline, "gauge", said.__setitem__)
+    monkeypatch.setattr(monitoring.paceline, "count", lambda name, number: said.update({name: number}))
+    monkeypatch.setattr(monitoring, "perf_counter", iter([10.0, 14.0]).__next__)
+    counts = [np.zeros(len(monitoring.COUNTS)) for _ in range(2)]
+    waits = [wait_times.WaitTimes(bytearray(8 * wait_times.BINS)) for _ in range(2)]
+    monitor = monitoring.Monitor(counts, [times.counts for times in waits], 8)
+    for own, times in zip(counts, waits, strict=True):
+        times.add(0.05)
+        for name, value in (("HANDED", 256), ("TAKEN", 1), ("WAITED", 0.05), ("HANDING", 1), ("PLAYING", 4)):
+            own[getattr(monitoring, name)] = value
+        own[monitoring.GAMES], own[monitoring.DISTANCE] = 2, 300
+    monitor.report(63, monitoring.Progress(0.25, 8, 2048, 1, 5, 3, 40, 1.5, torch.tensor(0.5)))
+    assert (said["experience_rate"], said["consumption_rate"], said["batch_rate"]) == (128, 512, 2)
+    assert (said["lock_wait_ms"], said["blocked_percent"], said["distance"]) == (50, 25, 150)
+    assert 50 <= said["lock_wait_p99_ms"] <= 57
+    assert (said["queue_length"], said["loss"], said["epochs"], said["chunks"]) == (3, 0.5, 1, 5)
+
+
+def test_collectors_get_whole_weights(pipeline: ModuleType, collecting: ModuleType) -> None:
     args = small_arguments(pipeline, "--batch-norm")
     learned, acting = pipeline.Network(args), pipeline.Network(args)
-    weights = running.SharedWeights(running.share_state(get_context("spawn"), args, learned))
+    weights = collecting.SharedWeights(collecting.share_state(get_context("spawn"), args, learned))
     weights.write(learned)
     version = weights.read(acting, 0)
     for value, same in zip(learned.state_dict().values(), acting.state_dict().values(), strict=True):
@@ -72,9 +120,11 @@ def test_collectors_get_whole_weights(pipeline: ModuleType, running: ModuleType)
     assert weights.read(acting, 0) == 0
 
 
-@pytest.mark.parametrize("queues", ["shared", "local"])
-def test_processes_play_while_the_learner_learns(queues: str) -> None:
-    command = [sys.executable, str(MARIO / "train.py"), *SMALL.split(), "--queues", queues, "--chunk", "64"]
+@pytest.mark.parametrize(
+    "toggles", ["--queues shared --transport pickle", "--queues local --transport memory"]
+)
+def test_processes_play_while_the_learner_learns(toggles: str) -> None:
+    command = [sys.executable, str(MARIO / "train.py"), *SMALL.split(), *toggles.split(), "--chunk", "64"]
     # Fewer slots than half an epoch, and than a chunk: what there is must be taken all the same.
     command += ["--collect", "processes", "--queue-limit", "8", "--total-steps", "64", "--device", "cpu"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -82,7 +132,8 @@ def test_processes_play_while_the_learner_learns(queues: str) -> None:
     assert "parameters: " in ended.stdout
 
 
-def test_a_collector_that_ends_ends_the_training(running: ModuleType) -> None:
+def test_a_collector_that_ends_ends_the_training() -> None:
+    running = import_script(MARIO, "free_running")
     training = SimpleNamespace(
         consolidation=SimpleNamespace(failure=None),
         collectors=[SimpleNamespace(exitcode=None), SimpleNamespace(exitcode=-9)],

@@ -160,6 +160,7 @@ def test_a_neutral_toggle_changes_no_bit(train: ModuleType, baseline: str, toggl
     "toggle",
     [
         "--bf16",
+        "--fp16",
         "--batch-norm",
         "--he-init",
         "--no-conv-biases",
@@ -197,6 +198,29 @@ def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
 def test_a_variant_ends_in_the_same_parameters_twice(train: ModuleType, baseline: str, variant: str) -> None:
     first, second = (learned_fingerprint(train, "--variant", variant) for _ in range(2))
     assert first == second != baseline
+
+
+def test_float16_scales_its_gradients_and_clips_them_as_they_are(train: ModuleType) -> None:
+    learner = train_variant(train, "--fp16", "--clip", "0.01", "--total-steps", "1").learner
+    norms: list[torch.Tensor] = []
+    learner.optimizer.register_step_pre_hook(
+        lambda *_: norms.append(torch.stack([p.grad.norm() for p in learner.network.parameters()]).norm())
+    )
+    view = np.full((16, 4, 52, 53), 200, dtype=np.uint8)
+    ones = np.ones(16, dtype=np.float32)
+    for _ in range(20):  # what overflows is not learned, and scaled up less the next time
+        learner.learn(train.Batch(view, np.zeros(16, dtype=np.int64), ones, view, ones))
+    assert learner.scaler.get_scale() > 1
+    assert norms[0] == pytest.approx(0.01, rel=1e-3)
+
+
+def test_compiled_passes_are_graphs_where_there_is_a_device(
+    train: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    monkeypatch.setattr(torch, "compile", lambda network, mode: modes.append(mode) or network)
+    train_variant(train, "--compile")
+    assert modes == ["reduce-overhead"] * 2
 
 
 def test_without_a_learning_rate_nothing_is_learned(train: ModuleType, baseline: str) -> None:
@@ -269,7 +293,7 @@ def test_every_claim_can_be_measured_or_says_why_not(
 ) -> None:
     found = claims.load_claims(MARIO / claims.FILE_NAME).claims
     sides = [side for claim in found for side in (claim.before, claim.after) if side is not None]
-    assert len(found) == 105
+    assert len(found) == 128
     for side in sides:
         args = parse_arguments(train, protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
@@ -348,8 +372,12 @@ def test_the_script_says_its_path_skill_and_parameters() -> None:
 @pytest.mark.usefixtures("gpu")
 def test_with_a_device_the_network_is_compiled(train: ModuleType) -> None:
     args, baseline = parse_arguments(train, []), parse_arguments(train, ["--variant", "baseline"])
-    assert (args.device, args.compile, args.bf16) == ("cuda", True, True)
-    assert (baseline.device, baseline.compile, baseline.bf16) == ("cuda", False, False)
+    assert (args.device, args.compile, args.fp16, args.bf16) == ("cuda", True, True, False)
+    assert (baseline.device, baseline.compile, baseline.fp16) == ("cuda", False, False)
+    assert parse_arguments(train, ["--variant", "beyond"]).bf16 is True
+    assert parse_arguments(train, ["--bf16"]).bf16 is True
+    split = parse_arguments(train, ["--data-parallel"])
+    assert (split.data_parallel, split.compile) == (True, False)
     assert parse_arguments(train, ["--device", "cpu"]).compile is False
     assert parse_arguments(train, ["--device", "cpu", "--compile"]).compile is True
 
@@ -377,4 +405,4 @@ def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
         spec for spec in dataclasses.fields(train.Args) if spec.metadata["help"].startswith("toggle: ")
     ]
     missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
-    assert (len(toggles), missing) == (29, [])
+    assert (len(toggles), missing) == (33, [])

@@ -88,6 +88,13 @@ def with_bfloat16(machine: Machine) -> str:
     return "" if has_instructions else "needs a processor with bfloat16 instructions"
 
 
+def with_float16(machine: Machine) -> str:
+    """Half precision with a scaler of gradients, as matrix units have it from the first ones on."""
+    if machine.device != "cuda":
+        return "pays on CUDA only, and this run is on the CPU"
+    return "" if machine.capability >= VOLTA else "needs a Volta or a later GPU"
+
+
 def with_bfloat16_on_cuda(machine: Machine) -> str:
     """For small networks: on a processor the casts cost more than they save."""
     return on_cuda(machine) or with_bfloat16(machine)

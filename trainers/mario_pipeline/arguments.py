@@ -32,6 +32,14 @@ class Args:
         "toggle: one queue and one lock for all, or a queue for each collector",
         choices=("shared", "local"),
     )
+    transport: str | None = option(
+        None,
+        "toggle: what processes hand over goes through pipes, pickled, or lies in memory that they share",
+        choices=("pickle", "memory"),
+    )
+    locked_learning: bool | None = option(
+        None, "toggle: with processes and one lock, the learner holds it while it learns, not only to draw"
+    )
     chunk: int | None = option(None, "toggle: experiences that are consolidated at once", least=1, most=10**7)
     memory: str | None = option(
         None, "toggle: a list of experiences, or a ring of arrays", choices=("list", "ring")
@@ -46,11 +54,16 @@ class Args:
     )
     accumulate: int | None = option(None, "toggle: batches in one step of the optimizer", least=1, most=10**6)
     bf16: bool | None = option(None, "toggle: passes in mixed precision, bfloat16 by autocast")
+    fp16: bool | None = option(
+        None, "toggle: passes in mixed precision, float16 with a scaler of gradients, unless bfloat16 is on"
+    )
     batch_norm: bool | None = option(None, "toggle: BatchNorm behind every convolution")
     he_init: bool | None = option(None, "toggle: He's initialization in place of torch's")
     conv_biases: bool | None = option(None, "toggle: biases in the convolutions")
     inplace: bool | None = option(None, "toggle: ReLU writes over its input")
-    compile: bool | None = option(None, "toggle: torch.compile; the variants use it on CUDA alone")
+    compile: bool | None = option(
+        None, "toggle: torch.compile with mode reduce-overhead; the variants use it on CUDA alone"
+    )
     sync_every: int | None = option(
         None, "toggle: epochs from one copy for the collectors to the next", least=1, most=10**6
     )
@@ -74,8 +87,11 @@ class Args:
     )
     threads: int = option(1, "toggle: threads of torch, OpenMP and MKL; 0 means one per core", most=1024)
 
+    episodes: int | None = option(
+        None, "toggle: games in an epoch, with collectors as processes", least=1, most=10**6
+    )
     epoch: int = option(
-        256, "toggle: experiences in an epoch, which are learned in the next one", least=1, most=10**6
+        256, "toggle: experiences in an epoch, which threads learn in the next one", least=1, most=10**6
     )
     samples: int = option(4, "samples learned for each experience", least=1, most=1000)
     queue_limit: int = option(
@@ -98,6 +114,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "baseline": {
         "collectors": 2,
         "queues": "shared",
+        "transport": "pickle",
+        "locked_learning": True,
         "chunk": 4,
         "memory": "list",
         "capacity": 10_000,
@@ -106,12 +124,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "batch_size": 256,
         "accumulate": 1,
         "bf16": False,
+        "fp16": False,
         "batch_norm": False,
         "he_init": False,
         "conv_biases": True,
         "inplace": False,
         "compile": False,
         "sync_every": 3,
+        "episodes": 8,
         "clear_every": 0,
         "data_parallel": False,
         "clip": 0.0,
@@ -134,13 +154,14 @@ VARIANTS["optimized"] = VARIANTS["baseline"] | {
     "batch_size": 512,
     "accumulate": 4,
     "bf16": True,
+    "fp16": True,
     "batch_norm": True,
     "he_init": True,
     "conv_biases": False,
     "inplace": True,
     "compile": True,
     "sync_every": 5,
-    "clear_every": 10,
+    "clear_every": 2,
     "learning_rate": 2e-3,
 }
 VARIANTS["beyond"] = VARIANTS["optimized"] | {
@@ -148,6 +169,7 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
     "batched": True,
     "vectorized": True,
     "overlap": True,
+    "fp16": False,
     "small": True,
     "channels_last": True,
     "fused": True,
@@ -158,16 +180,32 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
 WORKS = {"data_parallel": machine.on_two_gpus}
 PAYS = {
     "bf16": machine.with_bfloat16,
+    "fp16": machine.with_float16,
     "channels_last": machine.with_channels_last,
     "compile": machine.with_compiler,
 }
+
+
+def leave_to_float16(found: machine.Machine) -> str:
+    """The document's float16 on CUDA, bfloat16 on processors."""
+    return "leaves it to float16 on CUDA" if found.device == "cuda" else machine.with_bfloat16(found)
+
+
+def leave_to_replicas(_: machine.Machine) -> str:
+    return "can't be for replicas of data_parallel"
 
 
 def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
     """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
     given = parse_arguments(Args, VARIANTS, arguments, sys.modules["__main__"].__doc__)
     relate(given.args)
-    return machine.fit_to_machine(given, machine.find_machine(given.args.device), WORKS, PAYS)
+    works, pays = dict(WORKS), dict(PAYS)
+    if given.args.fp16:
+        pays["bf16"] = leave_to_float16
+    if given.args.data_parallel:
+        del pays["compile"]
+        works["compile"] = leave_to_replicas
+    return machine.fit_to_machine(given, machine.find_machine(given.args.device), works, pays)
 
 
 def relate(args: Args) -> None:

@@ -40,11 +40,12 @@ class MissingEmulatorError(RuntimeError):
 
 
 class Result(NamedTuple):
-    """What one decision of every game led to; `views` are what is seen next."""
+    """What one decision of every game led to: what is seen next, rewards, ends, and the distance gained."""
 
     views: Pictures
     rewards: NDArray[np.float32]
     ended: NDArray[np.bool_]
+    advances: NDArray[np.float32]
 
 
 def emulator() -> Any:
@@ -121,7 +122,9 @@ class Plain:
         views, rewards, ended = zip(
             *(game.step(int(action)) for game, action in zip(self.games, actions, strict=True)), strict=True
         )
-        return Result(np.stack(views), np.array(rewards, dtype=np.float32), np.array(ended))
+        gained = np.array(rewards, dtype=np.float32)
+        # A storey is one reward: how far a game has come is what it was rewarded with.
+        return Result(np.stack(views), gained, np.array(ended), gained)
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -153,7 +156,8 @@ class Vector:
     def step(self, actions: NDArray[np.int64]) -> Result:
         """Play one decision of every game."""
         views, rewards, ended, cut, _ = self.games.step(actions)
-        return Result(views.copy(), rewards.astype(np.float32), ended | cut)
+        gained = rewards.astype(np.float32)
+        return Result(views.copy(), gained, ended | cut, gained)
 
     def close(self) -> None:
         self.games.close()

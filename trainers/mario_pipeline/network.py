@@ -94,16 +94,25 @@ class Learner:
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=float(args.learning_rate or 0), eps=1e-5, fused=bool(args.fused)
         )
+        self.scaler = torch.amp.GradScaler(device.type) if self.precision_type() is torch.float16 else None
         self.passes = 0
+        self.loss: torch.Tensor | None = None
 
     def _prepared(self, network: nn.Module) -> Any:
         """The network as it is called: compiled, or split over devices, which share its parameters."""
         if self.args.data_parallel:
             network = nn.DataParallel(network)
-        return torch.compile(network) if self.args.compile else network
+        return torch.compile(network, mode="reduce-overhead") if self.args.compile else network
+
+    def precision_type(self) -> torch.dtype | None:
+        """What mixed precision computes in; None where everything is float32."""
+        if self.args.bf16:
+            return torch.bfloat16
+        return torch.float16 if self.args.fp16 else None
 
     def precision(self) -> AbstractContextManager[Any]:
-        return torch.autocast(self.device.type, torch.bfloat16) if self.args.bf16 else nullcontext()
+        kind = self.precision_type()
+        return torch.autocast(self.device.type, kind) if kind else nullcontext()
 
     def learn(self, batch: Batch) -> None:
         """Learn a batch; each `accumulate` of them are one step of the optimizer."""
@@ -122,10 +131,16 @@ class Learner:
 
     def _pass(self, batch: Batch) -> None:
         """One way forth and back; gradients add up."""
+        if self.args.compile:
+            # Compiled for CUDA, a pass is graphs whose results the next pass may overwrite.
+            torch.compiler.cudagraph_mark_step_begin()
         with paceline.phase("forward"):
-            loss = self._loss(batch) / int(self.args.accumulate or 1)
+            loss = self._loss(batch)
+            self.loss = loss.detach()
+            loss = loss / int(self.args.accumulate or 1)
         with paceline.phase("backward"):
-            loss.backward()
+            # Gradients of float16 are scaled up, or small ones would be none.
+            (self.scaler.scale(loss) if self.scaler else loss).backward()
 
     def _loss(self, batch: Batch) -> torch.Tensor:
         actions, returns, onward = map(self.sight.hold, (batch.actions, batch.returns, batch.onward))
@@ -139,9 +154,15 @@ class Learner:
 
     def _step(self) -> None:
         with paceline.phase("optimizer"):
+            if self.scaler and self.args.clip:
+                self.scaler.unscale_(self.optimizer)
             if self.args.clip:
                 nn.utils.clip_grad_norm_(self.network.parameters(), self.args.clip)
-            self.optimizer.step()
+            if self.scaler:
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+            else:
+                self.optimizer.step()
             self.optimizer.zero_grad()
 
     def copied(self) -> dict[str, torch.Tensor]:

@@ -16,6 +16,7 @@ import paceline
 from arguments import Args
 from memory import Experience, Memory
 from threads import Worker
+from wait_times import WaitTimes
 
 REST = -1
 """The order to consolidate what is left, which is waited for."""
@@ -24,9 +25,10 @@ REST = -1
 class TimedLock:
     """A lock that knows how long this process waited for it; one of threads, unless another is given."""
 
-    def __init__(self, lock: Any = None) -> None:
+    def __init__(self, lock: Any = None, times: WaitTimes | None = None) -> None:
         self.lock = Lock() if lock is None else lock
-        self.waited = self.worst = 0.0
+        self.times = times
+        self.waited = 0.0
         self.taken = 0
 
     def __enter__(self) -> None:
@@ -36,8 +38,9 @@ class TimedLock:
         # Whoever holds the lock may add to its numbers.
         waited = perf_counter() - begin
         self.waited += waited
-        self.worst = max(self.worst, waited)
         self.taken += 1
+        if self.times is not None:
+            self.times.add(waited)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
