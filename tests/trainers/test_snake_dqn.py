@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +39,11 @@ def train_agent(train: ModuleType, *arguments: str) -> Any:
         (["--learning-rate", "nan"], "--learning-rate is nan, must be from 0 to 1"),
         (["--discount", "2"], "--discount is 2.0, must be from 0 to 1"),
         (["--device", "gpu"], "--device is 'gpu', must be one of cpu, cuda, auto"),
+        (["--save", "nowhere/a.pt"], "--save is 'nowhere/a.pt', in a folder that isn't there"),
+        (
+            ["--variant", "beyond", "--device", "cpu", "--quantized-acting"],
+            "--quantized-acting is through torch; give --no-numpy-acting too",
+        ),
         (["--seed", "-1"], "--seed is -1, must be from 0 to 4294967295"),
         (
             ["--written-backward", "--device", "cpu"],
@@ -158,6 +164,52 @@ def test_numpy_stays_on_the_cpu(train: ModuleType, capsys: pytest.CaptureFixture
     assert "--numpy-acting works on the CPU only" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("variant", ["baseline", "optimized", "beyond"])
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list")
+def test_a_resumed_training_ends_where_one_ends_that_never_stopped(
+    train: ModuleType, variant: str, tmp_path: Path
+) -> None:
+    # So small a memory is full when it is saved.
+    arguments, path = ["--variant", variant, "--batch-size", "32", "--capacity", "60"], str(tmp_path / "a.pt")
+    saved = train_agent(train, *arguments, "--total-steps", "90", "--save", path, "--save-every", "2")
+    resumed = train_agent(train, *arguments, "--resume", path)
+    assert saved.fingerprint() != resumed.fingerprint() == train_agent(train, *arguments).fingerprint()
+    assert [file.name for file in tmp_path.iterdir()] == ["a.pt"]
+
+
+def test_another_variant_goes_on_with_a_saved_training(train: ModuleType, tmp_path: Path) -> None:
+    path = str(tmp_path / "snake.pt")
+    saved = train_agent(train, "--variant", "optimized", "--save", path)
+    for variant in ("baseline", "beyond"):
+        assert train_agent(train, "--variant", variant, "--resume", path).fingerprint() == saved.fingerprint()
+
+
+def test_a_wrong_file_to_go_on_with_gets_one_sentence(
+    train: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "snake.pt")
+    train_agent(train, "--total-steps", "1", "--save", path)
+    for other, arguments in ((path, ["--hidden", "64"]), (str(tmp_path / "none"), []), (__file__, [])):
+        with pytest.raises(SystemExit):
+            train_agent(train, "--resume", other, *arguments)
+    assert capsys.readouterr().err == (
+        f"train.py: --resume is {path!r}, whose --hidden is 128, not 64\n"
+        f"train.py: --resume is {str(tmp_path / 'none')!r}, which can't be read: No such file or directory\n"
+        f"train.py: --resume is {__file__!r}, which is no checkpoint\n"
+    )
+
+
+def test_int8_weights_act_like_those_they_were_made_of(train: ModuleType) -> None:
+    agent, views = train_agent(train, "--quantized-acting"), torch.rand(64, 400)
+    transitions = [(view.numpy(), 0, 5.0, view.numpy(), True) for view in views]
+    for _ in range(2):
+        with torch.inference_mode():
+            values, rounded = agent.network(views), agent.quantized(views)
+        # A step is a 127th of a layer's largest weight, and of its largest input.
+        assert 0 < float((values - rounded).abs().max()) < 0.05
+        agent.learn(agent.batch(transitions))
+
+
 def test_without_a_learning_rate_nothing_is_learned(train: ModuleType) -> None:
     untrained, still = train_agent(train, "--total-steps", "1"), train_agent(train, "--learning-rate", "0")
     assert still.fingerprint() == untrained.fingerprint() != train_agent(train).fingerprint()
@@ -203,4 +255,4 @@ def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
         spec for spec in dataclasses.fields(train.Args) if spec.metadata["help"].startswith("toggle: ")
     ]
     missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
-    assert (len(toggles), missing) == (18, [])
+    assert (len(toggles), missing) == (19, [])

@@ -21,6 +21,9 @@ from .arguments import refuse
 
 FORMAT = "paceline.checkpoint/1"
 
+MOMENTS = ("means", "squares")
+"""What Adam keeps for each parameter: means of the gradients, and of their squares."""
+
 State = Mapping[str, Any]
 
 

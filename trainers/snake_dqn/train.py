@@ -1,9 +1,8 @@
-"""A DQN learns Snake. Read this file from top to bottom. The game itself is in environment.py, the replay
-memory in memory.py, and the arithmetic without torch in written_out.py.
+"""A DQN learns Snake. Read this file from top to bottom. The arguments and the variants are in arguments.py,
+the game in environment.py, the replay memory in memory.py, the arithmetic without torch in written_out.py,
+the network in int8 in quantized.py, and checkpoints in saving.py.
 
-There are three variants. `baseline` builds every batch from nested lists and trains at every step;
-`optimized` is what the engineers of such a loop made of it; `beyond` is what can be done on top. Each
-optimization is one argument, so that any of them can be switched alone:
+Each optimization is one argument, so that any of them can be switched alone:
 `python train.py --variant optimized --no-tensors`.
 """
 
@@ -23,116 +22,24 @@ import hashlib
 import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import paceline
 import torch
-from benchmark_support import machine
-from benchmark_support.arguments import MOST_SEED, option, parse_arguments, refuse
+from arguments import VARIANTS, Args, read_arguments
+from benchmark_support.arguments import refuse
+from benchmark_support.checkpoints import MOMENTS, State, adam_state, restore_adam
 from benchmark_support.cuda_graphs import Replayed
 from benchmark_support.machine import Fitted, prepare_torch
 from environment import ACTIONS, VIEW, Snake, View
 from memory import Drawing, Ring, Rows, Transition
+from quantized import QuantizedNetwork
+from saving import restore_training, save_training
 from torch import nn
-from written_out import WrittenOut
+from written_out import WrittenOut, flattened
 
-
-@dataclass(frozen=True)
-class Args:
-    """The arguments. None means: what the variant says."""
-
-    variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
-    seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=MOST_SEED)
-    total_steps: int = option(12_000, "decisions of the snake, in training", least=1, most=10**9)
-
-    threads: int = option(1, "toggle: torch threads; 0 means one per core", most=1024)
-    tensors: bool | None = option(None, "toggle: build batches through numpy arrays, not nested lists")
-    memory: bool | None = option(None, "toggle: views kept as arrays, in-place ReLU, gradients set to None")
-    train_every: int | None = option(None, "toggle: steps per update of the network", least=1, most=10**9)
-    device: str | None = option(
-        None, "toggle: cpu, cuda, or auto for cuda where there is one", choices=("cpu", "cuda", "auto")
-    )
-    inference: bool | None = option(None, "toggle: act and look ahead in torch.inference_mode")
-    batch_size: int | None = option(None, "toggle: transitions in an update", least=1)
-    cudnn_benchmark: bool | None = option(None, "toggle: let cuDNN try its algorithms out")
-    tf32: bool | None = option(None, "toggle: matrix products in TF32, on Ampere and later")
-    compile: bool = option(False, "toggle: torch.compile the network; refused where that can't work")
-
-    ring: bool = option(None, "toggle: transitions kept in arrays, not one by one in a deque")
-    numpy_draw: bool = option(None, "toggle: samples drawn by numpy, which may draw one twice")
-    fused: bool = option(None, "toggle: Adam in one fused operation")
-    written_backward: bool = option(
-        None, "toggle: forward and backward written out in numpy; on the CPU only"
-    )
-    numpy_acting: bool = option(None, "toggle: act without torch; on the CPU only")
-    bf16: bool = option(None, "toggle: the network in bfloat16; on CUDA only")
-    pinned: bool = option(None, "toggle: copies to the device from pinned memory; on CUDA only")
-    graphs: bool = option(None, "toggle: each update replayed as one CUDA graph; on CUDA only")
-
-    hidden: int = option(128, "units in each of the two hidden layers", least=1, most=10_000)
-    learning_rate: float = option(3e-4, "learning rate of Adam", most=1)
-    discount: float = option(0.9, "what a reward is worth one step later", most=1)
-    capacity: int = option(5_000, "transitions that the memory holds", least=1, most=10**6)
-    exploration_steps: int = option(
-        500, "steps until random moves are down to their last share", least=1, most=10**9
-    )
-    exploration: float = option(0.05, "last share of random moves", most=1)
-    score_episodes: int = option(20, "games played after training to measure the score", least=1, most=10_000)
-
-
-VARIANTS: dict[str, dict[str, Any]] = {
-    "baseline": {
-        "tensors": False,
-        "memory": False,
-        "train_every": 1,
-        "device": "cpu",
-        "inference": False,
-        "batch_size": 32,
-        "cudnn_benchmark": False,
-        "tf32": False,
-    },
-    "optimized": {
-        "tensors": True,
-        "memory": True,
-        "train_every": 4,
-        "device": "auto",
-        "inference": True,
-        "batch_size": 64,
-        "cudnn_benchmark": True,
-        "tf32": True,
-    },
-}
-# What neither the loop nor its engineers' report has: off, save in the variant beyond.
-BEYOND = ("ring", "numpy_draw", "fused", "written_backward", "numpy_acting", "bf16", "pinned", "graphs")
-# As many samples a step as optimized learns from, in half as many updates of twice the size.
-VARIANTS["beyond"] = (
-    VARIANTS["optimized"] | {"train_every": 8, "batch_size": 128} | dict.fromkeys(BEYOND, True)
-)
-
-# Where a toggle can work at all, and where it pays.
-WORKS = {
-    "written_backward": machine.on_cpu,
-    "numpy_acting": machine.on_cpu,
-    "pinned": machine.on_cuda,
-    "graphs": machine.on_cuda,
-}
-PAYS = {"bf16": machine.with_bfloat16_on_cuda, "tf32": machine.with_tf32, "cudnn_benchmark": machine.on_cuda}
-
-
-def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
-    """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
-    variants = {name: dict.fromkeys(BEYOND, False) | values for name, values in VARIANTS.items()}
-    given = parse_arguments(Args, variants, arguments, __doc__)
-    if given.args.batch_size > given.args.capacity:
-        refuse(f"--batch-size is {given.args.batch_size}, more than the --capacity of {given.args.capacity}")
-    fitted = machine.fit_to_machine(given, machine.find_machine(str(given.args.device)), WORKS, PAYS)
-    if fitted.args.written_backward and not fitted.args.ring:
-        refuse("--written-backward needs --ring, whose batches are arrays")
-    if fitted.args.numpy_acting and not fitted.args.memory:
-        refuse("--numpy-acting needs --memory, which keeps views as arrays")
-    return fitted
+__all__ = ["VARIANTS", "VIEW", "Agent", "Args", "Training", "read_arguments", "score", "train"]
 
 
 def prepare(fitted: Fitted[Args]) -> torch.device:
@@ -165,6 +72,7 @@ class Agent:
         )
         self.replayed = Replayed(self.update) if args.graphs else None
         self.values = self.compiled() if args.compile else self.network
+        self.quantized = QuantizedNetwork(self.network) if args.quantized_acting else None
 
     def compiled(self) -> Any:
         """The network through torch.compile, tried out on one view; exits where that can't work."""
@@ -188,7 +96,7 @@ class Agent:
         if self.args.numpy_acting:
             return self.written_out.best(view)
         with self.ungraded(), self.precision():
-            values = self.values(self.tensor([view]))
+            values = (self.quantized or self.values)(self.tensor([view]))
             return int(values.argmax())
 
     def tensor(self, views: Sequence[Any]) -> torch.Tensor:
@@ -237,6 +145,8 @@ class Agent:
             self.replayed(batch)
         else:
             self.update(batch)
+        if self.quantized:
+            self.quantized.forget()
 
     def update(self, batch: tuple[torch.Tensor, ...]) -> None:
         """The same step through torch."""
@@ -257,6 +167,27 @@ class Agent:
         with paceline.phase("optimizer"):
             self.optimizer.step()
 
+    def state(self) -> State:
+        """All that it has learned, for a checkpoint: alike for an optimizer of one tensor and of six."""
+        adam = adam_state(self.optimizer)
+        if self.args.written_backward:
+            for name in MOMENTS:
+                adam[name] = self.written_out.split(adam[name][0])
+        return {
+            "parameters": [parameter.detach().cpu() for parameter in self.network.parameters()],
+            "adam": adam,
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from what was learned."""
+        adam = dict(state["adam"])
+        with torch.no_grad():
+            for parameter, value in zip(self.network.parameters(), state["parameters"], strict=True):
+                parameter.copy_(value)
+        if self.args.written_backward:
+            adam |= {name: [flattened(adam[name])] for name in MOMENTS}
+        restore_adam(self.optimizer, adam)
+
     def fingerprint(self) -> str:
         """A hash of all the parameters: equal for two runs that learned bit by bit the same."""
         digest = hashlib.sha256()
@@ -270,18 +201,42 @@ def kept(view: View, args: Args) -> Any:
     return view if args.memory else view.tolist()
 
 
+class Training:
+    """Everything that the loop works on; `view` is what the snake sees before `step`."""
+
+    def __init__(self, args: Args, device: torch.device) -> None:
+        self.args = args
+        self.chance = random.Random(args.seed)
+        self.game = Snake(args.seed)
+        self.agent = Agent(args, device)
+        self.memory = Ring(args.capacity, VIEW * VIEW) if args.ring else Rows(maxlen=args.capacity)
+        self.drawing = Drawing(self.chance, args.numpy_draw)
+        self.view = kept(self.game.reset(), args)
+        self.step = self.episodes = 0
+
+    def exploration(self, step: int) -> float:
+        """The share of random moves."""
+        return max(self.args.exploration, 1 - step / self.args.exploration_steps)
+
+
 def train(args: Args, device: torch.device) -> Agent:
     """The training loop. One step is one decision of the snake."""
-    chance = random.Random(args.seed)
-    game = Snake(args.seed)
-    agent = Agent(args, device)
-    memory = Ring(args.capacity, VIEW * VIEW) if args.ring else Rows(maxlen=args.capacity)
-    drawing = Drawing(chance, args.numpy_draw)
-    view = kept(game.reset(), args)
-    for step in paceline.steps(range(args.total_steps)):
+    training = Training(args, device)
+    if args.resume:
+        restore_training(training)
+    run(training)
+    if args.save:
+        save_training(training)
+    return training.agent
+
+
+def run(training: Training) -> None:
+    """Take the steps that are left of the training."""
+    args, chance, game, agent = training.args, training.chance, training.game, training.agent
+    memory, view = training.memory, training.view
+    for step in paceline.steps(range(training.step, args.total_steps)):
         with paceline.phase("act"):
-            exploration = max(args.exploration, 1 - step / args.exploration_steps)
-            explores = chance.random() < exploration
+            explores = chance.random() < training.exploration(step)
             action = chance.randrange(ACTIONS) if explores else agent.act(view)
         with paceline.phase("env"):
             next_view, reward, ended = game.step(action)
@@ -289,17 +244,28 @@ def train(args: Args, device: torch.device) -> Agent:
         with paceline.phase("push"):
             memory.push(view, action, reward, following, ended)
         view = kept(game.reset(), args) if ended else following
-        if ended:
-            paceline.count("episodes")
         if len(memory) >= args.batch_size and step % args.train_every == 0:
             with paceline.phase("sample"):
                 with paceline.phase("draw"):
-                    transitions = memory.at(drawing.positions(len(memory), args.batch_size))
+                    transitions = memory.at(training.drawing.positions(len(memory), args.batch_size))
                 with paceline.phase("tensors"):
                     batch = agent.batch(transitions)
             with paceline.phase("update"):
                 agent.learn(batch)
-    return agent
+        training.step, training.view = step + 1, view
+        if ended:
+            end_episode(training)
+
+
+def end_episode(training: Training) -> None:
+    """Count the episode; after every so many of them write a checkpoint, where a file for it is said."""
+    args = training.args
+    training.episodes += 1
+    paceline.count("episodes")
+    paceline.gauge("exploration", training.exploration(training.step))
+    if args.save and training.episodes % args.save_every == 0:
+        with paceline.phase("save"):
+            save_training(training)
 
 
 def score(agent: Agent, args: Args) -> float:

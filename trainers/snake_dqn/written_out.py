@@ -6,6 +6,7 @@ whatever torch's optimizer does to them is seen at once. That works on the CPU o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,18 +31,23 @@ class WrittenOut:
 
         There a weight lies as inputs x outputs, which is the faster way round for the products of a batch.
         """
-        own = [parameter.detach().t().contiguous() for parameter in network.parameters()]
-        flat = nn.Parameter(torch.cat([parameter.flatten() for parameter in own]))
+        parameters = [parameter.detach() for parameter in network.parameters()]
+        flat = nn.Parameter(flattened(parameters))
         flat.grad = torch.zeros_like(flat)
-        sizes, shapes = [parameter.numel() for parameter in own], [parameter.shape for parameter in own]
-        values, slopes = (
-            [part.view(shape) for part, shape in zip(whole.split(sizes), shapes, strict=True)]
-            for whole in (flat.detach(), flat.grad)
-        )
+        self._shapes = [parameter.t().shape for parameter in parameters]
+        values, slopes = self._parts(flat.detach()), self._parts(flat.grad)
         for parameter, value in zip(network.parameters(), values, strict=True):
             parameter.data = value.t()
         self._layers, self._slopes = (_pairs([array.numpy() for array in side]) for side in (values, slopes))
         return flat
+
+    def split(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        """Return the parts of such a tensor in the shapes of the network's parameters."""
+        return [part.t().contiguous() for part in self._parts(flat)]
+
+    def _parts(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        parts = flat.split([shape.numel() for shape in self._shapes])
+        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
     def best(self, view: Any) -> int:
         """Return the action of the highest value for one view."""
@@ -85,6 +91,11 @@ class WrittenOut:
                 np.maximum(found, 0, out=found)
             activations.append(found)
         return activations
+
+
+def flattened(parameters: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the parameters in one tensor, each weight as inputs x outputs."""
+    return torch.cat([parameter.t().flatten() for parameter in parameters])
 
 
 def _pairs(arrays: list[Floats]) -> list[tuple[Floats, Floats]]:
