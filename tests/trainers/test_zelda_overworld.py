@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import re
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
@@ -32,6 +34,7 @@ NEUTRAL = [
     "--gae",
     "--lazy",
     "--direct",
+    "--gather",
 ]
 
 
@@ -285,37 +288,179 @@ def test_an_untrained_player_stays_below_the_guard(zelda: ModuleType) -> None:
     assert found < MANIFEST["guard"]["score"]["minimum"]
 
 
+# --- checkpoints and trained policies -----------------------------------------------------------------------
+
+VARIANTS_THAT_GO_ON = (["--variant", "baseline"], ["--variant", "beyond"], ["--workers", "2", "--stack"])
+
+
+@pytest.mark.parametrize("arguments", VARIANTS_THAT_GO_ON, ids=" ".join)
+def test_a_run_that_goes_on_ends_as_one_that_was_never_interrupted(
+    zelda: ModuleType, tmp_path: Path, arguments: list[str]
+) -> None:
+    more = [*arguments, "--rollout", "16", "--minibatch", "16", "--save-every", "32"]
+    whole = train_zelda(zelda, *more, "--total-steps", "96", "--save", str(tmp_path / "whole"))
+    gone_on = train_zelda(
+        zelda, *more, "--total-steps", "96", "--resume", str(tmp_path / "whole" / "overworld_32.pt")
+    )
+    names = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert (gone_on.states, gone_on.parameters) == (whole.states, whole.parameters)
+    assert names == ["overworld_32.pt", "overworld_64.pt", "overworld_96.pt"]
+
+
+def test_a_neutral_toggle_may_change_on_the_way(zelda: ModuleType, baseline: Trained, tmp_path: Path) -> None:
+    train_zelda(zelda, "--total-steps", "32", "--save", str(tmp_path / "half.pt"))
+    gone_on = train_zelda(zelda, "--direct", "--lazy", "--resume", str(tmp_path / "half.pt"))
+    assert gone_on.parameters == baseline.parameters
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "sentence"),
+    [
+        (b"something else", [], "which is no checkpoint"),
+        (None, [], "where there is no checkpoint"),
+        ({"a": 1}, [], "which is no checkpoint"),
+        ("a checkpoint", ["--epochs", "2"], "whose training has --epochs 3, and this one 2"),
+        ("a checkpoint", ["--total-steps", "16"], "--total-steps is 16, the checkpoint has 32 already"),
+        ("without a console", [], "which this version of the benchmark can't go on from"),
+    ],
+)
+def test_a_file_that_can_not_be_gone_on_from_gets_one_sentence(
+    zelda: ModuleType,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    content: Any,
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    path = tmp_path / "given.pt"
+    if isinstance(content, str):
+        train_zelda(zelda, "--total-steps", "32", "--save", str(path))
+        state = torch.load(path)
+        if content == "without a console":
+            state["environments"][0]["console"] = torch.zeros(7, dtype=torch.uint8)
+        torch.save(state, path)
+    elif isinstance(content, dict):
+        torch.save(content, path)
+    elif content is not None:
+        path.write_bytes(content)
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        train_zelda(zelda, "--resume", str(path), *arguments)
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+def test_one_command_begins_and_goes_on(
+    zelda: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "runs")
+    ends = [
+        train_zelda(zelda, "--save", folder, "--resume", folder, "--total-steps", steps)
+        for steps in ("32", "64", "64")
+    ]
+    assert "holds no checkpoint yet: training begins" in capsys.readouterr().out
+    assert ends[1].parameters == ends[2].parameters != ends[0].parameters
+
+
+def test_saving_needs_whole_updates(zelda: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        train_zelda(zelda, "--save", "somewhere.pt", "--total-steps", "33")
+    said = "train.py: --total-steps is 33, must be a multiple of --rollout, 32, with --save\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("size", [[], ["--small"]], ids=["112x120", "56x60"])
+def test_the_trained_policies_play_well(zelda: ModuleType, size: list[str]) -> None:
+    args = parse_arguments(zelda, ["--start", "trained", "--direct", *size])
+    learner = zelda.make_learner(args, CPU)
+    (source,) = zelda.sources(args)
+    found = zelda.score(learner, zelda.Environment(source, args, 0), args)
+    source.close()
+    assert found >= 5
+
+
 # --- the document's table -----------------------------------------------------------------------------------
 
 
+def run_document(gauges: dict[str, float]) -> dict[str, Any]:
+    """A document with what table.py reads of one."""
+    metrics = [{"name": "step_time", "value": 0.01}]
+    metrics += [{"name": f"gauge.{name}", "value": value} for name, value in gauges.items()]
+    return {
+        "benchmark": {"case": "variant=baseline"},
+        "environment": {"cpu_model": "a processor", "torch": "2.13.0"},
+        "metrics": metrics,
+        "phases": [{"path": "observation", "total": 3e-4}],
+    }
+
+
 def test_the_table_puts_the_document_beside_what_was_measured() -> None:
-    phases = [{"path": "stack", "total": 2e-4}, {"path": "image", "total": 1e-4}]
-    function = {"function": "Game.full_location", "self": 1e-4, "cumulative": 2e-4}
-    metrics = [{"name": "step_time", "value": 1e-3, "phase": None}]
-    metrics += [{"name": "function_calls", "value": 1800.0, "phase": None}]
-    profile = {"functions": [function], "rest": {"self": 3e-4}}
-    said = import_script(ZELDA, "table").lines({"phases": phases, "metrics": metrics, "profile": profile})
-    assert "Observation construction       3.00   30.0%       5.80   12.0%" in said
-    assert "full_location *                5.00   50.0%       0.70    1.5%" in said
-    assert "Emulator                          -       -      10.30   21.0%" in said
-    assert said[-1] == "Function calls: 18.0 million (document: 17.9 million before, 16.1 million after)"
+    gauges = {"profiled_seconds.all": 100.0, "profiled_seconds.observation": 6.0}
+    gauges |= {"profiled_percent.observation": 6.0, "profiled_calls.all": 1.8e7}
+    said = import_script(ZELDA, "table").table(run_document(gauges))
+    assert "| Observation construction | 5.80 s | 12.0 % | 6.00 s | 6.0 % | 3.00 s |" in said
+    assert "| NES emulator | 10.30 s | 21.0 % |  |  |  |" in said
+    assert "| All | 48.60 s | 100.0 % | 100.00 s |  | 100.00 s |" in said
+    assert said.endswith("18.0 million calls (document: 17.9 million before, 16.1 million after).")
 
 
-def test_what_is_no_document_has_no_table(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text("[]")
+def test_a_run_without_shares_has_no_table(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(run_document({})))
     command = [sys.executable, str(ZELDA / "table.py"), str(tmp_path / "a.json")]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 1
-    assert "a.json is no document of a measurement" in ended.stderr
+    assert "a.json: it has no gauges profiled_seconds" in ended.stderr
+
+
+def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
+    table = import_script(ZELDA, "table")
+    first, last = table.MARKS
+    (tmp_path / "README.md").write_text(f"before\n{first}\nold\n{last}\nafter\n")
+    table.insert(tmp_path / "README.md", "new")
+    assert (tmp_path / "README.md").read_text() == f"before\n{first}\n\nnew\n\n{last}\nafter\n"
+    assert table.MARKS[0] in (ZELDA / "README.md").read_text()
+
+
+@pytest.fixture
+def gauges(zelda: ModuleType, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    reported: dict[str, float] = {}
+    monkeypatch.setattr("paceline.gauge", reported.__setitem__)
+    return reported
+
+
+def test_a_profiled_rollout_reports_the_documents_categories(
+    zelda: ModuleType, baseline: Trained, gauges: dict[str, float]
+) -> None:
+    profiled = train_zelda(zelda, "--profiled-rollout", "2")
+    time_shares = import_script(ZELDA, "time_shares")
+    seconds = {part.name: gauges[f"profiled_seconds.{part.name}"] for part in time_shares.CATEGORIES}
+    assert profiled.parameters == baseline.parameters
+    assert min(seconds.values()) > 0
+    assert sum(seconds.values()) + gauges["profiled_seconds.other"] == pytest.approx(
+        gauges["profiled_seconds.all"]
+    )
+    assert gauges["profiled_calls.action_to_array"] == 70_000
+    assert gauges["profiled_calls.equipment_isinstance"] == 400_000
+
+
+def test_another_profiler_is_left_alone(zelda: ModuleType, gauges: dict[str, float]) -> None:
+    threading.setprofile(lambda *_: None)
+    try:
+        train_zelda(zelda, "--profiled-rollout", "2")
+    finally:
+        threading.setprofile(None)
+    assert "profiled_seconds.all" not in gauges
 
 
 def test_every_claim_can_be_measured_or_says_why_not() -> None:
     claims = tomllib.loads((ZELDA / "claims.toml").read_text())["claims"]
     toggles = {spec.name for spec in dataclasses.fields(import_script(ZELDA, "arguments").Args)}
     sides = [claim[side] for claim in claims for side in ("case", "before", "after") if side in claim]
-    # Forty of the document, and one for each toggle.
+    numbers = [claim for claim in claims if "value" in claim]
     assert len({claim["id"] for claim in claims}) == len(claims)
-    assert len([claim for claim in claims if "toggle" not in claim]) == 40
+    assert [claim["id"] for claim in claims if "untestable" in claim] == ["tests"]
+    assert len(numbers) > 60
     assert {name for side in sides for name in side} <= toggles
 
 
@@ -388,4 +533,4 @@ def test_every_toggle_is_in_the_readme(zelda: ModuleType) -> None:
         spec for spec in dataclasses.fields(zelda.Args) if spec.metadata["help"].startswith("toggle: ")
     ]
     missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
-    assert (len(toggles), missing) == (19, [])
+    assert (len(toggles), missing) == (20, [])

@@ -22,6 +22,20 @@ class Args:
         3_584, "decisions in training, those of all environments together", least=1, most=10**9
     )
 
+    save: str = option("", "file or folder that the training is saved to")
+    save_every: int = option(
+        0, "decisions between two such saves, at the next update; 0: only at the end", most=10**9
+    )
+    resume: str = option("", "file that the training goes on from, or folder, whose newest one is meant")
+    start: str = option(
+        "scratch",
+        "policy that the training starts with, untrained or one that comes along",
+        choices=("scratch", "trained"),
+    )
+    profiled_rollout: int = option(
+        12, "this rollout is taken under Python's profiler, for the shares of time; 0: none", most=10**6
+    )
+
     stack: bool | None = option(None, "toggle: stack pictures as one array, not as a tensor each")
     is_loaded: bool | None = option(None, "toggle: look at a room's tiles once, not whenever it is asked")
     equipment: bool | None = option(None, "toggle: check the equipment in one loop, not in twenty calls")
@@ -36,6 +50,7 @@ class Args:
     lazy: bool | None = option(None, "toggle: lazy attributes in place of functools.cached_property")
     direct: bool | None = option(None, "toggle: step the emulator itself, look at every seventh frame only")
     rolling: bool | None = option(None, "toggle: turn each picture to gray once, not for three stacks")
+    gather: bool | None = option(None, "toggle: gather every batch into the same memory")
     workers: int | None = option(
         None, "toggle: emulators in processes of their own; 0: one, in this", most=64
     )
@@ -77,6 +92,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "lazy": False,
         "direct": False,
         "rolling": False,
+        "gather": False,
         "workers": 0,
         "overlap": False,
         "small": False,
@@ -93,6 +109,7 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
     "lazy": True,
     "direct": True,
     "rolling": True,
+    "gather": True,
     "workers": 2,
     "overlap": True,
     "small": True,

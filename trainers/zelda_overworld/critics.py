@@ -9,7 +9,7 @@ from functools import cached_property
 
 from emulator import EQUIPMENT
 from model import FRAMES_AHEAD, Game, Have
-from world import Cell, Direction, Location, Room, Wavefront
+from world import Cell, Direction, Location, Room, Wavefront, located, numbers
 
 Rewards = dict[str, float]
 """What each critic gave, by the reason."""
@@ -158,6 +158,22 @@ class Critics:
             self.critique_end,
         )
         self.critique_equipment = self.check_in_a_loop if equipment_loop else self.check_one_by_one
+
+    def state(self) -> dict[str, list[list[int]]]:
+        """What they remember of this game, as numbers, for a checkpoint."""
+        return {
+            "visits": [[*numbers(location), often] for location, often in self.visits.items()],
+            "lingering": [
+                [*numbers(location), *cell, often] for (location, cell), often in self.lingering.items()
+            ],
+        }
+
+    def restore(self, state: dict[str, list[list[int]]], location_type: type[Location]) -> None:
+        """Remember what `state` returned."""
+        for *place, often in state["visits"]:
+            self.visits[located(location_type, place)] = often
+        for level, location, in_cave, row, column, often in state["lingering"]:
+            self.lingering[located(location_type, (level, location, in_cave)), (row, column)] = often
 
     def critique(self, change: Change) -> Rewards:
         """The rewards of all critics but the one for equipment."""

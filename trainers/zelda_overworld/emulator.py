@@ -92,13 +92,20 @@ class Reading(NamedTuple):
 
 
 class Source(Protocol):
-    """Where readings come from. `begin` starts a decision, `finish` waits for what it leaves behind."""
+    """Where readings come from. `begin` starts a decision, `finish` waits for what it leaves behind.
+
+    Between two decisions `save_state` returns all that the console is, and `load_state` takes it back there.
+    """
 
     def reset(self, wait: int) -> Reading: ...
 
     def begin(self, action: int) -> None: ...
 
     def finish(self) -> Reading: ...
+
+    def save_state(self) -> bytes: ...
+
+    def load_state(self, state: bytes) -> None: ...
 
     def close(self) -> None: ...
 
@@ -107,6 +114,15 @@ MISSING = "zelda_overworld can't run here, since its emulator, the package stabl
 
 WITHOUT = 3
 """Exit status of an emulator's process that has no emulator."""
+
+SAVE, LOAD = 254, 255
+"""Requests to an emulator's process beyond its actions and resets."""
+
+RAM_CHUNK = b"RAM\0" + MEMORY.to_bytes(4, "little")
+"""What stands in front of the memory in a saved state of the console."""
+
+LENGTH = 4
+"""Bytes of a state's length, in front of the state."""
 
 
 def addresses() -> dict[str, int]:
@@ -141,7 +157,8 @@ class Emulator:
     """The emulator in this process; a process can hold only one at a time.
 
     Without `direct` it is stepped as a Gymnasium environment, which looks at the screen and computes a reward
-    after every frame; with it only the seventh frame is looked at.
+    after every frame; with it only the seventh frame is looked at, and the memory is read off a saved state:
+    stable-retro's own copies take fifty times as long as saving one.
     """
 
     def __init__(self, direct: bool) -> None:
@@ -150,6 +167,7 @@ class Emulator:
         self.places = np.array(list(addresses().values()))
         self.console = Console(software(), MISSING)
         self._start()
+        self.memory_at = self.save_state().index(RAM_CHUNK) + len(RAM_CHUNK)
         self.action = 0
 
     def _start(self) -> None:
@@ -170,8 +188,7 @@ class Emulator:
         self.console.reset()
         self.console.press(mask_buttons())
         self.console.run(wait)
-        self.console.update_memory()
-        return self._read(self._values(self.console.memory()))
+        return self._read_all()
 
     def begin(self, action: int) -> None:
         self.action = action
@@ -183,7 +200,7 @@ class Emulator:
         info: dict[str, int] = {}
         for pressed in PRESSES[self.action]:
             _, _, _, _, info = self.console.environment.step(pressed)
-        return self._read(info)
+        return Reading(self.console.memory(), self._picture(), info)
 
     def _run(self) -> Reading:
         last, core = None, self.console.core
@@ -192,16 +209,26 @@ class Emulator:
                 core.set_button_mask(pressed, 0)
                 last = pressed
             core.step()
-        self.console.environment.data.update_ram()
-        return self._read(self._values(self.console.memory()))
+        return self._read_all()
 
-    def _read(self, info: dict[str, int]) -> Reading:
-        return Reading(
-            self.console.memory(), np.ascontiguousarray(self.console.core.get_screen()[::2, ::2]), info
-        )
+    def _read_all(self) -> Reading:
+        memory = np.frombuffer(self.console.core.get_state(), np.uint8, MEMORY, self.memory_at)
+        return Reading(memory, self._picture(), self._values(memory))
+
+    def _picture(self) -> Picture:
+        return np.ascontiguousarray(self.console.core.get_screen()[::2, ::2])
 
     def _values(self, memory: Memory) -> dict[str, int]:
         return dict(zip(self.names, memory[self.places].tolist(), strict=True))
+
+    def save_state(self) -> bytes:
+        return bytes(self.console.core.get_state())
+
+    def load_state(self, state: bytes) -> None:
+        """Raises ValueError where the core takes no such state."""
+        if not self.console.core.set_state(state):
+            raise ValueError("the emulator takes no such state")
+        self.console.update_memory()
 
     def close(self) -> None:
         """Release the emulator, so that this process may hold another."""
@@ -230,21 +257,32 @@ class Remote:
         status = self.process.wait()
         return MISSING if status == WITHOUT else f"the emulator's process has ended with status {status}"
 
-    def _ask(self, request: int) -> None:
+    def _ask(self, request: int, more: bytes = b"") -> None:
         # Where the process has ended, reading its answer says so.
         with contextlib.suppress(BrokenPipeError):
-            self.asks.write(bytes([request]))
+            self.asks.write(bytes([request]) + more)
             self.asks.flush()
+
+    def _read(self, size: int) -> bytearray:
+        content = bytearray(size)
+        # One call, which waits for all of it: how many pieces a pipe delivers is a matter of chance.
+        if self.answers.readinto(content) < size:
+            raise MissingEmulatorError(self._reason())
+        return content
 
     def finish(self) -> Reading:
         """Wait for the answer; raises MissingEmulatorError where the process has ended."""
-        content = bytearray(MEMORY + PICTURE[0] * PICTURE[1] * PICTURE[2])
-        # One call, which waits for all of it: how many pieces a pipe delivers is a matter of chance.
-        if self.answers.readinto(content) < len(content):
-            raise MissingEmulatorError(self._reason())
+        content = self._read(MEMORY + PICTURE[0] * PICTURE[1] * PICTURE[2])
         memory = np.frombuffer(content, dtype=np.uint8, count=MEMORY)
         picture = np.frombuffer(content, dtype=np.uint8, offset=MEMORY).reshape(PICTURE)
         return Reading(memory, picture, dict(zip(self.names, memory[self.places].tolist(), strict=True)))
+
+    def save_state(self) -> bytes:
+        self._ask(SAVE)
+        return bytes(self._read(int.from_bytes(self._read(LENGTH), "little")))
+
+    def load_state(self, state: bytes) -> None:
+        self._ask(LOAD, len(state).to_bytes(LENGTH, "little") + state)
 
     def close(self) -> None:
         # A process that has ended leaves a question that it was never asked.
@@ -258,6 +296,9 @@ def serve(asks: IO[bytes], answers: IO[bytes], direct: bool) -> None:
     """Answer decisions, and beyond them requests for a new game, until there are no more."""
     emulator = Emulator(direct)
     while request := asks.read(1):
+        if request[0] >= SAVE:
+            _move_state(emulator, request[0], asks, answers)
+            continue
         if request[0] >= ACTIONS:
             reading = emulator.reset(request[0] - ACTIONS)
         else:
@@ -265,6 +306,15 @@ def serve(asks: IO[bytes], answers: IO[bytes], direct: bool) -> None:
             reading = emulator.finish()
         answers.write(reading.memory.tobytes() + reading.picture.tobytes())
         answers.flush()
+
+
+def _move_state(emulator: Emulator, request: int, asks: IO[bytes], answers: IO[bytes]) -> None:
+    if request == LOAD:
+        emulator.load_state(asks.read(int.from_bytes(asks.read(LENGTH), "little")))
+        return
+    state = emulator.save_state()
+    answers.write(len(state).to_bytes(LENGTH, "little") + state)
+    answers.flush()
 
 
 def main() -> None:

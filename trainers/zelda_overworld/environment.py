@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import zlib
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import paceline
 import torch
 from arguments import Args
+from benchmark_support.checkpoints import generator_state, restore_generator
 from critics import Change, Critics, Objective
 from emulator import Picture, Reading, Source
 from model import Game, game_type
@@ -23,7 +25,7 @@ from observation import (
     stack_arrays,
     stack_tensors,
 )
-from world import Direction, LoadedRoom, Location, Room
+from world import Direction, LoadedRoom, Location, Room, located, numbers
 
 
 class Observation(NamedTuple):
@@ -54,6 +56,7 @@ class Environment:
         self.frames: deque[Picture] = deque(maxlen=STACK)
         # The world is the same in every game, so its rooms are kept.
         self.rooms: dict[Location, Room] = {}
+        self.room_type = LoadedRoom if args.is_loaded else Room
         self.states = 0
         self.rewards: dict[str, float] = {}
 
@@ -94,6 +97,46 @@ class Environment:
         observation = self._observe(game, reading.picture, first=False)
         return Outcome(observation, sum(rewards.values()), ended)
 
+    def state(self) -> dict[str, Any]:
+        """The game that is being played, and the rooms that are known, as tensors and numbers."""
+        frames = (
+            [torch.from_numpy(frame) for frame in self.frames] if self.rolling is None else self.rolling.grays
+        )
+        return {
+            "console": torch.frombuffer(bytearray(self.source.save_state()), dtype=torch.uint8),
+            "memory": torch.from_numpy(self.game.memory.copy()),
+            "info": dict(self.game.info),
+            "random": generator_state(self.random),
+            "steps": self.steps,
+            "states": self.states,
+            "arrival": None if self.arrival is None else self.arrival.value,
+            "frames": [frame.clone() for frame in frames],
+            "rooms": [(numbers(room.location), room.tiles.clone()) for room in self.rooms.values()],
+            "critics": self.critics.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on with the game that `state` returned."""
+        self.source.load_state(state["console"].numpy().tobytes())
+        restore_generator(self.random, state["random"])
+        self.steps, self.states = state["steps"], state["states"]
+        location_type = self.game_type.location_type
+        self.rooms = {}
+        for place, tiles in state["rooms"]:
+            here = located(location_type, place)
+            self.rooms[here] = self.room_type(here, tiles.numpy())
+        self.critics = Critics(bool(self.args.equipment))
+        self.critics.restore(state["critics"], location_type)
+        # Its picture is one of the frames already.
+        self.game = self.game_type(Reading(state["memory"].numpy(), np.empty(0, np.uint8), state["info"]))
+        self.room = None
+        self._enter(self.game)
+        self.arrival = None if state["arrival"] is None else Direction(state["arrival"])
+        if self.rolling is not None:
+            self.rolling.grays.extend(state["frames"])
+        else:
+            self.frames.extend(frame.numpy() for frame in state["frames"])
+
     @property
     def found(self) -> int:
         """Things found in this game."""
@@ -108,7 +151,7 @@ class Environment:
         here = game.full_location
         room = self.rooms.get(here)
         if room is None:
-            room = (LoadedRoom if self.args.is_loaded else Room)(here, game.tiles)
+            room = self.room_type(here, game.tiles)
             if game.is_playing:
                 self.rooms[here] = room
         if self.room is not None and self.room.location != here:
@@ -119,12 +162,13 @@ class Environment:
     def _observe(self, game: Game, picture: Picture, first: bool) -> Observation:
         if self.args.small:
             picture = picture[::2, ::2]
-        with paceline.phase("stack"):
-            stacked = self._stack(picture, first)
-        with paceline.phase("image"):
-            image = self._image(stacked)
-        with paceline.phase("information"):
-            facts = self.information.vector(game, self.objective, self.arrival)
+        with paceline.phase("observation"):
+            with paceline.phase("stack"):
+                stacked = self._stack(picture, first)
+            with paceline.phase("image"):
+                image = self._image(stacked)
+            with paceline.phase("information"):
+                facts = self.information.vector(game, self.objective, self.arrival)
         return Observation(image, facts)
 
     def _stack(self, picture: Picture, first: bool) -> torch.Tensor | None:

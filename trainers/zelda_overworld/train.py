@@ -22,9 +22,12 @@ import paceline
 import torch
 from arguments import Args, read_arguments
 from benchmark_support.machine import Fitted, prepare_torch
+from checkpoint import Checkpoints, Progress
 from emulator import PICTURE, Emulator, MissingEmulatorError, Remote, Source
-from environment import Environment, Observation
+from environment import Environment
+from policies import trained_policy
 from ppo import Learner, Rollout
+from time_shares import TimeShares
 
 
 def prepare(fitted: Fitted[Args]) -> torch.device:
@@ -65,6 +68,16 @@ class Aside:
             self._learn(rollout)
         stream.synchronize()
 
+    def settle(self) -> None:
+        """Wait for the thread's work; the policy that acts goes on without knowing of it."""
+        if self.work is not None:
+            self.work.result()
+
+    def go_on(self) -> None:
+        """Go on as if the thread had just learned what the learner was restored to."""
+        if self.pool is not None:
+            self.work = self.pool.submit(lambda: None)
+
     def wait(self) -> None:
         """Wait for the thread's work, if there is any; raises what it raised."""
         if self.work is None:
@@ -87,17 +100,32 @@ def size_of_picture(args: Args) -> tuple[int, int]:
     return PICTURE[0] // shrink, PICTURE[1] // shrink
 
 
+def make_learner(args: Args, device: torch.device) -> Learner:
+    """The learner, untrained or with the policy that comes along."""
+    size = size_of_picture(args)
+    learner = Learner(args, *size, device)
+    if args.start == "trained":
+        learner.network.load_state_dict(trained_policy(*size))
+    if args.overlap:
+        learner.separate(*size)
+    return learner
+
+
 def train(args: Args, device: torch.device, environments: list[Environment]) -> Learner:
     """The training loop. One step is one decision of one environment; they take turns."""
-    learner = Learner(args, *size_of_picture(args), device)
-    if args.overlap:
-        learner.separate(*size_of_picture(args))
+    learner = make_learner(args, device)
     aside = Aside(learner, bool(args.overlap))
+    checkpoints, shares = Checkpoints(args), TimeShares(args)
     count = len(environments)
     # Two, so that one can be filled while the other is learned from.
     rollouts = [Rollout(args.rollout, count, *size_of_picture(args), device) for _ in range(2)]
-    observations: list[Observation] = [environment.reset() for environment in environments]
-    for step in paceline.steps(range(args.total_steps)):
+    progress = checkpoints.resume(learner, environments)
+    if progress is None:
+        progress = Progress(0, [environment.reset() for environment in environments])
+    else:
+        aside.go_on()
+    observations = progress.observations
+    for step in paceline.steps(range(progress.steps, args.total_steps)):
         at = step % args.rollout
         rollout = rollouts[step // args.rollout % 2]
         turn = step % count
@@ -114,6 +142,10 @@ def train(args: Args, device: torch.device, environments: list[Environment]) -> 
         if at == args.rollout - 1:
             learner.finish(rollout, *learner.see(observations))
             aside.learn(rollout)
+            shares.after_update((step + 1) // args.rollout)
+            if checkpoints.is_due(step + 1):
+                aside.settle()
+                checkpoints.save(learner, environments, Progress(step + 1, observations))
     aside.wait()
     return learner
 

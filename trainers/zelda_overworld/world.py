@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -116,6 +117,17 @@ class MapLocation:
 
 
 Location = CheckedLocation | MapLocation
+
+
+def numbers(location: Location) -> tuple[int, int, int]:
+    """Level, location and whether it is a cave, as `located` takes them."""
+    return location.level, location.location, int(location.in_cave)
+
+
+def located(kind: type[Location], place: Sequence[int]) -> Location:
+    """The location of these numbers."""
+    level, location, in_cave = place
+    return kind(level, location, in_cave > 0)
 
 
 class Room:
