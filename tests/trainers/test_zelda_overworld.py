@@ -363,6 +363,16 @@ def test_one_command_begins_and_goes_on(
     assert ends[1].parameters == ends[2].parameters != ends[0].parameters
 
 
+def test_a_place_that_can_not_be_written_is_refused_before_training(
+    zelda: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        train_zelda(zelda, "--save", "/nowhere/at/all.pt")
+    assert (
+        "train.py: --save is '/nowhere/at/all.pt', in a folder that isn't there\n" in capsys.readouterr().err
+    )
+
+
 def test_saving_needs_whole_updates(zelda: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         train_zelda(zelda, "--save", "somewhere.pt", "--total-steps", "33")

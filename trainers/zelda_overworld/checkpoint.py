@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from arguments import Args
 from benchmark_support.arguments import refuse
-from benchmark_support.checkpoints import read_checkpoint, write_checkpoint
+from benchmark_support.checkpoints import check_place, read_checkpoint, write_checkpoint
 from environment import Environment, Observation
 from ppo import Learner
 
@@ -51,6 +51,8 @@ class Checkpoints:
     def __init__(self, args: Args) -> None:
         self.args = args
         self.folder = Path(args.save) if args.save and _is_folder(args.save) else None
+        if self.folder is None:
+            check_place(args.save)
         if args.save and args.total_steps % args.rollout:
             steps, rollout = args.total_steps, args.rollout
             refuse(f"--total-steps is {steps}, must be a multiple of --rollout, {rollout}, with --save")

@@ -189,6 +189,8 @@ def main() -> None:
         run(args, device)
     except MissingEmulatorError as error:
         sys.exit(f"train.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"train.py: interrupted{f', --resume {args.save} goes on from there' if args.save else ''}")
 
 
 if __name__ == "__main__":
