@@ -227,6 +227,22 @@ def test_a_push_of_single_values_copies_both_views_of_every_game(
     assert [number for name, number in counted if name == "push_copies"] == [512, 5]
 
 
+def test_a_filled_memory_holds_random_moves_of_which_nothing_is_learned(train: ModuleType) -> None:
+    filled = train_snakes(train, "--prefill", "40", "--updates", "0")
+    plain = train_snakes(train, "--updates", "0")
+    assert (len(filled.memory), len(plain.memory)) == (12 * 16 + 48, 12 * 16)
+    assert train.fingerprint(filled.agent) == train.fingerprint(plain.agent)
+    assert filled.step == plain.step
+
+
+def test_random_moves_fade_with_the_episodes(train: ModuleType) -> None:
+    training = train_snakes(train, "--exploration-decay", "0.9", "--exploration", "0.2")
+    training.metrics.episodes = 3
+    assert training.exploration(0) == pytest.approx(0.9**3)
+    training.metrics.episodes = 100
+    assert training.exploration(0) == 0.2
+
+
 def test_the_parts_of_a_step_are_printed(train: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     train_snakes(train, "--timing-every", "11", "--log-every", "0")
     number = r"\d\.\d{4}s"

@@ -66,6 +66,11 @@ class Args:
     warm_steps: int = option(
         0, "steps of training before the loop, for a loop whose episodes stay alike", most=10**9
     )
+    prefill: int = option(
+        0,
+        "transitions of random moves in the memory before the loop; nothing is learned from them",
+        most=10**7,
+    )
     timing_every: int = option(0, "steps from one printed line of times to the next; 0: none")
     save: str = option("", "file for all that the training needs to go on, written at its end")
     save_every: int = option(1_000, "episodes from one save to the next, where there is a file", least=1)

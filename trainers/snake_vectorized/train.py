@@ -20,6 +20,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -193,6 +194,15 @@ def run(training: Training, steps: Iterable[int], views: Any, episodes: int) -> 
     return views
 
 
+def prefill(training: Training, views: Any) -> Any:
+    """Let all snakes move at random until the memory is as full as asked; return what they see then."""
+    args = training.args
+    training.args = replace(args, updates=0, exploration=1.0, save="")
+    views = run(training, range(-(-args.prefill // args.environments)), views, 0)
+    training.args, training.step = args, 0
+    return views
+
+
 def train(args: Args, device: torch.device) -> Training:
     """The warm-up, if there is one, and the training loop; or the rest of a training that was saved."""
     training = Training(args, device)
@@ -200,7 +210,7 @@ def train(args: Args, device: torch.device) -> Training:
         training.step, views = restore_training(training)
         training.saves = training.metrics.episodes // args.save_every
     else:
-        views = run(training, range(args.warm_steps), look(training, 0), 0)
+        views = run(training, range(args.warm_steps), prefill(training, look(training, 0)), 0)
         training.metrics = Metrics(args.whole_mean)
     end = None if args.episodes else args.warm_steps + args.total_steps
     steps = itertools.count(training.step) if end is None else range(training.step, end)
