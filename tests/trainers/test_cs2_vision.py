@@ -32,9 +32,9 @@ NEUTRAL = [
     ["--keep-alive"],
     ["--pictures", "8", "--parallel", "2"],
     ["--transfer", "rgb"],
-    ["--transfer", "palette"],
+    ["--transfer", "packed", "--groups", "2"],
     ["--cache", "none"],
-    ["--cache", "adaptive"],
+    ["--cache", "adaptive", "--cache-size", "0", "--evict", "frequent"],
     ["--similar", "--compact"],
     ["--history-limit", "64", "--history-storage", "palette"],
     ["--history-storage", "shared"],
@@ -55,9 +55,17 @@ def vision() -> ModuleType:
     return import_script(FOLDER, "train")
 
 
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weights of a detector that was trained for a moment."""
+    path = tmp_path_factory.mktemp("weights") / "detector.pt"
+    import_script(FOLDER, "weights").make(path, steps=60, seed=0)
+    return path
+
+
 @pytest.fixture(scope="module")
-def service(vision: ModuleType) -> Iterator[Any]:
-    service = vision.Service("cpu", 2, 1)
+def service(vision: ModuleType, weights: Path) -> Iterator[Any]:
+    service = vision.Service(vision.Setup("cpu", str(weights), threads=2))
     yield service
     service.close()
 
@@ -89,22 +97,77 @@ def baseline(vision: ModuleType, service: Any, tmp_path_factory: pytest.TempPath
     return train_agent(vision, service, tmp_path_factory.mktemp("baseline"))
 
 
+def vision_request(body: bytes, *, later: bool) -> Any:
+    return import_script(FOLDER, "client").Request(body, later)
+
+
 @pytest.fixture
 def screen(vision: ModuleType) -> Any:
     game = vision.Game(1)
-    for _ in range(20):
+    for _ in range(30):
         game.step(1)
     return game.screen()
 
 
-# --- pictures, the service's network, its answers -----------------------------------------------------------
+# --- scenes, games, pictures --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("transfer", ["png", "rgb", "palette"])
+def test_a_picture_shows_the_enemy_where_the_truth_says() -> None:
+    renderer, scenes = import_script(FOLDER, "renderer"), import_script(FOLDER, "scenes")
+    place = scenes.ROUTES[1][0]
+    empty, _ = renderer.draw(scenes.Scene("play", 1, place, 3))
+    for aside in (-0.3, 0.0, 0.4):
+        enemy = scenes.Enemy(scenes.angle(3) + aside, 2.0, 0)
+        picture, truth = renderer.draw(scenes.Scene("play", 1, place, 3, (enemy,)))
+        rows, columns = np.nonzero(picture != empty)
+        assert truth.target[0] == pytest.approx(columns.mean(), abs=1.5)
+        assert truth.target[1] == pytest.approx((rows.min() + rows.max()) / 2, abs=1.5)
+
+
+def test_an_enemy_behind_a_wall_is_not_seen() -> None:
+    renderer, scenes = import_script(FOLDER, "renderer"), import_script(FOLDER, "scenes")
+    place, far = scenes.ROUTES[0][0], scenes.Enemy(scenes.angle(0), 30.0, 0)
+    _, truth = renderer.draw(scenes.Scene("play", 0, place, 0, (far,)))
+    assert truth.target is None
+
+
+def test_consecutive_pictures_are_alike_but_not_the_same(vision: ModuleType) -> None:
+    hashing, game = import_script(FOLDER, "hashing"), vision.Game(0)
+    screens = [game.screen()]
+    for _ in range(60):
+        game.step(0)
+        screens.append(game.screen())
+    assert len({screen.tobytes() for screen in screens[20:]}) == 41
+    found = hashing.perceptual_hashes(np.stack(screens))
+    other = np.bitwise_count(found[20:-1] ^ found[21:]).sum(axis=1)
+    assert np.median(other) < 30 < np.bitwise_count(found[0] ^ found[20:]).sum(axis=1).min()
+
+
+def test_who_aims_and_fires_hits_most_enemies(vision: ModuleType) -> None:
+    games = import_script(FOLDER, "games")
+    game = games.Game(3)
+    for _ in range(600):
+        target = game.seen().target
+        game.step(games.HOLD if target is None else games.turn_to(target[0]))
+    assert game.came > 15
+    assert game.hits > 0.8 * game.came
+
+
+def test_a_player_who_does_nothing_falls(vision: ModuleType) -> None:
+    game, kinds = vision.Game(3), []
+    for _ in range(300):
+        game.step(0)
+        kinds.append(game.kind)
+    assert game.hits == 0
+    assert set(kinds) == {"play", "loading", "menu", "buy", "score"}
+    assert game.number in range(3)
+
+
+@pytest.mark.parametrize("transfer", ["png", "rgb", "palette", "packed"])
 def test_a_picture_comes_through_unchanged(transfer: str, screen: Any) -> None:
     pictures = import_script(FOLDER, "pictures")
     come = pictures.decode(pictures.encode([screen, screen], transfer), transfer)
-    assert come.shape == (2, 210, 160, 3)
+    assert come.shape == (2, 120, 160, 3)
     assert (come[1] == pictures.PALETTE[screen]).all()
 
 
@@ -115,47 +178,134 @@ def test_a_picture_as_a_file_is_a_png(screen: Any) -> None:
     assert (pictures.from_png(content) == pictures.PALETTE[screen]).all()
 
 
-def test_the_network_finds_what_is_on_the_screen(screen: Any) -> None:
-    module, pictures = import_script(FOLDER, "vision"), import_script(FOLDER, "pictures")
-    view = module.Vision(torch.device("cpu")).look(pictures.PALETTE[screen][None])[0]
-    rows, columns = np.nonzero(screen[module.FIELD] == 14)
-    assert (view.kind, view.points) == ("play", (0, 0))
-    assert view.places[2] == (columns.min() // 2 * 2, rows.min())
-    assert view.places[1] == (140, np.flatnonzero((screen[module.FIELD] == 200).any(1))[0])
+# --- the detector and its weights ---------------------------------------------------------------------------
 
 
-def test_the_network_reads_every_number_of_points() -> None:
-    module, pictures = import_script(FOLDER, "vision"), import_script(FOLDER, "pictures")
-    screens = np.full((21, 210, 160), 34, dtype=np.uint8)
-    for points, screen in enumerate(screens):
-        for digit, column in ((points // 10, 20), (points % 10, 36)):
-            if digit or column == 36:
-                glyph = np.array([[block == "#" for block in row] for row in module.GLYPHS[digit]])
-                screen[1:21, column : column + 12][glyph.repeat(4, 0).repeat(4, 1)] = 56
-    views = module.Vision(torch.device("cpu")).look(pictures.PALETTE[screens])
-    assert [view.points for view in views] == [(points, 0) for points in range(21)]
+def test_what_was_trained_tells_screens_and_enemies_of_new_pictures(weights: Path) -> None:
+    training, store = import_script(FOLDER, "train_detector"), import_script(FOLDER, "weights")
+    pictures, truths = training.draw_pictures(200, seed=99)
+    vision = import_script(FOLDER, "detector").Vision(store.load(weights), torch.device("cpu"))
+    views = vision.look(training.PALETTE[pictures])
+    assert np.mean([view.kind == truth.kind for view, truth in zip(views, truths, strict=True)]) > 0.95
+    untrained = training.judge(training.Detector().eval(), 0)
+    assert untrained + 0.2 < np.mean(
+        [truth.is_met(view.kind, view.target) for view, truth in zip(views, truths, strict=True)]
+    )
+
+
+def test_a_picture_is_seen_alike_in_every_batch(weights: Path) -> None:
+    training, store = import_script(FOLDER, "train_detector"), import_script(FOLDER, "weights")
+    pictures = training.PALETTE[training.draw_pictures(64, seed=5)[0]]
+    vision = import_script(FOLDER, "detector").Vision(store.load(weights), torch.device("cpu"))
+    alone = [vision.look(picture[None])[0] for picture in pictures]
+    assert [view for at in range(0, 64, 8) for view in vision.look(pictures[at : at + 8])] == alone
+
+
+def test_the_same_seed_trains_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = import_script(FOLDER, "train_detector")
+    monkeypatch.setattr(training, "SCENES", 64)
+    first, again, other = (training.train(3, seed).state_dict() for seed in (0, 0, 1))
+    assert all((first[name] == again[name]).all() for name in first)
+    assert any((first[name] != other[name]).any() for name in first)
+
+
+def test_two_processes_at_once_train_one_detector(tmp_path: Path) -> None:
+    code = "import sys, weights, pathlib; weights.make(pathlib.Path(sys.argv[1]), 1, 0)"
+    command = [sys.executable, "-c", code, str(tmp_path / "new" / "weights.pt")]
+    path = {**os.environ, "PYTHONPATH": f"{FOLDER}:{HARNESS}"}
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, env=path, text=True) for _ in range(2)]
+    said = "".join(process.communicate()[0] for process in started)
+    assert said.count("training the detector once") == said.count("1 updates in") == 1
+    assert sorted(file.name for file in (tmp_path / "new").iterdir()) == ["weights.lock", "weights.pt"]
+
+
+def test_the_weights_lie_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    store = import_script(FOLDER, "weights")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = store.weights_path(5, 0)
+    assert path.parent == tmp_path / "paceline" / "cs2_vision"
+    assert len({path, store.weights_path(5, 1), store.weights_path(6, 0)}) == 3
+
+
+def test_a_file_without_weights_gets_one_sentence(tmp_path: Path) -> None:
+    store = import_script(FOLDER, "weights")
+    (tmp_path / "none.pt").write_bytes(b"no weights")
+    with pytest.raises(store.WeightsError, match="holds no weights of the detector"):
+        store.load(tmp_path / "none.pt")
+
+
+# --- the service, its network, its answers ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("latency", "rate", "sizes", "arrivals"),
+    [
+        (0.0, 0.0, [10**6, 10**6], [5.0, 5.0]),
+        (0.02, 0.0, [10**6, 10**6], [5.02, 5.02]),
+        (0.02, 1e6, [99_800, 199_800], [5.12, 5.32]),
+    ],
+)
+def test_messages_share_the_bandwidth_and_wait_for_latency_side_by_side(
+    latency: float, rate: float, sizes: list[int], arrivals: list[float]
+) -> None:
+    line = import_script(FOLDER, "network").Line(latency, rate)
+    assert [line.arrival(size, 5.0) for size in sizes] == pytest.approx(arrivals)
+
+
+def test_a_request_takes_as_long_as_its_network(vision: ModuleType, weights: Path, screen: Any) -> None:
+    setup = vision.Setup("cpu", str(weights), threads=2, latency_ms=60, bandwidth_mbit=10)
+    service = vision.Service(setup)
+    client = vision.Client(service, keep_alive=True, transfer="palette", compact=True)
+    request = vision_request(screen.tobytes(), later=False)
+    try:
+        client.ask([request])
+        began = time.perf_counter()
+        client.ask([request])
+        alone = time.perf_counter() - began
+        began = time.perf_counter()
+        for sent in [client.send(request) for _ in range(2)]:
+            client.receive(sent)
+        both = time.perf_counter() - began
+    finally:
+        service.close()
+    # 60 ms, and 15.5 ms for 19,400 bytes; a new connection waits once more.
+    assert 0.0755 <= alone < both < 0.060 + alone + 0.060
+
+
+def test_the_service_says_how_busy_it_is(vision: ModuleType, service: Any, screen: Any) -> None:
+    client = vision.Client(service, keep_alive=True, transfer="palette", compact=True)
+    client.usage()
+    time.sleep(0.2)
+    idle = client.usage()["service"]
+    client.ask([vision_request(screen.tobytes() * 8, later=False)] * 20)
+    busy = client.usage()["service"]
+    assert len(idle) > 5
+    assert np.mean(idle) < 20 < np.mean(busy)
 
 
 def test_both_formats_of_an_answer_say_the_same() -> None:
-    module, answers = import_script(FOLDER, "vision"), import_script(FOLDER, "answers")
-    view = module.View("play", ((16.0, 3.0), None, (70.0, 155.0)), (1.0, 0.1, 0.9), (20, 1))
-    seen = answers.from_words(module.in_words(view))
-    assert seen == answers.from_list(module.in_short(view))
-    assert seen == answers.Seen("play", (16.0, 3.0), None, (70.0, 155.0), (20, 1))
+    wording, answers = import_script(FOLDER, "wording"), import_script(FOLDER, "answers")
+    detector = import_script(FOLDER, "detector")
+    for target in (None, (70, 55, 20)):
+        view = detector.View("play", target, 0.9, 75, 20, True)
+        seen = answers.from_words(wording.in_words(view))
+        assert seen == answers.from_list(wording.in_short(view))
+        assert seen == answers.Seen("play", target, 75, 20, killed=True)
 
 
 def test_a_request_that_is_none_is_refused_and_the_service_goes_on(vision: ModuleType, service: Any) -> None:
     client = vision.Client(service, keep_alive=True, transfer="palette", compact=True)
     with pytest.raises(vision.ServiceError, match="the vision service refused a request: ValueError"):
-        client.ask([vision.Request(b"no picture", later=False)])
+        client.ask([vision_request(b"no picture", later=False)])
     client.head = client.head.replace("/look", "/see")
-    with pytest.raises(vision.ServiceError, match="there is no POST /see, only POST /look"):
-        client.ask([vision.Request(b"", later=False)])
+    with pytest.raises(vision.ServiceError, match="there is no POST /see, only POST /look and GET /usage"):
+        client.ask([vision_request(b"", later=False)])
     assert service.process.poll() is None
 
 
-def test_the_service_ends_when_its_starter_is_killed() -> None:
-    code = "import client, time; print(client.Service('cpu', 1, 1).process.pid, flush=True); time.sleep(99)"
+def test_the_service_ends_when_its_starter_is_killed(weights: Path) -> None:
+    setup = f"client.Setup('cpu', {str(weights)!r})"
+    code = f"import client, time; print(client.Service({setup}).process.pid, flush=True); time.sleep(99)"
     path = {**os.environ, "PYTHONPATH": f"{FOLDER}:{HARNESS}"}
     starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=path, text=True)
     assert starter.stdout is not None
@@ -192,16 +342,34 @@ def test_a_lifetime_doubles_where_the_answer_was_right() -> None:
     assert lifetimes == [8, 16, 32, 16, 8]
 
 
-def test_fingerprints_are_as_far_apart_as_the_ball_moved() -> None:
+def test_what_was_used_least_makes_room() -> None:
     cache = import_script(FOLDER, "cache")
-    screens = np.full((3, 210, 160), 34, dtype=np.uint8)
-    for at, (row, column) in enumerate(((90, 70), (91, 72), (90, 120))):
-        screens[at, row : row + 4, column : column + 2] = 14
-    known = cache.Nearest(8, 3.0, cache.REGIONS["ball"])
-    keys = known.keys(screens)
-    assert np.abs(keys[0] - keys[1]).sum() == pytest.approx(3, abs=0.2)
-    known.put(keys[0], 0)
-    assert [known.find(key) for key in keys] == [0, 0, None]
+    known = cache.LruCache(cache.Exact(), size=2, timeout=50, frequent=True)
+    for step, key in enumerate((b"a", b"b")):
+        known.put(key, key.decode(), step)
+    assert (known.get(b"a", 3), known.get(b"a", 4), known.get(b"b", 5)) == ("a", "a", "b")
+    known.put(b"c", "c", 5)
+    assert (known.get(b"a", 6), known.get(b"b", 6), known.get(b"c", 6)) == ("a", None, "c")
+
+
+@pytest.mark.parametrize(
+    ("size", "memory", "entries"), [(77, 2**40, 77), (0, 2**30, 256), (0, 2**34, 1024), (0, 2**40, 16_384)]
+)
+def test_the_size_of_a_cache_goes_by_the_memory(size: int, memory: int, entries: int) -> None:
+    assert import_script(FOLDER, "cache").cache_entries(size, memory) == entries
+
+
+def test_a_perceptual_hash_minds_neither_light_nor_noise(screen: Any) -> None:
+    hashing = import_script(FOLDER, "hashing")
+    noisy = screen.copy()
+    noisy[::3, ::2] ^= 1
+    hashes = hashing.perceptual_hashes(np.stack([screen, noisy, np.flip(screen, 1)]))
+    first, second, third = (np.bitwise_count(hashes[0] ^ other).sum() for other in hashes)
+    assert first == 0
+    assert second < 20 < 40 < third
+    known = hashing.Nearest(4, 20)
+    known.put(hashes[0], 2)
+    assert [known.find(key) for key in hashes] == [2, 2, None]
 
 
 @pytest.mark.parametrize("storage", ["rgb", "palette", "shared"])
@@ -212,7 +380,7 @@ def test_the_history_keeps_its_last_pictures(vision: ModuleType, screen: Any, st
         history.add(0, picture, history.last[0])
     held = [history.storage.screen(kept.picture) for kept in history.observations]
     assert all((picture == other).all() for picture in held)
-    assert history.bytes() == {"rgb": 3 * 100_800, "palette": 3 * 33_600, "shared": 33_600 + 48}[storage]
+    assert history.bytes() == {"rgb": 3 * 57_600, "palette": 3 * 19_200, "shared": 19_200 + 48}[storage]
 
 
 def test_an_agent_comes_back_from_differences_bit_by_bit(trained: Any, tmp_path: Path) -> None:
@@ -267,8 +435,8 @@ def test_answers_that_nobody_waits_for_come_a_decision_later(trained: Any) -> No
     assert first[1] > first[0]
 
 
-def test_with_overlap_the_halves_take_turns(trained: Any) -> None:
-    run = trained("--variant", "beyond")
+def test_groups_of_games_take_turns(trained: Any) -> None:
+    run = trained("--variant", "beyond", "--groups", "2")
     games = [kept.game for kept in run.sight.history.observations]
     assert games[2:8] == [0, 1] * 3
     assert run.counts["cache_lookups"] + run.counts["ui_skipped"] == 62
@@ -279,13 +447,14 @@ def test_without_a_learning_rate_nothing_is_learned(trained: Any, baseline: Trai
     assert still.parameters == untrained.parameters != baseline.parameters
 
 
-def test_counts_are_equal_whatever_the_hash_seed() -> None:
+def test_counts_are_equal_whatever_the_hash_seed(weights: Path) -> None:
     code = (
         "import collections, json, paceline; counts = collections.Counter()\n"
         "paceline.count = lambda name, n=1: counts.update({name: n})\n"
         "import train, sys; train.main(); print(json.dumps(sorted(counts.items())))"
     )
-    more = ["--variant", "beyond", "--total-steps", "20", "--games", "2", "--score-steps", "1"]
+    more = ["--variant", "beyond", "--total-steps", "20", "--games", "4", "--score-steps", "1"]
+    more += ["--weights", str(weights), "--latency-ms", "1"]
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", code, *more],
@@ -295,21 +464,33 @@ def test_counts_are_equal_whatever_the_hash_seed() -> None:
         )
         for seed in ("0", "1", "2")
     ]
-    said = {run.communicate()[0] for run in runs}
+    said = {run.communicate()[0].partition("score: ")[2] for run in runs}
     assert len(said) == 1
     assert {"api_calls", "bytes_sent", "cache_hits", "parsed"} <= set(
         dict(json.loads(said.pop().splitlines()[-1]))
     )
 
 
-def test_the_script_says_its_path_qualities_and_parameters() -> None:
-    more = ["--total-steps", "20", "--games", "2", "--score-steps", "2", "--device", "cpu"]
+def test_the_script_says_its_path_shares_qualities_and_parameters(weights: Path) -> None:
+    more = [
+        "--weights",
+        str(weights),
+        "--total-steps",
+        "20",
+        "--games",
+        "2",
+        "--score-steps",
+        "2",
+        "--device",
+        "cpu",
+    ]
     command = [sys.executable, str(FOLDER / "train.py"), *more]
     said = subprocess.run(
         command, capture_output=True, text=True, check=True, env={"PYTHONPATH": HARNESS}
     ).stdout
     assert re.fullmatch(
-        r"path: cpu, 1 thread, variant optimized; .+\nscore: \S+ of the balls that come near are met\n"
+        r"path: cpu, 1 thread, variant optimized; .+\ntime +share +document\n(.+%.+\n){5}"
+        r"score: \S+ of the enemies are hit\ndetection: \S+ of the pictures are seen right\n"
         r"agreement: \S+ of the actions\nparameters: [0-9a-f]{64}\n",
         said,
     )
@@ -323,14 +504,14 @@ def test_the_script_says_its_path_qualities_and_parameters() -> None:
     [
         (["--keep-alif"], "there is no argument --keep-alif, did you mean --keep-alive?"),
         (["--variant", "fast"], "--variant is 'fast', must be one of baseline, optimized, beyond"),
-        (["--transfer", "jpeg"], "--transfer is 'jpeg', must be one of png, rgb, palette"),
+        (["--transfer", "jpeg"], "--transfer is 'jpeg', must be one of png, rgb, palette, packed"),
         (["--cache", "lfu"], "--cache is 'lfu', must be one of none, lru, adaptive"),
         (["--pictures", "0"], "--pictures is 0, must be from 1 to 64"),
-        (["--threshold", "nan"], "--threshold is nan, must be at least 0"),
+        (["--latency-ms", "nan"], "--latency-ms is nan, must be from 0 to 10000"),
         (["--games", "many"], "argument --games: invalid int value: 'many'"),
         (
             ["--games", "1", "--variant", "beyond"],
-            "--games is 1, must be at least 2 with --overlap",
+            "--games is 1, must be at least 4 with --groups 4",
         ),
         (["--device", "gpu"], "--device is 'gpu', must be one of cpu, cuda, auto"),
     ],
@@ -344,22 +525,16 @@ def test_a_wrong_argument_gets_one_sentence(
     assert capsys.readouterr().err == f"train.py: {sentence}\n"
 
 
-@pytest.mark.parametrize(
-    ("package", "sentence"),
-    [
-        ("ale_py", "since its emulator, the package ale-py, is missing: not here"),
-        ("uvicorn", "since its vision service needs the package uvicorn, which is missing"),
-    ],
-)
-def test_a_machine_without_a_part_says_what_it_can_not_run(
-    tmp_path: Path, package: str, sentence: str
-) -> None:
-    (tmp_path / f"{package}.py").write_text("raise ImportError('not here')")
-    command = [sys.executable, str(FOLDER / "train.py")]
+def test_a_machine_without_uvicorn_says_what_it_can_not_run(tmp_path: Path, weights: Path) -> None:
+    (tmp_path / "uvicorn.py").write_text("raise ImportError('not here')")
+    command = [sys.executable, str(FOLDER / "train.py"), "--weights", str(weights)]
     ended = subprocess.run(
         command, capture_output=True, text=True, env={"PYTHONPATH": f"{tmp_path}:{HARNESS}"}
     )
-    assert (ended.returncode, ended.stderr) == (1, f"train.py: cs2_vision can't run here, {sentence}\n")
+    sentence = (
+        "cs2_vision can't run here, since its vision service needs the package uvicorn, which is missing"
+    )
+    assert (ended.returncode, ended.stderr) == (1, f"train.py: {sentence}\n")
 
 
 @pytest.mark.usefixtures("gpu")
@@ -367,7 +542,7 @@ def test_every_case_of_a_claim_is_one_that_the_script_takes(
     vision: ModuleType,
 ) -> None:
     found = claims.load_claims(FOLDER / claims.FILE_NAME).claims
-    assert len(found) == 55
+    assert len(found) == 63
     for side in [side for claim in found for side in (claim.before, claim.after) if side is not None]:
         args = parse_arguments(vision, protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
@@ -380,7 +555,7 @@ def test_every_toggle_is_claimed_and_in_the_readme(vision: ModuleType) -> None:
         claim.toggle for claim in claims.load_claims(FOLDER / claims.FILE_NAME).claims if claim.toggle
     }
     assert [name for name in toggles if f"`--{name.replace('_', '-')}`" not in readme] == []
-    assert len(toggles) == 19
+    assert len(toggles) == 21
 
 
 def test_every_phase_of_a_claim_is_marked_in_the_script() -> None:
@@ -393,7 +568,7 @@ def test_every_phase_of_a_claim_is_marked_in_the_script() -> None:
 def test_the_variants_set_the_same_toggles(vision: ModuleType) -> None:
     variants = import_script(FOLDER, "arguments").VARIANTS
     assert {frozenset(toggles) for toggles in variants.values()} == {frozenset(variants["baseline"])}
-    assert parse_arguments(vision, ["--variant", "baseline", "--overlap"]).overlap is True
+    assert parse_arguments(vision, ["--variant", "baseline", "--groups", "2"]).groups == 2
 
 
 def test_the_standard_size_is_the_one_the_guard_is_for(vision: ModuleType) -> None:
@@ -401,6 +576,7 @@ def test_the_standard_size_is_the_one_the_guard_is_for(vision: ModuleType) -> No
     assert MANIFEST["warmup_steps"] + MANIFEST["steps"] == parse_arguments(vision, []).total_steps
     assert f"at least {MANIFEST['guard']['score']['minimum']}" in readme
     assert f"at least {MANIFEST['guard']['agreement']['minimum']}" in readme
+    assert f"at least {MANIFEST['guard']['detection']['minimum']}" in readme
 
 
 def test_the_tables_put_the_document_beside_what_was_measured() -> None:

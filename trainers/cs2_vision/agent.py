@@ -11,53 +11,49 @@ from answers import Seen
 from arguments import Args
 from games import ACTIONS
 from numpy.typing import NDArray
+from palette import COLUMNS
 from torch import nn
 
 FACTS = 8
 """Numbers that the policy sees of a game."""
 
-SCALE = 80.0
-"""Pixels from the middle of the field to its edges: facts lie between -1 and 1."""
+MIDDLE = COLUMNS / 2
+"""The crosshair's column."""
 
-MIDDLE = 73.0, 78.0
-"""Where the ball is when it can't be seen."""
-
-REACH = 6.0
-"""Rows from the upper edge of the paddle to where the ball's upper edge meets its middle."""
+SHOT = 0.1
+"""What firing costs, in hits."""
 
 
 def facts(before: Seen, seen: Seen) -> tuple[float, ...]:
-    """Where the ball and the paddle are, how they moved, where the opponent is."""
-    ball = seen.ball or MIDDLE
-    moved = before.ball if before.ball and seen.ball else ball
-    own, opponent = (place or MIDDLE for place in (seen.player, seen.opponent))
-    own_before = before.player or own
+    """Where the enemy is beside the crosshair, how that changed, its size, and what the display says."""
+    if seen.target is None:
+        aside = moved = outside = height = 0.0
+    else:
+        x, _, height = seen.target
+        aside = x - MIDDLE
+        moved = x - before.target[0] if before.target else 0.0
+        outside = abs(aside) - height / 4
     return (
-        ball[0] / SCALE - 1,
-        ball[1] / SCALE - 1,
-        (ball[0] - moved[0]) / 8,
-        (ball[1] - moved[1]) / 8,
-        own[1] / SCALE - 1,
-        (own[1] - own_before[1]) / 8,
-        (ball[1] - own[1] - REACH) / SCALE,
-        opponent[1] / SCALE - 1,
+        float(seen.target is not None),
+        aside / MIDDLE,
+        moved / MIDDLE,
+        outside / MIDDLE,
+        height / 32,
+        seen.health / 100,
+        seen.ammo / 100,
+        float(seen.killed),
     )
 
 
 def reward(before: Seen, seen: Seen) -> float:
-    """A point won or lost, and the share of the field by which the paddle came nearer to the ball's row."""
-    lost, won = (new - old for new, old in zip(seen.points, before.points, strict=True))
-    value = float(won > 0) - float(lost > 0)
-    if before.ball and seen.ball and before.player and seen.player:
-        value += (distance(before) - distance(seen)) / 16
+    """A hit, a wound, a shot, and the share of the view by which the crosshair came nearer to the enemy."""
+    value = float(seen.killed and not before.killed)
+    value -= max(0.0, before.health - seen.health) / 50
+    if seen.ammo < before.ammo:
+        value -= SHOT
+    if before.target and seen.target:
+        value += (abs(before.target[0] - MIDDLE) - abs(seen.target[0] - MIDDLE)) / 32
     return value
-
-
-def distance(seen: Seen) -> float:
-    """Rows between the middles of the ball and of the paddle, of which both were seen."""
-    assert seen.ball is not None  # noqa: S101 (the caller's duty)
-    assert seen.player is not None  # noqa: S101
-    return abs(seen.ball[1] - seen.player[1] - REACH)
 
 
 def tabulate(pairs: list[tuple[Seen, Seen]]) -> NDArray[np.float32]:
@@ -111,12 +107,14 @@ class Agent:
         return self.network(torch.from_numpy(views)).argmax(1).tolist()
 
     def act(self, views: NDArray[np.float32], exploration: float) -> list[int]:
-        """The same, or with this chance any action."""
-        drawn = self.chance.random(len(views)) < exploration
-        others = self.chance.integers(0, ACTIONS, len(views))
+        """The same, or with this chance any action.
+
+        Each game draws two numbers, one game after the other, so that groups of games draw the same as all.
+        """
+        drawn = self.chance.random((len(views), 2))
         return [
-            int(other) if draw else best
-            for draw, other, best in zip(drawn, others, self.best(views), strict=True)
+            int(other * ACTIONS) if chance < exploration else best
+            for (chance, other), best in zip(drawn.tolist(), self.best(views), strict=True)
         ]
 
     def exploration(self, step: int) -> float:

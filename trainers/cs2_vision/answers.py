@@ -5,61 +5,56 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import paceline
 
-Place = tuple[float, float]
-"""x and y in pixels; y counts from the field's upper wall."""
+Target = tuple[float, float, float]
+"""An enemy's middle, x and y, and its height, in pixels."""
 
 
 class Seen(NamedTuple):
-    """An answer: the kind of screen, places of what was found, points of the opponent and of the player."""
+    """An answer: kind of screen, the enemy, health and ammunition in per cent, whether a hit is noted."""
 
     kind: str
-    opponent: Place | None
-    player: Place | None
-    ball: Place | None
-    points: tuple[int, int]
+    target: Target | None
+    health: float
+    ammo: float
+    killed: bool
 
 
-WHOLE = Seen._fields
-"""The parts of an answer."""
-
-NOTHING = Seen("title", None, None, None, (0, 0))
+NOTHING = Seen("loading", None, 0, 0, killed=False)
 """Before the first answer."""
 
 NEAR = 4.0
 """Pixels."""
 
-POSITION = re.compile(r"x = (-?[\d.]+) px, y = (-?[\d.]+) px")
+POSITION = re.compile(r"x = (-?[\d.]+) px, y = (-?[\d.]+) px, height = (-?[\d.]+) px")
 
 
 def from_words(text: str) -> Seen:
     """Read an answer in sentences."""
     said = json.loads(text)
-    places: dict[str, Place | None] = {}
+    target = None
     for thing in said["objects"]:
         found = POSITION.fullmatch(thing["position"])
-        places[thing["name"]] = (float(found[1]), float(found[2])) if found else None
-    points = {
-        region["region"].split()[-1]: int(region["text"].split()[0]) for region in said["score_regions"]
-    }
+        target = (float(found[1]), float(found[2]), float(found[3])) if found else None
+    display = {part["element"]: part["text"] for part in said["display"]}
     return Seen(
         said["interface"]["screen"],
-        places["opponent"],
-        places["player"],
-        places["ball"],
-        (points["opponent"], points["player"]),
+        target,
+        float(display["health"].split()[0]),
+        float(display["ammunition"].split()[0]),
+        killed=display["notice of a hit"] == "shown",
     )
 
 
 def from_list(text: str) -> Seen:
     """Read a compact answer."""
-    kind, (opponent, player, ball), points = json.loads(text)
-    opponent, player, ball = (place and tuple(place) for place in (opponent, player, ball))
-    return Seen(kind, opponent, player, ball, tuple(points))
+    kind, target, health, ammo, killed = json.loads(text)
+    x, y, height = target or (0, 0, 0)
+    place = (float(x), float(y), float(height)) if target else None
+    return Seen(kind, place, float(health), float(ammo), killed=bool(killed))
 
 
 class Parser:
@@ -85,18 +80,10 @@ class Parser:
                 self.known.popitem(last=False)
         return seen
 
-    def alike(self, parts: tuple[str, ...]) -> Callable[[str, str], bool]:
-        """What tells whether two answers put the same into these parts, places nearly the same."""
-
-        def same(answer: str, other: str) -> bool:
-            first, second = self.parse(answer), self.parse(other)
-            return all(near(part, getattr(first, part), getattr(second, part)) for part in parts)
-
-        return same
-
-
-def near(part: str, value: Any, other: Any) -> bool:
-    """Whether two parts are equal, or places at most NEAR pixels apart in each direction."""
-    if part in ("kind", "points") or value is None or other is None:
-        return value == other
-    return abs(value[0] - other[0]) <= NEAR and abs(value[1] - other[1]) <= NEAR
+    def alike(self, answer: str, other: str) -> bool:
+        """Whether two answers say nearly the same: places at most NEAR pixels apart."""
+        first, second = self.parse(answer), self.parse(other)
+        if first.target is None or second.target is None:
+            return first == second
+        near = all(abs(a - b) <= NEAR for a, b in zip(first.target, second.target, strict=True))
+        return near and first._replace(target=None) == second._replace(target=None)

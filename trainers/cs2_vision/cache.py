@@ -2,110 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from answers import WHOLE
 from arguments import Args
-from games import COLUMNS
+from hashing import Exact, Nearest
 from numpy.typing import NDArray
-from vision import DIGITS, FIELD
-
-BLOCK = 8
-"""Pixels between the middles of a fingerprint's blocks."""
 
 Alike = Callable[[str, str], bool]
 """Whether two answers say the same, or nearly."""
 
+SHARE = 2e-4
+"""Of the machine's memory, what a cache may take where its size goes by that."""
 
-class Exact:
-    """Knows a picture, or some of its rows, only by all of their bytes."""
+ENTRY = 2048
+"""Bytes of an entry, roughly: its key, its text, and what the cache knows about it."""
 
-    def __init__(self, rows: slice = slice(None)) -> None:
-        self.rows = rows
-        self.places: dict[bytes, int] = {}
-
-    def keys(self, screens: NDArray[np.uint8]) -> list[bytes]:
-        """One key for each picture."""
-        parts = screens[:, self.rows]
-        return [hashlib.blake2b(part.tobytes(), digest_size=16).digest() for part in parts]
-
-    def find(self, key: bytes) -> int | None:
-        """The place of the entry for this key."""
-        return self.places.get(key)
-
-    def put(self, key: bytes, place: int) -> None:
-        self.places[key] = place
-
-    def drop(self, key: bytes) -> None:
-        del self.places[key]
+FEWEST, MOST = 256, 16_384
+"""Entries of such a cache; more of them are slower to search than it pays."""
 
 
-def hats(pixels: int) -> NDArray[np.float32]:
-    """Weights of overlapping blocks: a pixel counts for the two blocks that it lies between."""
-    middles = np.arange(BLOCK / 2 - 0.5, pixels, BLOCK)
-    distances = np.abs(np.arange(pixels)[None] - middles[:, None])
-    return np.maximum(0, 1 - distances / BLOCK).astype(np.float32)
+def machine_memory() -> int:
+    """Bytes of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-class Nearest:
-    """Knows a region by its fingerprint, how pixels of one colour are spread over blocks; finds the nearest.
-
-    Two fingerprints of a thing of this many pixels are about as far from each other as it moved, in pixels.
-    """
-
-    def __init__(self, size: int, threshold: float, region: Region) -> None:
-        self.threshold = threshold
-        self.region = region
-        self.rows, self.columns = hats(FIELD.stop - FIELD.start).T, hats(COLUMNS).T
-        length = self.rows.shape[1] + (self.columns.shape[1] if region.is_wide else 0)
-        # Nothing is near to what holds no entry.
-        self.prints = np.full((size, length), 1e9, dtype=np.float32)
-        self.used = 0
-
-    def keys(self, screens: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
-        """One fingerprint for each picture."""
-        things = screens[:, FIELD, self.region.columns] == self.region.colour
-        spread = things.sum(2, dtype=np.float32) @ self.rows
-        if self.region.is_wide:
-            spread = np.hstack([spread, things.sum(1, dtype=np.float32) @ self.columns])
-        # What moves by a pixel takes an eighth of itself out of one block and puts it into another.
-        return list(spread * np.float32(BLOCK / 2 / self.region.pixels))
-
-    def find(self, key: NDArray[np.float32]) -> int | None:
-        """The place of the entry with the nearest fingerprint, if that is near enough."""
-        if not self.used:
-            return None
-        distances = np.abs(self.prints[: self.used] - key).sum(axis=1)
-        place = int(distances.argmin())
-        return place if distances[place] <= self.threshold else None
-
-    def put(self, key: NDArray[np.float32], place: int) -> None:
-        self.prints[place] = key
-        self.used = max(self.used, place + 1)
-
-    def drop(self, key: NDArray[np.float32]) -> None:
-        """Nothing to do: its place is written anew."""
-
-
-class Region(NamedTuple):
-    """A part of the field with one thing in it: columns, the thing's number in the palette, its pixels."""
-
-    columns: slice
-    colour: int
-    pixels: int
-    is_wide: bool
-
-
-REGIONS = {
-    "opponent": Region(slice(16, 20), 56, 64, is_wide=False),
-    "player": Region(slice(140, 144), 200, 64, is_wide=False),
-    "ball": Region(slice(0, COLUMNS), 14, 8, is_wide=True),
-}
-"""What is looked for by a fingerprint of its own; the points are known by their exact digits."""
+def cache_entries(size: int, memory: int) -> int:
+    """Entries of a cache: `size`, or for 0 by `memory` bytes, as a power of two."""
+    if size:
+        return size
+    fitting = max(1, int(memory * SHARE / ENTRY))
+    return min(MOST, max(FEWEST, 1 << (fitting.bit_length() - 1)))
 
 
 @dataclass
@@ -121,12 +51,16 @@ class Entry:
 
 
 class LruCache:
-    """Keeps the answers that were used last, each for a fixed number of steps."""
+    """Keeps answers, each for a fixed number of steps.
 
-    def __init__(self, pictures: Exact | Nearest, size: int, timeout: int) -> None:
+    Room is made by the entry that was used longest ago, or with `frequent` by the one that was used least.
+    """
+
+    def __init__(self, pictures: Exact | Nearest, size: int, timeout: int, *, frequent: bool = False) -> None:
         self.pictures = pictures
         self.size = size
         self.timeout = timeout
+        self.frequent = frequent
         self.entries: list[Entry] = []
         self.clock = 0
 
@@ -156,7 +90,7 @@ class LruCache:
             self.entries.append(entry)
         else:
             if place is None:
-                place = min(range(self.size), key=lambda at: self.worth(self.entries[at]))
+                place = self._cheapest(step)
             else:
                 entry.hits = self.entries[place].hits
             self.pictures.drop(self.entries[place].key)
@@ -167,22 +101,28 @@ class LruCache:
         """Steps for which an answer that replaces an expired one counts."""
         return self.timeout
 
-    def worth(self, entry: Entry) -> tuple[int, ...]:
-        """What makes an entry worth keeping; the smallest makes room."""
-        return (entry.used,)
+    def _cheapest(self, step: int) -> int:
+        """The place of the entry to lose; with `frequent` those that have expired go first."""
+        if not self.frequent:
+            return min(range(self.size), key=lambda at: self.entries[at].used)
+
+        def worth(at: int) -> tuple[bool, int, int]:
+            entry = self.entries[at]
+            return entry.until > step, entry.hits, entry.used
+
+        return min(range(self.size), key=worth)
 
 
 class TTLAdaptiveCache(LruCache):
-    """Lifetimes adapt: an answer that was right when it expired lives twice as long, another half as long.
-
-    Room is made by the entries that were asked for least.
-    """
+    """Lifetimes adapt: an answer that was right when it expired lives twice as long, another half as long."""
 
     LONGEST = 16
     """Factor that a lifetime may reach."""
 
-    def __init__(self, pictures: Exact | Nearest, size: int, timeout: int, alike: Alike) -> None:
-        super().__init__(pictures, size, timeout)
+    def __init__(
+        self, pictures: Exact | Nearest, size: int, timeout: int, alike: Alike, *, frequent: bool = False
+    ) -> None:
+        super().__init__(pictures, size, timeout, frequent=frequent)
         self.alike = alike
 
     def lifetime(self, entry: Entry, text: str) -> int:
@@ -190,19 +130,14 @@ class TTLAdaptiveCache(LruCache):
             return min(entry.lifetime * 2, self.timeout * self.LONGEST)
         return max(1, entry.lifetime // 2)
 
-    def worth(self, entry: Entry) -> tuple[int, ...]:
-        return entry.hits, entry.used
 
-
-def caches(args: Args, alike: Callable[[tuple[str, ...]], Alike]) -> dict[tuple[str, ...], LruCache]:
-    """The caches that the arguments ask for, by the parts of an answer that each of them keeps."""
-    size, timeout = args.cache_size, args.timeout
-    pictures: dict[tuple[str, ...], Exact | Nearest] = {WHOLE: Exact()}
-    if args.fingerprint:
-        pictures = {("points",): Exact(DIGITS)}
-        pictures |= {(name,): Nearest(size, args.threshold, region) for name, region in REGIONS.items()}
+def make_cache(args: Args, alike: Alike) -> LruCache | None:
+    """The cache that the arguments ask for."""
     if args.cache == "none":
-        return {}
+        return None
+    size = cache_entries(int(args.cache_size or 0), machine_memory())
+    known = Nearest(size, args.threshold) if args.fingerprint else Exact()
+    frequent = args.evict == "frequent"
     if args.cache == "lru":
-        return {parts: LruCache(known, size, timeout) for parts, known in pictures.items()}
-    return {parts: TTLAdaptiveCache(known, size, timeout, alike(parts)) for parts, known in pictures.items()}
+        return LruCache(known, size, args.timeout, frequent=frequent)
+    return TTLAdaptiveCache(known, size, args.timeout, alike, frequent=frequent)

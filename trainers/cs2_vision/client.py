@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import IO, NamedTuple
 
 import paceline
-from games import MissingPartError
 from service import WITHOUT
 
 MISSING = "cs2_vision can't run here, since its vision service needs the package uvicorn, which is missing"
@@ -30,12 +31,28 @@ class ServiceError(RuntimeError):
     """One sentence: why the service did not answer."""
 
 
+class MissingPartError(RuntimeError):
+    """One sentence: which package is missing, and what can't be run without it."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the service is started with: milliseconds of a round trip, and 0 for a network without limits."""
+
+    device: str
+    weights: str
+    threads: int = 1
+    torch_threads: int = 1
+    latency_ms: float = 0.0
+    bandwidth_mbit: float = 0.0
+
+
 class Service:
     """The process. It ends when this one does, or with close()."""
 
-    def __init__(self, device: str, threads: int, torch_threads: int) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("service.py"))]
-        command += [device, str(threads), str(torch_threads)]
+    def __init__(self, setup: Setup) -> None:
+        script = str(Path(__file__).with_name("service.py"))
+        command = [sys.executable, script, json.dumps(asdict(setup))]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None  # noqa: S101 (it is asked for above)
         said = self.process.stdout.readline()
@@ -146,6 +163,17 @@ class Client:
     def ask(self, requests: Sequence[Request]) -> list[str]:
         """Ask and wait, one after the other."""
         return [text for request in requests for text in self.receive(self.send(request))]
+
+    def usage(self) -> dict[str, list[float]]:
+        """How busy the service was since the last time: shares of short slices, in per cent."""
+        try:
+            connection = Connection(self.service.address)
+            connection.send("GET /usage HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"")
+            said: dict[str, list[float]] = json.loads(connection.receive())
+        except (OSError, EOFError) as error:
+            raise self.service.failed() from error
+        connection.close()
+        return said
 
     def close(self) -> None:
         for connection in self.free:

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from answers import NOTHING, Seen
-from games import COLUMNS, ROWS, Screen
-from numpy.typing import NDArray
-from pictures import PALETTE
+from palette import COLUMNS, PALETTE, ROWS, Screen
 
 
 class Observation(NamedTuple):
@@ -21,6 +19,15 @@ class Observation(NamedTuple):
     picture: Any
     seen: Seen
     before: Seen
+
+
+def as_codes(colours: Any) -> Any:
+    """Colours, ... x 3, as one number each."""
+    return colours.astype(np.int64) @ np.array([1 << 16, 1 << 8, 1])
+
+
+CODES = as_codes(PALETTE)
+ORDER = np.argsort(CODES)
 
 
 class InColour:
@@ -34,8 +41,7 @@ class InColour:
 
     def screen(self, picture: Any) -> Screen:
         """The picture as it was on the screen."""
-        same = (picture[:, :, None] == PALETTE[NUMBERS]).all(-1)
-        return NUMBERS[same.argmax(-1)].astype(np.uint8)
+        return ORDER[np.searchsorted(CODES[ORDER], as_codes(picture))].astype(np.uint8)
 
     def size(self, held: Sequence[Any]) -> int:
         """Bytes of these pictures."""
@@ -79,7 +85,6 @@ class Shared(InColour):
 
 
 STORAGES = {"rgb": InColour, "palette": AsPalette, "shared": Shared}
-NUMBERS: NDArray[np.int64] = np.flatnonzero(PALETTE.any(1) | (np.arange(256) == 0))
 
 
 class History:

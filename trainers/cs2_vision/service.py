@@ -1,23 +1,29 @@
 """The vision service: HTTP in a process of its own. client.py starts this file as a script.
 
-It prints the port that it found free, answers `POST /look` with a line of JSON for each picture, and ends
-when its standard input does, so that it never outlives who started it.
+It prints the port that it found free, answers `POST /look` with a line of JSON for each picture and
+`GET /usage` with how busy it was, and ends when its standard input does: it never outlives who started it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import queue
 import socket
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from detector import Vision
+from network import Network
 from pictures import decode
-from vision import Vision, in_short, in_words
+from usage import Slices, watch
+from weights import load
+from wording import in_short, in_words
 
 WITHOUT = 3
 """Exit status of a service that has no uvicorn."""
@@ -84,18 +90,24 @@ async def whole_body(receive: Callable[[], Any]) -> bytes:
 class Application:
     """The service as uvicorn calls it."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, network: Network, usage: dict[str, Slices]) -> None:
         self.desk = desk
+        self.network = network
+        self.usage = usage
+        self.connected: set[Any] = set()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Answer one request."""
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         body = await whole_body(receive)
+        asked = scope["method"], scope["path"]
         try:
-            if (scope["method"], scope["path"]) != ("POST", "/look"):
-                raise ValueError(f"there is no {scope['method']} {scope['path']}, only POST /look")
-            later = headers.get("x-later") == "1"
-            content = await self.desk.ask(body, headers["x-transfer"], headers["x-answer"], later)
+            if asked == ("GET", "/usage"):
+                content = json.dumps({name: slices.take() for name, slices in self.usage.items()}).encode()
+            elif asked == ("POST", "/look"):
+                content = await self._look(body, headers, scope["client"])
+            else:
+                raise ValueError(f"there is no {' '.join(asked)}, only POST /look and GET /usage")
             status = 200
         except (ValueError, KeyError, TypeError) as error:
             content, status = f"{error!r}\n".encode(), 400
@@ -103,6 +115,17 @@ class Application:
         start = {"type": "http.response.start", "status": status, "headers": [(b"content-length", length)]}
         await send(start)
         await send({"type": "http.response.body", "body": content})
+
+    async def _look(self, body: bytes, headers: dict[str, str], client: Any) -> bytes:
+        """The answer to a request, as late as the network brings it."""
+        is_new = client not in self.connected
+        if headers.get("connection") != "close":
+            self.connected.add(client)
+        overdue = await self.network.carry_request(len(body), is_new=is_new)
+        later = headers.get("x-later") == "1"
+        content = await self.desk.ask(body, headers["x-transfer"], headers["x-answer"], later)
+        await self.network.carry_answer(len(content), overdue)
+        return content
 
 
 def end_with_the_starter() -> None:
@@ -112,19 +135,22 @@ def end_with_the_starter() -> None:
 
 
 def main() -> None:
-    """Serve. Arguments: the device, the desk's threads, torch's threads."""
+    """Serve. Argument: JSON with the device, the desk's and torch's threads, the network, the weights."""
     try:
         import uvicorn
     except ImportError:
         # The sentence is for the process that started this one to say.
         sys.exit(WITHOUT)
     threading.Thread(target=end_with_the_starter, daemon=True).start()
-    device, desk_threads, torch_threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    torch.set_num_threads(torch_threads)
+    setup = json.loads(sys.argv[1])
+    torch.set_num_threads(setup["torch_threads"])
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     # Connections inherit it. Without it an answer's second part waits 40 ms for the first one's receipt.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    application = Application(Desk(Vision(torch.device(device)), desk_threads))
+    device = torch.device(setup["device"])
+    desk = Desk(Vision(load(Path(setup["weights"])), device), setup["threads"])
+    network = Network(setup["latency_ms"] / 1e3, setup["bandwidth_mbit"] * 1e6 / 8)
+    application = Application(desk, network, watch(device))
     config = uvicorn.Config(
         application,
         log_level="warning",

@@ -10,28 +10,30 @@ import gc
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import paceline
 from answers import Parser, Seen
 from arguments import Args
-from cache import caches
+from cache import LruCache, make_cache
 from client import Client, Connection, Request
-from games import Screen
 from history import History
+from palette import Screen
 from pictures import encode
+from shares import Shares
 
 
 @dataclass
 class Picture:
-    """A game's picture in a look; no texts until there is an answer."""
+    """A game's picture in a look; no text until there is an answer."""
 
     game: int
     screen: Screen
-    keys: Sequence[Any] = ()
+    key: Any = None
     is_ui: bool = False
-    texts: Sequence[Any] = ()
+    text: str = ""
     fresh: bool = False
 
 
@@ -61,12 +63,13 @@ class Look:
 class Sight:
     """Looks at games through the vision service, the cache before it, and the history behind it."""
 
-    def __init__(self, args: Args, client: Client, history: History, known: Cache | None = None) -> None:
+    def __init__(self, args: Args, client: Client, history: History, known: LruCache | None = None) -> None:
         self.args = args
         self.client = client
         self.history = history
         self.parser = Parser(compact=bool(args.compact), similar=bool(args.similar))
-        self.known = known or Cache(args, self.parser)
+        self.known = known or make_cache(args, self.parser.alike)
+        self.shares = Shares()
         self.looked = [-(10**9)] * len(history.last)
         self.looks: dict[tuple[int, ...], Look] = {}
         self.late: dict[tuple[int, ...], list[Part]] = {}
@@ -80,10 +83,10 @@ class Sight:
         ]
         look = self.looks[tuple(games)] = Look(step, pictures)
         asked = [picture for picture in pictures if self._is_due(picture, step)]
-        with paceline.phase("cache"):
-            asked = self.known.missing(asked, step)
+        with self.shares.phase("cache"):
+            asked = self._missing(asked, step)
         urgent = [picture for picture in asked if not (self.args.priorities and picture.is_ui)]
-        with paceline.phase("serialize"):
+        with self.shares.phase("serialize"):
             look.asked.extend(self._parts(urgent, later=False))
             look.later.extend(
                 self._parts([picture for picture in asked if picture not in urgent], later=True)
@@ -111,7 +114,7 @@ class Sight:
         ]
 
     def _send(self, part: Part) -> None:
-        with paceline.phase("api"):
+        with self.shares.phase("api"):
             part.connection = self.client.send(part.request)
 
     def finish(self, games: Sequence[int]) -> None:
@@ -133,9 +136,9 @@ class Sight:
         self.late[tuple(games)] = look.later
         self._keep([picture for part in late for picture in part.pictures], look.step)
         self._keep(look.pictures, look.step)
-        with paceline.phase("parse"):
-            overdue = {picture.game: self.known.seen(picture) for part in late for picture in part.pictures}
-            seen = [self.known.seen(picture) for picture in look.pictures]
+        with self.shares.phase("parse"):
+            overdue = {picture.game: self._seen(picture) for part in late for picture in part.pictures}
+            seen = [self._seen(picture) for picture in look.pictures]
         seen = [
             fresh or overdue.get(picture.game) for fresh, picture in zip(seen, look.pictures, strict=True)
         ]
@@ -143,20 +146,44 @@ class Sight:
 
     def _receive(self, part: Part) -> None:
         assert part.connection is not None  # noqa: S101 (sent before)
-        with paceline.phase("api"):
+        with self.shares.phase("api"):
             if part.is_ui:
-                with paceline.phase("ui"):
+                with self.shares.phase("ui"):
                     texts = self.client.receive(part.connection)
             else:
                 texts = self.client.receive(part.connection)
+        waited = 1e3 * (perf_counter() - part.connection.sent)
         for picture, text in zip(part.pictures, texts, strict=True):
-            picture.texts, picture.fresh = [text], True
+            picture.text, picture.fresh = text, True
+            paceline.gauge("answer_ms", waited)
+
+    def _missing(self, pictures: list[Picture], step: int) -> list[Picture]:
+        """Put what is known into the pictures; return those of which nothing is."""
+        if self.known is None or not pictures:
+            return pictures
+        began = perf_counter()
+        keys = self.known.keys(np.stack([picture.screen for picture in pictures]))
+        for picture, picture.key in zip(pictures, keys, strict=True):
+            picture.text = self.known.get(picture.key, step) or ""
+        missing = [picture for picture in pictures if not picture.text]
+        paceline.count("cache_lookups", len(pictures))
+        paceline.count("cache_hits", len(pictures) - len(missing))
+        for _ in range(len(pictures) - len(missing)):
+            paceline.gauge("answer_ms", 1e3 * (perf_counter() - began))
+        return missing
 
     def _keep(self, pictures: list[Picture], step: int) -> None:
-        with paceline.phase("cache"):
+        """Keep fresh answers."""
+        if self.known is None:
+            return
+        with self.shares.phase("cache"):
             for picture in pictures:
                 if picture.fresh:
-                    self.known.keep(picture, step)
+                    self.known.put(picture.key, picture.text, step)
+
+    def _seen(self, picture: Picture) -> Seen | None:
+        """What the picture's text says; None where there is none yet."""
+        return self.parser.parse(picture.text) if picture.text else None
 
     def _remember(self, look: Look, seen: list[Seen | None]) -> None:
         for picture, answer in zip(look.pictures, seen, strict=True):
@@ -164,16 +191,16 @@ class Sight:
             found = answer or last
             if not self.args.skip_ui and found.kind != last.kind:
                 found = self._ask_again(picture)
-            with paceline.phase("history"):
+            with self.shares.phase("history"):
                 self.history.add(picture.game, picture.screen, found)
 
     def _ask_again(self, picture: Picture) -> Seen:
         """Make sure of a screen that changed."""
-        with paceline.phase("serialize"):
+        with self.shares.phase("serialize"):
             (part,) = self._parts([picture], later=False)
-        with paceline.phase("api"), paceline.phase("ui"):
+        with self.shares.phase("api"), self.shares.phase("ui"):
             (text,) = self.client.ask([part.request])
-        with paceline.phase("parse"):
+        with self.shares.phase("parse"):
             return self.parser.parse(text)
 
     def _tidy(self) -> None:
@@ -182,47 +209,5 @@ class Sight:
             return
         self.waits += 1
         if self.waits % 20 == 0:
-            with paceline.phase("history"), paceline.phase("collect"):
+            with self.shares.phase("history"), paceline.phase("collect"):
                 gc.collect(2 if self.waits % 400 == 0 else 0)
-
-
-class Cache:
-    """What is known before the service is asked: one cache of whole answers, or one for each part of them."""
-
-    def __init__(self, args: Args, parser: Parser) -> None:
-        self.parser = parser
-        self.caches = caches(args, parser.alike)
-
-    def missing(self, pictures: list[Picture], step: int) -> list[Picture]:
-        """Put what is known into the pictures; return those of which not all parts are known."""
-        if not self.caches or not pictures:
-            return pictures
-        screens = np.stack([picture.screen for picture in pictures])
-        keys = [known.keys(screens) for known in self.caches.values()]
-        for picture, *picture.keys in zip(pictures, *keys, strict=True):
-            places = zip(self.caches.values(), picture.keys, strict=True)
-            texts = [known.get(key, step) for known, key in places]
-            picture.texts = [] if None in texts else texts
-        missing = [picture for picture in pictures if not picture.texts]
-        paceline.count("cache_lookups", len(pictures))
-        paceline.count("cache_hits", len(pictures) - len(missing))
-        return missing
-
-    def keep(self, picture: Picture, step: int) -> None:
-        """Keep a fresh answer."""
-        for known, key in zip(self.caches.values(), picture.keys, strict=True):
-            known.put(key, picture.texts[0], step)
-
-    def seen(self, picture: Picture) -> Seen | None:
-        """What the picture's texts say, of each cache its own parts; None where there are none yet."""
-        if not picture.texts:
-            return None
-        if picture.fresh or len(self.caches) == 1:
-            return self.parser.parse(picture.texts[0])
-        found: dict[str, Any] = {}
-        for parts, text in zip(self.caches, picture.texts, strict=True):
-            seen = self.parser.parse(text)
-            found |= {part: getattr(seen, part) for part in parts}
-            if "ball" in parts:
-                found["kind"] = seen.kind
-        return Seen(**found)

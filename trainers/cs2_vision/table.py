@@ -3,7 +3,7 @@
     python -m paceline run cs2_vision --set variant=baseline --document baseline.json
     python trainers/cs2_vision/table.py baseline.json
 
-Where service and agent overlap, `api` is only what the agent waits for.
+Where groups of games take turns, `api` is only what the agent waits for.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ SHARES = (
     ("Policy", ("policy",), "-"),
     ("Training", ("train",), "-"),
     ("Checkpoints", ("checkpoint",), "-"),
+    ("Reports", ("report",), "-"),
 )
 """Rows: their name, their phases, the document's share."""
 
