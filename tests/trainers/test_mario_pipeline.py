@@ -214,6 +214,13 @@ def test_float16_scales_its_gradients_and_clips_them_as_they_are(train: ModuleTy
     assert norms[0] == pytest.approx(0.01, rel=1e-3)
 
 
+def test_pictures_cast_at_once_end_in_the_same_bits(train: ModuleType) -> None:
+    by_float32, at_once = (
+        learned_fingerprint(train, "--bf16", toggle) for toggle in ("--no-direct-cast", "--direct-cast")
+    )
+    assert by_float32 == at_once
+
+
 def test_compiled_passes_are_graphs_where_there_is_a_device(
     train: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,7 +300,7 @@ def test_every_claim_can_be_measured_or_says_why_not(
 ) -> None:
     found = claims.load_claims(MARIO / claims.FILE_NAME).claims
     sides = [side for claim in found for side in (claim.before, claim.after) if side is not None]
-    assert len(found) == 128
+    assert len(found) == 135
     for side in sides:
         args = parse_arguments(train, protocol.format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
@@ -405,4 +412,4 @@ def test_every_toggle_is_in_the_readme(train: ModuleType) -> None:
         spec for spec in dataclasses.fields(train.Args) if spec.metadata["help"].startswith("toggle: ")
     ]
     missing = [spec.name for spec in toggles if f"`--{spec.name.replace('_', '-')}`" not in readme]
-    assert (len(toggles), missing) == (33, [])
+    assert (len(toggles), missing) == (35, [])

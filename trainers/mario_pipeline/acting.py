@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from arguments import Args
-from games import ACTIONS, Pictures
 from network import Sight
 from numpy.typing import NDArray
+from pictures import ACTIONS, Pictures
 
 
 def exploration_share(args: Args, step: int) -> float:

@@ -19,6 +19,11 @@ class Args:
     variant: str = option("optimized", "baseline, optimized or beyond: the defaults of all the toggles below")
     seed: int | None = option(None, "seed of all that is drawn; else PACELINE_SEED or 0", most=MOST_SEED)
     total_steps: int = option(2048, "decisions of every environment, in training", least=1, most=10**9)
+    game: str = option(
+        "crazy_climber",
+        "toggle: what is played, on an Atari 2600 or, our own, on a NES",
+        choices=("crazy_climber", "side_scroller"),
+    )
     environments: int = option(8, "games side by side, shared out among the collectors", least=1, most=512)
 
     collect: str = option(
@@ -56,6 +61,9 @@ class Args:
     bf16: bool | None = option(None, "toggle: passes in mixed precision, bfloat16 by autocast")
     fp16: bool | None = option(
         None, "toggle: passes in mixed precision, float16 with a scaler of gradients, unless bfloat16 is on"
+    )
+    direct_cast: bool | None = option(
+        None, "toggle: pictures go from bytes into the passes' precision, not by float32"
     )
     batch_norm: bool | None = option(None, "toggle: BatchNorm behind every convolution")
     he_init: bool | None = option(None, "toggle: He's initialization in place of torch's")
@@ -103,9 +111,9 @@ class Args:
         4, "decisions whose rewards are summed before the network's own value", least=1, most=1000
     )
     target_every: int = option(4, "epochs from one copy for the targets to the next", least=1, most=10**6)
-    exploration: float = option(0.25, "last share of random moves", most=1)
+    exploration: float = option(0.4, "last share of random moves", most=1)
     exploration_steps: int = option(
-        2048, "steps until random moves are at their last share", least=1, most=10**9
+        256, "steps until random moves are at their last share", least=1, most=10**9
     )
     game_steps: int = option(1000, "decisions after which a game ends", least=1, most=10**6)
 
@@ -125,6 +133,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "accumulate": 1,
         "bf16": False,
         "fp16": False,
+        "direct_cast": False,
         "batch_norm": False,
         "he_init": False,
         "conv_biases": True,
@@ -169,7 +178,9 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
     "batched": True,
     "vectorized": True,
     "overlap": True,
+    "accumulate": 1,
     "fp16": False,
+    "direct_cast": True,
     "small": True,
     "channels_last": True,
     "fused": True,
@@ -195,11 +206,17 @@ def leave_to_replicas(_: machine.Machine) -> str:
     return "can't be for replicas of data_parallel"
 
 
+def leave_to_atari(_: machine.Machine) -> str:
+    return "is an environment of ale-py, which doesn't know side_scroller"
+
+
 def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
     """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
     given = parse_arguments(Args, VARIANTS, arguments, sys.modules["__main__"].__doc__)
     relate(given.args)
     works, pays = dict(WORKS), dict(PAYS)
+    if given.args.game == "side_scroller":
+        works["vectorized"] = leave_to_atari
     if given.args.fp16:
         pays["bf16"] = leave_to_float16
     if given.args.data_parallel:

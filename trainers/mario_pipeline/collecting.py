@@ -14,12 +14,13 @@ import torch
 from acting import choose_actions, exploration_share
 from arguments import Args
 from consolidation import Handover
-from games import Result, games, play
+from games import games, play
 from memory import Experience
 from monitoring import COUNTS, DISTANCE, DROPPED, GAMES, HANDED, HANDING, PLAYING, REWARDS, TAKEN, WAITED
 from network import Network, Sight
 from numpy.typing import NDArray
 from pickled_queue import PickledQueue
+from pictures import Result
 from queues import TimedLock
 from shared_rings import RingMemory, SharedRing, allocate_ring
 from wait_times import BINS, WaitTimes

@@ -1,4 +1,4 @@
-"""The games: Crazy Climber for the Atari 2600, which the package ale-py emulates.
+"""The games: Crazy Climber for the Atari 2600, which the package ale-py emulates, or our own side-scroller.
 
 `Plain` plays each game by itself and makes its pictures in Python, as the document's collectors do;
 `Vector` has all of them in one AtariVectorEnv, whose threads know nothing of Python. With both a decision
@@ -7,45 +7,21 @@ lasts four frames; the brighter of the last two are one picture, and the last fo
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import paceline
 from arguments import Args
+from benchmark_support.nes.console import MissingEmulatorError
 from numpy.typing import NDArray
+from pictures import FRAMES, STACK, WAITS, Pictures, Result, size_of_picture
+from side_scroller import PLAYER, ScrollerGame
 
 GAME = "crazy_climber"
-
-FRAMES = 4
-"""Frames of the emulator in one decision."""
-
-STACK = 4
-"""Pictures that the network sees at once."""
-
-ACTIONS = 9
-"""Stand, and the eight directions of the stick."""
-
-WAITS = 30
-"""A game begins with up to so many frames in which nothing is done."""
 
 SCREEN = (210, 160)
 
 MISSING = "mario_pipeline can't run here, since its emulator, the package ale-py, is missing"
-
-Pictures = NDArray[np.uint8]
-
-
-class MissingEmulatorError(RuntimeError):
-    """One sentence: which package is missing, and what can't be run without it."""
-
-
-class Result(NamedTuple):
-    """What one decision of every game led to: what is seen next, rewards, ends, and the distance gained."""
-
-    views: Pictures
-    rewards: NDArray[np.float32]
-    ended: NDArray[np.bool_]
-    advances: NDArray[np.float32]
 
 
 def emulator() -> Any:
@@ -56,11 +32,6 @@ def emulator() -> Any:
         raise MissingEmulatorError(f"{MISSING}: {error}") from error
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     return ale_py
-
-
-def size_of_picture(args: Args) -> tuple[int, int]:
-    """Rows and columns of what the network sees."""
-    return (42, 40) if args.small else (52, 53)
 
 
 class Game:
@@ -163,11 +134,34 @@ class Vector:
         self.games.close()
 
 
-Games = Plain | Vector
+class Scroller:
+    """Games of our side-scroller, which take turns on the one console of this process."""
+
+    def __init__(self, args: Args, count: int, seed: int) -> None:
+        PLAYER.borrow()
+        self.games = [ScrollerGame(args, size_of_picture(args), seed + at) for at in range(count)]
+
+    def reset(self) -> Pictures:
+        return np.stack([game.reset() for game in self.games])
+
+    def step(self, actions: NDArray[np.int64]) -> Result:
+        """Play one decision of every game."""
+        turns = [game.step(int(action)) for game, action in zip(self.games, actions, strict=True)]
+        views, rewards, ended, advances = zip(*turns, strict=True)
+        gained, there = np.array(rewards, dtype=np.float32), np.array(advances, dtype=np.float32)
+        return Result(np.stack(views), gained, np.array(ended), there)
+
+    def close(self) -> None:
+        PLAYER.give_back()
+
+
+Games = Plain | Vector | Scroller
 
 
 def games(args: Args, count: int, seed: int) -> Games:
     """So many games, whose seeds follow each other."""
+    if args.game == "side_scroller":
+        return Scroller(args, count, seed)
     return Vector(args, count, seed) if args.vectorized else Plain(args, count, seed)
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from arguments import Args
-from games import STACK, Pictures, size_of_picture
 from numpy.typing import NDArray
+from pictures import STACK, Pictures, size_of_picture
 
 
 class Experience(NamedTuple):

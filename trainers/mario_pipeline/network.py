@@ -12,9 +12,9 @@ from typing import Any
 import paceline
 import torch
 from arguments import Args
-from games import ACTIONS, STACK, size_of_picture
 from memory import Batch
 from numpy.typing import NDArray
+from pictures import ACTIONS, STACK, size_of_picture
 from torch import nn
 
 
@@ -58,10 +58,11 @@ class Network(nn.Module):
 
 
 class Sight:
-    """Brings views to where the network is."""
+    """Brings views to where the network is, in the precision of its passes."""
 
-    def __init__(self, args: Args, device: torch.device) -> None:
+    def __init__(self, args: Args, device: torch.device, kind: torch.dtype = torch.float32) -> None:
         self.device = device
+        self.kind = kind
         self.layout = torch.channels_last if args.channels_last else torch.contiguous_format
 
     def hold(self, array: NDArray[Any]) -> torch.Tensor:
@@ -77,7 +78,7 @@ class Sight:
         """Pictures as the network sees them."""
         views = self.hold(array)
         if views.dtype == torch.uint8:
-            views = views.float().mul_(1 / 255)
+            views = views.to(self.kind).mul_(1 / 255)
         return views.contiguous(memory_format=self.layout)
 
 
@@ -87,7 +88,9 @@ class Learner:
     def __init__(self, args: Args, device: torch.device) -> None:
         self.args = args
         self.device = device
-        self.sight = Sight(args, device)
+        # Bytes are exact in every precision: what autocast would round later are the same bits.
+        kind = self.precision_type() if args.direct_cast else None
+        self.sight = Sight(args, device, kind or torch.float32)
         self.network = Network(args).to(device=device, memory_format=self.sight.layout)
         self.target = copy.deepcopy(self.network).eval()
         self.run, self.run_target = (self._prepared(network) for network in (self.network, self.target))

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from arguments import Args
-from games import STACK, size_of_picture
 from memory import Experience
 from numpy.typing import NDArray
+from pictures import STACK, size_of_picture
 
 HEAD, TAIL = 0, 1
 """Places of the two counts of a ring: experiences that were written, and that were taken."""

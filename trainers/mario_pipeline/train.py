@@ -27,9 +27,10 @@ from acting import choose_actions, exploration_share
 from arguments import Args, read_arguments
 from benchmark_support.machine import Fitted, prepare_torch
 from free_running import FreeRunning, train_free
-from games import ACTIONS, MissingEmulatorError, games, play
+from games import MissingEmulatorError, games, play
 from memory import Batch, Experience, Memory, memory
 from network import Learner, Network, Sight
+from pictures import ACTIONS
 from queues import Queues, TimedLock, queues
 from threads import Worker
 
@@ -295,12 +296,12 @@ def skill(training: Training | FreeRunning) -> float:
     has 0 or less, also one that has learned how large rewards are and not when they come.
     """
     learner, losses, returns = training.learner, [], []
-    network = learner.network.eval()
+    network, sight = learner.network.eval(), Sight(training.args, learner.device)
     for batch in frozen(training.args):
-        actions = learner.sight.hold(batch.actions)
-        values = network(learner.sight.views(batch.views)).gather(1, actions[:, None]).squeeze(1)
-        ahead = network(learner.sight.views(batch.following)).amax(1)
-        targets = learner.sight.hold(batch.returns) + learner.sight.hold(batch.onward) * ahead
+        actions = sight.hold(batch.actions)
+        values = network(sight.views(batch.views)).gather(1, actions[:, None]).squeeze(1)
+        ahead = network(sight.views(batch.following)).amax(1)
+        targets = sight.hold(batch.returns) + sight.hold(batch.onward) * ahead
         losses.append(((values - targets) ** 2).mean().item())
         returns.append(batch.returns)
     print(f"held-out TD loss: {np.mean(losses):.4f}")

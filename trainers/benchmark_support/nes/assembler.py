@@ -41,7 +41,7 @@ OPCODES: dict[str, dict[str, int]] = {
     "ORA": {"imm": 0x09, "zp": 0x05, "zpx": 0x15, "abs": 0x0D, "absx": 0x1D},
     "PHA": {"imp": 0x48},
     "PLA": {"imp": 0x68},
-    "ROL": {"imp": 0x2A, "zp": 0x26},
+    "ROL": {"imp": 0x2A, "zp": 0x26, "zpx": 0x36},
     "ROR": {"imp": 0x6A, "zp": 0x66},
     "RTI": {"imp": 0x40},
     "RTS": {"imp": 0x60},
