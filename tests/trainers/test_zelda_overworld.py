@@ -401,6 +401,7 @@ def run_document(gauges: dict[str, float]) -> dict[str, Any]:
         "benchmark": {"case": "variant=baseline"},
         "environment": {"cpu_model": "a processor", "torch": "2.13.0"},
         "metrics": metrics,
+        "warnings": [{"code": "processor_contention"}] if "profiled_calls.all" not in gauges else [],
         "phases": [{"path": "observation", "total": 3e-4}],
     }
 

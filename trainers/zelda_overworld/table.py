@@ -93,9 +93,12 @@ def sentence(document: dict[str, Any]) -> str:
     """The run, and its number of calls beside the document's."""
     calls = gauge(document, "profiled_calls.all") or 0.0
     case, environment = document["benchmark"]["case"], document["environment"]
+    disturbed = any(warning["code"] == "processor_contention" for warning in document["warnings"])
+    doubt = " The run waited for a processor: take the times as hints." if disturbed else ""
     return (
         f"For 10,000 steps of `{case}` on {environment['cpu_model']}, torch {environment['torch']}. In the "
         f"profiler {calls / 1e6:.1f} million calls (document: 17.9 million before, 16.1 million after)."
+        f"{doubt}"
     )
 
 
