@@ -208,6 +208,8 @@ class Sight:
         if self.args.collect != "idle":
             return
         self.waits += 1
-        if self.waits % 20 == 0:
+        # As often in a step, however many groups of games look in it.
+        looks = 20 * int(self.args.groups or 1)
+        if self.waits % looks == 0:
             with self.shares.phase("history"), paceline.phase("collect"):
-                gc.collect(2 if self.waits % 400 == 0 else 0)
+                gc.collect(2 if self.waits % (20 * looks) == 0 else 0)
