@@ -64,8 +64,8 @@ def test_what_was_decided_is_said_and_reported(
     machine.prepare_torch(pipeline.read_arguments(["--variant", "optimized"]), "4 collectors")
     said = "path: cpu, 1 thread, variant optimized, 4 collectors; old (avx2)"
     bf16, compiled = "off: needs a processor with bfloat16 instructions", "off: pays on CUDA only"
-    assert capsys.readouterr().out == f"{said}; bf16 {bf16}; compile {compiled}\n"
-    assert reported == {"bf16": bf16, "compile": compiled}
+    assert capsys.readouterr().out == f"{said}; bf16 {bf16}; fp16, compile {compiled}\n"
+    assert reported == {"bf16": bf16, "fp16": compiled, "compile": compiled}
 
 
 def test_two_gpus_are_asked_for(
