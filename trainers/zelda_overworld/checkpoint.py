@@ -21,19 +21,23 @@ NAME = "overworld_{}.pt"
 """A checkpoint's name in a folder; the document's is called overworld-full-game_2549760.pt."""
 
 SAME = (
-    *(
-        "seed",
-        "image",
-        "rolling",
-        "workers",
-        "overlap",
-        "small",
-        "channels_last",
-        "bf16",
-        "rollout",
-        "epochs",
-    ),
-    *("minibatch", "learning_rate", "discount", "smoothing", "clip", "entropy", "game_steps"),
+    "seed",
+    "image",
+    "rolling",
+    "workers",
+    "overlap",
+    "small",
+    "channels_last",
+    "bf16",
+    "rollout",
+    "epochs",
+    "minibatch",
+    "learning_rate",
+    "discount",
+    "smoothing",
+    "clip",
+    "entropy",
+    "game_steps",
 )
 """Arguments that decide on the parameters a training ends in: a run goes on with the same ones only."""
 
