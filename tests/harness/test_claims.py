@@ -289,6 +289,23 @@ def test_claims_are_measured(project: Project) -> None:
     again = project.call("claims", "tiny", "--missing", "--json", "claims.json")
     assert (again.returncode, again.stdout) == (0, ended.stdout)
     assert "round" not in again.stderr
+    readme = project.folder / "README.md"
+    readme.write_text("\n".join(table.CLAIMS.markers))
+    project.call(
+        "claims",
+        "tiny",
+        "--claim",
+        "episodes",
+        "--json",
+        "other.json",
+        "--readme",
+        "README.md",
+        "--pairs",
+        "1",
+    )
+    assert readme.read_text().count("| not measured yet |") == CLAIMS.count("[[claims]]") - 1
+    told = project.call("claims", "tiny", "--no-measuring", "--json", "claims.json")
+    assert (told.returncode, told.stdout, told.stderr) == (0, ended.stdout, "")
 
 
 @pytest.mark.parametrize(
@@ -297,10 +314,8 @@ def test_claims_are_measured(project: Project) -> None:
         (("claims", "tiny"), "paceline: {folder}/claims.toml: can't be read"),
         (("claims", "huge"), "paceline: {folder}/paceline.toml: has no benchmark 'huge', it has tiny"),
         (("claims", "tiny", "--pairs", "0"), "paceline: --pairs is 0, must be between 1 and 50"),
-        (
-            ("claims", "tiny", "--missing"),
-            "paceline: --missing needs --json",
-        ),
+        (("claims", "tiny", "--missing"), "paceline: --missing needs --json"),
+        (("claims", "tiny", "--no-measuring"), "paceline: --no-measuring needs --json"),
     ],
 )
 def test_a_wrong_argument_gets_one_sentence(

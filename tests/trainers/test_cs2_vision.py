@@ -57,8 +57,9 @@ def vision() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a detector that was trained for a moment."""
-    path = tmp_path_factory.mktemp("weights") / "detector.pt"
+    """Weights of a detector that was trained for a moment, by one of the processes that test at once."""
+    own = tmp_path_factory.getbasetemp()
+    path = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "detector.pt"
     import_script(FOLDER, "weights").make(path, steps=60, seed=0)
     return path
 

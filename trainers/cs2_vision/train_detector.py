@@ -23,7 +23,7 @@ from torch import nn
 from weights import DEFAULT_STEPS, store, weights_path
 
 SCENES = 4096
-"""Pictures that it learns from."""
+"""Pictures that it learns from, where it has time to see so many."""
 
 BATCH = 32
 
@@ -75,14 +75,15 @@ def loss(found: Found, truth: Found) -> torch.Tensor:
 def train(steps: int, seed: int) -> Detector:
     """A trained network."""
     torch.manual_seed(seed)
-    pictures, truths = draw_pictures(SCENES, seed)
+    scenes = min(SCENES, steps * BATCH)
+    pictures, truths = draw_pictures(scenes, seed)
     wanted, colours = targets(truths), (PALETTE.T / 255).astype(np.float32)
     network = Detector()
     optimizer = torch.optim.Adam(network.parameters(), RATE, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps + 1)
     chance = np.random.default_rng(seed)
     for _ in range(steps):
-        drawn = chance.integers(0, SCENES, BATCH)
+        drawn = chance.integers(0, scenes, BATCH)
         batch = torch.from_numpy(np.stack([colour.take(pictures[drawn]) for colour in colours], axis=1))
         optimizer.zero_grad()
         loss(network(batch), Found(*(part[drawn] for part in wanted))).backward()

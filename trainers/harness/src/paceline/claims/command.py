@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--missing", action="store_true", help="only claims without a result in the file of --json"
     )
+    parser.add_argument("--no-measuring", action="store_true", help="only tell what the file of --json holds")
     parser.add_argument(
         "--readme", type=Path, metavar="PATH", help="put the table between this file's markers"
     )
@@ -61,13 +62,21 @@ class ResultBook:
         """Return the results in the order of the claims."""
         return [self.results[claim.key] for claim in self.claims if claim.key in self.results]
 
+    def all_claims(self) -> list[ClaimResult]:
+        """Return a result for each claim; one that nobody measured says so."""
+        return [
+            self.results.get(claim.key) or ClaimResult(claim, "not measured yet") for claim in self.claims
+        ]
+
 
 def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> str:
     """Test the claims that the arguments choose, and return their table; raises MeasurementError."""
     if not 1 <= arguments.pairs <= PAIRS_LIMIT:
         raise ManifestError(f"--pairs is {arguments.pairs}, must be between 1 and {PAIRS_LIMIT}")
-    if arguments.missing and arguments.json is None:
-        raise ManifestError("--missing needs --json, the file that holds the results")
+    for option in ("missing", "no_measuring"):
+        if getattr(arguments, option) and arguments.json is None:
+            name = option.replace("_", "-")
+            raise ManifestError(f"--{name} needs --json, the file that holds the results")
     path = arguments.manifest or manifest.find_manifest(Path.cwd())
     benchmark, folder = _find_benchmark(path, arguments.name), path.parent.resolve()
     file = folder / Path(benchmark.script).with_name(claims_file.FILE_NAME)
@@ -79,6 +88,8 @@ def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> st
     kept = kept_results.load_results(arguments.json, found.claims) if arguments.json else {}
     book = ResultBook(found.claims, kept, arguments.json)
     wanted = [claim for claim in chosen if not arguments.missing or claim.key not in kept]
+    if arguments.no_measuring:
+        wanted = []
     measured = benchmark.as_quick() if arguments.quick else benchmark
     bench = ClaimBench(measured, folder, arguments.quick, arguments.pairs, print_message)
     measure_claims(wanted, bench, book)
@@ -120,10 +131,10 @@ def _find_benchmark(path: Path, name: str) -> Benchmark:
 def _tell_results(
     arguments: argparse.Namespace, book: ResultBook, layout: table.TableLayout, chosen: set[str]
 ) -> str:
-    """Return the table of the chosen claims; the README gets it with all that the file knows."""
+    """Return the table of the chosen claims; the README gets one of all claims."""
     known = book.known()
     if arguments.readme:
-        whole = [result for result in known if _is_told(result, arguments.toggles)]
+        whole = [result for result in book.all_claims() if _is_told(result, arguments.toggles)]
         layout.insert(arguments.readme, f"{layout.table(whole)}\n\n{table.table_notes(whole)}")
     told = [result for result in known if result.claim.key in chosen]
     return f"{layout.table(told)}\n\n{table.table_notes(told)}"
