@@ -151,7 +151,7 @@ def judge_counter(history: History, name: str) -> None:
         advance_proof(key)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:2])
 def test_each_culprit_of_an_exact_counter_is_found_without_proof(seed: int) -> None:
     chance = random.Random(4000 + seed)  # noqa: S311  # a fixed seed is the point
     count, every = 24, 6
