@@ -308,6 +308,16 @@ def test_claims_are_measured(project: Project) -> None:
     assert (told.returncode, told.stdout, told.stderr) == (0, ended.stdout, "")
 
 
+def test_quick_windows_leave_a_claim_about_a_sweep_unmeasured(project: Project) -> None:
+    project.write(SCRIPT, scaling={"parameter": "work", "values": [1, 2, 3, 4]})
+    claim = '[[claims]]\nid = "growth"\nclaim = "It grows"\nmetric = "scaling_exponent"\ncase = {}\n'
+    (project.folder / "claims.toml").write_text(f'document = "A plan"\n{claim}')
+    ended = project.call("claims", "tiny", "--quick", "--json", "claims.json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("| claim | document |")
+    assert not (project.folder / "claims.json").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -24,7 +24,7 @@ class TableLayout:
     def table(self, results: Sequence[ClaimResult]) -> str:
         """Return the results as a table in Markdown, without columns that hold nothing."""
         columns = zip(self.header, *[self.row(result) for result in results], strict=True)
-        rows = list(zip(*[column for column in columns if any(column[1:])], strict=True))
+        rows = list(zip(*[column for column in columns if any(column[1:]) or not results], strict=True))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         widths[-1] = 0  # the last column may be long, and nothing stands behind it
         lines = ["| " + " | ".join(map(str.ljust, row, widths)).rstrip() + " |" for row in rows]
