@@ -46,7 +46,8 @@ def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[s
         margin={"l": 8, "r": 12, "t": 24, "b": 8},
     )
     for (name, seconds), side in zip(marks.items(), SIDES, strict=False):
-        _mark_percentile(drawn, name, seconds / scaled.size, side)
+        if seconds > 0:
+            _mark_percentile(drawn, name, seconds / scaled.size, side)
     return drawn
 
 

@@ -13,6 +13,7 @@ from dashboard.sentences import numbers
 
 HEIGHT = 320
 MOST_PHASES = 5
+LARGEST_LOGARITHM = 230.0
 
 # (value of the parameter, seconds), one per measured process.
 Points = Sequence[tuple[float, float]]
@@ -82,10 +83,12 @@ def _power_line(
     through = points if fit is not None else [point for point in points if point[0] == values[0]]
     height = np.mean([math.log(seconds) - exponent * math.log(value) for value, seconds in through])
     ends = np.array([values[0], values[-1]])
+    # What a document says it fitted needn't fit its points: a line far outside is drawn at the edge.
+    logarithms = np.clip(height + exponent * np.log(ends), -LARGEST_LOGARITHM, LARGEST_LOGARITHM)
     return [
         go.Scatter(
             x=ends,
-            y=np.exp(height) * ends**exponent / scaled.size,
+            y=np.exp(logarithms) / scaled.size,
             name=f"fit: {numbers.format_fixed(fit, 2)}"
             if fit is not None
             else "level"

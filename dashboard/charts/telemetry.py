@@ -10,11 +10,15 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dashboard.charts import theme
+from dashboard.charts.thinning import thin_to_extremes
 from dashboard.sentences import numbers
 
 ROW_HEIGHT = 180
 # Which channels share a drawing, by their unit, in the order of the drawings.
 DRAWN_UNITS = ("bytes", "%", "bytes/s")
+# Of all channels together; more than the pixels of a wide drawing add nothing that could be seen.
+MOST_POINTS, LEAST_POINTS = 30_000, 300
+LARGEST_DRAWN = 1e38  # float32 halves what the page weighs and ends a little above
 ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "pss": "PSS", "sm": "SM"}
 
 
@@ -44,8 +48,9 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
     scales = [
         numbers.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row)) for row in rows
     ]
+    most = max(LEAST_POINTS, MOST_POINTS // sum(map(len, rows)))
     traces = [
-        _channel_trace(channel, number, order, scales[number])
+        _channel_trace(channel, number, order, scales[number], most)
         for number, row in enumerate(rows)
         for order, channel in enumerate(row)
     ]
@@ -57,13 +62,14 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
     return drawn
 
 
-def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale) -> go.Scatter:
+def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale, most: int) -> go.Scatter:
     readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
-    times = channel.start + channel.interval * np.arange(len(readings))
+    drawn = thin_to_extremes(readings, most)
+    times = channel.start + channel.interval * drawn
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
     return go.Scatter(
         x=times.astype(np.float32),
-        y=(readings / scaled.size).astype(np.float32),
+        y=np.clip(readings[drawn] / scaled.size, -LARGEST_DRAWN, LARGEST_DRAWN).astype(np.float32),
         name=channel.label,
         mode="lines",
         line={"width": 1.6, "color": hue, "dash": ("solid", "dash", "dot")[order % 3]},

@@ -9,6 +9,7 @@ from django.urls import reverse
 from dashboard.models.configurations import Configuration
 from dashboard.models.leases import LeasedJob
 from dashboard.models.machines import Machine
+from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.models.projects import Commit, Project
 from dashboard.models.series import Metric
 
@@ -173,6 +174,7 @@ class ExperimentPair(models.Model):
     )
     sweeps = models.JSONField(
         default=dict,
+        decoder=MeasuredJsonDecoder,
         help_text="Where a metric of a sweep is weighed: parameter, amount, points of base and head.",
     )
     measured_at = models.DateTimeField(auto_now_add=True)

@@ -9,6 +9,7 @@ from dashboard.models.configurations import Configuration, Configured
 from dashboard.models.environments import Environment
 from dashboard.models.leases import LeasedJob
 from dashboard.models.machines import Machine
+from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.models.projects import Commit, Trigger
 
 
@@ -154,7 +155,7 @@ class Document(models.Model):
 
     run = models.OneToOneField(Run, primary_key=True, on_delete=models.CASCADE, related_name="document")
     format = models.CharField(max_length=40)
-    body = models.JSONField()
+    body = models.JSONField(decoder=MeasuredJsonDecoder)
     sha256 = models.CharField(max_length=64)
     stored_at = models.DateTimeField(auto_now_add=True)
 

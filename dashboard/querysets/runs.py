@@ -9,6 +9,7 @@ from django.db.models import Exists, F, Func, JSONField, OuterRef, QuerySet, Val
 from django.db.models.functions import Now, Right
 
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry
+from dashboard.models.measured_json import MeasuredJsonDecoder
 
 RECENT_FAILURES = timedelta(days=7)
 # A machine says that it lives every ten seconds.
@@ -90,7 +91,7 @@ class JsonWithoutKey(Func):
     arity = 2
     template = "(%(expressions)s)"
     arg_joiner = " - "
-    output_field = JSONField()
+    output_field = JSONField(decoder=MeasuredJsonDecoder)
 
 
 def document_without_telemetry(run: Run) -> dict[str, Any] | None:

@@ -83,10 +83,14 @@ def refused_document(raw: Raw, change: Callable[[Raw], object]) -> DocumentError
 REFUSED: dict[str, Callable[[Raw], object]] = {
     "format: must be 'paceline.document/1'": lambda raw: raw.update(format="paceline.document/9"),
     "created: is missing": lambda raw: raw.pop("created"),
+    "created: has characters or a form": lambda raw: raw.update(created="9999-99-99T00:00:00Z"),
     "surprise: is unknown": lambda raw: raw.update(surprise=1),
     "metrics[1].unit: is missing": lambda raw: raw["metrics"][1].pop("unit"),
     "metrics[0].unit: is 'steps', must be 'steps/s'": lambda raw: raw["metrics"][0].update(unit="steps"),
     "metrics[0].value: must be a finite number": lambda raw: raw["metrics"][0].update(value=math.nan),
+    "telemetry[0].values[2]: must be at least -1e+100": lambda raw: raw["telemetry"][0]["values"].insert(
+        2, -2e100
+    ),
     "metrics[0].samples[1]: must be a finite": lambda raw: raw["metrics"][0]["samples"].insert(1, math.inf),
     "metrics[0].value: must be a finite number ": lambda raw: raw["metrics"][0].update(value=10**400),
     "metrics[0].exact: must be true or false": lambda raw: raw["metrics"][0].update(exact=1),
@@ -109,6 +113,10 @@ REFUSED: dict[str, Callable[[Raw], object]] = {
     ),
     "benchmark.name: has characters": lambda raw: raw["benchmark"].update(name="a\0b"),
     "benchmark.params.batch: must be a string": lambda raw: raw["benchmark"]["params"].update(batch=[]),
+    "phases[0].path: has characters": lambda raw: raw["phases"][0].update(path="learn\n"),
+    "phases[1].thread: has characters": lambda raw: raw["phases"][1].update(thread="\u202eniam"),
+    "metrics[0].value: must be at most 1e+100": lambda raw: raw["metrics"][0].update(value=1e101),
+    "telemetry[0].start: must be at most 1000000000": lambda raw: raw["telemetry"][0].update(start=1e299),
     "warnings[0].message: has characters": lambda raw: raw["warnings"][0].update(message="\ud800"),
 }
 
@@ -124,6 +132,9 @@ WRONG_ADDITIONS: dict[str, Callable[[Raw], object]] = {
     "limits[1].metric: 'pace' is unknown": lambda raw: raw["limits"][1].update(metric="pace"),
     "limits[0].crossed: must be true or false": lambda raw: raw["limits"][0].update(crossed="no"),
     "scaling.exponents[0].name: 'power' is": lambda raw: raw["scaling"]["exponents"][0].update(name="power"),
+    "scaling.exponents[0].value: must be at most 100": lambda raw: raw["scaling"]["exponents"][0].update(
+        value=5000
+    ),
     "scaling.points[0].seconds: is missing": lambda raw: raw["scaling"]["points"][0].pop("seconds"),
     "job.from: must be one of rate, scaling": lambda raw: raw["job"].update({"from": "hope"}),
     "profile.operations[0].phases[1].count: is": lambda raw: operation_phase(raw).pop("count"),
@@ -146,7 +157,11 @@ def test_the_error_names_the_path_apart(golden: Raw) -> None:
     assert (error.path, error.sentence) == ("phases[2].thread", "is missing")
 
 
-@pytest.mark.parametrize("sentence", [s for s in REFUSED if "[0].name" not in s and "nan" not in s])
+# They take a pattern's `$` for Python's, which stands before a last line break as well.
+OURS_ALONE = ("[0].name", "nan", "phases[0].path")
+
+
+@pytest.mark.parametrize("sentence", [s for s in REFUSED if not any(part in s for part in OURS_ALONE)])
 def test_our_reader_agrees_with_jsonschema(golden: Raw, sentence: str) -> None:
     broken = copy.deepcopy(golden)
     REFUSED[sentence](broken)
@@ -154,6 +169,35 @@ def test_our_reader_agrees_with_jsonschema(golden: Raw, sentence: str) -> None:
     theirs = jsonschema.Draft202012Validator(schema.load_schema()).is_valid(broken)
     # They take numbers that aren't finite; JSON has none, so nobody else meets them.
     assert ours == theirs or "finite" in sentence
+
+
+@pytest.mark.parametrize("edges", [[0, 0], [0, 5e-324], [2, 1], [1, 1 + 1e-17]])
+def test_the_edges_of_a_histogram_ascend(golden: Raw, edges: list[float]) -> None:
+    counted = {"edges": edges, "counts": [5]}
+    error = refused_document(
+        golden, lambda raw: raw["repetitions"][0]["step_times"].update(histogram=counted)
+    )
+    assert str(error) == "repetitions[0].step_times.histogram.edges: must ascend"
+
+
+def test_a_date_is_one_of_the_calendar(golden: Raw) -> None:
+    error = refused_document(golden, lambda raw: raw.update(created="2026-02-30T00:00:00Z"))
+    assert str(error).startswith("created: is '2026-02-30T00:00:00Z', which is no date")
+
+
+def test_telemetry_is_no_more_than_a_page_can_show(golden: Raw) -> None:
+    row = {**golden["telemetry"][0], "values": [1.5] * 30_001}
+    rows = [{**row, "channel": f"c{number}"} for number in range(10)]
+    error = refused_document(golden, lambda raw: raw.update(telemetry=rows))
+    assert str(error) == "telemetry: has 300010 readings, at most 300000 are allowed"
+    many = [{**row, "channel": f"c{number}", "values": []} for number in range(201)]
+    error = refused_document(golden, lambda raw: raw.update(telemetry=many))
+    assert "has 201 channels of repetition 0, at most 200 are allowed" in str(error)
+
+
+def test_what_nearly_is_zero_is_zero(golden: Raw) -> None:
+    golden["metrics"][0]["value"] = 5e-324
+    assert document.read_document(json.dumps(golden)).metrics[0].value == 0
 
 
 NOT_JSON = {

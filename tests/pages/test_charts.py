@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dashboard.charts import histogram, pairs, phases, scaling, telemetry, theme
@@ -136,6 +137,19 @@ def test_memory_and_utilization_have_a_drawing_each_and_gaps_where_a_reading_is_
 
 def test_other_channels_alone_draw_nothing() -> None:
     assert telemetry.draw_telemetry([telemetry.Channel("threads", "1", 0, 1, [1.0])], None) is None
+
+
+def test_a_long_channel_keeps_its_peaks_and_its_gaps() -> None:
+    readings: list[float | None] = [50.0] * 36_000
+    readings[20_001], readings[7], readings[30_000:32_000] = 99.0, 1.0, [None] * 2_000
+    drawn = telemetry.draw_telemetry([telemetry.Channel("cpu_utilization", "%", 0.0, 0.1, readings)], None)
+    assert drawn is not None
+    (trace,) = drawn.data
+    assert len(trace.y) < telemetry.MOST_POINTS
+    assert (np.nanmin(trace.y), np.nanmax(trace.y)) == (1, 99)
+    assert trace.x[np.nanargmax(trace.y)] == pytest.approx(2000.1)
+    gap = trace.x[np.isnan(trace.y)]
+    assert (gap.min(), gap.max()) == (pytest.approx(3000, abs=0.5), pytest.approx(3199.9, abs=0.5))
 
 
 def test_a_histogram_leaves_out_the_empty_ends() -> None:

@@ -6,8 +6,12 @@ Every format that was ever written stays readable.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +72,14 @@ __all__ = [
 # waited; cpu_features and settings of the environment; learning.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
+# How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
+LARGEST, SMALLEST = 1e100, 1e-100
 UNATTRIBUTED = "(unattributed)"
 SETUP = "(setup)"
+
+# What a page can show within a second: readings of all channels, channels of one repetition.
+READINGS_LIMIT = 300_000
+CHANNELS_LIMIT = 200
 
 Raw = dict[str, Any]
 
@@ -145,8 +155,10 @@ def read_document(data: bytes | str) -> Document:
     problem = schema.first_problem(raw, schema.load_schema())
     if problem:
         raise DocumentError(*problem)
+    _check_date(raw)
     _check_metrics(raw)
     _check_repetitions(raw)
+    _check_telemetry(raw)
     _check_optional_members(raw)
     return _build_document(raw)
 
@@ -166,12 +178,18 @@ def _parse_json(data: bytes | str) -> Raw:
     if len(encoded) > SIZE_LIMIT:
         raise DocumentError("", f"has {len(encoded)} bytes, at most {SIZE_LIMIT} are allowed")
     try:
-        raw = json.loads(encoded, object_pairs_hook=_refuse_duplicates)
+        raw = json.loads(encoded, object_pairs_hook=_refuse_duplicates, parse_float=_parse_float)
     except (ValueError, RecursionError) as error:
         raise DocumentError("", f"is not valid JSON: {error}") from error
     if not isinstance(raw, dict):
         raise DocumentError("", "must be an object")
     return raw
+
+
+def _parse_float(text: str) -> float:
+    # What is divided by a number nearer to zero may be infinite, and no page can show that.
+    value = float(text)
+    return value if abs(value) >= SMALLEST else 0.0
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> Raw:
@@ -180,6 +198,13 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> Raw:
         names = [name for name, _ in pairs]
         raise ValueError(f"member {next(name for name in names if names.count(name) > 1)!r} stands twice")
     return members
+
+
+def _check_date(raw: Raw) -> None:
+    try:
+        datetime.fromisoformat(raw["created"])
+    except ValueError as error:
+        raise DocumentError("created", f"is {raw['created']!r}, which is no date: {error}") from error
 
 
 def _check_metrics(raw: Raw) -> None:
@@ -217,10 +242,24 @@ def _check_repetitions(raw: Raw) -> None:
         if len(histogram["edges"]) != len(histogram["counts"]) + 1:
             where = f"repetitions[{index}].step_times.histogram.counts"
             raise DocumentError(where, "must have one item fewer than edges")
+        if any(low >= high for low, high in pairwise(histogram["edges"])):
+            raise DocumentError(f"repetitions[{index}].step_times.histogram.edges", "must ascend")
     for name in ("telemetry", "processes"):
         for index, row in enumerate(raw.get(name, ())):
             if row["repetition"] >= len(raw["repetitions"]):
                 raise DocumentError(f"{name}[{index}].repetition", "names a repetition that isn't there")
+
+
+def _check_telemetry(raw: Raw) -> None:
+    readings = sum(len(row["values"]) for row in raw["telemetry"])
+    if readings > READINGS_LIMIT:
+        raise DocumentError("telemetry", f"has {readings} readings, at most {READINGS_LIMIT} are allowed")
+    repetition, channels = max(
+        Counter(row["repetition"] for row in raw["telemetry"]).items(), key=itemgetter(1), default=(0, 0)
+    )
+    if channels > CHANNELS_LIMIT:
+        sentence = f"has {channels} channels of repetition {repetition}, at most {CHANNELS_LIMIT} are allowed"
+        raise DocumentError("telemetry", sentence)
 
 
 def _check_optional_members(raw: Raw) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import __version__, counters, derived_metrics, limits, metrics, profile, run_warnings
-from .document import FORMAT
+from .document import FORMAT, LARGEST, READINGS_LIMIT
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
 from .statistics import median, median_interval, theil_sen_slope
 from .watching.process import MeasurementError
+from .watching.sampler import thin_series
 
 Raw = dict[str, Any]
 Bounds = tuple[float, float]
@@ -18,11 +19,11 @@ Samples = dict[tuple[str, str | None], list[float]]
 
 
 def build_document(run: Measurement) -> Raw:
-    """Return the document as plain data; raises MeasurementError where the code reported no finite number."""
+    """Return the document as plain data; raises MeasurementError where a number is out of range."""
     request, timed, counted = run.request, run.timed, run.counted
-    _refuse_infinite_numbers(timed)
+    _refuse_numbers_out_of_range(timed)
     for process in run.learned:
-        _refuse_infinite_values("quality", process.quality)
+        _refuse_values_out_of_range("quality", process.quality)
     repetitions = [_repetition_row(repetition) for repetition in timed]
     samples = _samples_by_metric(timed, repetitions)
     phases = _phase_rows(timed)
@@ -241,23 +242,27 @@ def _phase_rows(timed: Sequence[TimedRepetition]) -> list[Raw]:
 
 
 def _telemetry_rows(timed: Sequence[TimedRepetition], uses_device: bool) -> list[Raw]:
-    return [
+    rows = [
         {"repetition": repetition.index, **row}
         for repetition in timed
         for row in repetition.sampler.channels(repetition.window)
         # A machine's device says nothing about code that doesn't use it.
         if uses_device or row["device"] is None
     ]
+    most = READINGS_LIMIT // max(1, len(rows))
+    for row in rows:
+        row["values"], row["interval"] = thin_series(row["values"], row["interval"], most)
+    return rows
 
 
-def _refuse_infinite_numbers(timed: Sequence[TimedRepetition]) -> None:
+def _refuse_numbers_out_of_range(timed: Sequence[TimedRepetition]) -> None:
     for repetition in timed:
         for field in ("quality", "gauges", "counts"):
             kind = {"gauges": "gauge", "counts": "count"}.get(field, field)
-            _refuse_infinite_values(kind, repetition.result[field])
+            _refuse_values_out_of_range(kind, repetition.result[field])
 
 
-def _refuse_infinite_values(kind: str, values: Mapping[str, float]) -> None:
+def _refuse_values_out_of_range(kind: str, values: Mapping[str, float]) -> None:
     for name, value in values.items():
-        if not math.isfinite(value):
-            raise MeasurementError(f"{kind} {name} is {value}, a benchmark must report finite numbers")
+        if not -LARGEST <= value <= LARGEST:
+            raise MeasurementError(f"{kind} {name} is {value}, must be between {-LARGEST:g} and {LARGEST:g}")

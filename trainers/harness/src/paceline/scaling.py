@@ -19,6 +19,8 @@ from .toml_table import Scalar, TomlTable
 VALUES_LIMIT = 20
 REPETITIONS_LIMIT = 10
 PHASES_LIMIT = 100
+# Over less than this, what is fitted is the noise.
+LEAST_SPREAD = 1.5
 # A shorter time says more about the clock and about noise than about growth.
 SHORTEST_SECONDS = 0.001
 
@@ -56,6 +58,8 @@ def parse_sweep(table: TomlTable | None) -> Sweep | None:
         raise table.error("values", f"must be 3 to {VALUES_LIMIT} different numbers")
     if min(values) <= 0:
         raise table.error("values", f"has {min(values):g}, must be above 0")
+    if max(values) < LEAST_SPREAD * min(values):
+        raise table.error("values", f"must differ by a factor of {LEAST_SPREAD} at least")
     return sweep
 
 

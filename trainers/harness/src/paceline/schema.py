@@ -29,7 +29,7 @@ def first_problem(value: object, schema: Schema) -> Problem | None:
 
 def _find_problems(value: object, schema: Schema, path: str, root: Schema) -> Iterator[Problem]:
     if "$ref" in schema:
-        yield from _find_problems(value, root["$defs"][schema["$ref"].rpartition("/")[2]], path, root)
+        yield from _find_problems(value, _resolve_reference(schema, root), path, root)
     if "anyOf" in schema:
         yield from _any_of_problems(value, schema["anyOf"], path, root)
     wrong = _value_problem(value, schema)
@@ -37,9 +37,37 @@ def _find_problems(value: object, schema: Schema, path: str, root: Schema) -> It
         yield path, wrong
     elif isinstance(value, dict):
         yield from _member_problems(value, schema, path, root)
-    elif isinstance(value, list) and "items" in schema:
+    elif (
+        isinstance(value, list)
+        and "items" in schema
+        and not _are_numbers_within(value, schema["items"], root)
+    ):
         for index, item in enumerate(value):
             yield from _find_problems(item, schema["items"], f"{path}[{index}]", root)
+
+
+def _are_numbers_within(values: list[Any], items: Schema, root: Schema) -> bool:
+    """Whether these are floats, or null where allowed, within the bounds: what most of a document is."""
+    choices = items.get("anyOf", [items])
+    if len(choices) > 1 and choices[1:] != [{"type": "null"}]:
+        return False
+    number = _resolve_reference(choices[0], root)
+    if number.get("type") != "number":
+        return False
+    kinds = set(map(type, values))
+    if not kinds <= ({float, type(None)} if len(choices) > 1 else {float}):
+        return False
+    floats = [value for value in values if value is not None] if len(kinds) > 1 else values
+    if kinds == {type(None)} or not floats:
+        return True
+    low, high = min(floats), max(floats)
+    # A number that is none compares with nothing: then these don't hold.
+    return number["minimum"] <= low <= high <= number["maximum"] and not any(map(math.isnan, floats))
+
+
+def _resolve_reference(schema: Schema, root: Schema) -> Schema:
+    resolved: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    return resolved
 
 
 def _any_of_problems(value: object, choices: list[Schema], path: str, root: Schema) -> Iterator[Problem]:
@@ -82,6 +110,12 @@ def _value_problem(value: object, schema: Schema) -> str | None:
     return None
 
 
+@functools.cache
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
+    # In a schema `$` is the end; in Python it is also the place before a newline at the end.
+    return re.compile(re.sub(r"\$$", r"\\Z", pattern))
+
+
 def _is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -119,7 +153,7 @@ _LIMITS: dict[str, Callable[[Any, Any], bool]] = {
     "minItems": lambda value, limit: len(value) >= limit,
     "maxItems": lambda value, limit: len(value) <= limit,
     "maxProperties": lambda value, limit: len(value) <= limit,
-    "pattern": lambda value, limit: re.search(limit, value) is not None,
+    "pattern": lambda value, limit: _compile_pattern(limit).search(value) is not None,
 }
 _SENTENCES = {
     "minimum": "must be at least {}",

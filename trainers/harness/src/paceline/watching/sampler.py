@@ -176,7 +176,7 @@ class Sampler:
         first, last = self._slots(name, window)
         # On a fixed grid every reading stands for the same time: their mean is the time-weighted one.
         inside = [value for value in values[first:last] if value is not None]
-        kept, interval = _thin_series(values, self._grid(name))
+        kept, interval = thin_series(values, self._grid(name), VALUES_LIMIT)
         utilization = name in ("cpu_utilization", "gpu_utilization")
         idle = sum(value < IDLE_PERCENT for value in inside)
         return {
@@ -203,9 +203,9 @@ def _fill_slot(values: Series, slot: int, value: float | None) -> None:
         values.append(value)
 
 
-def _thin_series(values: Series, interval: float) -> tuple[Series, float]:
+def thin_series(values: Series, interval: float, most: int) -> tuple[Series, float]:
     """Halve a long series until it fits; a pair's mean stands for both, a missing half for neither."""
-    while len(values) > VALUES_LIMIT:
+    while len(values) > most:
         values = [_pair_mean(values[start : start + 2]) for start in range(0, len(values), 2)]
         interval *= 2
     return values, interval
