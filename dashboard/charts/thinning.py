@@ -14,11 +14,11 @@ def thin_to_extremes(values: np.ndarray, most: int) -> np.ndarray:
     if len(values) <= most:
         return np.arange(len(values))
     stretches = np.array_split(np.arange(len(values)), max(1, most // 3))
-    kept = [index for stretch in stretches for index in _extremes(values, stretch)]
+    kept = [index for stretch in stretches for index in _extreme_indices(values, stretch)]
     return np.array(sorted(set(kept)))
 
 
-def _extremes(values: np.ndarray, stretch: np.ndarray) -> list[int]:
+def _extreme_indices(values: np.ndarray, stretch: np.ndarray) -> list[int]:
     inside = values[stretch]
     missing = np.isnan(inside)
     gap = [int(stretch[np.argmax(missing)])] if missing.any() else []
