@@ -103,10 +103,8 @@ def _read_manifest(manifest: Path | None) -> str:
     if manifest is None:
         return ""
     try:
-        text = manifest.read_text(encoding="utf-8")
+        text = manifests.read_manifest(manifest, str(manifest))
         manifests.parse_manifest(text, str(manifest))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProjectError(f"{manifest} can't be read: {error}.") from error
     except ManifestError as error:
         raise ProjectError(f"{error}.") from error
     return text

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paceline.manifest import FILE_NAME
+from paceline.manifest import FILE_NAME, read_manifest
 
 from dashboard.repositories import Git, GitError, Mirror, RepositoryError, locate_mirror, safe_name
 from workers.errors import CheckoutError
@@ -121,9 +121,9 @@ def bring_commit(mirror: Mirror, commit: str) -> None:
 
 
 def place_manifest(checkout: Path, kept_by_server: str | None) -> str:
-    """The manifest's text, which lies in the checkout afterwards wherever it came from."""
+    """The manifest's text, which lies in the checkout afterwards wherever it came from; ManifestError."""
     if kept_by_server is None:
-        return read_text_inside(checkout, FILE_NAME, "The manifest")
+        return read_manifest(find_inside(checkout, FILE_NAME, "The manifest"), FILE_NAME)
     path = checkout / FILE_NAME
     # Removed first: writing through a link of the commit would change what it leads to.
     path.unlink(missing_ok=True)

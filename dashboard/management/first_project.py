@@ -52,7 +52,9 @@ def request_first_runs() -> list[Run]:
 
 def benchmark_names(project: Project, mirror: Mirror, commit: str) -> list[str]:
     """The names of the manifest's benchmarks; none where it is missing or broken: the trigger says how."""
-    text = project.manifest or repositories.read_manifests(mirror, [commit]).get(commit, "")
+    text = project.manifest or repositories.read_manifests(mirror, [commit]).get(commit)
+    if not isinstance(text, str):
+        return []
     try:
         return list(manifest.parse_manifest(text, manifest.FILE_NAME).benchmarks)
     except ManifestError:

@@ -23,11 +23,11 @@ from dashboard.repositories.history import (
     parse_range,
     reachable_between,
     read_commits,
-    read_manifests,
     resolve_revision,
     select_commits,
 )
 from dashboard.repositories.locks import hold_lock, try_lock
+from dashboard.repositories.manifest_files import read_manifests
 from dashboard.repositories.mirror import Mirror, locate_mirror, safe_name
 from dashboard.repositories.objects import GitObject, read_objects
 

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from paceline.manifest import FILE_NAME
-
 from dashboard.repositories.commits import CommitContents, parse_commit
 from dashboard.repositories.errors import GitError, RepositoryError
 from dashboard.repositories.mirror import Mirror
 from dashboard.repositories.objects import GitObject, read_objects
 
 MOST_COMMITS = 1000
-MOST_MANIFEST_BYTES = 1024 * 1024
 # Of a commit: its parents and what it is signed with come before its message.
 MOST_COMMIT_BYTES = 1024 * 1024
 DETACHED = "(detached)"
@@ -185,19 +182,6 @@ def _describe_commit(sha: str, contents: CommitContents, branch: str, position: 
         branch=branch,
         position=position,
     )
-
-
-def read_manifests(mirror: Mirror, hashes: Iterable[str]) -> dict[str, str]:
-    """The text of paceline.toml at each commit that has one of a bearable size."""
-    texts: dict[str, str] = {}
-
-    def collect(answer: GitObject) -> None:
-        # A tree or link of that name is none.
-        if answer.kind == "blob" and answer.size <= MOST_MANIFEST_BYTES:
-            texts[answer.name.partition(":")[0]] = answer.data.decode("utf-8", "replace")
-
-    read_objects(mirror, [f"{sha}:{FILE_NAME}" for sha in hashes], collect, most_bytes=MOST_MANIFEST_BYTES)
-    return texts
 
 
 def _branch_positions(mirror: Mirror) -> dict[str, int]:

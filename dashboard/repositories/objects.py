@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from dashboard.repositories.mirror import Mirror
 
 KINDS = (b"blob", b"commit", b"tree", b"tag")
+# What git says of a path whose links it can't follow to an object of the same commit.
+LINK_PROBLEMS = (b"symlink", b"dangling", b"loop", b"notdir")
 
 
 @dataclass(frozen=True, slots=True)
 class GitObject:
-    """`kind` is blob, commit, tree or tag, empty where there is none; `data` may be its beginning."""
+    """`kind` is blob, commit, tree or tag, `link` where symbolic links lead to none of these, empty where
+    there is nothing; `data` may be its beginning."""
 
     name: str
     hash: str = ""
@@ -26,8 +29,8 @@ def read_objects(
 ) -> None:
     """Call `take` with the object of each name, in their order; of each `most_bytes` are kept at most.
 
-    A name is a hash, a revision or `COMMIT:PATH`; one with a line break would be two questions, and is passed
-    over. One object at a time is held in memory.
+    A name is a hash, a revision or `COMMIT:PATH`, whose symbolic links are followed within the commit; one
+    with a line break would be two questions, and is passed over. One object at a time is held in memory.
     """
     asked = [name for name in names if name and "\n" not in name]
     if not asked:
@@ -35,7 +38,7 @@ def read_objects(
     reader = _read_answers(asked, take, most_bytes)
     next(reader)
     question = "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
-    mirror.stream(["cat-file", "--batch"], stdin=question, output=reader.send)
+    mirror.stream(["cat-file", "--batch", "--follow-symlinks"], stdin=question, output=reader.send)
 
 
 def _read_answers(
@@ -47,11 +50,11 @@ def _read_answers(
         while b"\n" not in buffer:
             buffer += yield
         header, _, buffer = buffer.partition(b"\n")
-        fields = header.rsplit(b" ", 2)
-        if len(fields) < 3 or fields[1] not in KINDS:
+        fields = _read_header(header)
+        if fields is None:
             take(GitObject(name))
             continue
-        size = int(fields[2])
+        sha, kind, size = fields
         kept = bytearray()
         left = size + 1  # A line's end follows the object.
         while left:
@@ -60,6 +63,16 @@ def _read_answers(
             part, buffer = buffer[:left], buffer[left:]
             kept += part[: most_bytes - len(kept)]
             left -= len(part)
-        take(GitObject(name, fields[0].decode(), fields[1].decode(), size, bytes(kept[:size])))
+        take(GitObject(name, sha, kind, size, bytes(kept[:size])))
     while True:
         yield
+
+
+def _read_header(header: bytes) -> tuple[str, str, int] | None:
+    """Hash, kind and size of what follows; None where nothing does."""
+    fields = header.rsplit(b" ", 2)
+    if len(fields) == 3 and fields[1] in KINDS:
+        return fields[0].decode(), fields[1].decode(), int(fields[2])
+    if len(fields) == 2 and fields[0] in LINK_PROBLEMS:
+        return "", "link", int(fields[1])
+    return None

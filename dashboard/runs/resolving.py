@@ -138,6 +138,9 @@ def read_commit_manifests(
         if text is None:
             yield facts, ManifestError(f"Commit {facts.hash[:10]} has no {manifests.FILE_NAME}.")
             continue
+        if isinstance(text, ManifestError):
+            yield facts, text
+            continue
         if text not in parsed:
             where = f"The manifest of {project}" if kept else f"{manifests.FILE_NAME} of {facts.hash[:10]}"
             parsed[text] = _parse_manifest(text, where)

@@ -88,10 +88,44 @@ WRONG = {
         "version = 2",
         "version = 2\nlearning_seeds = [0, 1]",
     ),
+    "benchmarks.snake.params.batch: must be a number of at most 64 bits": ("batch = 64", f"batch = {2**63}"),
+    "benchmarks.snake.params: has 51 members, at most 50": (
+        "batch = 64",
+        ", ".join(f"p{number} = 1" for number in range(51)),
+    ),
     "environment.requirements: is missing": ('requirements = ["requirements.txt"]', ""),
     "manifest.environmen: is unknown, did you mean 'environment'?": ("[environment]", "[environmen]"),
     "is not valid TOML": ("version = 2", "version = "),
 }
+
+
+def test_a_crowd_of_cases_is_refused_before_they_are_made() -> None:
+    head = '[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5\ncases = ['
+    crowd = ",".join(f"{{n={number}}}" for number in range(20_000))
+    with pytest.raises(
+        ManifestError, match=r"benchmarks\.a\.cases: has 20000 cases, at most 1000 are allowed"
+    ):
+        manifest.parse_manifest(f"{head}{crowd}]", "m")
+    with pytest.raises(ManifestError, match="benchmarks: are 201, at most 200 are allowed"):
+        manifest.parse_manifest("\n".join(f"[benchmarks.b{number}]" for number in range(201)), "m")
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"#" * (256 * 1024 + 1), "m: is larger than 262144 bytes"),
+        (b"\xff", "m: is not UTF-8: invalid start byte at byte 0"),
+    ],
+)
+def test_what_is_no_text_of_a_bearable_size_is_refused(data: bytes, sentence: str) -> None:
+    with pytest.raises(ManifestError, match=sentence):
+        manifest.decode_manifest(data, "m")
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "paceline.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + SNAKE.encode())
+    assert list(manifest.load_manifest(path).benchmarks) == ["snake"]
 
 
 COMPLETE = """
@@ -174,6 +208,7 @@ WRONG_SWEEPS = {
     "scaling.values: must be 3 to 20 different": ("[1024, 128, 256, 512]", "[128, 256]"),
     "scaling.values: must be 3 to 20 different numbers": ("[1024, 128, 256, 512]", "[128, 256, 128]"),
     "scaling.values: has 0, must be above 0": ("[1024, 128, 256, 512]", "[0, 128, 256]"),
+    "scaling.values: must differ by a factor of 1.5": ("[1024, 128, 256, 512]", "[128, 129, 130]"),
     "scaling.values: must be a list of finite numbers": ("[1024, 128, 256, 512]", '["many"]'),
     "scaling.values: is missing; was 'vaules' meant": ("values = ", "vaules = "),
     "scaling.parameter: is 'a b', must be a parameter": ('"episodes"\nv', '"a b"\nv'),
@@ -271,7 +306,10 @@ def test_no_manifest_is_one_sentence(tmp_path: Path) -> None:
         ("a = " + "[" * 5000, "is nested too deeply"),
         ("a = " + "9" * 5000, "has a number with too many digits"),
         (SNAKE.replace("version = 2", "version = 0x" + "f" * 5000), "has a number with too many digits"),
-        (SNAKE.replace("3.0", "1" + "0" * 400), "has a number with too many digits"),
+        (
+            SNAKE.replace("3.0", "1" + "0" * 400),
+            "benchmarks.snake.guard.score.minimum: must be a finite number",
+        ),
         (SNAKE.replace("version = 2", f"version = {2**31}"), "benchmarks.snake.version: is 2147483648, must"),
         (
             SNAKE + "repetitions = 101",

@@ -70,9 +70,9 @@ def says_installed(path: str) -> bool:
     return changes_environment([path])
 
 
-def parsed_manifest(text: str | None) -> Manifest | None:
+def parsed_manifest(text: str | ManifestError | None) -> Manifest | None:
     try:
-        return manifests.parse_manifest(text, FILE_NAME) if text else None
+        return manifests.parse_manifest(text, FILE_NAME) if isinstance(text, str) else None
     except ManifestError:
         return None
 

@@ -134,8 +134,42 @@ def test_manifests_are_read_where_there_are_any(mirror: Mirror, repository: Repo
     (repository.folder / "paceline.toml").rmdir()
     large = repository.commit("Large", paceline_toml="#" * (2 * 1024 * 1024))
     mirror.fetch()
-    asked = [without, folder, large, with_text, odd]
-    assert repositories.read_manifests(mirror, asked) == {with_text: MANIFEST}
+    found = repositories.read_manifests(mirror, [without, folder, large, with_text, odd])
+    assert found.pop(with_text) == MANIFEST
+    assert {sha: str(error) for sha, error in found.items()} == {
+        large: f"paceline.toml of {large[:10]}: is larger than 262144 bytes, which no manifest needs",
+        folder: f"paceline.toml of {folder[:10]}: is a folder, must be a file",
+    }
+
+
+def test_a_manifest_may_be_a_link_within_its_commit(mirror: Mirror, repository: Repository) -> None:
+    path = repository.folder / "paceline.toml"
+    path.rename(repository.folder / "kept.toml")
+    path.symlink_to("kept.toml")
+    linked = repository.commit("Link", a_txt="1")
+    path.unlink()
+    path.symlink_to("/etc/hostname")
+    outside = repository.commit("Outside", a_txt="2")
+    path.unlink()
+    path.symlink_to("missing.toml")
+    dangling = repository.commit("Dangling", a_txt="3")
+    mirror.fetch()
+    found = repositories.read_manifests(mirror, [linked, outside, dangling, linked])
+    assert found[linked] == MANIFEST
+    for sha in (outside, dangling):
+        assert "is a symbolic link that doesn't lead to a file of the commit" in str(found[sha])
+
+
+def test_a_manifest_is_utf8_with_or_without_its_mark(mirror: Mirror, repository: Repository) -> None:
+    path = repository.folder / "paceline.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + MANIFEST.encode())
+    marked = repository.commit("Mark", a_txt="1")
+    path.write_bytes(MANIFEST.encode() + b"# caf\xe9\n")
+    latin = repository.commit("Latin-1", a_txt="2")
+    mirror.fetch()
+    found = repositories.read_manifests(mirror, [marked, latin])
+    assert found[marked] == MANIFEST
+    assert f"paceline.toml of {latin[:10]}: is not UTF-8" in str(found[latin])
 
 
 def test_a_subject_is_read_as_it_is(mirror: Mirror, repository: Repository) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import limits, metrics, process_environment, projection, scaling
 from .benchmarks import GC_MODES, Benchmark, Case, Guard, QuickSettings, case_key, make_case
-from .toml_table import ManifestError, Scalar, TomlTable
+from .toml_table import PARAMS_LIMIT, ManifestError, Scalar, TomlTable
 
 __all__ = [
     "FILE_NAME",
@@ -18,9 +18,11 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "case_key",
+    "decode_manifest",
     "find_manifest",
     "load_manifest",
     "parse_manifest",
+    "read_manifest",
 ]
 
 FILE_NAME = "paceline.toml"
@@ -29,6 +31,10 @@ REPETITIONS_LIMIT = 100
 SEED_LIMIT = 2**32 - 1
 LEARNING_SEEDS_LIMIT = 4  # their processes run side by side
 INTEGER_LIMIT = 2**31 - 1  # of the database's columns
+# So that whatever is pushed is parsed, or refused, within a quarter of a second.
+SIZE_LIMIT = 256 * 2**10
+CASES_LIMIT = 1_000  # of one benchmark
+BENCHMARKS_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +62,27 @@ def find_manifest(start: Path) -> Path:
 
 def load_manifest(path: Path) -> Manifest:
     """Read and check a manifest file; raises ManifestError with one sentence."""
+    return parse_manifest(read_manifest(path, str(path)), str(path))
+
+
+def read_manifest(path: Path, where: str) -> str:
+    """Return the text of a manifest file; raises ManifestError, which `where` opens."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path}: can't be read: {error}") from error
-    return parse_manifest(text, str(path))
+        with path.open("rb") as file:
+            data = file.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise ManifestError(f"{where}: can't be read: {error.strerror}") from error
+    return decode_manifest(data, where)
+
+
+def decode_manifest(data: bytes, where: str) -> str:
+    """Return the text of a manifest's bytes, without a byte-order mark; raises ManifestError."""
+    if len(data) > SIZE_LIMIT:
+        raise ManifestError(f"{where}: is larger than {SIZE_LIMIT} bytes, which no manifest needs")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{where}: is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
 def parse_manifest(text: str, where: str) -> Manifest:
@@ -83,6 +105,9 @@ def _parse_tables(text: str, where: str) -> Manifest:
     table.refuse_unread_keys()
     if benchmarks is None or not benchmarks.names():
         raise ManifestError(f"{where}: benchmarks: is missing, write at least one [benchmarks.NAME]")
+    if len(benchmarks.names()) > BENCHMARKS_LIMIT:
+        count = len(benchmarks.names())
+        raise ManifestError(f"{where}: benchmarks: are {count}, at most {BENCHMARKS_LIMIT} are allowed")
     parsed = {name: _parse_benchmark(name, benchmarks.required_table(name)) for name in benchmarks.names()}
     return Manifest(parsed, _parse_environment(environment) if environment else None)
 
@@ -157,12 +182,19 @@ def _parse_cases(table: TomlTable, params: Mapping[str, Scalar]) -> tuple[Case, 
         return (make_case(params),)
     if not listed:
         raise table.error("cases", "is empty, leave it out or list at least one case")
-    cases = tuple(make_case({**params, **case.all_scalars()}) for case in listed)
-    keys = [case.key for case in cases]
-    for index, key in enumerate(keys):
-        if key in keys[:index]:
-            raise table.error(f"cases[{index}]", f"is the same case as cases[{keys.index(key)}]")
-    return cases
+    if len(listed) > CASES_LIMIT:
+        raise table.error("cases", f"has {len(listed)} cases, at most {CASES_LIMIT} are allowed")
+    cases: dict[str, Case] = {}
+    for index, row in enumerate(listed):
+        case = make_case({**params, **row.all_scalars()})
+        if len(case.params) > PARAMS_LIMIT:
+            raise table.error(
+                f"cases[{index}]", f"has more than {PARAMS_LIMIT} parameters with the common ones"
+            )
+        if case.key in cases:
+            raise table.error(f"cases[{index}]", f"is the same case as cases[{[*cases].index(case.key)}]")
+        cases[case.key] = case
+    return tuple(cases.values())
 
 
 def _parse_headline(table: TomlTable) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -11,6 +10,9 @@ Scalar = str | int | float | bool
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+# As documents hold them.
+PARAMS_LIMIT = 50
+LARGEST_NUMBER = 1e100
 
 
 class ManifestError(Exception):
@@ -100,6 +102,8 @@ class TomlTable:
 
     def all_scalars(self) -> dict[str, Scalar]:
         """Return this whole table, which must hold plain values under names of parameters."""
+        if len(self._raw) > PARAMS_LIMIT:
+            raise self.error("", f"has {len(self._raw)} members, at most {PARAMS_LIMIT} are allowed")
         return {key: self._scalar(key) for key in self._raw}
 
     def required_string(self, key: str) -> str:
@@ -211,23 +215,27 @@ class TomlTable:
         return ".".join(part for part in (self._path, key) if part) or "manifest"
 
 
-_SCALAR_RULE = "must be a number, a boolean, or a string without comma, equals sign or line break"
+_SCALAR_RULE = (
+    "must be a number of at most 64 bits, a boolean, or a string without comma, equals sign or line break"
+)
 
 
 def check_scalar(value: object, error: Exception) -> Scalar:
     """Return a parameter's value, or raise `error` where it couldn't stand in a case's key."""
-    if isinstance(value, bool | int):
+    if isinstance(value, bool):
         return value
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, int) and abs(value) < 2**63:
+        return value
+    if isinstance(value, float) and abs(value) <= LARGEST_NUMBER:
         return value
     # A comma or an equals sign would let two cases share one key.
-    if isinstance(value, str) and len(value) <= 200 and not re.search(r"[,=\x00-\x1f]", value):
+    if isinstance(value, str) and len(value) <= 200 and value.isprintable() and not re.search("[,=]", value):
         return value
     raise error
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_NUMBER
 
 
 def _suggest_nearest(value: str, known: Sequence[str]) -> str:
