@@ -89,7 +89,7 @@ WRONG = {
         "version = 2\nlearning_seeds = [0, 1]",
     ),
     "benchmarks.snake.params.batch: must be a number of at most 64 bits": ("batch = 64", f"batch = {2**63}"),
-    "benchmarks.snake.params: has 51 members, at most 50": (
+    "benchmarks.snake.params: has 52 members, at most 50": (
         "batch = 64",
         ", ".join(f"p{number} = 1" for number in range(51)),
     ),
