@@ -14,6 +14,7 @@ from dashboard.repositories import MOST_COMMITS, RepositoryError
 
 MOST_BENCHMARKS = 100
 LONGEST_NAME = 100
+LONGEST_COUNT, LONGEST_SHOWN = 6, 20
 
 
 class TriggerError(Exception):
@@ -41,9 +42,13 @@ def parse_revisions(
 
 
 def _parse_last(value: int | str) -> int:
-    count = int(value) if str(value).isascii() and str(value).isdigit() else 0
+    text = str(value)
+    # Python refuses to read a number of thousands of digits.
+    count = int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_COUNT else 0
     if not 1 <= count <= MOST_COMMITS:
-        raise TriggerError(f"The last {value} commits can't be measured: ask for 1 to {MOST_COMMITS}.")
+        raise TriggerError(
+            f"The last {text[:LONGEST_SHOWN]} commits can't be measured: ask for 1 to {MOST_COMMITS}."
+        )
     return count
 
 

@@ -54,6 +54,7 @@ def test_the_button_requests(
         ({"which": "benchmarks"}, "Say which commits"),
         ({"which": "last", "last": "many"}, "ask for 1 to 1000"),
         ({"which": "last", "last": "²"}, "ask for 1 to 1000"),
+        ({"which": "last", "last": "9" * 5000}, "The last 99999999999999999999 commits can't be measured"),
         ({"which": "range", "range": "main"}, "isn't a range"),
         ({"which": "newest", "benchmarks": ["x" * 101]}, "can't be right"),
     ],

@@ -1,0 +1,48 @@
+"""Requests that no view could read get one sentence, not a failure of the site."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/admin/dashboard/run/?state__exact=%00",
+        "/admin/dashboard/commit/?branch=a%00b",
+        "/admin/autocomplete/?app_label=dashboard&model_name=run&field_name=commit&term=%00",
+        "/projects/%00/",
+    ],
+)
+def test_a_nul_in_an_address_is_refused(signed_in: Client, address: str) -> None:
+    answer = signed_in.get(address)
+    assert answer.status_code == 400
+    assert "a NUL" in answer.text
+
+
+@pytest.mark.parametrize("charset", ["base64", "bogus", "utf-16", "x" * 5000])
+@pytest.mark.parametrize("kind", [FORM, "multipart/form-data; boundary=x"])
+def test_a_form_in_another_charset_is_refused(client: Client, kind: str, charset: str) -> None:
+    answer = client.generic("POST", "/sign-in/", b"a=b", content_type=f"{kind}; charset={charset}")
+    assert answer.status_code == 400
+    assert answer.text.startswith("The request's charset is ")
+    assert len(answer.text) < 120
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("charset", ["utf-8", "UTF-8"])
+def test_a_form_in_utf8_is_read(client: Client, charset: str) -> None:
+    answer = client.generic(
+        "POST", "/sign-in/", b"username=%C3%A4da", content_type=f"{FORM}; charset={charset}"
+    )
+    assert answer.status_code == 200
+    assert 'value="äda"' in answer.text
+
+
+@pytest.mark.django_db
+def test_a_hook_may_spell_utf8_as_it_likes(client: Client) -> None:
+    answer = client.generic("POST", "/hooks/none", b"{}", content_type="application/json; charset=utf8")
+    assert answer.status_code != 400
