@@ -44,5 +44,5 @@ def test_a_form_in_utf8_is_read(client: Client, charset: str) -> None:
 
 @pytest.mark.django_db
 def test_a_hook_may_spell_utf8_as_it_likes(client: Client) -> None:
-    answer = client.generic("POST", "/hooks/none", b"{}", content_type="application/json; charset=utf8")
+    answer = client.generic("POST", "/hooks/none/", b"{}", content_type="application/json; charset=utf8")
     assert answer.status_code != 400
