@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -16,7 +17,50 @@ def read_text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def read_integer(name: str, default: int, *, least: int = 0) -> int:
+def read_name(name: str, default: str, *, most: int) -> str:
+    """A name that becomes a row's."""
+    value = read_text(name, default)
+    if len(value) > most or not value.isprintable():
+        raise ImproperlyConfigured(f"{name} must be a printable name of at most {most} characters.")
+    return value
+
+
+def read_choice(name: str, default: str, choices: Iterable[str]) -> str:
+    value = read_text(name, default).upper()
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    return value
+
+
+def read_url(name: str, default: str, schemes: Collection[str]) -> str:
+    """An address that begins with one of the schemes, without a slash at its end."""
+    value = read_text(name, default).rstrip("/")
+    if split_url(name, value).scheme not in schemes:
+        wanted = " or ".join(f"{scheme}://" for scheme in schemes)
+        raise ImproperlyConfigured(f"{name} must begin with {wanted}, not be {value!r}.")
+    return value
+
+
+def read_site_url(name: str, default: str) -> str:
+    """The address under which people reach the site."""
+    value = read_url(name, default, ("http", "https"))
+    parts = split_url(name, value)
+    if not parts.hostname or parts.path or parts.query or parts.fragment:
+        raise ImproperlyConfigured(f"{name} must be like https://host or http://host:8000, not {value!r}.")
+    return value
+
+
+def split_url(name: str, url: str) -> SplitResult:
+    """The parts of an address, of which the port is a number where there is one."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - it is read here for its error
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is no address: {error}.") from None
+    return parts
+
+
+def read_integer(name: str, default: int, *, least: int = 0, most: int = 2**31 - 1) -> int:
     raw = read_text(name, str(default))
     try:
         value = int(raw)
@@ -24,6 +68,8 @@ def read_integer(name: str, default: int, *, least: int = 0) -> int:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {raw!r}.") from None
     if value < least:
         raise ImproperlyConfigured(f"{name} must be at least {least}, not {value}.")
+    if value > most:
+        raise ImproperlyConfigured(f"{name} must be at most {most}, not {value}.")
     return value
 
 
@@ -50,7 +96,7 @@ def database_settings(url: str) -> dict[str, object]:
 
     Its query may hold user, password, host (a socket's folder) and port; all else in it is for the driver.
     """
-    parts = urlsplit(url)
+    parts = split_url("DATABASE_URL", url)
     if parts.scheme not in {"postgres", "postgresql"}:
         raise ImproperlyConfigured(
             "DATABASE_URL must begin with postgresql://, as in postgresql://host/paceline."
@@ -74,7 +120,7 @@ def database_settings(url: str) -> dict[str, object]:
 
 def email_settings(url: str) -> dict[str, object]:
     """Django's EMAIL_* settings from `smtp://user:password@host:port`, `smtps://...`, or `console:`."""
-    parts = urlsplit(url)
+    parts = split_url("EMAIL_URL", url)
     if parts.scheme == "console":
         return {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}
     if parts.scheme not in {"smtp", "smtps", "smtp+tls"}:

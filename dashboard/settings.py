@@ -7,16 +7,25 @@ import secrets
 import socket
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
 from dashboard.environment_variables import (
     database_settings,
     email_settings,
     read_boolean,
+    read_choice,
     read_folder,
     read_integer,
     read_list,
+    read_name,
+    read_site_url,
     read_text,
+    read_url,
 )
 from dashboard.services import service_addresses
+
+BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "amqp", "amqps")
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACELINE_HOME = read_folder("PACELINE_HOME", CHECKOUT / ".paceline")
@@ -42,14 +51,25 @@ def read_or_make_secret(path: Path) -> str:
     return path.read_text().strip()
 
 
-SECRET_KEY = read_text("SECRET_KEY") or read_or_make_secret(PACELINE_HOME / "secret_key")
+def read_secret_key() -> str:
+    """The key of SECRET_KEY, or the one that is kept in the folder of the data."""
+    try:
+        return read_text("SECRET_KEY") or read_or_make_secret(PACELINE_HOME / "secret_key")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ImproperlyConfigured(
+            f"PACELINE_HOME is {PACELINE_HOME}, where the key can't be kept: {reason}."
+        ) from error
+
+
+SECRET_KEY = read_secret_key()
 DEBUG = read_boolean("DEBUG")
 
-PORT = read_integer("PORT", 8000, least=1)
+PORT = read_integer("PORT", 8000, least=1, most=65535)
 PACELINE_HOST = read_text("PACELINE_HOST", "127.0.0.1")
-PACELINE_URL = read_text("PACELINE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
-PACELINE_POOL = read_text("PACELINE_POOL", "default")
-PACELINE_MACHINE = read_text("PACELINE_MACHINE", socket.gethostname())
+PACELINE_URL = read_site_url("PACELINE_URL", f"http://127.0.0.1:{PORT}")
+PACELINE_POOL = read_name("PACELINE_POOL", "default", most=60)
+PACELINE_MACHINE = read_name("PACELINE_MACHINE", socket.gethostname(), most=120)
 PACELINE_LEASE_SECONDS = read_integer("PACELINE_LEASE_SECONDS", 60, least=2)
 PACELINE_MEMORY_LIMIT = read_integer("PACELINE_MEMORY_LIMIT", 0)
 PACELINE_ALLOW_INTERNAL_WEBHOOKS = read_boolean("PACELINE_ALLOW_INTERNAL_WEBHOOKS")
@@ -58,7 +78,7 @@ CSRF_TRUSTED_ORIGINS = [PACELINE_URL]
 
 _embedded = service_addresses(PACELINE_HOME)
 DATABASES = {"default": database_settings(read_text("DATABASE_URL", _embedded.database_url))}
-BROKER_URL = read_text("BROKER_URL", _embedded.broker_url)
+BROKER_URL = read_url("BROKER_URL", _embedded.broker_url, BROKER_SCHEMES)
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -136,5 +156,5 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": read_text("LOG_LEVEL", "INFO").upper()},
+    "root": {"handlers": ["console"], "level": read_choice("LOG_LEVEL", "INFO", LOG_LEVELS)},
 }

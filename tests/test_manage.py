@@ -16,6 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
         ("PACELINE_LEASE_SECONDS", "abc", "PACELINE_LEASE_SECONDS must be a whole number, not 'abc'."),
         ("EMAIL_URL", "foo", "EMAIL_URL must begin with smtp://"),
         ("DATABASE_URL", "foo", "DATABASE_URL must begin with postgresql://"),
+        (
+            "PACELINE_HOME",
+            "/dev/null",
+            "PACELINE_HOME is /dev/null, where the key can't be kept: Not a directory.",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["up", "trigger"])

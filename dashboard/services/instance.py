@@ -49,8 +49,12 @@ class HomeLock:
 @contextmanager
 def lock_home(home: Path) -> Iterator[HomeLock]:
     """Be the process that runs `home`'s services; AlreadyRunningError if another one does."""
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / "lock").open("a+") as file:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        file = (home / "lock").open("a+")
+    except OSError as error:
+        raise ServiceError(f"PACELINE_HOME is {home}, which can't be written: {error.strerror}.") from None
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -14,6 +15,13 @@ LEAST_FREE = 500_000_000  # bytes
 
 def check_port(host: str, port: int) -> None:
     """ServiceError if nobody could listen on `host`:`port` now."""
+    try:
+        socket.getaddrinfo(host, port)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ServiceError(
+            f"PACELINE_HOST is {host!r}, which is no address of this machine: {reason}."
+        ) from None
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         # As the web server does: a connection of the last one that lingers is no obstacle.
@@ -26,15 +34,19 @@ def check_port(host: str, port: int) -> None:
                 f"Port {port} may only be used by root; choose one from 1024 on, as in: make up PORT=8001"
             ) from None
         except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise ServiceError(
+                    f"PACELINE_HOST is {host!r}, which is no address of this machine; "
+                    "0.0.0.0 stands for all that it has."
+                ) from None
             raise ServiceError(
                 f"Port {port} on {host} can't be used ({os.strerror(error.errno or 0).lower()}); "
-                f"choose another one, as in: make up PORT={port + 1}"
+                f"choose another one, as in: make up PORT={port + 1 if port < 65535 else 8000}"
             ) from None
 
 
 def check_disk(folder: Path) -> None:
     """ServiceError if the disk of `folder` is nearly full."""
-    folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < LEAST_FREE:
         raise ServiceError(

@@ -28,7 +28,13 @@ def test_a_socket_is_a_host() -> None:
 
 @pytest.mark.parametrize(
     ("url", "sentence"),
-    [("mysql://host/pace", "must begin with postgresql://"), ("postgresql://host", "must name a database")],
+    [
+        ("mysql://host/pace", "must begin with postgresql://"),
+        ("postgresql://host", "must name a database"),
+        ("postgresql://host:abc/pace", "DATABASE_URL is no address: Port could not be cast"),
+        ("postgresql://host:70000/pace", "DATABASE_URL is no address: Port out of range"),
+        ("postgresql://[::1/pace", "DATABASE_URL is no address: Invalid IPv6 URL"),
+    ],
 )
 def test_a_wrong_database_url_is_one_sentence(url: str, sentence: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=sentence):
@@ -44,9 +50,31 @@ def test_mail_by_smtp() -> None:
     )
 
 
-def test_another_scheme_of_mail_is_refused() -> None:
-    with pytest.raises(ImproperlyConfigured, match="EMAIL_URL"):
-        environment_variables.email_settings("imap://mail.example")
+@pytest.mark.parametrize("url", ["imap://mail.example", "smtp://mail.example:abc", "smtp://[mail"])
+def test_another_address_of_mail_is_refused(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"^EMAIL_URL "):
+        environment_variables.email_settings(url)
+
+
+@pytest.mark.parametrize("url", ["paceline", "ftp://host", "http://", "https://host/below", "http://host:x"])
+def test_the_sites_address_is_one(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("PACELINE_URL", url)
+    with pytest.raises(ImproperlyConfigured, match=r"^PACELINE_URL "):
+        environment_variables.read_site_url("PACELINE_URL", "http://127.0.0.1:8000")
+
+
+def test_the_sites_address_has_no_slash_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACELINE_URL", "https://pace.example/")
+    assert environment_variables.read_site_url("PACELINE_URL", "") == "https://pace.example"
+
+
+def test_a_level_or_a_name_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOG_LEVEL", "loud")
+    with pytest.raises(ImproperlyConfigured, match="LOG_LEVEL must be one of INFO, DEBUG, not 'LOUD'"):
+        environment_variables.read_choice("LOG_LEVEL", "INFO", ("INFO", "DEBUG"))
+    monkeypatch.setenv("PACELINE_POOL", "x" * 61)
+    with pytest.raises(ImproperlyConfigured, match="PACELINE_POOL must be a printable name of at most 60"):
+        environment_variables.read_name("PACELINE_POOL", "default", most=60)
 
 
 @pytest.mark.parametrize(("raw", "value"), [("yes", True), ("0", False), ("", False)])
@@ -55,8 +83,8 @@ def test_truth(monkeypatch: pytest.MonkeyPatch, raw: str, value: bool) -> None:
     assert environment_variables.read_boolean("FLAG") is value
 
 
-@pytest.mark.parametrize("raw", ["many", "0", "1.5"])
+@pytest.mark.parametrize("raw", ["many", "0", "1.5", "65536"])
 def test_a_wrong_number_names_its_variable(monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
     monkeypatch.setenv("PORT", raw)
     with pytest.raises(ImproperlyConfigured, match="PORT must be"):
-        environment_variables.read_integer("PORT", 8000, least=1)
+        environment_variables.read_integer("PORT", 8000, least=1, most=65535)

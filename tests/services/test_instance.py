@@ -48,6 +48,13 @@ def database_answers(site: Site) -> bool:
         return False
 
 
+def test_a_home_that_cannot_be_written_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    sentence = r"^PACELINE_HOME is .*/file, which can't be written: File exists"
+    with pytest.raises(ServiceError, match=sentence), lock_home(tmp_path / "file"):
+        pass
+
+
 def test_one_process_runs_the_services_of_a_home(tmp_path):
     with lock_home(tmp_path), pytest.raises(AlreadyRunningError, match=rf"\(process {os.getpid()}\)\.$"):
         lock_home(tmp_path).__enter__()

@@ -31,3 +31,9 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, 12_345_678))
     with pytest.raises(ServiceError, match=r"^Only 12 MB are free for .* needs 500 MB; free some"):
         check_disk(tmp_path / "home")
+
+
+@pytest.mark.parametrize("host", ["nosuch.invalid", "a b", "192.0.2.1"])
+def test_a_foreign_address_names_its_variable(host: str) -> None:
+    with pytest.raises(ServiceError, match=r"^PACELINE_HOST is '.+', which is no address of this machine"):
+        check_port(host, 8000)
