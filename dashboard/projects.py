@@ -25,6 +25,7 @@ NUMBER_FIELDS = {
     "experiment-pairs": "experiment_pairs",
     "experiment-share": "experiment_share",
 }
+LONGEST_SHOWN = 200
 URL = re.compile(r"(https?|ssh|git|file)://.+|[\w.-]+@[\w.-]+:.+")
 
 
@@ -66,10 +67,18 @@ def absolute_address(repository: str) -> str:
     """A URL as it stands, a path made absolute."""
     if URL.fullmatch(repository):
         return repository
-    path = Path(repository).expanduser()
-    if not path.is_dir():
-        raise ProjectError(f"{repository} is neither a folder on this machine nor the URL of a repository.")
-    return str(path.resolve())
+    if not repository.strip():
+        raise ProjectError("The repository is empty: give a folder on this machine, or a URL.")
+    try:
+        path = Path(repository).expanduser()
+        if path.is_dir():
+            return str(path.resolve())
+    except (OSError, RuntimeError, ValueError):  # A name that is too long, an unknown home, a NUL.
+        pass
+    shown = repository if repository.isprintable() else repr(repository)
+    raise ProjectError(
+        f"{shown[:LONGEST_SHOWN]} is neither a folder on this machine nor the URL of a repository."
+    )
 
 
 def _check_same_project(existing: Project, wanted: Project) -> Project:

@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
 
-from dashboard.repositories import Mirror, locate_mirror
+from dashboard.repositories import LONGEST_BRANCH, Mirror, locate_mirror
 from dashboard.secrets import EncryptedField
 
 
@@ -14,8 +14,8 @@ class Project(models.Model):
     """A monitored git repository and its settings."""
 
     slug = models.SlugField(max_length=60, unique=True)
-    repository = models.CharField(max_length=500, help_text="Path or URL that git can fetch from.")
-    branch = models.CharField(max_length=200, default="main")
+    repository = models.CharField(max_length=4096, help_text="Path or URL that git can fetch from.")
+    branch = models.CharField(max_length=LONGEST_BRANCH, default="main")
     manifest = models.TextField(
         blank=True, help_text="Kept here for code that can't be changed; empty: paceline.toml of each commit."
     )
@@ -71,10 +71,12 @@ class Commit(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="commits")
     hash = models.CharField(max_length=64)
     parents = ArrayField(models.CharField(max_length=64), default=list, blank=True)
-    branch = models.CharField(max_length=200)
+    branch = models.CharField(max_length=LONGEST_BRANCH)
     position = models.PositiveIntegerField(help_text="First-parent commits before it on its branch.")
     left_branch = models.CharField(
-        max_length=200, blank=True, help_text="The branch that held it until its history was rewritten."
+        max_length=LONGEST_BRANCH,
+        blank=True,
+        help_text="The branch that held it until its history was rewritten.",
     )
     subject = models.CharField(max_length=500, blank=True)
     author = models.CharField(max_length=200, blank=True)

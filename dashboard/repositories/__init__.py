@@ -8,6 +8,7 @@ from dashboard.repositories.file_changes import ChangedFile, changed_files, file
 from dashboard.repositories.git import Git, hide_password
 from dashboard.repositories.history import (
     DETACHED,
+    LONGEST_BRANCH,
     MOST_COMMITS,
     CommitFacts,
     check_revision,
@@ -33,6 +34,7 @@ from dashboard.repositories.objects import GitObject, read_objects
 
 __all__ = [
     "DETACHED",
+    "LONGEST_BRANCH",
     "MOST_COMMITS",
     "ChangedFile",
     "CommitFacts",

@@ -18,6 +18,7 @@ MOST_COMMITS = 1000
 # Of a commit: its parents and what it is signed with come before its message.
 MOST_COMMIT_BYTES = 1024 * 1024
 DETACHED = "(detached)"
+LONGEST_BRANCH = 500  # characters of a name that is kept as it is
 _REVISION = re.compile(r"[^\s\x00-\x1f\x7f:^~?*\[\\-][^\s\x00-\x1f\x7f:?*\[\\]{0,1023}")
 
 

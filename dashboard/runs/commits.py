@@ -6,9 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 from dashboard.models import Commit, Project
-from dashboard.repositories import DETACHED, CommitFacts
-
-LONGEST_BRANCH = 200
+from dashboard.repositories import DETACHED, LONGEST_BRANCH, CommitFacts
 
 
 def get_or_create_commits(project: Project, found: Iterable[CommitFacts]) -> dict[str, Commit]:

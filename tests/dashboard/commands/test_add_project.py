@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from dashboard.models import Project
+from dashboard import runs
+from dashboard.models import Commit, Project, Trigger
 from dashboard.projects import ProjectError, add_project
+from dashboard.triggers.receiving import receive_trigger
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +38,20 @@ def test_a_relative_path_is_made_absolute(repository: Repository, monkeypatch: p
     assert add_project("mine", ".").repository == str(repository.folder)
 
 
+def test_long_paths_and_branches_are_watched(repository: Repository, tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["folder" * 20] * 5)
+    deep.parent.mkdir(parents=True)
+    repository.folder.rename(deep)
+    branch = "topic/" + "x" * 230
+    subprocess.run(["git", "branch", branch], cwd=deep, check=True)
+    project = add_project("mine", str(deep), branch)
+    assert (project.repository, project.branch) == (str(deep), branch)
+    assert len(project.repository) > 600
+    trigger = receive_trigger(project, Trigger.Source.COMMAND, {})
+    assert runs.resolve_trigger(trigger.pk)
+    assert Commit.objects.get().branch == branch
+
+
 def test_the_site_can_keep_the_manifest(repository: Repository, tmp_path: Path) -> None:
     manifest_file = tmp_path / "kept.toml"
     manifest_file.write_text(MANIFEST)
@@ -48,6 +65,10 @@ def test_the_site_can_keep_the_manifest(repository: Repository, tmp_path: Path) 
         ("x" * 61, "", "main", "slug: Ensure this value has at most 60"),
         ("mine", "/nowhere", "main", "/nowhere is neither a folder"),
         ("mine", "ext::sh -c true", "main", "is neither a folder"),
+        ("mine", " ", "main", "The repository is empty: give a folder"),
+        ("mine", "/a" * 3000, "main", "/a/a/a is neither a folder"),
+        ("mine", "a\nb\0", "main", r"'a\nb\x00' is neither a folder"),
+        ("mine", "~nobody-of-that-name/x", "main", "~nobody-of-that-name/x is neither a folder"),
         ("mine", "http://127.0.0.1:1/x", "main", "can't be fetched"),
         ("mine", "", "master", "has no branch 'master'; its branches are: main."),
         ("mine", "", "--all", "has no branch '--all'"),
