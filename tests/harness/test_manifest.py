@@ -111,6 +111,26 @@ def test_a_crowd_of_cases_is_refused_before_they_are_made() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('"x\\ny" = 1', r"benchmarks.a.'x\ny': is unknown"),
+        ('guard = {"x\\u0000" = {minimum = 1}}', r"benchmarks.a.guard.'x\x00': must be a printable name"),
+        (
+            'limits = {"gauge.x\\ny" = {maximum = 1}}',
+            r"benchmarks.a.limits.'gauge.x\ny': must be a printable",
+        ),
+        (f'gc = "{"k" * 5000}"', f"benchmarks.a.gc: '{'k' * 200}...' is unknown"),
+    ],
+)
+def test_a_sentence_is_one_line_that_can_be_read(line: str, sentence: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        manifest.parse_manifest(f'[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5\n{line}', "m")
+    assert str(caught.value).startswith(f"m: {sentence}")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
     ("data", "sentence"),
     [
         (b"#" * (256 * 1024 + 1), "m: is larger than 262144 bytes"),

@@ -13,6 +13,7 @@ _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 # As documents hold them.
 PARAMS_LIMIT = 50
 LARGEST_NUMBER = 1e100
+LONGEST_KEY = 200
 
 
 class ManifestError(Exception):
@@ -34,7 +35,8 @@ class TomlTable:
 
     def unknown_value_error(self, key: str, value: str, known: Sequence[str]) -> ManifestError:
         """Return the error for a value that isn't among the known ones."""
-        return self.error(key, f"{value!r} is unknown{_suggest_nearest(value, known)}")
+        shown = value if len(value) <= LONGEST_KEY else f"{value[:LONGEST_KEY]}..."
+        return self.error(key, f"{shown!r} is unknown{_suggest_nearest(shown, known)}")
 
     def unknown_key_error(self, key: str, known: Sequence[str]) -> ManifestError:
         """Return the error for a key that isn't among the known ones."""
@@ -46,7 +48,10 @@ class TomlTable:
         return self.error(key, f"is missing; was {near[0]!r} meant to be it?" if near else "is missing")
 
     def names(self) -> list[str]:
-        """Return the table's keys, in the manifest's order."""
+        """Return the table's keys, in the manifest's order; refuse those that no document could hold."""
+        for key in self._raw:
+            if not key.isprintable() or not 0 < len(key) <= LONGEST_KEY:
+                raise self.error(key, f"must be a printable name of at most {LONGEST_KEY} characters")
         return list(self._raw)
 
     def check_name(self, name: str) -> None:
@@ -212,7 +217,7 @@ class TomlTable:
         return self._raw.get(key)
 
     def _name(self, key: str) -> str:
-        return ".".join(part for part in (self._path, key) if part) or "manifest"
+        return ".".join(part for part in (self._path, _printable_key(key)) if part) or "manifest"
 
 
 _SCALAR_RULE = (
@@ -232,6 +237,12 @@ def check_scalar(value: object, error: Exception) -> Scalar:
     if isinstance(value, str) and len(value) <= 200 and value.isprintable() and not re.search("[,=]", value):
         return value
     raise error
+
+
+def _printable_key(key: str) -> str:
+    if key.isprintable() and len(key) <= LONGEST_KEY:
+        return key
+    return repr(key[:LONGEST_KEY])
 
 
 def _is_finite(value: object) -> bool:
