@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db.models import Max
 from paceline.document import Document, MetricValue
 
+from dashboard.ingest.checks import BadDocument
 from dashboard.models import Metric, Point, Run, Series, SeriesLatest
 
 
@@ -52,7 +54,7 @@ def _metrics_by_key(wanted: dict[tuple[str, str], MetricValue]) -> dict[tuple[st
 def _get_or_create_series(
     run: Run, values: tuple[MetricValue, ...], metrics: dict[tuple[str, str], Metric]
 ) -> list[Series]:
-    """The series of each value, in their order."""
+    """The series of each value, in their order; raises BadDocument."""
     ours = Series.objects.filter(configuration=run.configuration_id)
     by_key = {(row.metric_id, row.phase): row for row in ours}
     wanted = [(metrics[value.name, value.better], value) for value in values]
@@ -67,6 +69,11 @@ def _get_or_create_series(
         for metric, value in wanted
         if (metric.pk, value.phase or "") not in by_key
     ]
+    if missing and len(by_key) + len(missing) > settings.PACELINE_MOST_SERIES:
+        raise BadDocument(
+            f"metrics: {len(missing)} of them are new to the case, which has {len(by_key)} series; this site "
+            f"keeps {settings.PACELINE_MOST_SERIES} of a case at most (PACELINE_MOST_SERIES)"
+        )
     by_key |= {(row.metric_id, row.phase): row for row in Series.objects.bulk_create(missing)}
     series = [by_key[metric.pk, value.phase or ""] for metric, value in wanted]
     if _is_newest(run):

@@ -1,6 +1,7 @@
 """The states of a run: request, claim, advance, heartbeat, fail, cancel, requeue. See docs/flow.md."""
 
 from dashboard.runs.assignment import RunAssignment
+from dashboard.runs.caps import LONGEST_KEY
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy, RunError, WrongState
 from dashboard.runs.lease import (
@@ -25,7 +26,7 @@ from dashboard.runs.requests import (
     request_runs,
     request_sentinel_run,
 )
-from dashboard.runs.resolving import LONGEST_KEY, read_commit_manifests, resolve_trigger
+from dashboard.runs.resolving import read_commit_manifests, resolve_trigger
 from dashboard.runs.sweeping import (
     send_unjudged_runs,
     send_unresolved_triggers,

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
@@ -17,17 +18,20 @@ from paceline.manifest import Benchmark, Manifest, ManifestError
 from dashboard import repositories
 from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, RepositoryError, Unreachable
+from dashboard.runs import caps
+from dashboard.runs.caps import TooMuch
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy
 from dashboard.runs.requests import request_runs
 from dashboard.runs.rewritten_history import follow_rewritten_history
+
+Item = TypeVar("Item")
 
 logger = logging.getLogger(__name__)
 
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again for this long.
 UNATTENDED = (Trigger.Source.HOOK, Trigger.Source.SCHEDULE)
 PATIENCE = timedelta(minutes=15)
-LONGEST_KEY = 300
 # Of a larger push so many commits are measured, evenly spread: bisection finds a cause that lies between.
 MOST_PUSHED = 100
 # More first-parent commits than any push has.
@@ -86,7 +90,7 @@ def _resolve_received(received: Trigger, quick: bool) -> list[int]:
         if received.source in UNATTENDED and timezone.now() - received.received_at < PATIENCE:
             return []
         _close_trigger(received, Trigger.State.REFUSED, str(error))
-    except (RepositoryError, ManifestError) as error:
+    except (RepositoryError, ManifestError, TooMuch) as error:
         _close_trigger(received, Trigger.State.REFUSED, str(error))
     else:
         return _request_planned(received, plan, quick)
@@ -94,7 +98,7 @@ def _resolve_received(received: Trigger, quick: bool) -> list[int]:
 
 
 def make_plan(trigger: Trigger) -> Plan:
-    """Reads the fetched repository, writes nothing. Raises RepositoryError, ManifestError."""
+    """Reads the fetched repository, writes nothing. Raises RepositoryError, ManifestError, TooMuch."""
     project = trigger.project
     mirror = project.mirror
     plan = Plan()
@@ -118,12 +122,18 @@ def make_plan(trigger: Trigger) -> Plan:
         raise ManifestError(
             f"None of the {len(hashes)} commits can be measured; the last: {plan.skipped[-1]}"
         )
+    if trigger.source in UNATTENDED:
+        fitting = caps.fit_commits(plan.wanted)
+        if fitting < len(plan.wanted):
+            plan.pushed = plan.pushed or len(plan.wanted)
+            plan.wanted = spread_evenly(plan.wanted, fitting)
+    caps.check_runs(project, plan.wanted)
     return plan
 
 
-def spread_evenly(hashes: list[str], count: int) -> list[str]:
+def spread_evenly(items: list[Item], count: int) -> list[Item]:
     """So many of them, at even distances, the last one included."""
-    return [hashes[number * len(hashes) // count - 1] for number in range(1, count + 1)]
+    return [items[number * len(items) // count - 1] for number in range(1, count + 1)]
 
 
 def read_commit_manifests(
@@ -161,7 +171,9 @@ def _choose_benchmarks(manifest: Manifest, names: list[str], facts: CommitFacts)
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}."
             raise ManifestError(f"Commit {facts.hash[:10]} has no benchmark {name!r}; {hint}")
-    return [_check_keys(known[name], facts) for name in dict.fromkeys(names or known)]
+    chosen = [known[name] for name in dict.fromkeys(names or known)]
+    caps.check_benchmarks(chosen, facts)
+    return chosen
 
 
 def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
@@ -188,16 +200,6 @@ def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         runs += request_runs(backlog, quick=quick, trigger=trigger)
         _close_trigger(trigger, Trigger.State.RESOLVED, _describe_runs(runs, plan))
     return [run.pk for run in runs]
-
-
-def _check_keys(benchmark: Benchmark, facts: CommitFacts) -> Benchmark:
-    for case in benchmark.cases:
-        if len(case.key) > LONGEST_KEY:
-            raise ManifestError(
-                f"A case of {benchmark.name} at {facts.hash[:10]} has {len(case.key)} characters of "
-                f"parameters, at most {LONGEST_KEY} are allowed."
-            )
-    return benchmark
 
 
 def _get_or_create_cases(project: Project, plan: Plan) -> dict[tuple[str, str], Case]:
@@ -231,7 +233,8 @@ def _describe_runs(runs: list[Run], plan: Plan) -> str:
     if not runs:
         said = "Nothing to do: every case is measured at these commits already."
     if plan.pushed:
-        said += f" The push has {plan.pushed} commits: {MOST_PUSHED} of them, evenly spread, stand for all."
+        kept = len(plan.wanted) + len(plan.skipped)
+        said += f" The push has {plan.pushed} commits: {kept} of them, evenly spread, stand for all."
     return " ".join([said, *(f"Left out: {sentence}" for sentence in plan.skipped)])
 
 

@@ -147,7 +147,10 @@ def judge_ratio(
             "claims.toml: claims[0].metric: phase_share needs phases, write phase_share:PHASE+PHASE",
         ),
         ("case = {}\nseeds = [1, 1]", "claims.toml: claims[0].seeds: must be different integers"),
-        ("case = { a = [1] }", "claims.toml: claims[0].case.a: must be a number of at most 64 bits, a boolean"),
+        (
+            "case = { a = [1] }",
+            "claims.toml: claims[0].case.a: must be a number of at most 64 bits, a boolean",
+        ),
         (
             'untestable = "no device"\n[[claims]]\nid = "one"\nclaim = "Again"\nuntestable = "no device"',
             "claims.toml: claims[1].id: is 'one' a second time",

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from dashboard.ingest import BadDocument
 from dashboard.models import Metric, Run, Series, SeriesLatest
 from tests.dashboard.documents import document_body, metric_row
 
@@ -42,6 +44,17 @@ def test_what_is_headline_the_newest_document_says(measure: Measure) -> None:
     assert Series.objects.filter(headline=True).count() == 2
     measure(7, metrics=fewer)
     assert Series.objects.get(headline=True).metric.name == "throughput"
+
+
+def test_a_case_has_only_so_many_series(measure: Measure, settings: Any) -> None:
+    measure(5)
+    settings.PACELINE_MOST_SERIES = Series.objects.count()
+    measure(6)
+    with pytest.raises(
+        BadDocument, match=r"metrics: 1 of them are new to the case, .* \(PACELINE_MOST_SERIES\)"
+    ):
+        measure(7, metrics=[*document_body()["metrics"], metric_row("gauge.new", 1.0)])
+    assert not Metric.objects.filter(name="gauge.new").exists()
 
 
 def test_a_new_version_is_a_new_series(measure: Measure) -> None:
