@@ -6,19 +6,12 @@ from typing import Any
 
 import pytest
 
-from dashboard import runs
 from dashboard.models import Commit, Project, Run, Trigger
 from tests.dashboard.conftest import Repository
 from tests.dashboard.repositories.test_odd_commits import import_history
+from tests.dashboard.runs.test_resolving import resolve_new_trigger
 
 pytestmark = pytest.mark.django_db
-
-
-def resolve_new_trigger(project: Project, source: str = "web", **fields: Any) -> Trigger:
-    trigger = project.triggers.create(source=source, **fields)
-    runs.resolve_trigger(trigger.pk)
-    trigger.refresh_from_db()
-    return trigger
 
 
 @pytest.mark.parametrize(
@@ -39,7 +32,7 @@ def test_what_is_over_a_cap_is_refused_by_its_name(
     tracked: Project, repository: Repository, settings: Any, cap: str, most: int, sentence: str
 ) -> None:
     setattr(settings, f"PACELINE_MOST_{cap}", most)
-    trigger = resolve_new_trigger(tracked)
+    trigger = resolve_new_trigger(tracked, source="web")
     assert trigger.state == Trigger.State.REFUSED
     assert sentence.format(tip=repository.git("rev-parse", "HEAD")[:10]) in trigger.detail
     assert not Run.objects.exists()
@@ -51,7 +44,7 @@ def test_of_a_push_as_many_commits_are_measured_as_fit(
     before = repository.git("rev-parse", "main")
     import_history(repository, 10, odd=1)
     settings.PACELINE_MOST_RUNS = 7
-    trigger = resolve_new_trigger(tracked, "hook", revisions={"range": f"{before}..main"})
+    trigger = resolve_new_trigger(tracked, source="hook", revisions={"range": f"{before}..main"})
     assert (
         trigger.detail
         == "6 runs at 2 commits. The push has 10 commits: 2 of them, evenly spread, stand for all."
