@@ -27,6 +27,8 @@ from dashboard.models import (
     Triage,
     Trigger,
 )
+from dashboard.secrets.stored import secrets_of
+from dashboard.sentences.secrets import describe_secret
 
 # Generic for the type checker alone: at run time the class takes no parameters.
 if TYPE_CHECKING:
@@ -47,11 +49,22 @@ class ReadOnly(ModelAdmin):
         return False
 
 
+def describe_secrets(row: Project | Channel) -> str:
+    """Which secrets a row has, and what sets those again that can't be read any more."""
+    found = [describe_secret(secret) for secret in secrets_of(row)]
+    return " ".join(f"The {sentence}." for sentence in found) or "None is set."
+
+
 @admin.register(Project)
 class ProjectAdmin(ModelAdmin):
     list_display = ("slug", "repository", "branch", "created_at")
     search_fields = ("slug", "repository")
-    exclude = ("hook_secret",)
+    exclude = ("hook_secret", "credentials")
+    readonly_fields = ("secrets",)
+
+    @admin.display(description="secrets")
+    def secrets(self, project: Project) -> str:
+        return describe_secrets(project)
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         # manage.py add_project looks whether the repository can be fetched.
@@ -63,6 +76,11 @@ class ChannelAdmin(ModelAdmin):
     list_display = ("project", "kind", "address", "minimum_percent", "enabled")
     list_filter = ("kind", "enabled")
     exclude = ("secret",)
+    readonly_fields = ("secrets",)
+
+    @admin.display(description="secrets")
+    def secrets(self, channel: Channel) -> str:
+        return describe_secrets(channel)
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         # manage.py add_channel makes the secret and shows it once.

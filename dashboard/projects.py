@@ -15,7 +15,7 @@ from paceline import manifest as manifests
 from paceline.manifest import ManifestError
 
 from dashboard.models import Project
-from dashboard.repositories import RepositoryError
+from dashboard.repositories import RepositoryError, split_credentials
 
 # The numbers of a project that people may set: option -> field.
 NUMBER_FIELDS = {
@@ -46,12 +46,17 @@ def add_project(
     NUMBER_FIELDS, None where one stays as it is. Adding the same project again returns it with these numbers.
     """
     given = {NUMBER_FIELDS[name]: value for name, value in (numbers or {}).items() if value is not None}
+    address, credentials = split_credentials(absolute_address(repository))
     wanted = Project(
-        slug=slug, repository=absolute_address(repository), branch=branch, manifest=_read_manifest(manifest)
+        slug=slug,
+        repository=address,
+        credentials=credentials,
+        branch=branch,
+        manifest=_read_manifest(manifest),
     )
     existing = Project.objects.filter(slug=slug).first()
     if existing is not None:
-        return _change_numbers(_check_same_project(existing, wanted), given)
+        return _change_numbers(_renew_credentials(_check_same_project(existing, wanted), wanted), given)
     wanted.hook_secret = secrets.token_urlsafe(32)
     _set_numbers(wanted, given)
     _check_repository(wanted)
@@ -85,6 +90,15 @@ def _check_same_project(existing: Project, wanted: Project) -> Project:
     for name in ("repository", "branch", "manifest"):
         if getattr(existing, name) != getattr(wanted, name):
             raise ProjectError(f"There is a project {existing.slug} already, with another {name}.")
+    return existing
+
+
+def _renew_credentials(existing: Project, wanted: Project) -> Project:
+    """Take other credentials once they are known to work."""
+    if wanted.credentials and wanted.credentials != existing.credentials:
+        existing.credentials = wanted.credentials
+        _check_repository(existing)
+        existing.save(update_fields=["credentials"])
     return existing
 
 

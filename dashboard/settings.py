@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import socket
 from pathlib import Path
-
-from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.environment_variables import (
     database_settings,
@@ -22,6 +18,7 @@ from dashboard.environment_variables import (
     read_text,
     read_url,
 )
+from dashboard.secrets.keys import read_earlier_keys, read_or_make_key
 from dashboard.services import service_addresses
 
 BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "amqp", "amqps")
@@ -31,38 +28,9 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PACELINE_HOME = read_folder("PACELINE_HOME", CHECKOUT / ".paceline")
 
 
-def read_or_make_secret(path: Path) -> str:
-    """A key made once and kept in a file that only its owner can read."""
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        pass
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}")
-    draft.touch(mode=0o600)
-    draft.write_text(secrets.token_urlsafe(50))
-    try:
-        # A link fails where the name exists: of two processes that start together one key wins.
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
-    return path.read_text().strip()
-
-
-def read_secret_key() -> str:
-    """The key of SECRET_KEY, or the one that is kept in the folder of the data."""
-    try:
-        return read_text("SECRET_KEY") or read_or_make_secret(PACELINE_HOME / "secret_key")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ImproperlyConfigured(
-            f"PACELINE_HOME is {PACELINE_HOME}, where the key can't be kept: {reason}."
-        ) from error
-
-
-SECRET_KEY = read_secret_key()
+SECRET_KEY = read_text("SECRET_KEY") or read_or_make_key(PACELINE_HOME)
+# What an earlier key signed or encrypted is still read.
+SECRET_KEY_FALLBACKS = read_list("SECRET_KEY_FALLBACKS") or read_earlier_keys(PACELINE_HOME)
 DEBUG = read_boolean("DEBUG")
 
 PORT = read_integer("PORT", 8000, least=1, most=65535)

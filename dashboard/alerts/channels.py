@@ -12,6 +12,7 @@ from dashboard.alerts import webhook
 from dashboard.alerts.addresses import resolve_public_address
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.models import Channel, Project
+from dashboard.secrets import is_lost
 
 
 class ChannelError(Exception):
@@ -19,24 +20,34 @@ class ChannelError(Exception):
 
 
 def add_channel(
-    project: Project, kind: str, address: str, minimum_percent: float = 0.0, *, suspicions: bool = False
+    project: Project,
+    kind: str,
+    address: str,
+    minimum_percent: float = 0.0,
+    *,
+    suspicions: bool = False,
+    renew_secret: bool = False,
 ) -> tuple[Channel, bool]:
-    """The channel, and whether it is new; one that exists takes what is given and is turned on.
+    """The channel, and whether its secret is new; one that exists takes what is given and is turned on.
 
-    A new webhook has a secret of its own. Raises ChannelError.
+    A webhook has a secret of its own, made anew where it is asked for or lost. Raises ChannelError.
     """
     if not (math.isfinite(minimum_percent) and minimum_percent >= 0):
         raise ChannelError(f"minimum-percent must be 0 or more, not {minimum_percent:g}.")
     CHECKS[Channel.Kind(kind)](address)
     values = {"minimum_percent": minimum_percent, "suspicions": suspicions, "enabled": True}
     secret = secrets.token_urlsafe(32) if kind == Channel.Kind.WEBHOOK else ""
-    return Channel.objects.update_or_create(
+    channel, new = Channel.objects.update_or_create(
         project=project,
         kind=kind,
         address=address,
         defaults=values,
         create_defaults={**values, "secret": secret},
     )
+    if secret and not new and (renew_secret or is_lost(channel.secret)):
+        channel.secret, new = secret, True
+        channel.save(update_fields=["secret"])
+    return channel, new
 
 
 def check_email(address: str) -> None:

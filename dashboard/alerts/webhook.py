@@ -18,6 +18,7 @@ from dashboard.alerts.addresses import resolve_public_address
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.alerts.payload import alert_payload
 from dashboard.models import Delivery
+from dashboard.secrets import is_lost
 
 STEP_TIMEOUT_SECONDS = 10
 # For the whole exchange: a receiver that sends a byte now and then would hold a worker for ever.
@@ -27,6 +28,10 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 def send_webhook(delivery: Delivery) -> None:
     """Raises DeliveryError where no 2xx came back, PermanentDeliveryError where the address isn't allowed."""
+    if is_lost(delivery.channel.secret):
+        raise DeliveryError(
+            "The channel's secret can't be read any more: manage.py secrets says how to set it."
+        )
     body = json.dumps(alert_payload(delivery), ensure_ascii=False, separators=(",", ":")).encode()
     url = parse_webhook_url(delivery.channel.address)
     status = post_body(url, body, request_headers(delivery, body))

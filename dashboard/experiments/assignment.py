@@ -83,7 +83,7 @@ def assignment_of(experiment: Experiment) -> ExperimentAssignment:
     return ExperimentAssignment(
         lease=lease_of(experiment),
         project=experiment.project.slug,
-        repository=experiment.project.repository,
+        repository=experiment.project.fetch_address,
         base=side_of(experiment.base_commit, experiment.base_configuration),
         head=side_of(experiment.head_commit, experiment.head_configuration),
         manifest=experiment.project.manifest or None,

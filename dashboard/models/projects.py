@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
 
-from dashboard.repositories import LONGEST_BRANCH, Mirror, locate_mirror
+from dashboard.repositories import LONGEST_BRANCH, Mirror, join_credentials, locate_mirror
 from dashboard.secrets import EncryptedField
 
 
@@ -47,6 +47,9 @@ class Project(models.Model):
     sentinels = models.BooleanField(
         default=True, help_text="Measure a pinned commit of each case daily, to see when a machine moves."
     )
+    credentials = EncryptedField(
+        blank=True, default="", help_text="USER:PASSWORD of the repository's address, where it needs them."
+    )
     hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -62,7 +65,12 @@ class Project(models.Model):
     @property
     def mirror(self) -> Mirror:
         """The repository as this host knows it."""
-        return locate_mirror(settings.PACELINE_HOME, self.slug, self.repository, self.branch)
+        return locate_mirror(settings.PACELINE_HOME, self.slug, self.fetch_address, self.branch)
+
+    @property
+    def fetch_address(self) -> str:
+        """The repository's address with its credentials: for git alone, never shown or logged."""
+        return join_credentials(self.repository, self.credentials)
 
 
 class Commit(models.Model):

@@ -3,6 +3,7 @@
 Each failure is a RepositoryError of one sentence.
 """
 
+from dashboard.repositories.credentials import join_credentials, split_credentials
 from dashboard.repositories.errors import GitError, RepositoryBusy, RepositoryError, Stopped, Unreachable
 from dashboard.repositories.file_changes import ChangedFile, changed_files, file_texts
 from dashboard.repositories.git import Git, hide_password
@@ -56,6 +57,7 @@ __all__ = [
     "hide_password",
     "hold_lock",
     "is_same_tree",
+    "join_credentials",
     "locate_commits",
     "locate_mirror",
     "merge_base",
@@ -69,5 +71,6 @@ __all__ = [
     "resolve_revision",
     "safe_name",
     "select_commits",
+    "split_credentials",
     "try_lock",
 ]

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dashboard.repositories.child import Output
+from dashboard.repositories.credentials import split_credentials
 from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
 from dashboard.repositories.git import TIME_LIMIT, Git, hide_password
 from dashboard.repositories.locks import hold_lock, try_lock
@@ -198,7 +199,7 @@ def locate_mirror(
 ) -> Mirror:
     """The mirror of a project's repository; `home` is the folder that site and workers of a host share."""
     # Keyed by the address too: what an earlier repository held isn't this one's.
-    address = hashlib.sha256(repository.encode()).hexdigest()[:10]
+    address = hashlib.sha256(split_credentials(repository)[0].encode()).hexdigest()[:10]
     folder = home / "mirrors" / f"{safe_name(project)}-{address}.git"
     return Mirror(folder.resolve(), project, repository, branch, git or Git())
 

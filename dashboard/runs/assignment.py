@@ -51,7 +51,7 @@ def assignment_of(run: Run) -> RunAssignment:
     return RunAssignment(
         lease=lease_of(run),
         project=project.slug,
-        repository=project.repository,
+        repository=project.fetch_address,
         commit=run.commit.hash,
         benchmark=run.case.benchmark,
         version=run.version,

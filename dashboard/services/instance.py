@@ -94,6 +94,17 @@ def running_services(site: Site, print_line: PrintLine | None = None) -> Iterato
             _wait_for_users(users, print_line)
 
 
+@contextmanager
+def running_database(site: Site) -> Iterator[None]:
+    """The database alone answers inside this block; only the one that holds the home's lock may ask."""
+    supervisor = Supervisor(log_folder(site.home), None)
+    try:
+        start_services(supervisor, site)
+        yield
+    finally:
+        supervisor.stop()
+
+
 def start_services(supervisor: Supervisor, site: Site) -> None:
     """Database and queue, each unless its address is given, and the tables."""
     database, queue = not _is_configured("DATABASE_URL"), not _is_configured("BROKER_URL")

@@ -20,6 +20,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.models import Project, Trigger
+from dashboard.secrets import is_lost
 from dashboard.triggers.receiving import receive_trigger
 
 SIGNATURE = "Paceline-Signature"
@@ -85,6 +86,8 @@ def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, Push
     body = request.read(LARGEST_BODY + 1)
     if len(body) > LARGEST_BODY:
         raise HookError(413, f"A hook's request has {LARGEST_BODY} bytes at most.")
+    if is_lost(project.hook_secret):
+        raise HookError(401, "This project's hook secret can't be read any more: run install_hook again.")
     if not project.hook_secret:
         raise HookError(401, "This project has no hook: install one with install_hook.")
     expected = f"sha256={sign_body(project.hook_secret, body)}"

@@ -41,7 +41,7 @@ class HookFolders:
         return [self.hooks / name for name in (IN_BARE if self.bare else IN_WORK_TREE)]
 
 
-def install_hooks(project: Project, folder: Path) -> list[Path]:
+def install_hooks(project: Project, folder: Path, *, renew_secret: bool = False) -> list[Path]:
     """Write (or renew) the hooks of the repository in `folder`; their paths. Raises HookRefusedError.
 
     A project without a hook secret gets one.
@@ -50,7 +50,7 @@ def install_hooks(project: Project, folder: Path) -> list[Path]:
         if shutil.which(tool) is None:
             raise HookRefusedError(f"The hook needs {tool}, which is not on the PATH: install it first.")
     folders = find_repository(folder)
-    if not project.hook_secret:
+    if renew_secret or not project.hook_secret:
         project.hook_secret = secrets.token_urlsafe(32)
         project.save(update_fields=["hook_secret"])
     try:

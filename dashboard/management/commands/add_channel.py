@@ -34,13 +34,22 @@ class Command(SiteCommand):
             help="tell what is only suspected too, before interleaved runs have confirmed it",
         )
 
+        parser.add_argument(
+            "--renew-secret", action="store_true", help="sign a webhook's requests with a new secret"
+        )
+
     def perform(self, **options: Any) -> None:
         project = project_named(options["slug"])
         kind = Channel.Kind.EMAIL if options["email"] else Channel.Kind.WEBHOOK
         address = options["email"] or options["webhook"]
         try:
             channel, new = add_channel(
-                project, kind, address, options["minimum_percent"], suspicions=options["suspicions"]
+                project,
+                kind,
+                address,
+                options["minimum_percent"],
+                suspicions=options["suspicions"],
+                renew_secret=options["renew_secret"],
             )
         except ChannelError as error:
             raise CommandError(str(error)) from error

@@ -31,11 +31,15 @@ class Command(SiteCommand):
             help="the repository's folder on this machine (default: the project's own)",
         )
 
+        parser.add_argument(
+            "--renew-secret", action="store_true", help="sign with a new secret; hooks elsewhere end to work"
+        )
+
     def perform(self, **options: Any) -> None:
         project = project_named(options["slug"])
         folder = options["repository"] or Path(project.repository)
         try:
-            hooks = install_hooks(project, folder.expanduser())
+            hooks = install_hooks(project, folder.expanduser(), renew_secret=options["renew_secret"])
         except HookRefusedError as error:
             raise CommandError(str(error)) from error
         names = " and ".join(hook.name for hook in hooks)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
+
+from dashboard.environment_variables import read_text
+from dashboard.management.base import SiteCommand
+from dashboard.secrets.keys import EARLIER, renew_key
+from dashboard.secrets.stored import StoredSecret, list_secrets, reencrypt_secrets
+from dashboard.sentences.secrets import describe_secret
+from dashboard.services.instance import lock_home, running_database
+from dashboard.services.processes import Site
+
+
+class Command(SiteCommand):
+    help = (
+        "The secrets that the site keeps encrypted by its SECRET_KEY. Without options it lists them, and "
+        "says how to set those again that can't be read any more. Example: manage.py secrets --renew-key"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument(
+            "--reencrypt",
+            action="store_true",
+            help="encrypt all of them with SECRET_KEY: then they don't need SECRET_KEY_FALLBACKS",
+        )
+        choice.add_argument(
+            "--renew-key",
+            action="store_true",
+            help="make a new key in the folder of the data and encrypt all with it; the site must be stopped",
+        )
+
+    def perform(self, **options: Any) -> None:
+        if options["renew_key"]:
+            self.renew_key()
+        elif options["reencrypt"]:
+            self.tell(reencrypt_secrets())
+        else:
+            self.tell(list_secrets())
+
+    def renew_key(self) -> None:
+        if read_text("SECRET_KEY"):
+            raise CommandError(
+                "SECRET_KEY is set in the environment: put a new one there and this one into "
+                "SECRET_KEY_FALLBACKS, start the site's processes again, then run "
+                "manage.py secrets --reencrypt."
+            )
+        site = Site.from_settings(settings)
+        # Processes that run would go on with the key before.
+        with lock_home(site.home), running_database(site):
+            before = settings.SECRET_KEY
+            settings.SECRET_KEY = renew_key(site.home)
+            settings.SECRET_KEY_FALLBACKS = [before, *settings.SECRET_KEY_FALLBACKS]
+            self.tell(reencrypt_secrets())
+        self.stdout.write(
+            f"The new key is in {site.home}. The one before is beside it in {EARLIER}, which only sessions "
+            "of before need; remove it when you like."
+        )
+
+    def tell(self, secrets: list[StoredSecret]) -> None:
+        lost = [secret for secret in secrets if secret.lost]
+        for secret in secrets:
+            self.stdout.write(f"The {describe_secret(secret)}.")
+        self.stdout.write(
+            f"{len(secrets)} secrets, of which {len(lost)} can't be read with this SECRET_KEY."
+            if lost
+            else f"{len(secrets)} secrets, all of which can be read."
+        )
