@@ -41,6 +41,7 @@ def _attention_context() -> dict[str, Any]:
     items: dict[str, list[Any]] = {
         "regressions": list(regressions.open_regressions()[: MOST_REGRESSIONS + 1]),
         "limits": list(limits.crossed_without_regression()[: MOST_REGRESSIONS + 1]),
+        "undelivered": list(regressions.given_up_deliveries(now)[:MOST_RUNS]),
         "refused": list(projects.refused_triggers(now)[:MOST_RUNS]),
         "tainted_cases": disturbances.mostly_tainted_cases(now),
         "failures": list(runs.recent_failures(now)[: MOST_RUNS + 1]),

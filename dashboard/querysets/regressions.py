@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
@@ -29,6 +29,8 @@ from dashboard.models import (
 
 # The tally of verdicts and their cost covers so many days.
 TALLY_DAYS = 30
+# So long an alert that didn't get through stands on the overview.
+RECENT_DELIVERIES = timedelta(days=7)
 
 # STANDING: real as far as we know, whatever people decided about it. NOT_PUT_AWAY: nobody has ended it.
 STANDING = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
@@ -175,6 +177,17 @@ def regression_triages(regression: Regression) -> QuerySet[Triage]:
 def delivery_log(regression: Regression | None = None) -> QuerySet[Delivery]:
     rows = Delivery.objects.select_related("channel__project", "regression__series__metric")
     return rows.filter(regression=regression) if regression else rows
+
+
+def given_up_deliveries(now: datetime) -> QuerySet[Delivery]:
+    """Alerts of open regressions that never got through, lately; a channel that was turned off wants none."""
+    rows = delivery_log().filter(
+        state=Delivery.State.FAILED,
+        next_attempt_at__gte=now - RECENT_DELIVERIES,
+        channel__enabled=True,
+        regression__in=Regression.objects.filter(OPEN),
+    )
+    return rows.order_by("-next_attempt_at", "-pk")
 
 
 @dataclass(frozen=True, slots=True)

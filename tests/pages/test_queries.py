@@ -19,7 +19,7 @@ Assert = Callable[[int], Any]
 
 # For who is not signed in; a session adds two.
 PAGES = {
-    "/": 17,
+    "/": 18,
     "/work/?seen={shown}": 2,
     "/projects/snake/": 25,
     "/projects/snake/runs/": 3,
@@ -51,6 +51,7 @@ def fill_site(count: int) -> dict[str, int]:
     for number, (good, bad) in enumerate(pairwise(line)):
         regression = builders.create_regression(series, good, bad)
         builders.create_delivery(regression, address=f"{number}@example.org")
+        builders.create_delivery(regression, "failed", address=f"failed-{number}@example.org")
         builders.create_project(f"other-{number}")
         builders.create_machine(f"bench-{number + 2}")
         Trigger.objects.create(project=bad.project, source="web", revisions={"last": 1})
