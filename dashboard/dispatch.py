@@ -29,6 +29,8 @@ SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
 
 SERVICE = "service"
+# Apart from the service's: a sweep waits for no silent git remote, slow mail server or long judgement.
+SWEEPS = "sweeps"
 EVERY_SECONDS = 10
 WATCH_SECONDS = 900
 MOST_WAKE_MESSAGES = 100
@@ -62,13 +64,13 @@ CONFIGURATION: dict[str, Any] = {
         name: {
             "task": task,
             "schedule": seconds,
-            # While no service worker runs they pile up: only the newest is worth doing.
-            "options": {"queue": SERVICE, "expires": seconds},
+            # While no worker runs they pile up: only the newest is worth doing.
+            "options": {"queue": queue, "expires": seconds},
         }
-        for name, task, seconds in (
-            ("sweep", SWEEP, EVERY_SECONDS),
-            ("heartbeat", SCHEDULER_HEARTBEAT, EVERY_SECONDS),
-            ("watch", WATCH_MACHINES, WATCH_SECONDS),
+        for name, task, seconds, queue in (
+            ("sweep", SWEEP, EVERY_SECONDS, SWEEPS),
+            ("heartbeat", SCHEDULER_HEARTBEAT, EVERY_SECONDS, SWEEPS),
+            ("watch", WATCH_MACHINES, WATCH_SECONDS, SERVICE),
         )
     },
 }

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.db import InterfaceError, OperationalError
 
 from dashboard import alerts, dispatch, runs
 from dashboard.dispatch import app
 from workers import run_executor
+
+logger = logging.getLogger(__name__)
 
 # Passing troubles. What is given up here is sent again by a later sweep.
 PASSING = (OperationalError, InterfaceError, runs.Busy)
@@ -76,9 +80,22 @@ def attempt_delivery(delivery_id: int) -> None:
 def sweep_everything() -> None:
     from dashboard import experiments, regressions
 
-    runs.sweep_runs()
-    experiments.sweep_experiments()
-    regressions.sweep_proofs()
+    for sweep in (
+        runs.sweep_runs,
+        experiments.sweep_experiments,
+        regressions.sweep_proofs,
+        send_due_deliveries,
+    ):
+        try:
+            sweep()
+        except PASSING:
+            raise
+        except Exception:
+            # One part that can't go on must not keep the others from what they wait for.
+            logger.exception("%s failed, and is tried again with the next sweep", sweep.__name__)
+
+
+def send_due_deliveries() -> None:
     for delivery_id in alerts.due_deliveries():
         dispatch.send_task(dispatch.DELIVER, delivery_id)
 

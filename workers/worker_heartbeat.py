@@ -31,7 +31,10 @@ def remember_worker_process(**_: Any) -> None:
 @worker_process_init.connect
 def end_with_worker(**_: Any) -> None:
     """A child of the pool that outlived its worker would measure on with nobody to stop it."""
-    process_reaper.die_with_parent(int(os.environ[WORKER_PROCESS]))
+    worker = int(os.environ[WORKER_PROCESS])
+    # A worker without a pool is its own only process.
+    if os.getpid() != worker:
+        process_reaper.die_with_parent(worker)
 
 
 @worker_ready.connect

@@ -24,7 +24,7 @@ from dashboard.services.processes import CHECKOUT, Site, migration_program, proc
 from dashboard.services.supervisor import Supervisor
 
 START_TIMEOUT = 120  # seconds for the services that another process is starting
-QUEUE_PROCESSES = ("service", "measure", "beat")
+QUEUE_PROCESSES = ("service", "sweep", "measure", "beat")
 
 PrintLine = Callable[[str, str], None]
 
@@ -123,7 +123,7 @@ def missing_processes(site: Site) -> list[str]:
     served = _served_queues(site)
     absent = [
         name
-        for name, queue in (("service", "service"), ("measure", f"pool.{site.pool}"))
+        for name, queue in (("service", "service"), ("sweep", "sweeps"), ("measure", f"pool.{site.pool}"))
         if queue not in served
     ]
     # A site whose workers all answer has a scheduler too; a second one would only send each message twice.

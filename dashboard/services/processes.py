@@ -64,6 +64,11 @@ def process_commands(site: Site) -> dict[str, list[str]]:
             *(*worker, "--hostname", f"service@{site.machine}", "--queues", "service"),
             *("--concurrency", "2", "--loglevel", "WARNING"),
         ],
+        # In one process: it does one short thing at a time.
+        "sweep": [
+            *(*worker, "--hostname", f"sweep@{site.machine}", "--queues", "sweeps"),
+            *("--pool", "solo", "--loglevel", "WARNING"),
+        ],
         # One at a time: two measurements beside each other would measure each other.
         "measure": [
             *(*worker, "--hostname", f"measure@{site.machine}"),

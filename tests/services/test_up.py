@@ -22,7 +22,7 @@ from dashboard.services.processes import CHECKOUT
 from tests.services.programs import becomes_true
 from tests.services_plugin import remove_home
 
-PARTS = ("postgres", "redis", "web", "service", "measure", "beat")
+PARTS = ("postgres", "redis", "web", "service", "sweep", "measure", "beat")
 
 
 class Up:

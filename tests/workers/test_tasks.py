@@ -65,6 +65,18 @@ def test_the_sweep_sends_the_deliveries_that_are_due(
     assert len(sent) == 1
 
 
+def test_a_part_of_the_sweep_that_fails_keeps_the_others_from_nothing(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[tuple[object, ...]] = []
+    delivery = create_delivery()
+    monkeypatch.setattr(dispatch, "send_task", lambda *task: sent.append(task))
+    monkeypatch.setattr(runs, "sweep_runs", lambda: [].pop())
+    tasks.sweep_everything()
+    assert sent == [(dispatch.DELIVER, delivery.pk)]
+    assert "failed, and is tried again with the next sweep" in caplog.text
+
+
 def test_the_scheduler_heartbeat_proves_that_the_scheduler_lives(transactional_db: None) -> None:
     tasks.keep_scheduler_heartbeat()
     assert Heartbeat.objects.filter(name="scheduler").exists()

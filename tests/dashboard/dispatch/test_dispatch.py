@@ -93,8 +93,10 @@ def test_messages_are_json_alone() -> None:
     assert conf.broker_transport_options["unacked_restore_interval"] == 1
 
 
-def test_the_schedule_wakes_the_service_workers() -> None:
+def test_what_is_short_is_scheduled_apart_from_what_may_wait() -> None:
     entries = dispatch.app.conf.beat_schedule.values()
-    scheduled = {dispatch.SWEEP, dispatch.SCHEDULER_HEARTBEAT, dispatch.WATCH_MACHINES}
-    assert {entry["task"] for entry in entries} == scheduled
-    assert {entry["options"]["queue"] for entry in entries} == {dispatch.SERVICE}
+    assert {entry["task"]: entry["options"]["queue"] for entry in entries} == {
+        dispatch.SWEEP: dispatch.SWEEPS,
+        dispatch.SCHEDULER_HEARTBEAT: dispatch.SWEEPS,
+        dispatch.WATCH_MACHINES: dispatch.SERVICE,
+    }
