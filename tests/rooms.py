@@ -83,6 +83,7 @@ ROOMS = (
             f"dashboard.{part}"
             for part in (
                 *("repositories", "leases", "runs", "experiments", "sentinels", "ingest", "dispatch"),
+                "failed_jobs",
                 *("regressions", "alerts"),
             )
         }

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from django.db import InterfaceError, OperationalError
 
-from dashboard import alerts, dispatch, runs
+from dashboard import alerts, dispatch, failed_jobs, runs
 from dashboard.dispatch import app
 from workers import run_executor
 
 logger = logging.getLogger(__name__)
 
+Act = TypeVar("Act", bound=Callable[..., None])
+
 # Passing troubles. What is given up here is sent again by a later sweep.
 PASSING = (OperationalError, InterfaceError, runs.Busy)
+
+
+def count_failures(task: str) -> Callable[[Act], Act]:
+    """Let a job pause that failed for a reason nobody foresaw, longer each time; then it is set aside."""
+
+    def wrap(act: Act) -> Act:
+        @functools.wraps(act)
+        def attempt(*arguments: Any) -> None:
+            if not failed_jobs.may_try(task, arguments):
+                return
+            try:
+                act(*arguments)
+            except PASSING:
+                raise
+            except Exception as error:
+                failed_jobs.note_failure(task, arguments, error)
+                raise
+            failed_jobs.forget_failures(task, arguments)
+
+        return cast(Act, attempt)
+
+    return wrap
 
 
 @app.task(name=dispatch.MEASURE)
@@ -31,6 +58,7 @@ def measure_next(pool: str) -> None:
 
 
 @app.task(name=dispatch.JUDGE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.JUDGE)
 def judge_run(run_id: int) -> None:
     # Not above: it imports scipy, for which a measuring worker and each child of it would wait seconds.
     from dashboard import regressions
@@ -39,6 +67,7 @@ def judge_run(run_id: int) -> None:
 
 
 @app.task(name=dispatch.RUN_ENDED, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.RUN_ENDED)
 def run_ended(run_id: int) -> None:
     from dashboard import regressions
 
@@ -46,6 +75,7 @@ def run_ended(run_id: int) -> None:
 
 
 @app.task(name=dispatch.EXPERIMENT_ENDED, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.EXPERIMENT_ENDED)
 def experiment_ended(experiment_id: int) -> None:
     from dashboard import regressions
 
@@ -53,6 +83,7 @@ def experiment_ended(experiment_id: int) -> None:
 
 
 @app.task(name=dispatch.PROVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.PROVE)
 def prove_regression(regression_id: int) -> None:
     from dashboard import regressions
 
@@ -60,6 +91,7 @@ def prove_regression(regression_id: int) -> None:
 
 
 @app.task(name=dispatch.HISTORY_REWRITTEN, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.HISTORY_REWRITTEN)
 def history_rewritten(project_id: int, commits: list[int], branches: list[str]) -> None:
     from dashboard import regressions
 
@@ -72,6 +104,7 @@ def resolve_trigger(trigger_id: int) -> None:
 
 
 @app.task(name=dispatch.DELIVER, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.DELIVER)
 def attempt_delivery(delivery_id: int) -> None:
     alerts.attempt_delivery(delivery_id)
 
@@ -85,6 +118,7 @@ def sweep_everything() -> None:
         experiments.sweep_experiments,
         regressions.sweep_proofs,
         send_due_deliveries,
+        failed_jobs.send_due_jobs,
     ):
         try:
             sweep()
@@ -101,6 +135,7 @@ def send_due_deliveries() -> None:
 
 
 @app.task(name=dispatch.WATCH_MACHINES)
+@count_failures(dispatch.WATCH_MACHINES)
 def watch_machines() -> None:
     from dashboard import sentinels
 

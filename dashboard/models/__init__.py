@@ -4,6 +4,7 @@ from dashboard.models.alerts import Channel, Delivery
 from dashboard.models.configurations import Configuration
 from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
+from dashboard.models.failed_jobs import FailedJob
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, Machine, Pool
 from dashboard.models.projects import Case, Commit, Project, Trigger
@@ -24,6 +25,7 @@ __all__ = [
     "Environment",
     "Experiment",
     "ExperimentPair",
+    "FailedJob",
     "Heartbeat",
     "Limit",
     "Machine",

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard.models import Project, SeriesLatest
+from dashboard.models import FailedJob, Project, SeriesLatest
 from dashboard.pages.paging import parse_whole_number, requested_page
 from dashboard.querysets import disturbances, experiments, limits, projects, regressions, runs, series
 
@@ -48,6 +48,7 @@ def _attention_context() -> dict[str, Any]:
         "machines": list(projects.silent_machines(now)[:MOST_RUNS]),
         "parts": list(projects.silent_parts(now)),
         "waiting": projects.runs_without_machine(now),
+        "jobs": list(FailedJob.objects.order_by("-pk")[:MOST_RUNS]),
     }
     quiet = not any(items.values())
     more = {

@@ -24,6 +24,7 @@ from dashboard.sentences import (
     numbers,
     regressions,
 )
+from dashboard.sentences.failed_jobs import describe_job
 
 register = template.Library()
 
@@ -42,6 +43,7 @@ for label_filter in (
     labels.format_levels,
     labels.is_worse,
     labels.masked_address,
+    describe_job,
     regressions.regression_state_label,
     regressions.commit_range,
     regressions.describe_range,

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from dashboard import dispatch, failed_jobs
 from dashboard.models import Commit, Delivery, Heartbeat, Run
 from tests.pages import builders
 
@@ -67,6 +68,15 @@ def test_it_says_that_an_alert_was_given_up(client: Client) -> None:
     delivery.channel.enabled = False
     delivery.channel.save()
     assert "An alert never arrived" not in get_page(client)
+
+
+def test_it_says_which_of_its_own_jobs_fail(client: Client) -> None:
+    builders.create_history()
+    job = failed_jobs.note_failure(dispatch.JUDGE, (12,), KeyError("x"))
+    shown = get_page(client)
+    assert "Judging run 12 failed once, next try at" in shown
+    assert "KeyError: &#x27;x&#x27;" in shown
+    assert f"manage.py failed_jobs --retry {job.pk}" in shown
 
 
 def test_it_says_when_runs_wait_for_a_pool_without_machines(client: Client) -> None:

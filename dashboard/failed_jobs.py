@@ -1,0 +1,71 @@
+"""Tasks that fail for reasons nobody foresaw: counted, tried after growing pauses, shown, and set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from dashboard import dispatch
+from dashboard.models import FailedJob
+
+# After each failure so long; after one more the job is set aside.
+PAUSES = (
+    timedelta(seconds=30),
+    timedelta(minutes=2),
+    timedelta(minutes=10),
+    timedelta(hours=1),
+    timedelta(hours=6),
+)
+LONGEST_ERROR = 500
+MOST_DUE = 100
+
+
+def may_try(task: str, arguments: Sequence[Any]) -> bool:
+    """Whether the job never failed, or its pause is over."""
+    paused = Q(next_try_at=None) | Q(next_try_at__gt=Now())
+    return not FailedJob.objects.filter(paused, task=task, arguments=list(arguments)).exists()
+
+
+def note_failure(task: str, arguments: Sequence[Any], error: Exception) -> FailedJob:
+    """Count the failure; the job's next try is after a longer pause than the one before, or never."""
+    said = f"{type(error).__name__}: {error}".replace("\0", "\N{REPLACEMENT CHARACTER}")[:LONGEST_ERROR]
+    with transaction.atomic():
+        jobs = FailedJob.objects.select_for_update()
+        job, _ = jobs.get_or_create(task=task, arguments=list(arguments))
+        job.failures += 1
+        job.errors = [*job.errors, said][-len(PAUSES) - 1 :]
+        if job.failures <= len(PAUSES):
+            job.next_try_at = Now() + PAUSES[job.failures - 1]
+        else:
+            job.next_try_at = None
+        job.save()
+    job.refresh_from_db()
+    return job
+
+
+def forget_failures(task: str, arguments: Sequence[Any]) -> None:
+    """After it went well."""
+    FailedJob.objects.filter(task=task, arguments=list(arguments)).delete()
+
+
+def send_due_jobs() -> None:
+    """Try those again whose pause is over."""
+    _send_jobs(FailedJob.objects.filter(next_try_at__lte=Now()).order_by("next_try_at")[:MOST_DUE])
+
+
+def retry_jobs(jobs: QuerySet[FailedJob]) -> int:
+    """Try these at once and from the beginning of their pauses; how many they are."""
+    keys = list(jobs.values_list("pk", flat=True))
+    FailedJob.objects.filter(pk__in=keys).update(next_try_at=Now(), failures=0)
+    _send_jobs(FailedJob.objects.filter(pk__in=keys))
+    return len(keys)
+
+
+def _send_jobs(jobs: Iterable[FailedJob]) -> None:
+    for task, arguments in [(job.task, job.arguments) for job in jobs]:
+        dispatch.send_task(task, *arguments)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+
+class FailedJob(models.Model):
+    """A task that fails for a reason nobody foresaw: tried again after growing pauses, then set aside."""
+
+    task = models.CharField(max_length=60, help_text="The task's name, as the queue knows it.")
+    arguments = models.JSONField(default=list)
+    failures = models.PositiveSmallIntegerField(default=0)
+    # The newest last.
+    errors = ArrayField(models.CharField(max_length=500), default=list)
+    first_failed_at = models.DateTimeField(auto_now_add=True)
+    next_try_at = models.DateTimeField(null=True, help_text="NULL: set aside until somebody asks for it.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "arguments"], name="failed_job_once")]
+
+    def __str__(self) -> str:
+        return f"{self.task}({', '.join(map(str, self.arguments))})"
