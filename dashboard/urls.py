@@ -1,11 +1,12 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from dashboard import health
+from dashboard import health, prometheus
 
 urlpatterns = [
     path("healthz", health.report_liveness, name="healthz"),
     path("readyz", health.report_readiness, name="readyz"),
+    path("metrics", prometheus.report_metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("", include("dashboard.triggers.urls")),
     path("", include("dashboard.pages.urls")),

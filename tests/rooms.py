@@ -72,7 +72,9 @@ ROOMS = (
     Room(
         "dashboard",
         "dashboard",
-        STANDARD | SITE | {"django_htmx", "paceline.document", "paceline.metrics", "paceline.manifest"},
+        STANDARD
+        | SITE
+        | {"django_htmx", "prometheus_client", "paceline.document", "paceline.metrics", "paceline.manifest"},
     ),
     Room(
         "workers",

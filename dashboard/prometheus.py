@@ -1,0 +1,141 @@
+"""`/metrics`: how the site itself is doing, for Prometheus; read from the tables when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from statistics import quantiles
+
+from django.db.models import Count, F, Min
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from dashboard.models import Delivery, FailedJob, Heartbeat, Machine, Regression, Run, Trigger
+from dashboard.querysets.regressions import NOT_PUT_AWAY
+
+LATELY = timedelta(hours=1)
+# Durations are those of the newest runs: more of them say nothing else.
+MOST_TIMED = 1000
+TIMED_QUANTILES = (50, 95)
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+@never_cache
+@require_safe
+def report_metrics(_request: HttpRequest) -> HttpResponse:
+    """The text format of Prometheus; as public as the pages."""
+    registry = CollectorRegistry()
+    registry.register(SiteCollector())
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class SiteCollector:
+    """Gauges of the queue, of runs, machines, parts, deliveries, failed jobs and regressions."""
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Nothing: registering the collector must ask the database nothing."""
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield each gauge with its values as of now."""
+        now = timezone.now()
+        active = Run.objects.exclude(state__in=Run.TERMINAL)
+        pool = "configuration__pool__name"
+        counts = active.values_list(pool, "state").annotate(number=Count("pk"))
+        yield make_gauge(
+            "runs",
+            "Runs that haven't ended.",
+            ("pool", "state"),
+            (((name, state), number) for name, state, number in counts),
+        )
+        oldest = (
+            active.filter(state=Run.State.REQUESTED).values_list(pool).annotate(since=Min("requested_at"))
+        )
+        yield make_gauge(
+            "oldest_requested_run_seconds",
+            "Age of the run that has waited longest.",
+            ("pool",),
+            (((name,), _seconds_since(since or now, now)) for name, since in oldest),
+        )
+        yield from _recent_runs(now)
+        machines = Machine.objects.filter(seen_at__isnull=False).values_list("name", "pool__name", "seen_at")
+        yield make_gauge(
+            "machine_silent_seconds",
+            "Time since a machine said that it lives.",
+            ("machine", "pool"),
+            (((name, where or ""), _seconds_since(seen, now)) for name, where, seen in machines),
+        )
+        yield make_gauge(
+            "part_silent_seconds",
+            "Time since a part of the site said that it lives.",
+            ("part",),
+            (
+                ((name,), _seconds_since(seen, now))
+                for name, seen in Heartbeat.objects.values_list("name", "seen_at")
+            ),
+        )
+        yield make_gauge("waiting_jobs", "What the site itself has yet to do.", ("kind",), _waiting_jobs())
+        regressions = Regression.objects.filter(NOT_PUT_AWAY).values_list("project__slug", "state")
+        yield make_gauge(
+            "open_regressions",
+            "Regressions that nobody has put away.",
+            ("project", "state"),
+            (((slug, state), number) for slug, state, number in regressions.annotate(number=Count("pk"))),
+        )
+
+
+def make_gauge(name: str, explanation: str, labels: tuple[str, ...], samples: Samples) -> GaugeMetricFamily:
+    """The gauge `paceline_NAME` with its samples: (values of the labels, value)."""
+    gauge = GaugeMetricFamily(f"paceline_{name}", explanation, labels=labels)
+    for values, value in samples:
+        gauge.add_metric(values, value)
+    return gauge
+
+
+def _recent_runs(now: datetime) -> Iterator[GaugeMetricFamily]:
+    """What ended within the last hour, and how long that took."""
+    ended = Run.objects.filter(finished_at__gt=now - LATELY, state__in=Run.TERMINAL)
+    outcomes = ended.values_list("state", "failure").annotate(number=Count("pk"))
+    yield make_gauge(
+        "runs_ended_last_hour",
+        "Runs that ended within the last hour.",
+        ("state", "failure"),
+        (((state, failure or ""), number) for state, failure, number in outcomes),
+    )
+    done = ended.filter(state=Run.State.DONE, claimed_at__isnull=False).order_by("-finished_at")
+    times = list(
+        done.values_list(F("claimed_at") - F("requested_at"), F("finished_at") - F("claimed_at"))[:MOST_TIMED]
+    )
+    for place, name, explanation in (
+        (0, "run_wait_seconds", "From request to claim, of runs done within the last hour."),
+        (1, "run_seconds", "From claim to end, of runs done within the last hour."),
+    ):
+        seconds = [row[place].total_seconds() for row in times]
+        yield make_gauge(name, explanation, ("quantile",), _quantile_samples(seconds))
+
+
+def _quantile_samples(values: list[float]) -> Samples:
+    if not values:
+        return []
+    cuts = quantiles(values, n=100, method="inclusive") if len(values) > 1 else values * 99
+    return [((str(percent / 100),), cuts[percent - 1]) for percent in TIMED_QUANTILES]
+
+
+def _waiting_jobs() -> Samples:
+    return [
+        (("triggers",), Trigger.objects.filter(state=Trigger.State.RECEIVED).count()),
+        (("judgements",), Run.objects.filter(state=Run.State.DONE, judged_at=None).count()),
+        (("deliveries",), Delivery.objects.filter(state=Delivery.State.PENDING).count()),
+        (("failed_jobs",), FailedJob.objects.exclude(next_try_at=None).count()),
+        (("failed_jobs_set_aside",), FailedJob.objects.filter(next_try_at=None).count()),
+    ]
+
+
+def _seconds_since(then: datetime, now: datetime) -> float:
+    return max(0.0, (now - then).total_seconds())
