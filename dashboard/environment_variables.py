@@ -50,6 +50,11 @@ def read_site_url(name: str, default: str) -> str:
     return value
 
 
+def site_host(url: str) -> str:
+    """The host of the site's address, as the Host header spells it without a port."""
+    return urlsplit(url).netloc.rpartition("@")[2].removesuffix(f":{urlsplit(url).port}")
+
+
 def split_url(name: str, url: str) -> SplitResult:
     """The parts of an address, of which the port is a number where there is one."""
     try:

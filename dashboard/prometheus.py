@@ -69,7 +69,7 @@ class SiteCollector:
             "machine_silent_seconds",
             "Time since a machine said that it lives.",
             ("machine", "pool"),
-            (((name, where or ""), _seconds_since(seen, now)) for name, where, seen in machines),
+            (((name, where or ""), _seconds_since(seen or now, now)) for name, where, seen in machines),
         )
         yield make_gauge(
             "part_silent_seconds",

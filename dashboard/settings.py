@@ -17,6 +17,7 @@ from dashboard.environment_variables import (
     read_site_url,
     read_text,
     read_url,
+    site_host,
 )
 from dashboard.secrets.keys import read_earlier_keys, read_or_make_key
 from dashboard.services import service_addresses
@@ -48,7 +49,9 @@ PACELINE_MOST_RUNS = read_integer("PACELINE_MOST_RUNS", 5_000, least=1)
 PACELINE_MOST_WAITING = read_integer("PACELINE_MOST_WAITING", 20_000, least=1)
 PACELINE_MOST_SERIES = read_integer("PACELINE_MOST_SERIES", 5_000, least=1)
 PACELINE_ALLOW_INTERNAL_WEBHOOKS = read_boolean("PACELINE_ALLOW_INTERNAL_WEBHOOKS")
-ALLOWED_HOSTS = read_list("ALLOWED_HOSTS", "*" if DEBUG else "127.0.0.1,localhost,[::1]")
+ALLOWED_HOSTS = read_list(
+    "ALLOWED_HOSTS", "*" if DEBUG else f"127.0.0.1,localhost,[::1],{site_host(PACELINE_URL)}"
+)
 CSRF_TRUSTED_ORIGINS = [PACELINE_URL]
 
 _embedded = service_addresses(PACELINE_HOME)
@@ -124,6 +127,8 @@ globals().update(email_settings(read_text("EMAIL_URL", "console:")))
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PACELINE_URL.startswith("https://")
 SECURE_CONTENT_TYPE_NOSNIFF = True
+# With answers over TLS alone: gunicorn knows it from the proxy, if FORWARDED_ALLOW_IPS names that one.
+SECURE_HSTS_SECONDS = read_integer("PACELINE_HSTS_SECONDS", 2_592_000 if SESSION_COOKIE_SECURE else 0)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 LOGGING = {
