@@ -27,12 +27,14 @@ DELIVER = "workers.deliver"
 SWEEP = "workers.sweep"
 SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
+PRUNE = "workers.prune"
 
 SERVICE = "service"
 # Apart from the service's: a sweep waits for no silent git remote, slow mail server or long judgement.
 SWEEPS = "sweeps"
 EVERY_SECONDS = 10
 WATCH_SECONDS = 900
+PRUNE_SECONDS = 3600
 MOST_WAKE_MESSAGES = 100
 
 CONFIGURATION: dict[str, Any] = {
@@ -71,6 +73,7 @@ CONFIGURATION: dict[str, Any] = {
             ("sweep", SWEEP, EVERY_SECONDS, SWEEPS),
             ("heartbeat", SCHEDULER_HEARTBEAT, EVERY_SECONDS, SWEEPS),
             ("watch", WATCH_MACHINES, WATCH_SECONDS, SERVICE),
+            ("prune", PRUNE, PRUNE_SECONDS, SERVICE),
         )
     },
 }

@@ -9,13 +9,16 @@ from typing import Any, TypeVar, cast
 
 from django.db import InterfaceError, OperationalError
 
-from dashboard import alerts, dispatch, failed_jobs, runs
+from dashboard import alerts, dispatch, failed_jobs, retention, runs
 from dashboard.dispatch import app
 from workers import run_executor
 
 logger = logging.getLogger(__name__)
 
 Act = TypeVar("Act", bound=Callable[..., None])
+
+# What one hour leaves over the next one drops.
+PRUNE_SECONDS = 30
 
 # Passing troubles. What is given up here is sent again by a later sweep.
 PASSING = (OperationalError, InterfaceError, runs.Busy)
@@ -140,6 +143,12 @@ def watch_machines() -> None:
     from dashboard import sentinels
 
     sentinels.watch_machines()
+
+
+@app.task(name=dispatch.PRUNE)
+@count_failures(dispatch.PRUNE)
+def prune_runs() -> None:
+    retention.prune_runs(seconds=PRUNE_SECONDS)
 
 
 @app.task(name=dispatch.SCHEDULER_HEARTBEAT)

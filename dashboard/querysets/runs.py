@@ -95,10 +95,13 @@ class JsonWithoutKey(Func):
 
 
 def document_without_telemetry(run: Run) -> dict[str, Any] | None:
-    """The run's document without its telemetry, which is read by channel; None where it has none."""
+    """The run's document without its telemetry, which is read by channel; None where it has none.
+
+    Beside its own members it has `thinned`, a Document.Thinned.
+    """
     rows = Document.objects.filter(run=run).annotate(light=JsonWithoutKey(F("body"), Value("telemetry")))
-    body: dict[str, Any] | None = rows.values_list("light", flat=True).first()
-    return body
+    found = rows.values_list("light", "thinned").first()
+    return {**found[0], "thinned": found[1]} if found else None
 
 
 def repetition_telemetry(run: Run, repetition: int) -> list[Telemetry]:

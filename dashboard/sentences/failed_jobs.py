@@ -13,6 +13,7 @@ WHAT = {
     dispatch.HISTORY_REWRITTEN: "What follows from rewritten history of project {0}",
     dispatch.DELIVER: "Delivery {0}",
     dispatch.WATCH_MACHINES: "The watch over machines",
+    dispatch.PRUNE: "Dropping what is old",
 }
 
 

@@ -1,0 +1,90 @@
+"""What is large goes with age; points, and what a regression or a newest run rests on, stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+
+from dashboard import retention
+from dashboard.models import Document, Point, Run, RunLog, Telemetry
+from tests.dashboard.documents import document_body
+from tests.dashboard.ingest.any_document import load_complete_document
+from tests.pages.builders import create_regression, headline_series
+
+pytestmark = pytest.mark.django_db
+WHOLE = load_complete_document(document_body()["benchmark"])
+WHOLE.pop("benchmark")  # Which is the fixture's own.
+NEVER = {"logs": 0, "telemetry": 0, "profiles": 0, "documents": 0}
+
+
+@pytest.fixture
+def history(measure: Callable[..., Run], settings: Any) -> list[Run]:
+    """Three runs of one case, with logs, a year old; a day, then, is what each part is kept."""
+    for part in NEVER:
+        setattr(settings, f"PACELINE_KEEP_{part.upper()}_DAYS", 0)
+    found = [measure(position, **WHOLE) for position in (1, 2, 3)]
+    for age, run in enumerate(reversed(found)):
+        RunLog.objects.update_or_create(run=run, defaults={"text": "printed"})
+        Run.objects.filter(pk=run.pk).update(finished_at=timezone.now() - timedelta(days=365 + 2 * age))
+    return found
+
+
+def test_nothing_goes_unless_it_is_asked_for(history: list[Run]) -> None:
+    assert retention.prune_runs(seconds=60) == {}
+    assert RunLog.objects.count() == 3
+
+
+def test_the_newest_run_of_a_case_keeps_everything(history: list[Run], settings: Any) -> None:
+    settings.PACELINE_KEEP_LOGS_DAYS = settings.PACELINE_KEEP_DOCUMENTS_DAYS = 1
+    points = Point.objects.count()
+    assert retention.prune_runs(seconds=60, dry=True) == {"logs": 2, "documents": 2}
+    assert RunLog.objects.count() == 3
+    assert retention.prune_runs(seconds=60) == {"logs": 2, "documents": 2}
+    for kept in (RunLog, Document):
+        assert [row.run_id for row in kept.objects.all()] == [history[-1].pk]
+    assert set(Telemetry.objects.values_list("run", flat=True)) == {history[-1].pk}
+    assert Point.objects.count() == points
+    assert retention.prune_runs(seconds=60) == {"logs": 0, "documents": 0}
+
+
+@pytest.mark.parametrize("part", ["telemetry", "profiles", "documents"])
+def test_a_thinned_run_still_has_its_page(
+    history: list[Run], settings: Any, client: Client, part: str
+) -> None:
+    setattr(settings, f"PACELINE_KEEP_{part.upper()}_DAYS", 364)
+    assert retention.prune_runs(seconds=60) == {part: 2}
+    page = client.get(history[0].get_absolute_url())
+    assert page.status_code == 200
+    if part != "documents":
+        assert "The telemetry of a run this old isn't kept." in page.text
+        assert ("The profile of a run this old isn't kept." in page.text) is (part == "profiles")
+        assert history[0].document.body["telemetry"] == []
+
+
+def test_what_is_not_old_enough_stays(history: list[Run], settings: Any) -> None:
+    settings.PACELINE_KEEP_LOGS_DAYS = 368
+    assert retention.prune_runs(seconds=60) == {"logs": 1}
+    assert retention.prune_runs(seconds=0) == {"logs": 0}
+
+
+def test_both_ends_of_a_regression_keep_everything(history: list[Run], settings: Any) -> None:
+    settings.PACELINE_KEEP_LOGS_DAYS = 1
+    create_regression(headline_series(history[0].case), history[0].commit, history[1].commit)
+    assert retention.prune_runs(seconds=60) == {"logs": 0}
+
+
+def test_the_command_says_what_it_does(history: list[Run], settings: Any) -> None:
+    settings.PACELINE_KEEP_LOGS_DAYS = 30
+    output = StringIO()
+    call_command("prune", dry_run=True, stdout=output)
+    assert output.getvalue().splitlines() == [
+        "The logs of 2 runs would be dropped (30 days).",
+        *(f"The {part} are kept for ever." for part in ("telemetry", "profiles", "documents")),
+    ]
