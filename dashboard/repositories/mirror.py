@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dashboard.repositories.child import Output
-from dashboard.repositories.credentials import split_credentials
+from dashboard.repositories.credentials import credential_variables, split_credentials
 from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
 from dashboard.repositories.git import TIME_LIMIT, Git, hide_password
 from dashboard.repositories.locks import hold_lock, try_lock
@@ -94,9 +94,12 @@ class Mirror:
             raise Unreachable(f"{self.project} has no repository, only an imported history.")
         with self.locked(patience):
             self._prepare()
+            address, credentials = split_credentials(self.repository)
             try:
-                self.run(
-                    [*FETCH, "--", self.repository, *REFSPECS],
+                self.git.run(
+                    [*FETCH, "--", address, *REFSPECS],
+                    folder=self.folder,
+                    variables={**self.variables, **credential_variables(address, credentials)},
                     time_limit=FETCH_SECONDS if time_limit is None else time_limit,
                 )
             except RepositoryError as error:

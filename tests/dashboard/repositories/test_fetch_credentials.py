@@ -1,0 +1,58 @@
+"""The password of a repository goes to its host alone, and stands in no command line."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard import repositories
+from dashboard.repositories import Unreachable, git
+from dashboard.repositories.child import ChildResult, run_child
+
+
+@pytest.fixture
+def forge() -> Iterator[tuple[int, list[str]]]:
+    """A host that knows no repository: its port, and what it was sent as Authorization."""
+    sent: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            sent.append(self.headers.get("Authorization", ""))
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port, sent
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_they_are_sent_as_a_header_and_stand_in_no_arguments(
+    forge: tuple[int, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, sent = forge
+    commands: list[list[str]] = []
+
+    def noted(command: list[str], **more: Any) -> ChildResult:
+        commands.append(command)
+        return run_child(command, **more)
+
+    monkeypatch.setattr(git, "run_child", noted)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    mirror = repositories.locate_mirror(tmp_path, "mine", f"http://ann:p%40ss@127.0.0.1:{port}/x.git", "main")
+    with pytest.raises(Unreachable) as refused:
+        mirror.fetch()
+    assert set(sent) == {"Basic " + base64.b64encode(b"ann:p@ss").decode()}
+    assert commands
+    assert not [word for command in commands for word in command if "p%40ss" in word or "p@ss" in word]
+    assert "p%40ss" not in str(refused.value)
