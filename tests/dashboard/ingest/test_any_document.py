@@ -24,7 +24,7 @@ WHOLE = load_complete_document(document_body()["benchmark"])
 # `EXAMPLES=2000` for a day on which the schema was changed.
 EXAMPLES = int(os.environ.get("EXAMPLES", "0"))
 SOME = settings(
-    max_examples=EXAMPLES or 40,
+    max_examples=EXAMPLES or 25,
     derandomize=not EXAMPLES,
     # A smaller document says little more, and takes minutes to find.
     phases=[Phase.explicit, Phase.generate],
