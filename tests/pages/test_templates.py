@@ -15,13 +15,14 @@ from django.template import Context, Template, Variable, engines
 from django.test import Client
 from django.utils import timezone
 
-from dashboard import runs
+from dashboard import dispatch, failed_jobs, runs
 from dashboard.alerts.email import compose_email
 from dashboard.models import (
     Case,
     Change,
     Commit,
     Delivery,
+    Document,
     ExperimentPair,
     Heartbeat,
     Limit,
@@ -31,6 +32,7 @@ from dashboard.models import (
     RunLog,
     Sentinel,
     Series,
+    Telemetry,
     Trigger,
 )
 from dashboard.querysets.experiments import STATES
@@ -211,6 +213,7 @@ def regression_pages() -> list[str]:
     steps.points.all().delete()
     bare = builders.create_regression(series, line[7], line[8], state="confirmed")
     line[8].runs.get().document.delete()
+    builders.create_delivery(bare, Delivery.State.FAILED, address="lost@example.org")
     for regression in (wide, moved, bare):
         compose_email(builders.create_delivery(regression))
     return [regression.get_absolute_url() for regression in Regression.objects.all()]
@@ -293,6 +296,10 @@ def site_pages() -> list[str]:
         builders.create_case(commit.project, "walker", n=number)
     builders.create_measured_run(commit, Case.objects.get(key="n=9"), 0.001)
     factories.set_environment(commit.runs.all()[0], {"torch": "3"})
+    old = builders.create_measured_run(commit, Case.objects.get(key="n=8"), 0.001)
+    Telemetry.objects.filter(run=old).delete()
+    Document.objects.filter(run=old).update(thinned=Document.Thinned.TELEMETRY)
+    failed_jobs.note_failure(dispatch.JUDGE, (old.pk,), KeyError("x"))
     empty = Series.objects.get(pk=Series.objects.latest("pk").pk)
     empty.points.all().delete()
     watched = Project.objects.get(slug="project-1")
@@ -307,7 +314,7 @@ def site_pages() -> list[str]:
         *(f"/projects/snake/{name}" for name in lists),
         *(f"/regressions/?state={state}" for state in ("open", "withdrawn", "recovered", "intended")),
         *series,
-        disturbed.get_absolute_url(),
+        *(run.get_absolute_url() for run in (disturbed, old)),
         empty.get_absolute_url(),
         f"{series[0]}?show=2&until=4",
     ]

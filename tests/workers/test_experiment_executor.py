@@ -180,7 +180,7 @@ def test_a_person_is_told_how_large_the_difference_is(home: Path, requested: Req
     run = requested({"train.py": LOOP.format(size=5_000), "paceline.toml": SHORT})
     base, head = both_sides(run, {"train.py": LOOP.format(size=20_000)})
     asked, _ = experiments.ask_estimate(
-        run.commit.project, "person", base, head, get_metric("step_time"), precision=5.0
+        run.commit.project, "person", base, head, get_metric("step_time"), precision=1.0
     )
     assert experiment_executor.execute_next_experiment("default")
     asked.refresh_from_db()
