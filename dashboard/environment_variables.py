@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
@@ -25,7 +25,7 @@ def read_name(name: str, default: str, *, most: int) -> str:
     return value
 
 
-def read_choice(name: str, default: str, choices: Iterable[str]) -> str:
+def read_choice(name: str, default: str, choices: Collection[str]) -> str:
     value = read_text(name, default).upper()
     if value not in choices:
         raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
@@ -45,14 +45,15 @@ def read_site_url(name: str, default: str) -> str:
     """The address under which people reach the site."""
     value = read_url(name, default, ("http", "https"))
     parts = split_url(name, value)
-    if not parts.hostname or parts.path or parts.query or parts.fragment:
+    if not parts.hostname or "@" in parts.netloc or parts.path or parts.query or parts.fragment:
         raise ImproperlyConfigured(f"{name} must be like https://host or http://host:8000, not {value!r}.")
     return value
 
 
 def site_host(url: str) -> str:
     """The host of the site's address, as the Host header spells it without a port."""
-    return urlsplit(url).netloc.rpartition("@")[2].removesuffix(f":{urlsplit(url).port}")
+    parts = urlsplit(url)
+    return parts.netloc.removesuffix(f":{parts.port}")
 
 
 def split_url(name: str, url: str) -> SplitResult:

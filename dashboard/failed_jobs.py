@@ -31,6 +31,11 @@ def may_try(task: str, arguments: Sequence[Any]) -> bool:
     return not FailedJob.objects.filter(paused, task=task, arguments=list(arguments)).exists()
 
 
+def failing_keys(task: str) -> list[int]:
+    """The first arguments of this task's failing jobs: they are sent again from here, and by no sweep."""
+    return list(FailedJob.objects.filter(task=task).values_list("arguments__0", flat=True))
+
+
 def note_failure(task: str, arguments: Sequence[Any], error: Exception) -> FailedJob:
     """Count the failure; the job's next try is after a longer pause than the one before, or never."""
     said = f"{type(error).__name__}: {error}".replace("\0", "\N{REPLACEMENT CHARACTER}")[:LONGEST_ERROR]

@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from dashboard.models import Delivery, FailedJob, Heartbeat, Machine, Regression, Run, Trigger
-from dashboard.querysets.regressions import NOT_PUT_AWAY
+from dashboard.querysets.regressions import OPEN
 
 LATELY = timedelta(hours=1)
 # Durations are those of the newest runs: more of them say nothing else.
@@ -61,7 +61,7 @@ class SiteCollector:
             "oldest_requested_run_seconds",
             "Age of the run that has waited longest.",
             ("pool",),
-            (((name,), _seconds_since(since or now, now)) for name, since in oldest),
+            (((name,), _seconds_since(since, now)) for name, since in oldest),
         )
         yield from _recent_runs(now)
         machines = Machine.objects.filter(seen_at__isnull=False).values_list("name", "pool__name", "seen_at")
@@ -69,7 +69,7 @@ class SiteCollector:
             "machine_silent_seconds",
             "Time since a machine said that it lives.",
             ("machine", "pool"),
-            (((name, where or ""), _seconds_since(seen or now, now)) for name, where, seen in machines),
+            (((name, where or ""), _seconds_since(seen, now)) for name, where, seen in machines),
         )
         yield make_gauge(
             "part_silent_seconds",
@@ -81,10 +81,10 @@ class SiteCollector:
             ),
         )
         yield make_gauge("waiting_jobs", "What the site itself has yet to do.", ("kind",), _waiting_jobs())
-        regressions = Regression.objects.filter(NOT_PUT_AWAY).values_list("project__slug", "state")
+        regressions = Regression.objects.filter(OPEN).values_list("project__slug", "state")
         yield make_gauge(
             "open_regressions",
-            "Regressions that nobody has put away.",
+            "Regressions that need a person.",
             ("project", "state"),
             (((slug, state), number) for slug, state, number in regressions.annotate(number=Count("pk"))),
         )
@@ -137,5 +137,5 @@ def _waiting_jobs() -> Samples:
     ]
 
 
-def _seconds_since(then: datetime, now: datetime) -> float:
-    return max(0.0, (now - then).total_seconds())
+def _seconds_since(then: datetime | None, now: datetime) -> float:
+    return max(0.0, (now - then).total_seconds()) if then else 0.0

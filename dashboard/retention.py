@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
-from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.contrib.postgres.fields import ArrayField
+from django.db import transaction
+from django.db.models import Exists, F, Func, JSONField, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Now
 
 from dashboard.models import Document, Regression, Run, RunLog, Telemetry
 
@@ -21,21 +22,32 @@ BATCH = 100
 
 @dataclass(frozen=True)
 class Part:
-    """What a run loses after `days`, 0 for never; `thinned` is what is left of its document then."""
+    """What a run loses after `days`, 0 for never; `present` are the runs that still have it."""
 
     name: str
     days: int
-    thinned: int | None
+    present: Q
     drop: Callable[[list[int]], None]
 
 
 def kept_parts() -> tuple[Part, ...]:
     """What can be dropped, as the settings say."""
+    document = Q(document__isnull=False)
     return (
-        Part("logs", settings.PACELINE_KEEP_LOGS_DAYS, None, _drop_logs),
-        Part("telemetry", settings.PACELINE_KEEP_TELEMETRY_DAYS, Document.Thinned.TELEMETRY, _drop_telemetry),
-        Part("profiles", settings.PACELINE_KEEP_PROFILES_DAYS, Document.Thinned.PROFILE, _drop_profiles),
-        Part("documents", settings.PACELINE_KEEP_DOCUMENTS_DAYS, None, _drop_documents),
+        Part("logs", settings.PACELINE_KEEP_LOGS_DAYS, Q(log__isnull=False), _drop_logs),
+        Part(
+            "telemetry",
+            settings.PACELINE_KEEP_TELEMETRY_DAYS,
+            document & Q(document__telemetry_dropped=False),
+            _drop_telemetry,
+        ),
+        Part(
+            "profiles",
+            settings.PACELINE_KEEP_PROFILES_DAYS,
+            document & Q(document__profile_dropped=False),
+            _drop_profiles,
+        ),
+        Part("documents", settings.PACELINE_KEEP_DOCUMENTS_DAYS, document, _drop_documents),
     )
 
 
@@ -70,16 +82,13 @@ def _prunable_runs(part: Part) -> QuerySet[Run]:
     blamed = Regression.objects.filter(
         Q(first_bad=OuterRef("commit")) | Q(last_good=OuterRef("commit")), withdrawn_at=None
     )
-    ended = Run.objects.filter(
+    return Run.objects.filter(
+        part.present,
         Exists(newer) | ~Q(state=Run.State.DONE),
         ~Exists(blamed),
         state__in=Run.TERMINAL,
         finished_at__lt=Now() - timedelta(days=part.days),
     )
-    if part.name == "logs":
-        return ended.filter(log__isnull=False)
-    documents = ended.filter(document__isnull=False)
-    return documents if part.thinned is None else documents.filter(document__thinned__lt=part.thinned)
 
 
 def _drop_logs(runs: Iterable[int]) -> None:
@@ -88,12 +97,13 @@ def _drop_logs(runs: Iterable[int]) -> None:
 
 def _drop_telemetry(runs: list[int]) -> None:
     Telemetry.objects.filter(run__in=runs).delete()
-    _empty_members({"telemetry": "[]"}, Document.Thinned.TELEMETRY, runs)
+    _replace_member("telemetry", [], runs)
+    Document.objects.filter(run__in=runs).update(telemetry_dropped=True)
 
 
 def _drop_profiles(runs: list[int]) -> None:
-    Telemetry.objects.filter(run__in=runs).delete()
-    _empty_members({"telemetry": "[]", "profile": "null"}, Document.Thinned.PROFILE, runs)
+    _replace_member("profile", None, runs)
+    Document.objects.filter(run__in=runs).update(profile_dropped=True)
 
 
 def _drop_documents(runs: list[int]) -> None:
@@ -101,15 +111,10 @@ def _drop_documents(runs: list[int]) -> None:
     Document.objects.filter(run__in=runs).delete()
 
 
-def _empty_members(members: dict[str, str], thinned: int, runs: list[int]) -> None:
-    """Replace members of documents in the database itself: a document may have megabytes."""
-    body = "body"
-    parameters: list[Any] = []
-    for name, value in members.items():
-        body = f"jsonb_set({body}, %s, %s::jsonb)"
-        parameters += [[name], value]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"UPDATE dashboard_document SET body = {body}, thinned = %s WHERE run_id = ANY(%s)",  # noqa: S608
-            [*parameters, thinned, runs],
-        )
+def _replace_member(name: str, value: object, runs: list[int]) -> None:
+    """Replace a member of documents in the database itself: a document may have megabytes."""
+    path = Value([name], ArrayField(TextField()))
+    # As text: of a Value that is None, Django makes an SQL NULL and not JSON's.
+    replaced = Cast(Value(json.dumps(value)), JSONField())
+    body = Func(F("body"), path, replaced, function="jsonb_set", output_field=JSONField())
+    Document.objects.filter(run__in=runs).update(body=body)

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 Act = TypeVar("Act", bound=Callable[..., None])
 
 # What one hour leaves over the next one drops.
-PRUNE_SECONDS = 30
+PRUNE_BUDGET_SECONDS = 30
 
 # Passing troubles. What is given up here is sent again by a later sweep.
 PASSING = (OperationalError, InterfaceError, runs.Busy)
@@ -148,7 +148,7 @@ def watch_machines() -> None:
 @app.task(name=dispatch.PRUNE)
 @count_failures(dispatch.PRUNE)
 def prune_runs() -> None:
-    retention.prune_runs(seconds=PRUNE_SECONDS)
+    retention.prune_runs(seconds=PRUNE_BUDGET_SECONDS)
 
 
 @app.task(name=dispatch.SCHEDULER_HEARTBEAT)

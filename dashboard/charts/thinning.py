@@ -13,15 +13,13 @@ def thin_to_extremes(values: np.ndarray, most: int) -> np.ndarray:
     """
     if len(values) <= most:
         return np.arange(len(values))
-    stretches = np.array_split(np.arange(len(values)), max(1, most // 3))
-    kept = [index for stretch in stretches for index in _extreme_indices(values, stretch)]
-    return np.array(sorted(set(kept)))
-
-
-def _extreme_indices(values: np.ndarray, stretch: np.ndarray) -> list[int]:
-    inside = values[stretch]
-    missing = np.isnan(inside)
-    gap = [int(stretch[np.argmax(missing)])] if missing.any() else []
-    if missing.all():
-        return gap
-    return [int(stretch[np.nanargmin(inside)]), int(stretch[np.nanargmax(inside)]), *gap]
+    size = -(-3 * len(values) // max(1, most - 2))
+    # Rows of one stretch each; the last one is filled up with its own last value.
+    places = np.minimum(np.arange(-(-len(values) // size) * size), len(values) - 1).reshape(-1, size)
+    missing = np.isnan(values[places])
+    lowest = np.where(missing, np.inf, values[places]).argmin(axis=1)
+    highest = np.where(missing, -np.inf, values[places]).argmax(axis=1)
+    gaps = missing.argmax(axis=1)
+    rows = np.arange(len(places))
+    kept = [places[rows, lowest], places[rows, highest], places[rows, gaps][missing.any(axis=1)]]
+    return np.unique(np.concatenate(kept))

@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
 
-from dashboard.repositories import LONGEST_BRANCH, Mirror, join_credentials, locate_mirror
+from dashboard.repositories import LONGEST_BRANCH, Mirror, join_credentials, locate_mirror, split_credentials
 from dashboard.secrets import EncryptedField
 
 
@@ -61,6 +61,12 @@ class Project(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("project", args=[self.slug])
+
+    def clean(self) -> None:
+        """Take credentials out of the address, whoever typed them in."""
+        self.repository, credentials = split_credentials(self.repository)
+        if credentials:
+            self.credentials = credentials
 
     @property
     def mirror(self) -> Mirror:

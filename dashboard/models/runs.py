@@ -153,16 +153,13 @@ class RunLog(models.Model):
 class Document(models.Model):
     """The document of a run as it came from the harness; with age it loses what is large."""
 
-    class Thinned(models.IntegerChoices):
-        NOT = 0, "whole"
-        TELEMETRY = 1, "without telemetry"
-        PROFILE = 2, "without telemetry and profile"
-
     run = models.OneToOneField(Run, primary_key=True, on_delete=models.CASCADE, related_name="document")
     format = models.CharField(max_length=40)
     body = models.JSONField(decoder=MeasuredJsonDecoder)
     sha256 = models.CharField(max_length=64)
-    thinned = models.PositiveSmallIntegerField(choices=Thinned.choices, default=Thinned.NOT)
+    # Dropped with age; what the run never had is no reason.
+    telemetry_dropped = models.BooleanField(default=False)
+    profile_dropped = models.BooleanField(default=False)
     stored_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -97,11 +97,12 @@ class JsonWithoutKey(Func):
 def document_without_telemetry(run: Run) -> dict[str, Any] | None:
     """The run's document without its telemetry, which is read by channel; None where it has none.
 
-    Beside its own members it has `thinned`, a Document.Thinned.
+    Beside its own members it has `telemetry_dropped` and `profile_dropped`.
     """
     rows = Document.objects.filter(run=run).annotate(light=JsonWithoutKey(F("body"), Value("telemetry")))
-    found = rows.values_list("light", "thinned").first()
-    return {**found[0], "thinned": found[1]} if found else None
+    dropped = ("telemetry_dropped", "profile_dropped")
+    found = rows.values_list("light", *dropped).first()
+    return {**found[0], **dict(zip(dropped, found[1:], strict=True))} if found else None
 
 
 def repetition_telemetry(run: Run, repetition: int) -> list[Telemetry]:

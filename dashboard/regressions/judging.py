@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from dashboard import dispatch, sentinels
+from dashboard import dispatch, failed_jobs, sentinels
 from dashboard.environments import RunEnvironments
 from dashboard.ingest import latest
 from dashboard.models import (
@@ -202,7 +202,7 @@ def sweep_proofs() -> None:
         updated_at__lt=timezone.now() - FORGOTTEN,
     ).exclude(triaged__in=Regression.AWAY)
     keys |= set(going.values_list("pk", flat=True))
-    for key in sorted(keys):
+    for key in sorted(keys.difference(failed_jobs.failing_keys(dispatch.PROVE))):
         dispatch.send_task(dispatch.PROVE, key)
     left = Regression.objects.filter(withdrawn_at=None).exclude(first_bad__left_branch="")
     for project, commit, branch in left.values_list("project", "first_bad", "first_bad__left_branch"):

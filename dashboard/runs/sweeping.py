@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db.models import Count, Q
 from django.db.models.functions import Now
 
-from dashboard import dispatch
+from dashboard import dispatch, failed_jobs
 from dashboard.models import Run, Trigger
 from dashboard.runs.lease import requeue_lost_runs
 
@@ -49,6 +49,7 @@ def send_unresolved_triggers() -> None:
 
 def send_unjudged_runs() -> None:
     done = Run.objects.filter(state=Run.State.DONE, judged_at__isnull=True, finished_at__lt=Now() - PATIENCE)
+    done = done.exclude(pk__in=failed_jobs.failing_keys(dispatch.JUDGE))
     _send_tasks(dispatch.JUDGE, done.order_by("finished_at").values_list("pk", flat=True)[:AT_ONCE])
 
 

@@ -19,16 +19,16 @@ class Journal:
         self._folder = folder
         self._print_line = print_line
         self._files: dict[str, LogFile] = {}
-        self._is_losing = False
+        self._losing: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, line: str, *, quiet: bool = False) -> None:
         problem = self._file(name).write_line(line)
-        if problem and not self._is_losing:
+        if problem and name not in self._losing:
             self._show(
                 "paceline", f"{self.path(name)} can't be written: {problem}. Lines are lost until it can."
             )
-        self._is_losing = bool(problem)
+        (self._losing.add if problem else self._losing.discard)(name)
         if not quiet:
             self._show(name, line)
 

@@ -56,7 +56,9 @@ def test_another_address_of_mail_is_refused(url: str) -> None:
         environment_variables.email_settings(url)
 
 
-@pytest.mark.parametrize("url", ["paceline", "ftp://host", "http://", "https://host/below", "http://host:x"])
+@pytest.mark.parametrize(
+    "url", ["paceline", "ftp://host", "http://", "https://host/below", "http://host:x", "https://a:b@host"]
+)
 def test_the_sites_address_is_one(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("PACELINE_URL", url)
     with pytest.raises(ImproperlyConfigured, match=r"^PACELINE_URL "):

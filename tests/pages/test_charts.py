@@ -12,6 +12,7 @@ import pytest
 from dashboard.charts import histogram, pairs, phases, scaling, telemetry, theme
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.sparkline import HEIGHT, layout_sparkline
+from dashboard.charts.thinning import thin_to_extremes
 from dashboard.charts.trend import TrendChange, TrendPoint, draw_trend
 
 
@@ -137,6 +138,16 @@ def test_memory_and_utilization_have_a_drawing_each_and_gaps_where_a_reading_is_
 
 def test_other_channels_alone_draw_nothing() -> None:
     assert telemetry.draw_telemetry([telemetry.Channel("threads", "1", 0, 1, [1.0])], None) is None
+
+
+@pytest.mark.parametrize(("count", "most"), [(11, 10), (1000, 300), (36_000, 10_000), (7, 7)])
+def test_what_is_thinned_keeps_to_its_bound(count: int, most: int) -> None:
+    values = np.sin(np.arange(count))
+    values[count // 2 :: 7] = np.nan
+    kept = thin_to_extremes(values, most)
+    assert len(kept) <= most
+    assert list(kept) == sorted(set(kept))
+    assert (np.nanmin(values[kept]), np.nanmax(values[kept])) == (np.nanmin(values), np.nanmax(values))
 
 
 def test_a_long_channel_keeps_its_peaks_and_its_gaps() -> None:

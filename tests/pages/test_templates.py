@@ -298,7 +298,7 @@ def site_pages() -> list[str]:
     factories.set_environment(commit.runs.all()[0], {"torch": "3"})
     old = builders.create_measured_run(commit, Case.objects.get(key="n=8"), 0.001)
     Telemetry.objects.filter(run=old).delete()
-    Document.objects.filter(run=old).update(thinned=Document.Thinned.TELEMETRY)
+    Document.objects.filter(run=old).update(telemetry_dropped=True)
     failed_jobs.note_failure(dispatch.JUDGE, (old.pk,), KeyError("x"))
     empty = Series.objects.get(pk=Series.objects.latest("pk").pk)
     empty.points.all().delete()

@@ -20,6 +20,16 @@ def test_a_full_disk_is_said_once(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert capfd.readouterr().err == ""
 
 
+def test_one_file_that_fails_is_said_once_whatever_the_others_do(tmp_path: Path) -> None:
+    (tmp_path / "web.log").symlink_to("/dev/full")
+    shown: list[str] = []
+    journal = Journal(tmp_path, lambda name, _: shown.append(name))
+    for name in ("web", "beat", "web", "beat"):
+        journal.write(name, "line")
+    journal.close()
+    assert shown.count("paceline") == 1
+
+
 def test_lines_are_kept_again_once_there_is_room(tmp_path: Path) -> None:
     log = tmp_path / "web.log"
     log.symlink_to("/dev/full")

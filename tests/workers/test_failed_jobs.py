@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -11,9 +12,10 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
-from dashboard import dispatch, failed_jobs, regressions
-from dashboard.models import FailedJob
+from dashboard import dispatch, failed_jobs, regressions, runs
+from dashboard.models import FailedJob, Run
 from dashboard.sentences.failed_jobs import describe_job
+from tests.workers.conftest import Requested
 from workers import tasks
 
 pytestmark = pytest.mark.django_db
@@ -95,6 +97,17 @@ def test_one_job_does_not_hold_up_another(judge: Any) -> None:
     assert asked == [8]
 
 
+def test_no_sweep_sends_what_fails(sent: Sent, requested: Requested) -> None:
+    run = requested()
+    sent.clear()
+    Run.objects.update(state="done", finished_at=timezone.now() - timedelta(hours=1))
+    runs.sweep_runs()
+    assert sent == [(dispatch.JUDGE, run.pk)]
+    failed_jobs.note_failure(dispatch.JUDGE, (run.pk,), KeyError("x"))
+    runs.sweep_runs()
+    assert len(sent) == 1
+
+
 def test_they_are_listed_tried_and_dropped_by_command(sent: Sent) -> None:
     for run in (7, 8):
         failed_jobs.note_failure(dispatch.JUDGE, (run,), ValueError("no\0 text"))
@@ -106,8 +119,8 @@ def test_they_are_listed_tried_and_dropped_by_command(sent: Sent) -> None:
 
     first, second = FailedJob.objects.order_by("pk")
     assert f"{first.pk}: Judging run 7 failed once, next try at" in call_for_output()
-    assert "2 jobs fail." in call_for_output()
-    assert call_for_output(str(second.pk), "--retry") == "1 jobs are tried again.\n"
+    assert "2 jobs are failing." in call_for_output()
+    assert call_for_output(str(second.pk), "--retry") == "1 job is tried again.\n"
     assert sent == [(dispatch.JUDGE, 8)]
     assert call_for_output("--drop") == "2 jobs are forgotten.\n"
     with pytest.raises(CommandError, match=f"There is no failed job {first.pk}"):

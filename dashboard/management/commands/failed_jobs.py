@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from dashboard import failed_jobs
 from dashboard.management.base import SiteCommand
@@ -30,10 +31,15 @@ class Command(SiteCommand):
             if missing:
                 raise CommandError(f"There is no failed job {min(missing)}.")
         if options["retry"]:
-            self.stdout.write(f"{failed_jobs.retry_jobs(jobs)} jobs are tried again.")
+            self.stdout.write(f"{format_jobs(failed_jobs.retry_jobs(jobs))} tried again.")
         elif options["drop"]:
-            self.stdout.write(f"{jobs.delete()[0]} jobs are forgotten.")
+            self.stdout.write(f"{format_jobs(jobs.delete()[0])} forgotten.")
         else:
             for job in jobs:
                 self.stdout.write(f"{job.pk}: {describe_job(job)}: {job.errors[-1]}")
-            self.stdout.write(f"{jobs.count()} jobs fail.")
+            self.stdout.write(f"{format_jobs(jobs.count())} failing.")
+
+
+def format_jobs(number: int) -> str:
+    """`1 job is`, `2 jobs are`."""
+    return f"{number} job{pluralize(number)} {pluralize(number, 'is,are')}"

@@ -32,7 +32,9 @@ class Command(SiteCommand):
         )
 
         parser.add_argument(
-            "--renew-secret", action="store_true", help="sign with a new secret; hooks elsewhere end to work"
+            "--renew-secret",
+            action="store_true",
+            help="sign with a new secret; this project's hooks elsewhere have to be installed again",
         )
 
     def perform(self, **options: Any) -> None:

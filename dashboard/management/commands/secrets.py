@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from dashboard.environment_variables import read_text
 from dashboard.management.base import SiteCommand
@@ -64,8 +65,9 @@ class Command(SiteCommand):
         lost = [secret for secret in secrets if secret.lost]
         for secret in secrets:
             self.stdout.write(f"The {describe_secret(secret)}.")
+        counted = f"{len(secrets)} secret{pluralize(len(secrets))}"
         self.stdout.write(
-            f"{len(secrets)} secrets, of which {len(lost)} can't be read with this SECRET_KEY."
+            f"{counted}, of which {len(lost)} can't be read with this SECRET_KEY."
             if lost
-            else f"{len(secrets)} secrets, all of which can be read."
+            else f"{counted}, none of which is lost."
         )

@@ -67,6 +67,16 @@ def test_the_settings_of_a_project_say_which_are_lost(lost: Project, client: Cli
     assert "secret of channel webhook" in channel
 
 
+def test_a_password_typed_into_the_administration_is_kept_apart(project: Project, client: Client) -> None:
+    client.force_login(User.objects.create_superuser("ada"))
+    address = f"/admin/dashboard/project/{project.pk}/change/"
+    form = client.get(address).context["adminform"].form
+    given = {name: form.initial.get(name) for name in form.fields if form.initial.get(name) is not None}
+    client.post(address, {**given, "repository": "https://ann:hunter2@git.example/x"})
+    changed = Project.objects.get()
+    assert (changed.repository, changed.credentials) == ("https://git.example/x", "ann:hunter2")
+
+
 def test_a_hook_without_its_secret_says_so(lost: Project, client: Client) -> None:
     answer = client.post(f"/hooks/{lost.slug}/", b"{}", content_type="application/json")
     assert answer.status_code == 401
