@@ -36,12 +36,12 @@ class Worker:
 
 @contextmanager
 def running_worker(environment: Mapping[str, str], *queues: str, log: Path) -> Iterator[Worker]:
-    """`celery -A workers.app worker` on these queues, ready; ended with all that it started.
+    """`celery -A workers.site.app worker` on these queues, ready; ended with all that it started.
 
     `environment`: that of the fixture `site_environment`, and whatever else the worker shall be told.
     """
     command = [
-        *(sys.executable, "-m", "celery", "-A", "workers.app", "worker", "--queues", ",".join(queues)),
+        *(sys.executable, "-m", "celery", "-A", "workers.site.app", "worker", "--queues", ",".join(queues)),
         *("--hostname", f"{log.stem}@%h", "--concurrency", "1", "--loglevel", "INFO"),
         *("--without-gossip", "--without-mingle"),
     ]

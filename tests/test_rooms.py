@@ -36,7 +36,7 @@ def test_every_room_has_files() -> None:
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("dashboard/runs/planted.py", "import workers.tasks"),
+        ("dashboard/runs/planted.py", "import workers.site.tasks"),
         ("dashboard/detection/planted.py", "from django.db import models"),
         ("dashboard/detection/planted.py", "from .. import models"),
         ("dashboard/detection/planted.py", "import bench.detection.null_models"),
@@ -85,7 +85,7 @@ def test_what_needs_no_django_imports_none(package: str) -> None:
 
 
 def test_workers_never_import_torch() -> None:
-    code = "import sys, workers.app; sys.exit('torch' in sys.modules)"
+    code = "import sys, workers.site.app; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

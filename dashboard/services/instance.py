@@ -131,7 +131,7 @@ def missing_processes(site: Site) -> list[str]:
 
 
 def _served_queues(site: Site) -> set[str]:
-    command = [sys.executable, "-m", "celery", "-A", "workers.app", "inspect", "active_queues"]
+    command = [sys.executable, "-m", "celery", "-A", "workers.site.app", "inspect", "active_queues"]
     answer = subprocess.run(
         [*command, "--json", "--timeout", "2"],
         cwd=CHECKOUT,

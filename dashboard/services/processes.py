@@ -53,7 +53,7 @@ class Site:
 
 def process_commands(site: Site) -> dict[str, list[str]]:
     """Name of each process -> the arguments of `python -m`, in the order of their start."""
-    worker = ["celery", "--quiet", "-A", "workers.app", "worker", "--without-gossip", "--without-mingle"]
+    worker = ["celery", "--quiet", "-A", "workers.site.app", "worker", "--without-gossip", "--without-mingle"]
     return {
         "web": [
             *("gunicorn", "dashboard.wsgi:application", "--bind", f"{site.host}:{site.port}"),
@@ -77,7 +77,7 @@ def process_commands(site: Site) -> dict[str, list[str]]:
         ],
         # The schedule is kept in memory: all that it does is repeat itself, and a file could go bad.
         "beat": [
-            *("celery", "--quiet", "-A", "workers.app", "beat", "--scheduler", "celery.beat:Scheduler"),
+            *("celery", "--quiet", "-A", "workers.site.app", "beat", "--scheduler", "celery.beat:Scheduler"),
             *("--loglevel", "WARNING"),
         ],
     }

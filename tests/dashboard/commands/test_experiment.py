@@ -18,7 +18,7 @@ from dashboard.management.commands.experiment import read_experiment, summarize_
 from dashboard.models import Experiment, Machine, Pool, Project
 from tests.dashboard.commands.conftest import Manage, ServeBy, working_thread
 from tests.dashboard.conftest import Repository
-from workers.experiment_executor import execute_next_experiment
+from workers.host.experiment_executor import execute_next_experiment
 
 # Ten short steps are over before another process gets the processor.
 SHORT = """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dashboard import dispatch
 from tests.processes import CHECKOUT
-from workers.app import app
+from workers.site.app import app
 
 # `workers.measure` is a task of ours, `celery.chord` one that Celery brings along.
 PREFIX = "workers."
@@ -39,7 +39,7 @@ def sent_names(source: str) -> Iterator[str]:
 
 
 def is_task_name(value: object) -> bool:
-    """True for `workers.measure`, not for `workers.app`, which is a module."""
+    """True for `workers.measure`, not for `workers.site.app`, which is a module."""
     if not isinstance(value, str) or not value.startswith(PREFIX):
         return False
     return not (CHECKOUT / value.replace(".", "/")).with_suffix(".py").exists()

@@ -16,7 +16,7 @@ from dashboard.regressions.judging import FORGOTTEN
 from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
-from workers.app import app
+from workers.site.app import app
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,8 @@ from dashboard import alerts, dispatch, runs
 from dashboard.models import Channel, Delivery, Heartbeat, Regression
 from tests.dashboard import factories
 from tests.processes import CHECKOUT
-from workers import tasks
-from workers.app import app
+from workers.site import tasks
+from workers.site.app import app
 
 OURS = {name: task for name, task in app.tasks.items() if name.startswith("workers.")}
 
@@ -84,7 +84,7 @@ def test_the_scheduler_heartbeat_proves_that_the_scheduler_lives(transactional_d
 
 def test_a_measuring_worker_carries_nothing_heavy() -> None:
     heavy = {"torch", "scipy", "plotly", "dashboard.pages"}
-    code = f"import sys, workers.app; sys.exit(str({heavy!r} & set(sys.modules) or ''))"
+    code = f"import sys, workers.site.app; sys.exit(str({heavy!r} & set(sys.modules) or ''))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=CHECKOUT, check=False, capture_output=True, text=True)
     assert done.stderr.strip() == ""

@@ -20,10 +20,10 @@ from typing import Any
 
 from paceline import manifest
 
-from workers import processes
-from workers.environments import PATH
-from workers.errors import BadDocumentError, CrashError, NoDocumentError, Stopped, TimeLimitError
-from workers.logs import Log
+from workers.host import processes
+from workers.host.environments import PATH
+from workers.host.errors import BadDocumentError, CrashError, NoDocumentError, Stopped, TimeLimitError
+from workers.host.logs import Log
 
 # Which devices may be used, and where their libraries are, is the machine's affair.
 PASSED_ON = (

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
 from dashboard import dispatch, runs
-from workers import machine, process_reaper
+from workers.host import machine, process_reaper
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from workers.checkout import read_text_inside
-from workers.errors import BuildError, CheckoutError
+from workers.host.checkout import read_text_inside
+from workers.host.errors import BuildError, CheckoutError
 
 INCLUDES = ("-r", "--requirement", "-c", "--constraint")
 MOST_FILES = 50

@@ -9,7 +9,7 @@ import pytest
 from dashboard import dispatch, experiments
 from dashboard.models import Experiment, Machine
 from tests.processes import running_worker
-from tests.workers.test_experiment_executor import suspected
+from tests.workers.host.test_experiment_executor import suspected
 from tests.workers.waiting import wait_until
 
 __all__ = ["suspected"]

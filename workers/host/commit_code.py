@@ -9,10 +9,10 @@ from pathlib import Path
 from paceline.manifest import FILE_NAME, Benchmark, Manifest, ManifestError, parse_manifest
 
 from dashboard.repositories import Git
-from workers import checkout
-from workers.environments import Environments
-from workers.errors import CheckoutError
-from workers.logs import Log
+from workers.host import checkout
+from workers.host.environments import Environments
+from workers.host.errors import CheckoutError
+from workers.host.logs import Log
 
 
 @dataclass(frozen=True)

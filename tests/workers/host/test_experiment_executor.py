@@ -19,9 +19,10 @@ from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Case, Commit, Document, Experiment, Machine, Metric, Project, Run
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Requested
-from workers import experiment_executor, tasks
-from workers.executor import PreparedCode
-from workers.experiment_executor import SIDES, ExperimentExecutor
+from workers.host import experiment_executor
+from workers.host.executor import PreparedCode
+from workers.host.experiment_executor import SIDES, ExperimentExecutor
+from workers.site import tasks
 
 # Other tests may run beside these. Ten short steps are over before another process gets the processor; where
 # they aren't, the pair is disturbed and another one is measured.

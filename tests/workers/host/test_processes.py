@@ -15,8 +15,8 @@ import pytest
 
 from dashboard.repositories import try_lock
 from tests.workers.waiting import wait_until
-from workers import processes
-from workers.processes import Limits, ProcessResult, ProcessSpec
+from workers.host import processes
+from workers.host.processes import Limits, ProcessResult, ProcessSpec
 
 REPOSITORY = Path(processes.__file__).parent.parent
 # A child that leaves the session and a grandchild whose parent has gone: both must be found.
@@ -122,7 +122,7 @@ def test_where_memory_runs_out_the_tree_is_ended_first(tmp_path: Path) -> None:
 
 def start_launcher(lock: Path, code: str) -> subprocess.Popen[bytes]:
     """A process of its own that runs the code as a tree and has printed its first line."""
-    command = [sys.executable, "-m", "tests.workers.launcher", str(lock), code]
+    command = [sys.executable, "-m", "tests.workers.host.launcher", str(lock), code]
     started = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE)
     assert started.stdout
     assert started.stdout.readline()

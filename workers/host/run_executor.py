@@ -6,10 +6,10 @@ import logging
 
 from dashboard import ingest, runs
 from dashboard.runs import RunAssignment
-from workers import launching
-from workers.commit_code import CodeSource
-from workers.errors import BadDocumentError, CrashError, MeasuringError
-from workers.executor import (
+from workers.host import launching
+from workers.host.commit_code import CodeSource
+from workers.host.errors import BadDocumentError, CrashError, MeasuringError
+from workers.host.executor import (
     Executor,
     PreparedCode,
     execute_next,

@@ -12,8 +12,8 @@ from typing import Self
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-from workers.launching import Progress
-from workers.logs import Log
+from workers.host.launching import Progress
+from workers.host.logs import Log
 
 logger = logging.getLogger(__name__)
 

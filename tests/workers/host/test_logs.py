@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from workers.logs import Log
+from workers.host.logs import Log
 
 
 def test_what_came_is_drained_once() -> None:

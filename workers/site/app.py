@@ -1,4 +1,4 @@
-"""The Celery app with every task registered: `celery -A workers.app worker -Q pool.default`."""
+"""The Celery app with every task registered: `celery -A workers.site.app worker -Q pool.default`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from dashboard.dispatch import app
 
 __all__ = ["app"]
 
-app.conf.imports = ("workers.tasks", "workers.worker_heartbeat")
+app.conf.imports = ("workers.site.tasks", "workers.host.worker_heartbeat")
 # Celery sets Django up before it imports them. A child of the pool is a fresh interpreter and comes here too.
 app.loader.import_default_modules()

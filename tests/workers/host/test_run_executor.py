@@ -15,10 +15,10 @@ from django.db import connection
 from dashboard import runs
 from dashboard.models import Document, Machine, Run, RunLog
 from tests.workers.conftest import MANIFEST, TRAIN, Requested, request_run_at
+from tests.workers.host.wheels import build_wheel
 from tests.workers.repositories import create_repository, head_commit
 from tests.workers.waiting import wait_until
-from tests.workers.wheels import build_wheel
-from workers import machine, run_executor
+from workers.host import machine, run_executor
 
 # Starts a process that outlives the harness, waits for the document and tampers with it.
 TAMPER = """

@@ -10,7 +10,8 @@ from django.utils import timezone
 from dashboard import regressions
 from dashboard.models import Machine, Point, Run, Sentinel
 from tests.workers.conftest import Requested
-from workers import run_executor, tasks
+from workers.host import run_executor
+from workers.site import tasks
 
 
 def test_a_pinned_commit_is_measured_again_a_day_later(home: Path, requested: Requested) -> None:

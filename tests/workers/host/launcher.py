@@ -1,4 +1,4 @@
-"""A small worker, to be killed: `python -m tests.workers.launcher LOCK CODE` runs the code as a tree."""
+"""A small worker, to be killed: `python -m tests.workers.host.launcher LOCK CODE` runs the code as a tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from dashboard.repositories import try_lock
-from workers import processes
+from workers.host import processes
 
 
 def forward_output(data: bytes) -> None:

@@ -16,7 +16,7 @@ from dashboard import dispatch, failed_jobs, regressions, runs
 from dashboard.models import FailedJob, Run
 from dashboard.sentences.failed_jobs import describe_job
 from tests.workers.conftest import Requested
-from workers import tasks
+from workers.site import tasks
 
 pytestmark = pytest.mark.django_db
 Sent = list[tuple[Any, ...]]

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dashboard.repositories import hold_lock
-from workers import processes, requirements
-from workers.errors import BuildError, Stopped
-from workers.logs import Log
+from workers.host import processes, requirements
+from workers.host.errors import BuildError, Stopped
+from workers.host.logs import Log
 
 BUILD_SECONDS = 3600
 # Written last. Nothing is renamed, since the scripts of an environment hold the path it was built at.

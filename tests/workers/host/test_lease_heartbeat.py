@@ -10,10 +10,10 @@ from dashboard import runs
 from dashboard.models import Run
 from tests.workers.conftest import Requested
 from tests.workers.waiting import wait_until
-from workers.executor import retry_database
-from workers.launching import Progress
-from workers.lease_heartbeat import LeaseHeartbeat
-from workers.logs import Log
+from workers.host.executor import retry_database
+from workers.host.launching import Progress
+from workers.host.lease_heartbeat import LeaseHeartbeat
+from workers.host.logs import Log
 
 
 def claim_run(run: Run) -> runs.RunAssignment:

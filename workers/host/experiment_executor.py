@@ -18,10 +18,10 @@ from paceline.document import Document
 
 from dashboard import experiments
 from dashboard.experiments import ExperimentAssignment, PairMeasured, SideAssignment
-from workers import launching
-from workers.commit_code import CodeSource
-from workers.errors import BadDocumentError, MeasuringError, Stopped
-from workers.executor import (
+from workers.host import launching
+from workers.host.commit_code import CodeSource
+from workers.host.errors import BadDocumentError, MeasuringError, Stopped
+from workers.host.executor import (
     Executor,
     PreparedCode,
     execute_next,
@@ -29,7 +29,7 @@ from workers.executor import (
     memory_limits,
     retry_database,
 )
-from workers.logs import Log
+from workers.host.logs import Log
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError
 
 from dashboard import alerts, dispatch, failed_jobs, retention, runs
 from dashboard.dispatch import app
-from workers import run_executor
+from workers.host import run_executor
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def measure_next(pool: str) -> None:
     """Execute one experiment or run of the pool, then wake a worker for the next where one waits."""
     if runs.experiment_waits(pool):
         # Not above: it imports scipy, for which every measuring child would wait seconds.
-        from workers import experiment_executor
+        from workers.host import experiment_executor
 
         if experiment_executor.execute_next_experiment(pool):
             dispatch.wake_workers(pool)

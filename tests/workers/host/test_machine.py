@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from workers import machine
+from workers.host import machine
 
 
 class FakeNvml:

@@ -14,7 +14,7 @@ from pathlib import Path
 from paceline.manifest import FILE_NAME, read_manifest
 
 from dashboard.repositories import Git, GitError, Mirror, RepositoryError, locate_mirror, safe_name
-from workers.errors import CheckoutError
+from workers.host.errors import CheckoutError
 
 HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # Whoever measures waits for a fetch that is under way.

@@ -10,9 +10,9 @@ import pytest
 
 from dashboard.repositories import Git, locate_mirror, try_lock
 from tests.workers.repositories import commit_files, create_repository, head_commit, run_git
-from workers import checkout
-from workers.checkout import Checkouts, Worktree
-from workers.errors import CheckoutError, Stopped
+from workers.host import checkout
+from workers.host.checkout import Checkouts, Worktree
+from workers.host.errors import CheckoutError, Stopped
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from django.db import InterfaceError, OperationalError, connection
 
 from dashboard import runs
 from dashboard.leases import LeaseLost
-from workers import machine
-from workers.commit_code import CodeSource, CommitCode
-from workers.errors import BuildError, CheckoutError, MeasuringError, Stopped
-from workers.lease_heartbeat import LeaseHeartbeat
-from workers.logs import Log
-from workers.processes import Limits
+from workers.host import machine
+from workers.host.commit_code import CodeSource, CommitCode
+from workers.host.errors import BuildError, CheckoutError, MeasuringError, Stopped
+from workers.host.lease_heartbeat import LeaseHeartbeat
+from workers.host.logs import Log
+from workers.host.processes import Limits
 
 logger = logging.getLogger(__name__)
 

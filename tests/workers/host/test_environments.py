@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.wheels import build_wheel
-from workers.environments import COMPLETION_MARK, Environments, list_environments
-from workers.errors import BuildError, Stopped
-from workers.logs import Log
-from workers.requirements import environment_key, read_requirements
+from tests.workers.host.wheels import build_wheel
+from workers.host.environments import COMPLETION_MARK, Environments, list_environments
+from workers.host.errors import BuildError, Stopped
+from workers.host.logs import Log
+from workers.host.requirements import environment_key, read_requirements
 
 SURROUNDINGS = {"PIP_NO_INDEX": "1", "DATABASE_URL": "postgresql:///secret"}
 
