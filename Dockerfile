@@ -19,7 +19,7 @@ COPY trainers/harness trainers/harness
 # The constraints name torch's release; an index of CPU builds makes a smaller image:
 #   docker compose build --build-arg PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
 ARG PIP_EXTRA_INDEX_URL
-RUN pip install --no-cache-dir -c constraints.txt -e trainers/harness -e '.[web,worker,torch]'
+RUN pip install --no-cache-dir -c constraints.txt -e trainers/harness -e '.[site,host,torch]'
 
 # What three of the standard benchmarks need beside torch, left out by default (licences: docs/operations.md):
 #   docker compose build --build-arg COMPONENTS=emulator,service

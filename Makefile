@@ -3,13 +3,17 @@ PORT ?= 8000
 PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check format bench bench-detection gpu-check clean environment
+.PHONY: help up host test check format bench bench-detection gpu-check clean environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: environment ## set up and start everything; PORT=8000 chooses the port, Ctrl-C ends it
 	@PORT=$(PORT) exec $(PYTHON) manage.py up
+
+host: COMPONENTS := host,torch,emulator,service
+host: environment ## measure for a site elsewhere: SITE=https://... CODE=... from its page Machines, once
+	@exec $(PYTHON) -m workers.host run $(if $(SITE),--site $(SITE)) $(if $(CODE),--code $(CODE)) $(if $(NAME),--name $(NAME))
 
 test: environment ## set up and run the tests; TESTS=tests/services chooses some
 	@.ci/chromium
@@ -42,6 +46,6 @@ clean: ## remove .venv and caches; measurements and the database stay in .paceli
 environment:
 	@for python in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
 		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
-			exec "$$python" -I dashboard/services/virtual_environment.py; \
+			exec "$$python" -I dashboard/services/virtual_environment.py $(COMPONENTS); \
 	done; \
 	echo "Paceline needs Python 3.11 or newer; on Debian: apt install python3 python3-venv" >&2; exit 1

@@ -14,9 +14,11 @@ from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import ChannelError, OperationalError
 
+from dashboard.host_protocol import queues
+from dashboard.host_protocol.queues import MEASURE, pool_queue
+
 logger = logging.getLogger(__name__)
 
-MEASURE = "workers.measure"
 JUDGE = "workers.judge"
 PROVE = "workers.prove"
 RUN_ENDED = "workers.run_ended"
@@ -38,30 +40,9 @@ PRUNE_SECONDS = 3600
 MOST_WAKE_MESSAGES = 100
 
 CONFIGURATION: dict[str, Any] = {
-    "accept_content": ["json"],
-    "task_serializer": "json",
-    "result_backend": None,
-    "task_ignore_result": True,
+    **queues.CONFIGURATION,
     "task_default_queue": SERVICE,
-    "task_acks_late": False,
-    "worker_prefetch_multiplier": 1,
-    # A worker takes a message only when it can start it: its neighbour may be idle.
-    "worker_disable_prefetch": True,
-    # A forked child hangs where its parent has run a torch operation.
-    "worker_pool_start_method": "spawn",
-    "worker_hijack_root_logger": False,
-    "broker_connection_retry_on_startup": True,
-    "broker_connection_timeout": 2,
-    "broker_transport_options": {
-        # Of no consequence for correctness: a message delivered twice finds nothing to claim.
-        "visibility_timeout": 3600,
-        # Kombu's own values let a restarted worker wait up to 100 s for what the dead one had taken.
-        "unacked_restore_interval": 1,
-        "unacked_restore_throttle": 1,
-        "socket_connect_timeout": 2,
-        "socket_timeout": 5,
-        "socket_keepalive": True,
-    },
+    "broker_transport_options": queues.REDIS_OPTIONS,
     "beat_schedule": {
         name: {
             "task": task,
@@ -87,10 +68,6 @@ def make_app(broker: str) -> Celery:
 
 app = make_app(settings.BROKER_URL)
 app.set_default()
-
-
-def pool_queue(pool: str) -> str:
-    return f"pool.{pool}"
 
 
 def send_task(name: str, *args: Any, queue: str = SERVICE) -> None:

@@ -7,10 +7,9 @@ it changed. Time is the database's: the clocks of machines may differ.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.conf import settings
 from django.contrib.postgres.functions import RandomUUID
@@ -18,6 +17,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest, Now
 
+from dashboard.host_protocol import Lease
 from dashboard.models.leases import Leased, LeasedJob
 
 Row = TypeVar("Row", bound=Leased)
@@ -26,15 +26,6 @@ Job = TypeVar("Job", bound=LeasedJob)
 
 class LeaseLost(Exception):  # noqa: N818 - reads as a fact
     """It is no longer the caller's: it was cancelled, or given up for lost and requested again."""
-
-
-@dataclass(frozen=True)
-class Lease:
-    """The proof of a claim: the row's key, its attempt, and the token that every later call compares."""
-
-    key: int
-    attempt: int
-    token: UUID
 
 
 def lease_of(row: Leased) -> Lease:
@@ -74,6 +65,11 @@ def renew_lease(model: type[Job], lease: Lease, **shown: Any) -> bool:
     return bool(held_job(model, lease).update(lease_until=lease_end(), **shown))
 
 
+def renew_all(model: type[Job]) -> int:
+    """Renew every lease, whoever holds it. How many."""
+    return model._default_manager.filter(state__in=model.HELD).update(lease_until=lease_end())
+
+
 def end_job(jobs: QuerySet[Job], state: str, **values: Any) -> int:
     """Bring jobs to a terminal state. How many."""
     return jobs.update(state=state, finished_at=Now(), lease_until=None, activity="", **values)
@@ -86,9 +82,17 @@ def requeue_lost(
 
     `again` and `given_up_as` are the columns that the model has beside those of every job.
     """
+    return requeue_jobs(model._default_manager.filter(lease_until__lt=Now()), again, given_up_as)
+
+
+def requeue_jobs(
+    jobs: QuerySet[Job], again: Mapping[str, Any], given_up_as: Mapping[str, Any]
+) -> tuple[list[int], list[int]]:
+    """As `requeue_lost`, of these jobs."""
+    model = jobs.model
     with transaction.atomic():
         # A heartbeat that comes in between has the row locked, or finds it gone: it is compared again.
-        lost = model._default_manager.filter(state__in=model.HELD, lease_until__lt=Now())
+        lost = jobs.filter(state__in=model.HELD)
         rows = dict(lost.select_for_update(skip_locked=True).values_list("pk", "attempt"))
         ended = [key for key, attempt in rows.items() if attempt >= model.MOST_ATTEMPTS]
         waiting = [key for key in rows if key not in ended]
@@ -98,9 +102,9 @@ def requeue_lost(
 
 
 def release_machine(model: type[Job], machine: str, again: Mapping[str, Any]) -> int:
-    """Request again, at once, what a machine held when its site was stopped; that costs no attempt. How many.
+    """Request again, at once, what a machine held when somebody ended its agent; that costs no attempt.
 
-    For a start of the site alone: no worker of the machine lives that could still hold it.
+    How many.
     """
     held = model._default_manager.filter(state__in=model.HELD, machine__name=machine)
     return _request_again(held, {"attempt": Greatest(F("attempt") - 1, 0), **again})

@@ -40,7 +40,6 @@ PACELINE_URL = read_site_url("PACELINE_URL", f"http://127.0.0.1:{PORT}")
 PACELINE_POOL = read_name("PACELINE_POOL", "default", most=60)
 PACELINE_MACHINE = read_name("PACELINE_MACHINE", socket.gethostname(), most=120)
 PACELINE_LEASE_SECONDS = read_integer("PACELINE_LEASE_SECONDS", 60, least=2)
-PACELINE_MEMORY_LIMIT = read_integer("PACELINE_MEMORY_LIMIT", 0)
 # What manifests and pushes may ask for at most.
 PACELINE_MOST_SECONDS = read_integer("PACELINE_MOST_SECONDS", 86_400, least=1)
 PACELINE_MOST_REPETITIONS = read_integer("PACELINE_MOST_REPETITIONS", 100, least=1)
@@ -54,14 +53,18 @@ PACELINE_KEEP_TELEMETRY_DAYS = read_integer("PACELINE_KEEP_TELEMETRY_DAYS", 180)
 PACELINE_KEEP_PROFILES_DAYS = read_integer("PACELINE_KEEP_PROFILES_DAYS", 730)
 PACELINE_KEEP_DOCUMENTS_DAYS = read_integer("PACELINE_KEEP_DOCUMENTS_DAYS", 0)
 PACELINE_ALLOW_INTERNAL_WEBHOOKS = read_boolean("PACELINE_ALLOW_INTERNAL_WEBHOOKS")
-ALLOWED_HOSTS = read_list(
-    "ALLOWED_HOSTS", "*" if DEBUG else f"127.0.0.1,localhost,[::1],{site_host(PACELINE_URL)}"
-)
+ALLOWED_HOSTS = [
+    *read_list("ALLOWED_HOSTS", "*" if DEBUG else f"127.0.0.1,localhost,[::1],{site_host(PACELINE_URL)}"),
+    # The host beside the site, whatever people may use.
+    "127.0.0.1",
+]
 CSRF_TRUSTED_ORIGINS = [PACELINE_URL]
 
 _embedded = service_addresses(PACELINE_HOME)
 DATABASES = {"default": database_settings(read_text("DATABASE_URL", _embedded.database_url))}
 BROKER_URL = read_url("BROKER_URL", _embedded.broker_url, BROKER_SCHEMES)
+# Where hosts are woken; one that can't reach it asks for work by itself.
+PACELINE_HOSTS_BROKER_URL = read_url("PACELINE_HOSTS_BROKER_URL", BROKER_URL, BROKER_SCHEMES)
 
 INSTALLED_APPS = [
     "django.contrib.admin",

@@ -7,6 +7,7 @@ urlpatterns = [
     path("healthz", health.report_liveness, name="healthz"),
     path("readyz", health.report_readiness, name="readyz"),
     path("metrics", prometheus.report_metrics, name="metrics"),
+    path("api/v1/", include("dashboard.api.urls")),
     path("admin/", admin.site.urls),
     path("", include("dashboard.triggers.urls")),
     path("", include("dashboard.pages.urls")),

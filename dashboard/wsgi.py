@@ -5,3 +5,8 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
 application = get_wsgi_application()
+
+# Below: Django has to be set up first.
+from dashboard import site_outages  # noqa: E402
+
+site_outages.start_web_heartbeat()

@@ -62,6 +62,33 @@ def running_worker(environment: Mapping[str, str], *queues: str, log: Path) -> I
         stop_worker(worker)
 
 
+@contextmanager
+def running_agent(home: Path, site: str, code: str = "", *, log: Path) -> Iterator[Worker]:
+    """`python -m workers.host run` of a machine that joins by the code or has joined, ready to measure.
+
+    It gets nothing of the site's environment, as on a host of its own.
+    """
+    command = [sys.executable, "-m", "workers.host", "run", "--site", site, "--code", code, "--name", "gpu-1"]
+    told = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
+    with log.open("wb") as log_file:
+        process = subprocess.Popen(
+            [*command, "--home", str(home)],
+            cwd=CHECKOUT,
+            env=told,
+            stdout=log_file,
+            stderr=log_file,
+            start_new_session=True,
+        )
+    agent = Worker(process, log)
+    try:
+        wait_until(lambda: is_ready(agent), START_TIMEOUT)
+        yield agent
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(30)
+
+
 def is_ready(worker: Worker) -> bool:
     if worker.process.poll() is not None:
         raise AssertionError(f"the worker ended by itself:\n{worker.output}")

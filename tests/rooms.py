@@ -32,7 +32,9 @@ def has_prefix(name: str, prefixes: frozenset[str] | set[str]) -> bool:
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
 
 
-SITE = frozenset({"django", "celery", "kombu", "psycopg", "numpy", "plotly", "orjson", "cryptography"})
+SITE = frozenset(
+    {"django", "celery", "kombu", "psycopg", "numpy", "plotly", "orjson", "cryptography", "redis"}
+)
 
 # The first room whose folder holds a file is the file's room: narrow ones stand first.
 ROOMS = (
@@ -45,6 +47,8 @@ ROOMS = (
     ),
     Room("dashboard/detection", "dashboard.detection", STANDARD | {"numpy", "scipy"}),
     Room("dashboard/repositories", "dashboard.repositories", STANDARD | {"paceline.manifest"}),
+    # What site and host both read: a host has no Django.
+    Room("dashboard/host_protocol", "dashboard.host_protocol", STANDARD),
     # Given facts, it answers: no clock, no database, no repository. Of the models it reads codes alone.
     Room(
         "dashboard/regressions/decision",
@@ -76,20 +80,26 @@ ROOMS = (
         | SITE
         | {"django_htmx", "prometheus_client", "paceline.document", "paceline.metrics", "paceline.manifest"},
     ),
+    # A host may be anybody's machine: nothing of the site, no Django.
     Room(
-        "workers",
-        "workers",
+        "workers/host",
+        "workers.host",
         STANDARD
-        | {"celery", "kombu", "psutil", "pynvml", "django.conf", "django.db"}
+        | {"celery", "kombu", "redis", "psutil", "pynvml", "paceline.manifest", "paceline.document"}
+        | {"dashboard.repositories", "dashboard.host_protocol"},
+    ),
+    Room(
+        "workers/site",
+        "workers.site",
+        STANDARD
+        | {"celery", "django.db"}
         | {
             f"dashboard.{part}"
             for part in (
-                *("repositories", "leases", "runs", "experiments", "sentinels", "ingest", "dispatch"),
-                *("failed_jobs", "retention"),
+                *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
                 *("regressions", "alerts"),
             )
-        }
-        | {"paceline.manifest", "paceline.document"},
+        },
     ),
 )
 

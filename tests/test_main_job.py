@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
-from dashboard import alerts
+from dashboard import alerts, hosts, runs
 from dashboard.models import Delivery, Document, Regression, Run
 from dashboard.projects import add_project
 from dashboard.triggers.hook_installation import install_hooks
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
-from tests.processes import running_worker
+from tests.processes import running_agent, running_worker
 from tests.workers import repositories
 from tests.workers.waiting import wait_until
 
@@ -71,7 +71,7 @@ def site(
     mail: MailSink,
     tmp_path: Path,
 ) -> Iterator[None]:
-    """A web server and two real workers."""
+    """A web server, a service worker and a host."""
     settings.PACELINE_URL = live_server.url
     settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = True
     environment = {
@@ -81,8 +81,11 @@ def site(
         "EMAIL_URL": f"smtp://127.0.0.1:{mail.port}",
     }
     with ExitStack() as stack:
-        for name, queue in (("measure", "pool.default"), ("service", "service")):
-            stack.enter_context(running_worker(environment, queue, log=tmp_path / f"{name}.log"))
+        stack.enter_context(running_worker(environment, "service", log=tmp_path / "service.log"))
+        code = hosts.create_join_code(runs.pool_named("default"), "a test")
+        stack.enter_context(
+            running_agent(tmp_path / "host", live_server.url, code, log=tmp_path / "host.log")
+        )
         yield
 
 

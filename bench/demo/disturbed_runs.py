@@ -68,13 +68,13 @@ def measure_history(seed: int, commits: int, plant: bool, burn: bool) -> dict[st
     from django.conf import settings
     from django.db import connection
 
-    from dashboard import services
+    from dashboard import hosts, services
     from dashboard.management import demonstration
     from dashboard.management.commands.demo import set_up_history, wait_until_proved
     from dashboard.models import Run
 
     arguments = ["--history=same", f"--commits={commits}", *(["--plant"] if plant else [])]
-    with services.running_services(settings):
+    with services.running_services(settings, hosts.local_join_code):
         project, built, ids = set_up_history(seed, arguments)
         burned = draw_runs(ids, random.Random(seed)) if burn else set()
 

@@ -5,7 +5,6 @@ docs/experiments.md.
 """
 
 from dashboard.experiments.asking import DEFAULT_METRIC, DEFAULT_PRECISION, Side, ask_estimate, ask_experiment
-from dashboard.experiments.assignment import ExperimentAssignment, PairMeasured, SideAssignment
 from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.lease import (
     add_pair,
@@ -15,6 +14,7 @@ from dashboard.experiments.lease import (
     heartbeat_experiment,
     keep_profiles,
     release_experiments,
+    requeue_held_experiments,
     requeue_lost_experiments,
     sweep_experiments,
 )
@@ -24,11 +24,8 @@ __all__ = [
     "DEFAULT_METRIC",
     "DEFAULT_PRECISION",
     "EstimateRequest",
-    "ExperimentAssignment",
     "ExperimentError",
-    "PairMeasured",
     "Side",
-    "SideAssignment",
     "add_pair",
     "ask_estimate",
     "ask_experiment",
@@ -39,6 +36,7 @@ __all__ = [
     "heartbeat_experiment",
     "keep_profiles",
     "release_experiments",
+    "requeue_held_experiments",
     "requeue_lost_experiments",
     "sweep_experiments",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -12,9 +12,10 @@ from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Now
 
 from dashboard import dispatch, leases, sentinels
-from dashboard.experiments.assignment import RELATED, ExperimentAssignment, PairMeasured, assignment_of
+from dashboard.experiments.assignment import RELATED, assignment_of
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
 from dashboard.experiments.weighing import weigh_experiment
+from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool, Run
 
@@ -25,6 +26,11 @@ Verdict = Experiment.Verdict
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
 AGAIN = {"machine": None}
+GIVEN_UP = {
+    "state": State.DONE,
+    "verdict": Verdict.UNDECIDED,
+    "reason": {"code": "lost", "attempts": Experiment.MOST_ATTEMPTS},
+}
 MOST_TEXT = 2000
 
 
@@ -70,19 +76,19 @@ def spent_share(machine: Machine) -> float:
     return 0.0 if whole < GRACE.total_seconds() else seconds / whole
 
 
-def heartbeat_experiment(assignment: ExperimentAssignment, activity: str = "") -> bool:
+def heartbeat_experiment(lease: Lease, activity: str = "") -> bool:
     """Renew the lease and show what it is doing. False: no longer ours, stop."""
     shown = {"activity": activity[:200]} if activity else {}
-    return leases.renew_lease(Experiment, assignment.lease, **shown)
+    return leases.renew_lease(Experiment, lease, **shown)
 
 
-def add_pair(assignment: ExperimentAssignment, pair: PairMeasured, commands: Sequence[str] = ()) -> str:
+def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> str:
     """Keep a pair and weigh all so far; the verdict ends the experiment. Empty: another pair is wanted.
 
     Raises LeaseLost. The pair's index makes it safe to repeat: what is there already isn't added again.
     """
     with transaction.atomic():
-        experiment = _lock_experiment(assignment)
+        experiment = _lock_experiment(lease)
         values = asdict(pair)
         row, new = ExperimentPair.objects.get_or_create(
             experiment=experiment, index=values.pop("index"), defaults=values
@@ -100,27 +106,25 @@ def add_pair(assignment: ExperimentAssignment, pair: PairMeasured, commands: Seq
             **weighed.columns,
         )
         if weighed.verdict:
-            conclude_experiment(assignment, weighed.verdict, weighed.reason)
+            conclude_experiment(lease, weighed.verdict, weighed.reason)
         return weighed.verdict
 
 
-def keep_profiles(
-    assignment: ExperimentAssignment, documents: Mapping[str, Mapping[str, Any]], seconds: float
-) -> ExperimentAssignment:
+def keep_profiles(lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
     """Keep the functions of both sides, of a repetition of each that took so many seconds together.
 
-    The documents of both, `base` and `head`, also tell whether their steps can be measured in turn: the
-    assignment with that. A side whose document is empty left none. Raises LeaseLost.
+    The documents of both, `base` and `head`, also tell whether their steps can be measured in turn: that is
+    the answer. A side whose document is empty left none. Raises LeaseLost.
     """
     with transaction.atomic():
-        experiment = _lock_experiment(assignment)
+        experiment = _lock_experiment(lease)
         # Stacks are the larger part of a profile, and compared by nobody.
         experiment.profiles = {side: _counted_functions(document) for side, document in documents.items()}
         experiment.seconds += seconds
         if all(documents.values()):
             experiment.in_turns = can_take_turns_by_documents(experiment, list(documents.values()))
         experiment.save(update_fields=["profiles", "seconds", "in_turns"])
-    return replace(assignment, in_turns=experiment.in_turns, profiled=False)
+    return experiment.in_turns
 
 
 def _counted_functions(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +134,7 @@ def _counted_functions(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def conclude_experiment(
-    assignment: ExperimentAssignment,
+    lease: Lease,
     verdict: str,
     reason: Mapping[str, Any] | None = None,
     seconds: float = 0.0,
@@ -141,11 +145,11 @@ def conclude_experiment(
     """
     said = {name: _shorten_text(value) for name, value in (reason or {}).items()}
     with transaction.atomic():
-        held = leases.held_job(Experiment, assignment.lease)
+        held = leases.held_job(Experiment, lease)
         ended = {"verdict": Verdict(verdict), "reason": said, "seconds": F("seconds") + seconds}
         if not leases.end_job(held, State.DONE, **ended):
-            raise _lease_lost(assignment)
-        dispatch.send_task(dispatch.EXPERIMENT_ENDED, assignment.lease.key)
+            raise _lease_lost(lease)
+        dispatch.send_task(dispatch.EXPERIMENT_ENDED, lease.key)
 
 
 def cancel_experiments(experiments: QuerySet[Experiment], reason: Mapping[str, Any]) -> int:
@@ -159,19 +163,23 @@ def requeue_lost_experiments() -> int:
 
     How many.
     """
-    given_up_as = {
-        "state": State.DONE,
-        "verdict": Verdict.UNDECIDED,
-        "reason": {"code": "lost", "attempts": Experiment.MOST_ATTEMPTS},
-    }
-    again, given_up = leases.requeue_lost(Experiment, AGAIN, given_up_as)
+    return _tell_given_up(*leases.requeue_lost(Experiment, AGAIN, GIVEN_UP))
+
+
+def requeue_held_experiments(machine: str) -> int:
+    """As `requeue_lost_experiments`, at once, what a machine held that has died and is back. How many."""
+    held = Experiment.objects.filter(machine__name=machine)
+    return _tell_given_up(*leases.requeue_jobs(held, AGAIN, GIVEN_UP))
+
+
+def _tell_given_up(again: list[int], given_up: list[int]) -> int:
     for key in given_up:
         dispatch.send_task(dispatch.EXPERIMENT_ENDED, key)
     return len(again) + len(given_up)
 
 
 def release_experiments(machine: str) -> int:
-    """Request again, at once, what a machine held when its site was stopped; that costs no attempt.
+    """Request again, at once, what a machine held when somebody ended its agent; that costs no attempt.
 
     How many.
     """
@@ -190,16 +198,16 @@ def sweep_experiments() -> None:
             dispatch.wake_workers(name)
 
 
-def _lock_experiment(assignment: ExperimentAssignment) -> Experiment:
-    held = leases.held_job(Experiment, assignment.lease).select_related("metric")
+def _lock_experiment(lease: Lease) -> Experiment:
+    held = leases.held_job(Experiment, lease).select_related("metric")
     experiment = held.select_for_update(of=("self",)).first()
     if experiment is None:
-        raise _lease_lost(assignment)
+        raise _lease_lost(lease)
     return experiment
 
 
-def _lease_lost(assignment: ExperimentAssignment) -> LeaseLost:
-    return LeaseLost(f"{assignment.name} is no longer attempt {assignment.attempt}'s.")
+def _lease_lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"Experiment {lease.key} is no longer attempt {lease.attempt}'s.")
 
 
 def _shorten_text(value: Any) -> Any:

@@ -9,8 +9,7 @@ from django.db import models
 from paceline import document
 from paceline.document import Document, DocumentError
 
-from dashboard.models import Metric, Series, Telemetry
-from dashboard.runs import RunAssignment
+from dashboard.models import Metric, Run, Series, Telemetry
 
 LARGEST_DEVICE = 32767
 
@@ -19,14 +18,14 @@ class BadDocument(Exception):  # noqa: N818 - reads as a fact
     """The document is refused; the message is one sentence that names the field."""
 
 
-def read_document(data: bytes, assignment: RunAssignment) -> Document:
+def read_document(data: bytes, run: Run) -> Document:
     """The checked document of this run; raises BadDocument."""
     try:
         checked = document.read_document(data)
     except DocumentError as error:
         raise BadDocument(str(error)) from error
     for problems in (
-        _benchmark_mismatches(checked, assignment),
+        _benchmark_mismatches(checked, run),
         _misfit_fields(checked),
         _repeated_limits(checked),
     ):
@@ -35,13 +34,13 @@ def read_document(data: bytes, assignment: RunAssignment) -> Document:
     return checked
 
 
-def _benchmark_mismatches(checked: Document, assignment: RunAssignment) -> Iterator[tuple[str, str]]:
+def _benchmark_mismatches(checked: Document, run: Run) -> Iterator[tuple[str, str]]:
     """Where the document is about another benchmark, version, case or protocol than the run."""
     pairs = (
-        ("benchmark.name", checked.benchmark.name, assignment.benchmark),
-        ("benchmark.version", checked.benchmark.version, assignment.version),
-        ("benchmark.case", checked.benchmark.case, assignment.case_key),
-        ("protocol.quick", checked.protocol["quick"], assignment.quick),
+        ("benchmark.name", checked.benchmark.name, run.case.benchmark),
+        ("benchmark.version", checked.benchmark.version, run.version),
+        ("benchmark.case", checked.benchmark.case, run.case.key),
+        ("protocol.quick", checked.protocol["quick"], run.quick),
     )
     for path, actual, expected in pairs:
         if actual != expected:

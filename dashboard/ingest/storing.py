@@ -7,27 +7,30 @@ from paceline.document import Document as CheckedDocument
 
 from dashboard import dispatch, runs
 from dashboard.environments import compared_values, store_environments
+from dashboard.host_protocol import Lease
 from dashboard.ingest import checks, latest, limits, sentinels, series
 from dashboard.leases import LeaseLost
 from dashboard.models import Document, Run, Telemetry
-from dashboard.runs import RunAssignment
 
 # The first key of our advisory locks; the second is the configuration.
 LOCK = 0x50ACE
 
 
-def store_document(assignment: RunAssignment, data: bytes) -> None:
+def store_document(lease: Lease, data: bytes) -> None:
     """Store the document of a run that is storing, which is done then; on commit, ask for judgement.
 
     Storing the same document again under the same lease does nothing. Raises BadDocument, LeaseLost,
     WrongState; nothing is stored then.
     """
     digest = hashlib.sha256(data).hexdigest()
-    document = checks.read_document(data, assignment)
+    wanted = Run.objects.select_related("configuration__case").filter(pk=lease.key).first()
+    if wanted is None:
+        raise LeaseLost(f"Run {lease.key} is gone.")
+    document = checks.read_document(data, wanted)
     with transaction.atomic():
-        run = runs.held_run(assignment)
+        run = runs.held_run(lease)
         if run is None:
-            _check_stored_before(assignment, digest)
+            _check_stored_before(lease, digest)
             return
         _lock_configuration(run.configuration_id)
         Document.objects.create(run=run, format=document.raw["format"], body=document.raw, sha256=digest)
@@ -40,17 +43,17 @@ def store_document(assignment: RunAssignment, data: bytes) -> None:
             latest.renew_latest(run, touched)
         _store_telemetry(run, document)
         # Last: it compares state and lease, and takes everything back where they aren't ours.
-        runs.finish_run(assignment, tainted=document.tainted)
+        runs.finish_run(lease, tainted=document.tainted)
         runs.remeasure_disturbed(run, (doubt.code for doubt in document.warnings if doubt.taints))
         dispatch.send_task(dispatch.JUDGE, run.pk)
 
 
-def _check_stored_before(assignment: RunAssignment, digest: str) -> None:
+def _check_stored_before(lease: Lease, digest: str) -> None:
     same = Document.objects.filter(
-        run=assignment.run_id, run__lease=assignment.lease.token, run__state=Run.State.DONE, sha256=digest
+        run=lease.key, run__lease=lease.token, run__state=Run.State.DONE, sha256=digest
     )
     if not same.exists():
-        raise LeaseLost(f"Run {assignment.run_id} is no longer attempt {assignment.attempt}'s to store.")
+        raise LeaseLost(f"Run {lease.key} is no longer attempt {lease.attempt}'s to store.")
 
 
 def _lock_configuration(configuration: int) -> None:

@@ -6,7 +6,7 @@ from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
 from dashboard.models.failed_jobs import FailedJob
 from dashboard.models.limits import Limit
-from dashboard.models.machines import Heartbeat, Machine, Pool
+from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
 from dashboard.models.projects import Case, Commit, Project, Trigger
 from dashboard.models.regressions import Change, Regression, RegressionExperiment
 from dashboard.models.runs import Document, Run, RunLog, Telemetry
@@ -27,6 +27,7 @@ __all__ = [
     "ExperimentPair",
     "FailedJob",
     "Heartbeat",
+    "JoinCode",
     "Limit",
     "Machine",
     "Metric",

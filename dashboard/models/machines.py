@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from django.db import models
+from django.urls import reverse
+
+from dashboard.host_protocol import OLDEST_PROTOCOL
 
 
 class Pool(models.Model):
@@ -15,14 +18,52 @@ class Pool(models.Model):
 class Machine(models.Model):
     """A host that measures. Its fingerprint is the newest seen; each run keeps the one that it ran under."""
 
+    class State(models.TextChoices):
+        ACTIVE = "active"
+        PAUSED = "paused"
+        # As paused, and its agent ends once it measures nothing.
+        DRAINING = "draining"
+        # Its token is gone; what it measured stays.
+        RETIRED = "retired"
+
     name = models.CharField(max_length=120, unique=True)
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="machines")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
     fingerprint = models.JSONField(default=dict, blank=True)
+    # SHA-256 of the token that it proves itself with; empty where it has none.
+    token_hash = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    joined_at = models.DateTimeField(null=True, blank=True)
+    agent_version = models.CharField(max_length=60, blank=True, default="")
+    protocol = models.PositiveSmallIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("machine", args=[self.pk])
+
+    @property
+    def is_outdated(self) -> bool:
+        """Its agent speaks a protocol that this site no longer does: it gets no work."""
+        return self.protocol is not None and self.protocol < OLDEST_PROTOCOL
+
+
+class JoinCode(models.Model):
+    """Lets one host join, once, and for a quarter of an hour; its code is kept as a hash alone."""
+
+    code_hash = models.CharField(max_length=64, unique=True)
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="join_codes")
+    # The only name that the host may have, which a machine may have already; empty for any new name.
+    machine_name = models.CharField(max_length=120, blank=True, default="")
+    made_by = models.CharField(max_length=150)
+    made_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"for {self.machine_name or 'a machine'} of {self.pool}"
 
 
 class Heartbeat(models.Model):

@@ -26,9 +26,11 @@ ODD_BUT_HARMLESS = (
     *("missingAuthor", "missingCommitter", "multipleAuthors", "nulInCommit", "zeroPaddedFilemode"),
 )
 # --no-auto-gc: nothing that git leaves behind may run beside a measurement.
-FETCH = ("fetch", "--prune", "--force", "--no-write-fetch-head", "--quiet", "--no-auto-gc")
+FETCH = ("fetch", "--force", "--no-write-fetch-head", "--quiet", "--no-auto-gc")
 # Heads and tags only: what others propose (refs/pull/...) isn't fetched, so it can't be measured.
 REFSPECS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+# What a host fetched last: its history is what git tells the server that it has already.
+FETCHED = "refs/heads/fetched"
 # What a fetch or gc that was killed leaves behind: no other gets past the first, the second fill the disk.
 LEFTOVERS = (
     *("*.lock", "refs/**/*.lock", "objects/info/**/*.lock", "objects/pack/*.lock"),
@@ -92,12 +94,21 @@ class Mirror:
         """
         if not self.repository:
             raise Unreachable(f"{self.project} has no repository, only an imported history.")
+        self._fetch(["--prune"], REFSPECS, patience, time_limit)
+
+    def fetch_commit(self, commit: str, patience: float | None = None) -> None:
+        """Bring one commit, whether or not a branch leads to it, and what stands before it; as `fetch`."""
+        self._fetch([], (f"+{commit}:{FETCHED}",), patience, None)
+
+    def _fetch(
+        self, options: Sequence[str], refs: Sequence[str], patience: float | None, time_limit: float | None
+    ) -> None:
         with self.locked(patience):
             self._prepare()
             address, credentials = split_credentials(self.repository)
             try:
                 self.git.run(
-                    [*FETCH, "--", address, *REFSPECS],
+                    [*FETCH, *options, "--", address, *refs],
                     folder=self.folder,
                     variables={**self.variables, **credential_variables(address, credentials)},
                     time_limit=FETCH_SECONDS if time_limit is None else time_limit,

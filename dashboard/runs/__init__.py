@@ -1,6 +1,5 @@
 """The states of a run: request, claim, advance, heartbeat, fail, cancel, requeue. See docs/flow.md."""
 
-from dashboard.runs.assignment import RunAssignment
 from dashboard.runs.caps import LONGEST_KEY
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy, RunError, WrongState
@@ -14,6 +13,7 @@ from dashboard.runs.lease import (
     heartbeat_run,
     held_run,
     release_runs,
+    requeue_held_runs,
     requeue_lost_runs,
 )
 from dashboard.runs.machines import machine_seen, part_seen, pool_named
@@ -37,7 +37,6 @@ from dashboard.runs.sweeping import (
 __all__ = [
     "LONGEST_KEY",
     "Busy",
-    "RunAssignment",
     "RunError",
     "WrongState",
     "advance_run",
@@ -61,6 +60,7 @@ __all__ = [
     "request_run",
     "request_runs",
     "request_sentinel_run",
+    "requeue_held_runs",
     "requeue_lost_runs",
     "resolve_trigger",
     "send_unjudged_runs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
@@ -9,10 +10,11 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from dashboard import dispatch, leases
+from dashboard.host_protocol import Lease, RunAssignment
 from dashboard.leases import LeaseLost
 from dashboard.models import Machine, Pool, Run
 from dashboard.runs import logs
-from dashboard.runs.assignment import RELATED, RunAssignment, assignment_of
+from dashboard.runs.assignment import RELATED, assignment_of
 from dashboard.runs.errors import WrongState
 from dashboard.runs.machines import machine_seen
 
@@ -27,6 +29,7 @@ BEFORE = {
 }
 AGAIN = {"machine": None, "progress": 0}
 LOST = f"Its worker was lost {Run.MOST_ATTEMPTS} times: no heartbeat came within the lease."
+GIVEN_UP = {"state": State.FAILED, "failure": Failure.LOST, "reason": LOST}
 
 
 def claim_run(pool: str, machine: str) -> RunAssignment | None:
@@ -59,47 +62,46 @@ def claim_run(pool: str, machine: str) -> RunAssignment | None:
         return assignment_of(run)
 
 
-def advance_run(assignment: RunAssignment, state: str) -> None:
+def advance_run(lease: Lease, state: str) -> None:
     """Move on to `preparing`, `measuring` or `storing`. Raises LeaseLost, WrongState."""
     target = State(state)
     if target not in BEFORE:
         raise WrongState(f"A holder doesn't move a run to {target}.")
     started: dict[str, Any] = {"measuring_at": Now()} if target is State.MEASURING else {}
-    moved = leases.held_job(Run, assignment.lease).filter(state=BEFORE[target])
+    # Where it is there already, the answer to an earlier call was lost.
+    moved = leases.held_job(Run, lease).filter(state__in=(BEFORE[target], target))
     if not moved.update(state=target, lease_until=leases.lease_end(), activity="", **started):
-        raise _transition_refusal(assignment, f"be {target}")
+        raise _transition_refusal(lease, f"be {target}")
 
 
-def heartbeat_run(
-    assignment: RunAssignment, progress: float | None = None, text: str = "", log: str | bytes = ""
-) -> bool:
+def heartbeat_run(lease: Lease, progress: float | None = None, text: str = "", log: str | bytes = "") -> bool:
     """Renew the lease, show progress (0 to 1) and activity, add to the log. False: no longer ours, stop."""
     shown: dict[str, Any] = {} if progress is None else {"progress": min(max(progress, 0.0), 1.0)}
     if text:
         shown["activity"] = logs.one_line(text, 200)
     with transaction.atomic():
-        if not leases.renew_lease(Run, assignment.lease, **shown):
+        if not leases.renew_lease(Run, lease, **shown):
             return False
-        logs.append_log(assignment.run_id, log)
+        logs.append_log(lease.key, log)
     return True
 
 
-def fail_run(assignment: RunAssignment, kind: str, reason: str, log: str | bytes = "") -> None:
+def fail_run(lease: Lease, kind: str, reason: str, log: str | bytes = "") -> None:
     """End the run as failed, with one sentence. Raises LeaseLost."""
     with transaction.atomic():
-        held = leases.held_job(Run, assignment.lease)
+        held = leases.held_job(Run, lease)
         said = logs.one_line(reason, 2000)
         if not leases.end_job(held, State.FAILED, failure=Failure(kind), reason=said):
-            raise _transition_refusal(assignment, "fail")
-        logs.append_log(assignment.run_id, log)
-        dispatch.send_task(dispatch.RUN_ENDED, assignment.run_id)
+            raise _transition_refusal(lease, "fail")
+        logs.append_log(lease.key, log)
+        dispatch.send_task(dispatch.RUN_ENDED, lease.key)
 
 
-def finish_run(assignment: RunAssignment, *, tainted: bool) -> None:
+def finish_run(lease: Lease, *, tainted: bool) -> None:
     """From storing to done, inside the transaction that stores the document. Raises LeaseLost, WrongState."""
-    storing = leases.held_job(Run, assignment.lease).filter(state=State.STORING)
+    storing = leases.held_job(Run, lease).filter(state=State.STORING)
     if not leases.end_job(storing, State.DONE, tainted=tainted, progress=1):
-        raise _transition_refusal(assignment, "be done")
+        raise _transition_refusal(lease, "be done")
 
 
 def cancel_run(run_id: int, by: str) -> bool:
@@ -119,35 +121,43 @@ def cancel_runs(rows: QuerySet[Run], reason: str) -> int:
     return len(keys)
 
 
-def held_run(assignment: RunAssignment) -> Run | None:
+def held_run(lease: Lease) -> Run | None:
     """The run, locked until the transaction ends, where it is still the holder's."""
-    return leases.held_job(Run, assignment.lease).select_for_update(of=("self",)).first()
+    return leases.held_job(Run, lease).select_for_update(of=("self",)).first()
 
 
 def requeue_lost_runs() -> int:
     """Request again the runs whose lease has ended, or fail those that have been lost too often. How many."""
-    given_up_as = {"state": State.FAILED, "failure": Failure.LOST, "reason": LOST}
-    again, given_up = leases.requeue_lost(Run, AGAIN, given_up_as)
+    return _tell_given_up(*leases.requeue_lost(Run, AGAIN, GIVEN_UP))
+
+
+def requeue_held_runs(machine: str, kept: Collection[int] = ()) -> int:
+    """As `requeue_lost_runs`, at once, what a machine held that has died and is back. How many."""
+    held = Run.objects.filter(machine__name=machine).exclude(pk__in=kept)
+    return _tell_given_up(*leases.requeue_jobs(held, AGAIN, GIVEN_UP))
+
+
+def _tell_given_up(again: list[int], given_up: list[int]) -> int:
     for key in given_up:
         dispatch.send_task(dispatch.RUN_ENDED, key)
     return len(again) + len(given_up)
 
 
 def release_runs(machine: str) -> int:
-    """Request again, at once, what a machine held when its site was stopped; that costs no attempt.
+    """Request again, at once, what a machine held when somebody ended its agent; that costs no attempt.
 
     How many.
     """
     return leases.release_machine(Run, machine, AGAIN)
 
 
-def _transition_refusal(assignment: RunAssignment, wish: str) -> LeaseLost | WrongState:
-    run = Run.objects.filter(pk=assignment.run_id).first()
+def _transition_refusal(lease: Lease, wish: str) -> LeaseLost | WrongState:
+    run = Run.objects.filter(pk=lease.key).first()
     if run is None:
-        return LeaseLost(f"Run {assignment.run_id} is gone.")
-    if run.lease == assignment.lease.token and run.state in Run.HELD:
+        return LeaseLost(f"Run {lease.key} is gone.")
+    if run.lease == lease.token and run.state in Run.HELD:
         return WrongState(f"Run {run.pk} is {run.state} and so can't {wish}.")
-    return LeaseLost(f"Run {run.pk} is no longer attempt {assignment.attempt}'s: it is {run.state}.")
+    return LeaseLost(f"Run {run.pk} is no longer attempt {lease.attempt}'s: it is {run.state}.")
 
 
 def _get_machine(name: str, pool: str) -> Machine:

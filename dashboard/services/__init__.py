@@ -16,13 +16,13 @@ __all__ = ["Addresses", "ServiceError", "running_services", "service_addresses"]
 
 
 def running_services(
-    settings: Any, print_line: Callable[[str, str], None] | None = None
+    settings: Any, join_code: Callable[[], str], print_line: Callable[[str, str], None] | None = None
 ) -> AbstractContextManager[None]:
-    """Inside `with running_services(django.conf.settings):` all services but the web server run.
+    """Inside `with running_services(django.conf.settings, hosts.local_join_code):` all services run.
 
     See instance.running_services.
     """
     from dashboard.services import instance
     from dashboard.services.processes import Site
 
-    return instance.running_services(Site.from_settings(settings), print_line)
+    return instance.running_services(Site.from_settings(settings), join_code, print_line)

@@ -31,7 +31,8 @@ class Program:
     folder: Path
     ready: Callable[[], bool] = lambda: True
     account: Account | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)  # added to the supervisor's own
+    environment: Mapping[str, str] = field(default_factory=dict)
+    inherits: bool = True  # the supervisor's environment too
     stop_signal: signal.Signals = signal.SIGTERM
     # Sent by the kernel should the supervisor be killed: then nobody is left to wait for a slow end.
     orphan_signal: signal.Signals = signal.SIGTERM
@@ -101,7 +102,7 @@ def _spawn_process(program: Program, output: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         program.argv,
         cwd=program.folder,
-        env={**os.environ, **program.environment},
+        env={**(os.environ if program.inherits else {}), **program.environment},
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,

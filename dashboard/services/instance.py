@@ -9,22 +9,28 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 import psycopg
 
 from dashboard.services import embedded
-from dashboard.services.addresses import log_folder
+from dashboard.services.addresses import log_folder, service_addresses
 from dashboard.services.errors import ServiceError
-from dashboard.services.processes import CHECKOUT, Site, migration_program, process_program
+from dashboard.services.preflight import free_port
+from dashboard.services.processes import CHECKOUT, Site, host_program, migration_program, process_program
 from dashboard.services.supervisor import Supervisor
 
 START_TIMEOUT = 120  # seconds for the services that another process is starting
-QUEUE_PROCESSES = ("service", "sweep", "measure", "beat")
+QUEUE_PROCESSES = ("service", "sweep", "beat", "host")
+# A host that was heard of lately needs no other beside it. It says every ten seconds that it lives.
+SERVED_POOL = """
+    SELECT count(*) FROM dashboard_machine JOIN dashboard_pool ON dashboard_pool.id = pool_id
+    WHERE dashboard_pool.name = %s AND state = 'active' AND seen_at > now() - interval '45 seconds'
+"""
 
 PrintLine = Callable[[str, str], None]
 
@@ -67,12 +73,14 @@ def lock_home(home: Path) -> Iterator[HomeLock]:
 
 
 @contextmanager
-def running_services(site: Site, print_line: PrintLine | None = None) -> Iterator[None]:
-    """All services but the web server run inside this block.
+def running_services(
+    site: Site, join_code: Callable[[], str], print_line: PrintLine | None = None
+) -> Iterator[None]:
+    """All services run inside this block; the web server, if it is started here, for this machine alone.
 
-    What runs already is used. What doesn't is started here, and ended when the block and its other users
-    are through. `print_line(name, line)` gets the output of what is started. ServiceError, one sentence,
-    where that fails.
+    `join_code` makes a code by which this machine may join, once the database is there. What runs already is
+    used. What doesn't is started here, and ended when the block and its other users are through.
+    `print_line(name, line)` gets the output of what is started. ServiceError, one sentence, where that fails.
     """
     site.home.mkdir(parents=True, exist_ok=True)
     with (site.home / "users").open("a") as users, ExitStack() as stack:
@@ -84,14 +92,25 @@ def running_services(site: Site, print_line: PrintLine | None = None) -> Iterato
         supervisor = Supervisor(log_folder(site.home), print_line)
         stack.callback(supervisor.stop)
         start_services(supervisor, site)
-        for name in missing_processes(site):
-            supervisor.start(process_program(name, site))
+        start_processes(supervisor, site, missing_processes(site), join_code)
         lock.write_state("ready")
         threading.Thread(target=supervisor.watch, name="supervisor", daemon=True).start()
         try:
             yield
         finally:
             _wait_for_users(users, print_line)
+
+
+def start_processes(
+    supervisor: Supervisor, site: Site, names: Sequence[str], join_code: Callable[[], str]
+) -> None:
+    for name in names:
+        if name == "host":
+            served = replace(site, host="127.0.0.1", web_port=free_port())
+            supervisor.start(process_program("web", served))
+            supervisor.start(host_program(served, join_code()))
+        else:
+            supervisor.start(process_program(name, site))
 
 
 @contextmanager
@@ -121,13 +140,19 @@ def missing_processes(site: Site) -> list[str]:
         # Nobody but the one that holds the lock can be on the embedded queue.
         return list(QUEUE_PROCESSES)
     served = _served_queues(site)
-    absent = [
-        name
-        for name, queue in (("service", "service"), ("sweep", "sweeps"), ("measure", f"pool.{site.pool}"))
-        if queue not in served
-    ]
+    absent = [name for name, queue in (("service", "service"), ("sweep", "sweeps")) if queue not in served]
     # A site whose workers all answer has a scheduler too; a second one would only send each message twice.
-    return [*absent, "beat"] if absent else []
+    return [*absent, *(["beat"] if absent else []), *([] if _is_pool_served(site) else ["host"])]
+
+
+def _is_pool_served(site: Site) -> bool:
+    with psycopg.connect(_database_url(site), connect_timeout=10) as connection:
+        row = connection.execute(SERVED_POOL, [site.pool]).fetchone()
+    return bool(row and row[0])
+
+
+def _database_url(site: Site) -> str:
+    return os.environ.get("DATABASE_URL", "").strip() or service_addresses(site.home).database_url
 
 
 def _served_queues(site: Site) -> set[str]:

@@ -45,6 +45,13 @@ def check_port(host: str, port: int) -> None:
             ) from None
 
 
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 def check_disk(folder: Path) -> None:
     """ServiceError if the disk of `folder` is nearly full."""
     free = shutil.disk_usage(folder).free

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,14 @@ from typing import Any
 from dashboard.services.child import Program
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
+# What a host's own processes need of the account that starts them, and what its owner allows.
+HOST_VARIABLES = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_HOME", "PYTHONPATH"),
+    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("REQUESTS_CA_BUNDLE", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "PIP_FIND_LINKS"),
+    "PACELINE_MEMORY_LIMIT",
+)
 WILDCARD_HOSTS = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never bound to
 
 
@@ -25,6 +34,8 @@ class Site:
     pool: str
     host: str = "127.0.0.1"
     port: int = 8000
+    # Where the web server listens, if not there where people look for it.
+    web_port: int | None = None
 
     @classmethod
     def from_settings(cls, settings: Any) -> Site:
@@ -56,7 +67,12 @@ def process_commands(site: Site) -> dict[str, list[str]]:
     worker = ["celery", "--quiet", "-A", "workers.site.app", "worker", "--without-gossip", "--without-mingle"]
     return {
         "web": [
-            *("gunicorn", "dashboard.wsgi:application", "--bind", f"{site.host}:{site.port}"),
+            *(
+                "gunicorn",
+                "dashboard.wsgi:application",
+                "--bind",
+                f"{site.host}:{site.web_port or site.port}",
+            ),
             *("--workers", "2", "--threads", "4", "--timeout", "60", "--no-control-socket"),
             *("--log-level", "warning"),
         ],
@@ -69,17 +85,13 @@ def process_commands(site: Site) -> dict[str, list[str]]:
             *(*worker, "--hostname", f"sweep@{site.machine}", "--queues", "sweeps"),
             *("--pool", "solo", "--loglevel", "WARNING"),
         ],
-        # One at a time: two measurements beside each other would measure each other.
-        "measure": [
-            *(*worker, "--hostname", f"measure@{site.machine}"),
-            *("--queues", f"pool.{site.pool},machine.{site.machine}"),
-            *("--concurrency", "1", "--pool-start-method", "spawn", "--loglevel", "INFO"),
-        ],
         # The schedule is kept in memory: all that it does is repeat itself, and a file could go bad.
         "beat": [
             *("celery", "--quiet", "-A", "workers.site.app", "beat", "--scheduler", "celery.beat:Scheduler"),
             *("--loglevel", "WARNING"),
         ],
+        # Last: it calls the others. This machine measures in the same way as any other one does.
+        "host": ["workers.host", "run"],
     }
 
 
@@ -92,15 +104,38 @@ def process_program(name: str, site: Site) -> Program:
         environment=site.environment,
         ready=_web_probe(site) if name == "web" else lambda: True,
         timeout=60,
-        # A warm end of a Celery worker would wait for the measurement in progress; Postgres holds the
-        # truth, so the run is requested again and nothing is lost.
-        stop_signal=signal.SIGQUIT if name == "measure" else signal.SIGTERM,
         # Celery's own ends hang where the queue has died with the supervisor. What a killed worker measured
         # ends with it, as its pool and gunicorn's workers do.
         orphan_signal=signal.SIGKILL,
         grace=8,
         stop_group="site",
     )
+
+
+def host_program(site: Site, join_code: str) -> Program:
+    """The agent of this machine, which joins the site by the code where it hasn't yet."""
+    return Program(
+        name="host",
+        argv=[sys.executable, "-m", *process_commands(site)["host"]],
+        folder=CHECKOUT,
+        # Nothing of the site's: neither its database nor its keys are a host's affair.
+        environment=host_environment(site, join_code, os.environ),
+        inherits=False,
+        orphan_signal=signal.SIGTERM,
+        grace=25,
+    )
+
+
+def host_environment(site: Site, join_code: str, surroundings: Mapping[str, str]) -> dict[str, str]:
+    address = "127.0.0.1" if site.host in WILDCARD_HOSTS else site.host
+    return {
+        **{name: surroundings[name] for name in HOST_VARIABLES if name in surroundings},
+        "PACELINE_SITE": f"http://{address}:{site.web_port or site.port}",
+        "PACELINE_JOIN_CODE": join_code,
+        "PACELINE_MACHINE": site.machine,
+        "PACELINE_HOST_HOME": str(site.home / "host"),
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 def migration_program(site: Site) -> Program:
@@ -120,7 +155,7 @@ def _web_probe(site: Site) -> Callable[[], bool]:
     host = "127.0.0.1" if site.host in WILDCARD_HOSTS else site.host
 
     def is_answering() -> bool:
-        connection = http.client.HTTPConnection(host, site.port, timeout=5)
+        connection = http.client.HTTPConnection(host, site.web_port or site.port, timeout=5)
         try:
             connection.request("GET", "/healthz")
             # Any answer will do: a host that is not allowed is a 400, given by a server that runs.

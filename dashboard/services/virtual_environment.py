@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-EXTRAS = "web,worker,torch,emulator,service,embedded,dev"
+EVERYTHING = "site,host,torch,emulator,service,embedded,dev"
 INPUTS = ("constraints.txt", "pyproject.toml", "trainers/harness/pyproject.toml")
 # Bytes. The largest part is torch, whose build for GPUs brings its own libraries.
 LEAST_FREE = 3_000_000_000
@@ -25,7 +25,7 @@ class SetUpError(Exception):
     """One sentence for people."""
 
 
-def main(root: Path) -> int:
+def main(root: Path, extras: str = EVERYTHING) -> int:
     # The lock of the folder itself: two calls at the same time would install into each other.
     folder = os.open(root, os.O_RDONLY)
     try:
@@ -34,7 +34,7 @@ def main(root: Path) -> int:
         print_line("Another make is setting up .venv; waiting for it.")
         fcntl.flock(folder, fcntl.LOCK_EX)
     try:
-        set_up(root)
+        set_up(root, extras)
     except (SetUpError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -46,10 +46,10 @@ def main(root: Path) -> int:
     return 0
 
 
-def set_up(root: Path) -> None:
+def set_up(root: Path, extras: str) -> None:
     environment = root / ".venv"
     stamp = environment / "paceline-stamp"
-    wanted = hash_inputs(root)
+    wanted = hash_inputs(root, extras)
     if is_complete(environment) and stamp.is_file() and stamp.read_text() == wanted:
         return
     check_python()
@@ -59,13 +59,13 @@ def set_up(root: Path) -> None:
     # Without a stamp until it is complete: an interruption is seen by the next call.
     stamp.unlink(missing_ok=True)
     print_line("Installing the dependencies into .venv (about a minute; torch is the largest).")
-    install_dependencies(root, environment)
+    install_dependencies(root, environment, extras)
     stamp.write_text(wanted)
 
 
-def hash_inputs(root: Path) -> str:
+def hash_inputs(root: Path, extras: str) -> str:
     """A hash of the files that say what is installed, of the Python, and of the folder (scripts name it)."""
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {root} {EXTRAS}".encode())
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {root} {extras}".encode())
     for name in INPUTS:
         digest.update((root / name).read_bytes())
     return digest.hexdigest()
@@ -107,10 +107,10 @@ def make_environment(environment: Path) -> None:
         raise SetUpError(f"The environment in .venv can't be made: {last_line(done.stdout + done.stderr)}")
 
 
-def install_dependencies(root: Path, environment: Path) -> None:
+def install_dependencies(root: Path, environment: Path, extras: str) -> None:
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     command += ["--progress-bar", "off", "-c", "constraints.txt"]
-    command += ["-e", "trainers/harness", "-e", f".[{EXTRAS}]"]
+    command += ["-e", "trainers/harness", "-e", f".[{extras}]"]
     lines: list[str] = []
     with subprocess.Popen(
         command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -151,4 +151,4 @@ def print_line(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(__file__).resolve().parent.parent.parent))
+    sys.exit(main(Path(__file__).resolve().parent.parent.parent, *sys.argv[1:2]))

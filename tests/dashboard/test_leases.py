@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from dashboard import alerts, dispatch, experiments, leases, runs
 from dashboard.alerts import delivering
-from dashboard.experiments import PairMeasured, Side
+from dashboard.experiments import Side
+from dashboard.host_protocol import PairMeasured
 from dashboard.leases import Lease, LeaseLost
 from dashboard.models import Channel, Delivery, Experiment, Machine, Metric, Project, Regression, Run
 from dashboard.models.leases import Leased
@@ -99,7 +100,7 @@ class RunWork(Job):
 
     def write(self, held: Any) -> bool:
         try:
-            runs.fail_run(held, Run.Failure.CRASH, "It crashed.", "last words")
+            runs.fail_run(held.lease, Run.Failure.CRASH, "It crashed.", "last words")
         except LeaseLost:
             return False
         return True
@@ -108,7 +109,7 @@ class RunWork(Job):
         runs.requeue_lost_runs()
 
     def heartbeat(self, held: Any) -> bool:
-        return runs.heartbeat_run(held, 0.5, "goes on", "text")
+        return runs.heartbeat_run(held.lease, 0.5, "goes on", "text")
 
     def cancel(self, row: Any) -> bool:
         return runs.cancel_run(row.pk, "ada")
@@ -132,7 +133,7 @@ class ExperimentWork(Job):
 
     def write(self, held: Any) -> bool:
         try:
-            experiments.add_pair(held, PairMeasured(0, True, 1.0, 1.4, False, 6.0))
+            experiments.add_pair(held.lease, PairMeasured(0, True, 1.0, 1.4, False, 6.0))
         except LeaseLost:
             return False
         return True
@@ -141,7 +142,7 @@ class ExperimentWork(Job):
         experiments.requeue_lost_experiments()
 
     def heartbeat(self, held: Any) -> bool:
-        return experiments.heartbeat_experiment(held, "goes on")
+        return experiments.heartbeat_experiment(held.lease, "goes on")
 
     def cancel(self, row: Any) -> bool:
         return bool(experiments.cancel_experiments(Experiment.objects.filter(pk=row.pk), {"code": "stale"}))

@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from bench.drawings import simulate_pairs
 from dashboard import experiments
-from dashboard.experiments import PairMeasured
+from dashboard.host_protocol import PairMeasured
 from dashboard.models import Commit
 from tests.pages import builders
 from tests.pages.experiment_builders import build_profile, create_experiment
@@ -52,7 +52,7 @@ def measure_experiment() -> int:
         commands = [
             f"git checkout {commit} && python -m paceline run train" for commit in ("4f1c2a9", "b07d11e")
         ]
-        if experiments.add_pair(claimed, values, commands):
+        if experiments.add_pair(claimed.lease, values, commands):
             break
     asked.refresh_from_db()
     asked.finished_at = timezone.now()

@@ -44,7 +44,7 @@ def test_the_image_serves_the_same_port_by_itself():
 
 def test_the_image_installs_what_the_environment_does_save_embedded_and_dev():
     (line,) = re.findall(r"(?m)^RUN (pip install .*)$", (CHECKOUT / "Dockerfile").read_text())
-    assert shlex.split(line)[-4:] == ["-e", "trainers/harness", "-e", ".[web,worker,torch]"]
+    assert shlex.split(line)[-4:] == ["-e", "trainers/harness", "-e", ".[site,host,torch]"]
 
 
 def test_the_image_gets_optional_components_where_they_are_asked_for():

@@ -78,7 +78,7 @@ def test_a_killed_holder_holds_nothing(tmp_path):
 
 
 def test_services_run_inside_the_block_and_end_after_it(site):
-    with running_services(site):
+    with running_services(site, str):
         assert count_tables(site) > 10
     assert not database_answers(site)
 
@@ -87,11 +87,11 @@ def test_a_second_block_uses_the_services_of_the_first(site):
     second_done = threading.Event()
 
     def second() -> None:
-        with running_services(site):
+        with running_services(site, str):
             assert count_tables(site) > 10
             second_done.set()
 
-    with running_services(site):
+    with running_services(site, str):
         threading.Thread(target=second).start()
         assert second_done.wait(30)
         assert database_answers(site)
@@ -100,7 +100,7 @@ def test_a_second_block_uses_the_services_of_the_first(site):
 
 def test_services_wait_for_their_last_user(site):
     printed: list[str] = []
-    with running_services(site, lambda _, line: printed.append(line)):
+    with running_services(site, str, lambda _, line: printed.append(line)):
         user = (site.home / "users").open("a")
         fcntl.flock(user, fcntl.LOCK_SH)
         still_ran: list[bool] = []
@@ -120,13 +120,13 @@ def test_services_wait_for_their_last_user(site):
 def test_a_given_database_that_is_away_is_told(site, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql:///paceline?host=/nowhere&user=paceline")
     with pytest.raises(ServiceError, match=r"^The database at DATABASE_URL can't be reached: .*/nowhere"):
-        running_services(site).__enter__()
+        running_services(site, str).__enter__()
 
 
 def test_a_given_address_starts_nothing(site, monkeypatch):
-    with running_services(site):
+    with running_services(site, str):
         monkeypatch.setenv("DATABASE_URL", service_addresses(site.home).database_url)
         monkeypatch.setenv("BROKER_URL", service_addresses(site.home).broker_url)
         other = Site(home=site.home.with_name("other"), machine="gpu-2", pool="default")
-        with running_services(other):
+        with running_services(other, str):
             assert not (other.home / "services").exists()

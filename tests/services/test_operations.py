@@ -46,15 +46,6 @@ def test_every_process_is_described(tmp_path):
     )
 
 
-def test_the_command_of_a_measuring_host_is_the_one_that_is_started(tmp_path):
-    site = Site(home=tmp_path, machine="$PACELINE_MACHINE", pool="$PACELINE_POOL")
-    (block,) = re.findall(
-        r"\.venv/bin/python -m (celery --quiet -A workers\.app worker (?:.|\n)*?)\n```", TEXT
-    )
-    shown = block.replace("\\\n", " ").split()
-    assert shown == process_commands(site)["measure"][: len(shown)]
-
-
 def test_the_database_can_be_reached_by_hand(settings):
     script = 'eval "$($0 -m dashboard.services)" && psql -Atc "select current_user"'
     done = subprocess.run(["sh", "-c", script, sys.executable], cwd=CHECKOUT, capture_output=True, text=True)

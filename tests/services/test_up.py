@@ -22,7 +22,7 @@ from dashboard.services.processes import CHECKOUT
 from tests.services.programs import becomes_true
 from tests.services_plugin import remove_home
 
-PARTS = ("postgres", "redis", "web", "service", "sweep", "measure", "beat")
+PARTS = ("postgres", "redis", "web", "service", "sweep", "beat", "host")
 
 
 class Up:
@@ -76,7 +76,11 @@ def port() -> int:
 def processes_of(home: Path) -> dict[int, str]:
     """Every process that works for this home: by its environment, or by a path in its command."""
     commands: dict[int, str] = {}
-    marks = (f"PACELINE_HOME={home}".encode(), str(service_addresses(home).socket_folder).encode())
+    marks = (
+        f"PACELINE_HOME={home}".encode(),
+        f"PACELINE_HOST_HOME={home}".encode(),
+        str(service_addresses(home).socket_folder).encode(),
+    )
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes()

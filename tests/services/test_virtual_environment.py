@@ -35,7 +35,9 @@ def made(root: Path) -> Path:
 def installs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The environments that pip would have installed into."""
     calls: list[Path] = []
-    monkeypatch.setattr(virtual_environment, "install_dependencies", lambda _, target: calls.append(target))
+    monkeypatch.setattr(
+        virtual_environment, "install_dependencies", lambda _, target, __: calls.append(target)
+    )
     return calls
 
 
@@ -53,7 +55,7 @@ def test_a_half_made_environment_is_made_again(root, installs, capsys):
 
 
 def test_an_interrupted_installation_is_taken_up_again(root, made, monkeypatch, installs):
-    def interrupted(root: Path, target: Path) -> None:
+    def interrupted(root: Path, target: Path, extras: str) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -99,7 +101,9 @@ def test_the_line_that_says_why_pip_failed(lines, sentence):
 def test_two_calls_wait_for_each_other(root, made):
     script = CHECKOUT / "dashboard/services/virtual_environment.py"
     code = f"import runpy, pathlib; runpy.run_path({str(script)!r})['main'](pathlib.Path({str(root)!r}))"
-    (made / "paceline-stamp").write_text(virtual_environment.hash_inputs(root))
+    (made / "paceline-stamp").write_text(
+        virtual_environment.hash_inputs(root, virtual_environment.EVERYTHING)
+    )
     folder = os.open(root, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     second = subprocess.Popen([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, text=True)

@@ -79,7 +79,7 @@ def test_an_interrupted_demonstration_stays(built: Any, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(demo, "wait_for_runs", interrupt)
-    monkeypatch.setattr(demo.services, "running_services", lambda _settings: nullcontext())
+    monkeypatch.setattr(demo.services, "running_services", lambda *_: nullcontext())
     with pytest.raises(CommandError, match="project demo-7 stays"):
         call_demo("--wait", "--seed", "7")
     assert Run.objects.filter(state=Run.State.REQUESTED).count() == 2
@@ -94,7 +94,7 @@ def test_it_waits_until_every_run_is_judged(built: Any, monkeypatch: pytest.Monk
         Run.objects.update(state=Run.State.DONE, judged_at=timezone.now() if len(looks) > 1 else None)
 
     monkeypatch.setattr(demo, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
-    monkeypatch.setattr(demo.services, "running_services", lambda _settings: nullcontext())
+    monkeypatch.setattr(demo.services, "running_services", lambda *_: nullcontext())
     assert "found" in call_demo("--wait", "--seed", "7")
     assert looks == [2, 2]
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.utils import timezone
 from paceline import manifest
+from pytest_django.live_server_helper import LiveServer
 
-from dashboard import runs
+from dashboard import hosts, runs
 from dashboard.models import Project, Run
 from tests.workers import repositories
+from workers.host.configuration import HostConfiguration, OwnerSettings, Registration, write_identity
+from workers.host.machine import take_fingerprint
+from workers.host.site_client import SiteClient
+from workers.host.work import execute_next
 
 MANIFEST = """
 [benchmarks.tiny]
@@ -36,12 +42,44 @@ for _ in paceline.steps(range(10**9)):
 Requested = Callable[..., Run]
 
 
+@dataclass(frozen=True)
+class Host:
+    """A host of the test's site, in this very process; it calls the site by HTTP as any other does."""
+
+    configuration: HostConfiguration
+    client: SiteClient
+
+    @property
+    def home(self) -> Path:
+        return self.configuration.home
+
+    def execute_next(self) -> bool:
+        return execute_next(self.configuration, self.client)
+
+
 @pytest.fixture
 def home(settings: Any, tmp_path: Path) -> Path:
     """A worker's home that nobody else uses."""
     settings.PACELINE_HOME = tmp_path / "home"
     settings.PACELINE_MACHINE = "gpu-1"
     return tmp_path / "home"
+
+
+@pytest.fixture
+def host(home: Path, live_server: LiveServer) -> Host:
+    """The machine gpu-1 of the pool default, which has joined."""
+    return join_host(home / "host", live_server.url, "gpu-1")
+
+
+def join_host(home: Path, site: str, name: str, **owner: Any) -> Host:
+    code = hosts.create_join_code(runs.pool_named("default"), "a test")
+    home.mkdir(parents=True)
+    identity = SiteClient(site).join(code, name)
+    write_identity(home, identity)
+    client = SiteClient.of_identity(identity)
+    answer = client.register("test", take_fingerprint().as_dict())
+    registration = Registration(answer.text("pool"), answer.integer("lease_seconds"), "")
+    return Host(HostConfiguration(home, identity, registration, OwnerSettings(**owner)), client)
 
 
 @pytest.fixture

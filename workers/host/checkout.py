@@ -8,20 +8,40 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from paceline.manifest import FILE_NAME, read_manifest
 
-from dashboard.repositories import Git, GitError, Mirror, RepositoryError, locate_mirror, safe_name
+from dashboard.repositories import (
+    Git,
+    GitError,
+    Mirror,
+    RepositoryError,
+    Unreachable,
+    locate_mirror,
+    safe_name,
+)
 from workers.host.errors import CheckoutError
+from workers.host.outages import ask_site
 
 HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # Whoever measures waits for a fetch that is under way.
 PATIENCE_SECONDS = 900
+FETCHES = 3
+FETCH_PAUSE_SECONDS = 1
 CHECKOUT_SECONDS = 900
 MOST_TEXT_BYTES = 1024 * 1024
 MOST_LINK_BYTES = 8192
+
+
+class CommitServer(Protocol):
+    """The site, from where commits come."""
+
+    def bring_commit(self, project: str, commit: str) -> None: ...
+
+    def repository_address(self, project: str) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -83,17 +103,19 @@ class Checkouts:
     machine: str
     git: Git = field(default_factory=Git)
 
-    def prepare(self, project: str, repository: str, commit: str, folder_suffix: str = "") -> Path:
-        """A folder with exactly the files of the commit; CheckoutError says why not.
+    def prepare(self, site: CommitServer, project: str, commit: str, folder_suffix: str = "") -> Path:
+        """A folder with exactly the files of the commit; CheckoutError says why not, SiteAway: not now.
 
         Folders of other suffixes exist at the same time.
         """
         if not HASH.fullmatch(commit):
             raise CheckoutError(f"{commit[:80]!r} is not the full hash of a commit.")
-        mirror = locate_mirror(self.home, project, repository, git=self.git)
+        # One mirror per project, wherever its site and its repository move.
+        mirror = locate_mirror(self.home, project, "", git=self.git)
+        mirror = replace(mirror, repository=site.repository_address(project))
         worktree = self.worktree(mirror, folder_suffix)
         try:
-            bring_commit(mirror, commit)
+            bring_commit(site, mirror, commit)
             try:
                 worktree.check_out(commit)
             except GitError:
@@ -110,12 +132,18 @@ class Checkouts:
         return Worktree(mirror, folder.resolve())
 
 
-def bring_commit(mirror: Mirror, commit: str) -> None:
+def bring_commit(site: CommitServer, mirror: Mirror, commit: str) -> None:
     """Have the commit in the mirror, with as little work as that takes."""
-    if not mirror.has_commit(commit):
-        mirror.fetch(PATIENCE_SECONDS)
-        if not mirror.has_commit(commit):
-            raise RepositoryError(f"Commit {commit[:10]} is on no branch or tag of the repository.")
+    tries = 0
+    while not mirror.has_commit(commit):
+        ask_site(lambda: site.bring_commit(mirror.project, commit), mirror.git.stop)
+        tries += 1
+        try:
+            mirror.fetch_commit(commit, PATIENCE_SECONDS)
+        except Unreachable:
+            # The site may have gone away meanwhile: then it is waited for.
+            if tries == FETCHES or mirror.git.stop.wait(FETCH_PAUSE_SECONDS):
+                raise
     # Here, where the machine is ours and nothing is measured.
     mirror.collect_garbage()
 

@@ -13,6 +13,7 @@ from workers.host import checkout
 from workers.host.environments import Environments
 from workers.host.errors import CheckoutError
 from workers.host.logs import Log
+from workers.host.site_client import SiteClient
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class CommitCode:
 class CodeSource:
     """Where a project's code comes from. `manifest` is the site's own, None where each commit has one."""
 
+    site: SiteClient
     project: str
-    repository: str
     manifest: str | None
     benchmark: str
 
@@ -45,7 +46,7 @@ class CodeSource:
     ) -> CommitCode:
         """Check a commit out, CheckoutError says why not. Folders of other suffixes exist beside it."""
         checkouts = checkout.Checkouts(home, machine, Git(stop))
-        folder = checkouts.prepare(self.project, self.repository, commit, folder_suffix)
+        folder = checkouts.prepare(self.site, self.project, commit, folder_suffix)
         try:
             parsed = parse_manifest(checkout.place_manifest(folder, self.manifest), FILE_NAME)
         except ManifestError as error:

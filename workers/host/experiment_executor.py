@@ -9,27 +9,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from paceline import document
 from paceline.document import Document
 
-from dashboard import experiments
-from dashboard.experiments import ExperimentAssignment, PairMeasured, SideAssignment
+from dashboard.host_protocol import ExperimentAssignment, PairMeasured, SideAssignment
 from workers.host import launching
 from workers.host.commit_code import CodeSource
+from workers.host.configuration import HostConfiguration
 from workers.host.errors import BadDocumentError, MeasuringError, Stopped
-from workers.host.executor import (
-    Executor,
-    PreparedCode,
-    execute_next,
-    machine_trouble,
-    memory_limits,
-    retry_database,
-)
+from workers.host.executor import Executor, PreparedCode, machine_trouble
 from workers.host.logs import Log
+from workers.host.outages import ask_site
+from workers.host.site_client import SiteClient
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +38,6 @@ class SideError(MeasuringError):
     """A side that doesn't run: nothing can be weighed with it."""
 
     kind = "crash"
-
-
-def execute_next_experiment(pool: str) -> bool:
-    """Execute the pool's next experiment, if there is one and this machine is free. False: nothing done."""
-    return execute_next(pool, experiments.claim_experiment, ExperimentExecutor)
 
 
 def is_disturbed(measured: Document, in_turns: bool) -> bool:
@@ -85,17 +75,37 @@ def sweeps_of_both(base: Document, head: Document) -> dict[str, Any]:
     }
 
 
+def what_experiments_keep(measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a document: its functions, and what tells whether another process may take turns with it."""
+    if not measured:
+        return {}
+    functions = (measured.get("profile") or {}).get("functions")
+    told = {name: measured[name] for name in ("processes", "phases") if name in measured}
+    environment = measured.get("environment") or {}
+    return {
+        **told,
+        "environment": {name: environment.get(name) for name in ("path", "memory_bytes")},
+        "profile": {"functions": functions},
+    }
+
+
 class ExperimentExecutor(Executor):
     """Executes one experiment, pair by pair."""
 
-    def __init__(self, assignment: ExperimentAssignment, lock: int) -> None:
-        super().__init__(assignment, lock)
+    def __init__(
+        self,
+        assignment: ExperimentAssignment,
+        lock: int,
+        configuration: HostConfiguration,
+        client: SiteClient,
+    ) -> None:
+        super().__init__(assignment, lock, configuration, client)
         self.assignment = assignment
         # From when on the machine measured what isn't stored yet; None before it measures.
         self.unstored_since: float | None = None
 
     def renew(self, _progress: float | None, text: str, _log: str) -> bool:
-        return experiments.heartbeat_experiment(self.assignment, text)
+        return self.client.heartbeat_experiment(self.assignment.lease, text)
 
     def work(self) -> None:
         sides = {name: self.prepare_side(name) for name in SIDES}
@@ -115,13 +125,12 @@ class ExperimentExecutor(Executor):
 
     def give_up(self, error: MeasuringError) -> None:
         """What can't be measured can't be weighed; which side it was, the reason says."""
-        reason = {"code": "side failed", "text": str(error)}
         spent = 0.0 if self.unstored_since is None else time.monotonic() - self.unstored_since
-        retry_database(lambda: experiments.conclude_experiment(self.assignment, "untestable", reason, spent))
+        ask_site(lambda: self.client.conclude_experiment(self.assignment.lease, str(error), spent))
 
     def keep_pair(self, pair: PairMeasured, commands: Sequence[str]) -> str:
         """Store the pair; the verdict, once there is one."""
-        verdict = retry_database(lambda: experiments.add_pair(self.assignment, pair, commands))
+        verdict = ask_site(lambda: self.client.add_pair(self.assignment.lease, pair, commands), self.stop)
         self.unstored_since = time.monotonic()
         return verdict
 
@@ -131,7 +140,7 @@ class ExperimentExecutor(Executor):
     def prepare_side(self, name: str) -> PreparedCode:
         """Check one side's commit out beside the other's."""
         job, side = self.assignment, self.side(name)
-        source = CodeSource(job.project, job.repository, job.manifest, side.benchmark)
+        source = CodeSource(self.client, job.project, job.manifest, side.benchmark)
         return self.prepare(source, side.commit, folder_suffix=f"-{name}")
 
     def measure_pair(self, sides: Mapping[str, PreparedCode], index: int) -> PairMeasured:
@@ -211,7 +220,10 @@ class ExperimentExecutor(Executor):
         started = time.monotonic()
         documents = {name: self.count_side(sides[name], name) for name in SIDES}
         took = time.monotonic() - started
-        self.assignment = retry_database(lambda: experiments.keep_profiles(self.assignment, documents, took))
+        told = {name: what_experiments_keep(document) for name, document in documents.items()}
+        lease = self.assignment.lease
+        in_turns = ask_site(lambda: self.client.keep_profiles(lease, told, took), self.stop)
+        self.assignment = replace(self.assignment, in_turns=in_turns, profiled=False)
         self.unstored_since = time.monotonic()
 
     def count_side(self, prepared: PreparedCode, name: str) -> Mapping[str, Any]:
@@ -241,7 +253,7 @@ class ExperimentExecutor(Executor):
             without=without,
             turns=turns,
             lock=self.lock,
-            limits=memory_limits(),
+            limits=self.limits,
         )
 
     def left_out(self, prepared: PreparedCode) -> str:

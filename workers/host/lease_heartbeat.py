@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
-
+from workers.host.errors import SiteAway, TokenRefused
 from workers.host.launching import Progress
 from workers.host.logs import Log
 
@@ -26,10 +23,13 @@ Renew = Callable[[float | None, str, str], bool]
 class LeaseHeartbeat:
     """Beats in a thread of its own until it is left.
 
-    `stop` is set once the work is no longer ours, or once nobody can tell for longer than a lease.
+    `stop` is set once the work is no longer ours. While the site is away it stays ours: a site that comes
+    back gives its hosts time to say so.
     """
 
-    def __init__(self, name: str, renew: Renew, log: Log, stop: threading.Event) -> None:
+    def __init__(
+        self, name: str, renew: Renew, log: Log, stop: threading.Event, lease_seconds: float
+    ) -> None:
         self.name = name
         self.renew = renew
         self.log = log
@@ -38,7 +38,7 @@ class LeaseHeartbeat:
         self.activity = ""
         self.progress: Callable[[], Progress | None] = lambda: None
         self._unsent = ""
-        self._renewed = time.monotonic()
+        self._interval = min(SECONDS, lease_seconds / 4)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat_until_over, name="lease heartbeat", daemon=True)
 
@@ -70,21 +70,12 @@ class LeaseHeartbeat:
         if not self.renew(fraction, text, self._unsent):
             self.stop.set()
         self._unsent = ""
-        self._renewed = time.monotonic()
 
     def _beat_until_over(self) -> None:
-        try:
-            while not self._over.wait(min(SECONDS, settings.PACELINE_LEASE_SECONDS / 4)):
-                self._try_to_beat()
-        finally:
-            connection.close()
-
-    def _try_to_beat(self) -> None:
-        """The database may be away for a while; after a lease the work counts as lost, and is."""
-        try:
-            self.beat()
-        except (OperationalError, InterfaceError) as error:
-            logger.warning("No heartbeat of %s: %s", self.name, error)
-            connection.close()
-            if time.monotonic() - self._renewed > settings.PACELINE_LEASE_SECONDS:
+        while not self._over.wait(self._interval):
+            try:
+                self.beat()
+            except SiteAway as error:
+                logger.warning("No heartbeat of %s: %s", self.name, error)
+            except TokenRefused:
                 self.stop.set()

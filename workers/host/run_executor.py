@@ -4,44 +4,38 @@ from __future__ import annotations
 
 import logging
 
-from dashboard import ingest, runs
-from dashboard.runs import RunAssignment
+from dashboard.host_protocol import RunAssignment
+from dashboard.repositories import safe_name
 from workers.host import launching
 from workers.host.commit_code import CodeSource
-from workers.host.errors import BadDocumentError, CrashError, MeasuringError
-from workers.host.executor import (
-    Executor,
-    PreparedCode,
-    execute_next,
-    machine_trouble,
-    memory_limits,
-    retry_database,
-)
+from workers.host.configuration import HostConfiguration
+from workers.host.errors import CrashError, LeaseLost, MeasuringError, SiteAway
+from workers.host.executor import Executor, PreparedCode, machine_trouble
+from workers.host.outages import ask_site
+from workers.host.site_client import SiteClient
+from workers.host.spool import DocumentSpool
 
 logger = logging.getLogger(__name__)
-
-
-def execute_next_run(pool: str) -> bool:
-    """Execute the pool's next run, if there is one and this machine is free. False: nothing was done."""
-    return execute_next(pool, runs.claim_run, RunExecutor)
 
 
 class RunExecutor(Executor):
     """Executes one run; its document is stored at the end."""
 
-    def __init__(self, assignment: RunAssignment, lock: int) -> None:
-        super().__init__(assignment, lock)
+    def __init__(
+        self, assignment: RunAssignment, lock: int, configuration: HostConfiguration, client: SiteClient
+    ) -> None:
+        super().__init__(assignment, lock, configuration, client)
         self.assignment = assignment
         self.document = b""
 
     def renew(self, progress: float | None, text: str, log: str) -> bool:
-        return runs.heartbeat_run(self.assignment, progress, text, log)
+        return self.client.heartbeat_run(self.assignment.lease, progress, text, log)
 
     def work(self) -> None:
         """Check out, prepare, measure."""
         run = self.assignment
         self.enter_state("preparing")
-        source = CodeSource(run.project, run.repository, run.manifest, run.benchmark)
+        source = CodeSource(self.client, run.project, run.manifest, run.benchmark)
         prepared = self.prepare(source, run.commit)
         with (
             machine_trouble(CrashError),
@@ -70,22 +64,33 @@ class RunExecutor(Executor):
             checkout=prepared.code.folder,
             python=prepared.python,
             lock=self.lock,
-            limits=memory_limits(),
+            limits=self.limits,
         )
 
     def enter_state(self, state: str) -> None:
-        retry_database(lambda: runs.advance_run(self.assignment, state))
+        ask_site(lambda: self.client.advance_run(self.assignment.lease, state), self.stop)
 
     def finish(self) -> None:
-        """The log's end first: a run that is done changes no more."""
-        rest = self.heartbeat.rest_of_log()
-        retry_database(lambda: runs.heartbeat_run(self.assignment, log=rest))
+        """Kept on disk first: whatever ends this process meanwhile, its successor hands it in."""
+        lease, rest = self.assignment.lease, self.heartbeat.rest_of_log()
+        kept = document_spool(self.configuration).keep(lease, self.document)
         try:
-            retry_database(lambda: ingest.store_document(self.assignment, self.document))
-        except ingest.BadDocument as error:
-            raise BadDocumentError(str(error)) from error
-        logger.info("%s is done", self.assignment.name)
+            # The log's end first: a run that is done changes no more.
+            ask_site(lambda: self.client.heartbeat_run(lease, None, "", rest))
+            ask_site(lambda: self.client.store_document(lease, self.document))
+            logger.info("%s is done", self.assignment.name)
+        except SiteAway:
+            logger.warning("%s: its document stays in %s until the site is back", self.assignment.name, kept)
+            raise
+        except (LeaseLost, MeasuringError):
+            kept.unlink(missing_ok=True)
+            raise
+        kept.unlink(missing_ok=True)
 
     def give_up(self, error: MeasuringError) -> None:
         rest = self.heartbeat.rest_of_log()
-        retry_database(lambda: runs.fail_run(self.assignment, error.kind, str(error), rest))
+        ask_site(lambda: self.client.fail_run(self.assignment.lease, error.kind, str(error), rest))
+
+
+def document_spool(configuration: HostConfiguration) -> DocumentSpool:
+    return DocumentSpool(configuration.home / "spool" / safe_name(configuration.identity.machine))

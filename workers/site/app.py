@@ -12,6 +12,6 @@ from dashboard.dispatch import app
 
 __all__ = ["app"]
 
-app.conf.imports = ("workers.site.tasks", "workers.host.worker_heartbeat")
+app.conf.imports = ("workers.site.tasks", "workers.site.site_heartbeat")
 # Celery sets Django up before it imports them. A child of the pool is a fresh interpreter and comes here too.
 app.loader.import_default_modules()

@@ -11,7 +11,6 @@ from django.db import InterfaceError, OperationalError
 
 from dashboard import alerts, dispatch, failed_jobs, retention, runs
 from dashboard.dispatch import app
-from workers.host import run_executor
 
 logger = logging.getLogger(__name__)
 
@@ -44,20 +43,6 @@ def count_failures(task: str) -> Callable[[Act], Act]:
         return cast(Act, attempt)
 
     return wrap
-
-
-@app.task(name=dispatch.MEASURE)
-def measure_next(pool: str) -> None:
-    """Execute one experiment or run of the pool, then wake a worker for the next where one waits."""
-    if runs.experiment_waits(pool):
-        # Not above: it imports scipy, for which every measuring child would wait seconds.
-        from workers.host import experiment_executor
-
-        if experiment_executor.execute_next_experiment(pool):
-            dispatch.wake_workers(pool)
-            return
-    if run_executor.execute_next_run(pool):
-        dispatch.wake_workers(pool)
 
 
 @app.task(name=dispatch.JUDGE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
@@ -114,9 +99,10 @@ def attempt_delivery(delivery_id: int) -> None:
 
 @app.task(name=dispatch.SWEEP)
 def sweep_everything() -> None:
-    from dashboard import experiments, regressions
+    from dashboard import experiments, regressions, site_outages
 
     for sweep in (
+        site_outages.grant_grace,
         runs.sweep_runs,
         experiments.sweep_experiments,
         regressions.sweep_proofs,

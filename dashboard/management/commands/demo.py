@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from dashboard import services, triggers
+from dashboard import hosts, services, triggers
 from dashboard.management import demonstration
 from dashboard.management.base import SiteCommand
 from dashboard.management.commands.trigger import summarize_progress
@@ -80,7 +80,7 @@ class Command(SiteCommand):
     def perform(self, **options: Any) -> None:
         seed = parse_seed(options["seed"])
         arguments = parse_history(options)
-        with services.running_services(settings) if options["wait"] else nullcontext():
+        with services.running_services(settings, hosts.local_join_code) if options["wait"] else nullcontext():
             project, built, ids = set_up_history(seed, arguments)
             if options["wait"]:
                 wait_until_proved(project, ids)

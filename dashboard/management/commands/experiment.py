@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import Count, Q
 
-from dashboard import experiments, services
+from dashboard import experiments, hosts, services
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.management.base import SiteCommand, project_named
@@ -103,7 +103,7 @@ class Command(SiteCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object, not sentences")
 
     def perform(self, **options: Any) -> None:
-        with services.running_services(settings) if options["wait"] else nullcontext():
+        with services.running_services(settings, hosts.local_join_code) if options["wait"] else nullcontext():
             experiment = self.ask(options)
             if options["wait"]:
                 self.wait_for_end(experiment)

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from dashboard import services, triggers
+from dashboard import hosts, services, triggers
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.management.progress import ProgressBar
 from dashboard.models import Experiment, Run
@@ -44,7 +44,7 @@ class Command(SiteCommand):
         )
 
     def perform(self, **options: Any) -> None:
-        with services.running_services(settings) if options["wait"] else nullcontext():
+        with services.running_services(settings, hosts.local_join_code) if options["wait"] else nullcontext():
             ids = self.request(options)
             if options["wait"]:
                 self.wait(ids)

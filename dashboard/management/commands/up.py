@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connections
 
-from dashboard import experiments, runs
+from dashboard import hosts
 from dashboard.management import first_project
 from dashboard.management.base import SiteCommand
 from dashboard.models import Run
@@ -25,7 +25,7 @@ from dashboard.services import ServiceError
 from dashboard.services.addresses import log_folder
 from dashboard.services.instance import HomeLock, lock_home, start_services
 from dashboard.services.preflight import check_disk, check_port
-from dashboard.services.processes import Site, process_commands, process_program
+from dashboard.services.processes import Site, host_program, process_commands, process_program
 from dashboard.services.supervisor import Supervisor
 from dashboard.triggers import TriggerError
 
@@ -94,12 +94,10 @@ class Command(SiteCommand):
         self.stdout.write("  Ctrl-C ends it.\n\n")
         if os.getuid() == 0:
             self.stdout.write("Measured code runs as root here; an account of its own is safer.")
-        # What a stopped or killed site was measuring begins anew now, not after its lease.
-        runs.release_runs(settings.PACELINE_MACHINE)
-        experiments.release_experiments(settings.PACELINE_MACHINE)
         for name in process_commands(site):
-            if name != "web":
+            if name not in ("web", "host"):
                 supervisor.start(process_program(name, site))
+        supervisor.start(host_program(site, hosts.local_join_code()))
         if with_project:
             self.measure_this_checkout()
         connections.close_all()

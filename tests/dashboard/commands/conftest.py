@@ -80,6 +80,6 @@ def serve_by(monkeypatch: pytest.MonkeyPatch) -> ServeBy:
     """The services that a command starts do this work, and no other."""
 
     def serve(work: Callable[[], object]) -> None:
-        monkeypatch.setattr(services, "running_services", lambda _settings: working_thread(work))
+        monkeypatch.setattr(services, "running_services", lambda *_: working_thread(work))
 
     return serve

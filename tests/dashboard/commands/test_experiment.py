@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
 
 from dashboard import services
 from dashboard.management.commands.experiment import read_experiment, summarize_progress
 from dashboard.models import Experiment, Machine, Pool, Project
 from tests.dashboard.commands.conftest import Manage, ServeBy, working_thread
 from tests.dashboard.conftest import Repository
-from workers.host.experiment_executor import execute_next_experiment
+from tests.workers.conftest import join_host
 
 # Ten short steps are over before another process gets the processor.
 SHORT = """
@@ -169,7 +170,7 @@ def test_the_answer_is_read_before_the_services_end(
     output, printed_at_end = StringIO(), []
 
     @contextmanager
-    def ending_services(_settings: object) -> Iterator[None]:
+    def ending_services(*_: object) -> Iterator[None]:
         with working_thread(end_requested):
             yield
         printed_at_end.append(output.getvalue())
@@ -204,7 +205,7 @@ def test_an_interrupted_wait_leaves_the_experiment(tracked: Project, monkeypatch
     def interrupt(_experiment: Experiment) -> tuple[float, str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(services, "running_services", lambda _settings: nullcontext())
+    monkeypatch.setattr(services, "running_services", lambda *_: nullcontext())
     monkeypatch.setattr("dashboard.management.commands.experiment.summarize_progress", interrupt)
     with pytest.raises(CommandError, match=r"Interrupted: experiment .* stays"):
         ask_by_command("main", "--case", "other", "--toggle", "n=2", wait=True)
@@ -234,10 +235,11 @@ def test_a_script_reads_json(tracked: Project) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_four_times_the_work_is_measured_for_real(
-    compared: Project, settings: Any, tmp_path: Path, serve_by: ServeBy
+    compared: Project, settings: Any, tmp_path: Path, serve_by: ServeBy, live_server: LiveServer
 ) -> None:
-    settings.PACELINE_HOME, settings.PACELINE_MACHINE = tmp_path / "home", "gpu-1"
-    serve_by(lambda: execute_next_experiment("default"))
+    settings.PACELINE_HOME = tmp_path / "home"
+    host = join_host(tmp_path / "host", live_server.url, "gpu-1")
+    serve_by(host.execute_next)
     experiment, printed = ask_by_command("main~1", "main", "--precision", "100%", wait=True, json=True)
     told = json.loads(printed)
     assert (told["project"], told["case"], told["metric"], told["unit"]) == (

@@ -61,7 +61,7 @@ def end_next_run(state: str, **why: str) -> None:
     """Claim a run and end it in this state, after a while in which its progress is seen."""
     assignment = runs.claim_run("default", "gpu-1")
     if assignment:
-        runs.heartbeat_run(assignment, 0.5, "half")
+        runs.heartbeat_run(assignment.lease, 0.5, "half")
         time.sleep(0.7)
         Run.objects.filter(pk=assignment.run_id).update(state=state, **why)
 
@@ -88,7 +88,7 @@ def test_an_interrupted_wait_leaves_the_runs(tracked: Project, monkeypatch: pyte
     def interrupted(_runs: list[Run]) -> tuple[float, str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(services, "running_services", lambda _settings: nullcontext())
+    monkeypatch.setattr(services, "running_services", lambda *_: nullcontext())
     monkeypatch.setattr("dashboard.management.commands.trigger.summarize_progress", interrupted)
     with pytest.raises(CommandError, match="Interrupted: the runs stay"):
         call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=StringIO())
@@ -101,7 +101,7 @@ def test_progress_says_what_is_measured(tracked: Project) -> None:
     assert summarize_progress(list(Run.objects.all())) == (0, "0 of 2 runs; waiting for a worker")
     assignment = runs.claim_run("default", "gpu-1")
     assert assignment is not None
-    runs.heartbeat_run(assignment, 0.5, "repetition 2 of 3")
+    runs.heartbeat_run(assignment.lease, 0.5, "repetition 2 of 3")
     share, text = summarize_progress(list(Run.objects.order_by("pk")))
     assert share == 0.25
     assert text.endswith("repetition 2 of 3")

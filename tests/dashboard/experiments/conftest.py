@@ -9,7 +9,7 @@ import pytest
 from paceline.metrics import describe_metric
 
 from dashboard import experiments
-from dashboard.experiments import ExperimentAssignment, PairMeasured
+from dashboard.host_protocol import ExperimentAssignment, PairMeasured
 from dashboard.models import Experiment, Machine, Metric, Pool, Project
 from tests.dashboard import factories
 

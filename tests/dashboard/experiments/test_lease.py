@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard import dispatch, experiments
-from dashboard.experiments import ExperimentAssignment
+from dashboard.host_protocol import ExperimentAssignment
 from dashboard.leases import LeaseLost
 from dashboard.management.commands.trigger import describe_wait
 from dashboard.models import Experiment, Machine, Run
@@ -28,14 +28,14 @@ def add_pairs(
     """Add pairs of this ratio until there is a verdict."""
     for index in range(first, first + 30):
         noise = EVEN[index % len(EVEN)]
-        verdict = experiments.add_pair(held, measured_pair(index, 1.0, ratio * noise, disturbed))
+        verdict = experiments.add_pair(held.lease, measured_pair(index, 1.0, ratio * noise, disturbed))
         yield verdict
         if verdict:
             return
 
 
 def test_runs_that_wait_say_which_experiment_they_wait_for(held: ExperimentAssignment) -> None:
-    experiments.heartbeat_experiment(held, "pair 2, base 0123456789")
+    experiments.heartbeat_experiment(held.lease, "pair 2, base 0123456789")
     assert describe_wait().endswith(": pair 2, base 0123456789")
 
 
@@ -83,13 +83,13 @@ def test_a_disturbed_pair_is_kept_and_not_weighed(row: Experiment, held: Experim
 
 def test_a_pair_is_stored_once(row: Experiment, held: ExperimentAssignment) -> None:
     for _ in range(2):
-        experiments.add_pair(held, measured_pair(0, 1.0, 1.4))
+        experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4))
     row.refresh_from_db()
     assert (row.pairs.count(), row.seconds) == (1, 6.0)
 
 
 def test_a_lost_worker_costs_no_pair(row: Experiment, held: ExperimentAssignment) -> None:
-    experiments.add_pair(held, measured_pair(0, 1.0, 1.4))
+    experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4))
     Experiment.objects.update(lease_until=Now() - timedelta(seconds=1))
     assert experiments.requeue_lost_experiments() == 1
     again = claim_held()
@@ -100,7 +100,7 @@ def test_a_restart_goes_on_with_the_pairs_it_has(make_experiment: MakeExperiment
     row = make_experiment(question="estimate")
     held = claim_held()
     for index in range(3):
-        experiments.add_pair(held, measured_pair(index, 1.0, 1.4))
+        experiments.add_pair(held.lease, measured_pair(index, 1.0, 1.4))
     assert experiments.release_experiments("bench-1") == 1
     again = claim_held()
     assert (again.pairs, again.attempt, again.profiled) == (3, 1, True)
@@ -138,7 +138,7 @@ def test_what_looks_whole_is_told_halfway(row: Experiment, held: ExperimentAssig
     Experiment.objects.update(question="place")
     shares = (1.0 + 0.6 * (-1) ** (index // 2) for index in range(24))
     found = (
-        experiments.add_pair(held, measured_pair(index, 1.0, 1.4**share))
+        experiments.add_pair(held.lease, measured_pair(index, 1.0, 1.4**share))
         for index, share in enumerate(shares)
     )
     assert next(verdict for verdict in found if verdict) == "whole"
@@ -153,7 +153,9 @@ def test_a_place_ends_with_what_is_sure(
 ) -> None:
     Experiment.objects.update(question="place", most_pairs=16)
     found = [
-        experiments.add_pair(held, measured_pair(index, 1.0, 1.4 ** (0.6 + wobble * (-1) ** (index // 2))))
+        experiments.add_pair(
+            held.lease, measured_pair(index, 1.0, 1.4 ** (0.6 + wobble * (-1) ** (index // 2)))
+        )
         for index in range(16)
     ]
     row.refresh_from_db()
@@ -184,7 +186,7 @@ def test_the_functions_of_both_sides_are_kept_without_their_stacks(make_experime
     row = make_experiment(question="estimate")
     held = claim_held()
     assert held.profiled
-    experiments.keep_profiles(held, {"base": COUNTED, "head": {}}, seconds=7.5)
+    experiments.keep_profiles(held.lease, {"base": COUNTED, "head": {}}, seconds=7.5)
     row.refresh_from_db()
     assert row.profiles == {"base": {"functions": [{"function": "push"}]}, "head": {}}
     assert row.seconds == 7.5
@@ -200,7 +202,7 @@ def test_the_first_documents_tell_whether_sides_take_turns(
     head = {**COUNTED, "environment": {**ALONE["environment"], "path": path}}
     held = claim_held()
     assert not held.in_turns  # Nothing was measured yet.
-    assert experiments.keep_profiles(held, {"base": COUNTED, "head": head}, 1).in_turns is in_turns
+    assert experiments.keep_profiles(held.lease, {"base": COUNTED, "head": head}, 1) is in_turns
     experiments.release_experiments("bench-1")
     assert claim_held().in_turns is in_turns
 
@@ -212,6 +214,6 @@ def test_the_functions_of_an_experiment_that_was_taken_away_are_not_kept(
     held = claim_held()
     experiments.cancel_experiments(Experiment.objects.all(), {"code": "withdrawn"})
     with pytest.raises(LeaseLost):
-        experiments.keep_profiles(held, {"base": COUNTED, "head": COUNTED}, seconds=7.5)
+        experiments.keep_profiles(held.lease, {"base": COUNTED, "head": COUNTED}, seconds=7.5)
     row.refresh_from_db()
     assert row.profiles == {}

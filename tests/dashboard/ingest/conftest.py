@@ -7,8 +7,8 @@ import pytest
 from paceline.manifest import Benchmark
 
 from dashboard import ingest, runs
+from dashboard.host_protocol import RunAssignment
 from dashboard.models import Case, Commit, Run
-from dashboard.runs import RunAssignment
 from tests.dashboard import documents
 
 Storing = Callable[[Run], RunAssignment]
@@ -23,7 +23,7 @@ def storing() -> Storing:
         assignment = runs.claim_run("default", "gpu-1")
         assert assignment is not None
         for state in ("preparing", "measuring", "storing"):
-            runs.advance_run(assignment, state)
+            runs.advance_run(assignment.lease, state)
         return assignment
 
     return advance_to_storing
@@ -45,7 +45,7 @@ def measure(
         Commit.objects.filter(pk=commit.pk).update(branch=branch)
         run = runs.request_run(commit, case, replace(benchmark, version=version))
         described = {**documents.document_body()["benchmark"], "version": version}
-        ingest.store_document(storing(run), documents.encoded_document(benchmark=described, **changes))
+        ingest.store_document(storing(run).lease, documents.encoded_document(benchmark=described, **changes))
         return run
 
     return measure_commit

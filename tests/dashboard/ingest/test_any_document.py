@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dashboard import ingest
+from dashboard.host_protocol import RunAssignment
 from dashboard.ingest import BadDocument
 from dashboard.models import Run, Series
-from dashboard.runs import RunAssignment
 from tests.dashboard.documents import document_body
 from tests.dashboard.ingest.any_document import any_documents, load_complete_document
 
@@ -36,7 +36,7 @@ SOME = settings(
 def store_any(assignment: RunAssignment, raw: dict[str, Any]) -> str | None:
     """Store the document; the sentence that refuses it, or None."""
     try:
-        ingest.store_document(assignment, json.dumps(raw).encode())
+        ingest.store_document(assignment.lease, json.dumps(raw).encode())
     except BadDocument as error:
         return str(error)
     return None

@@ -2,17 +2,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboard import ingest
+from dashboard.host_protocol import RunAssignment
 from dashboard.ingest import BadDocument
-from dashboard.models import Limit, Point, Run, Series, SeriesLatest
+from dashboard.models import Case, Configuration, Limit, Point, Run, Series, SeriesLatest
 from dashboard.querysets import limits
-from dashboard.runs import RunAssignment
 from tests.dashboard.documents import encoded_document
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +53,7 @@ def test_a_limit_that_the_manifest_drops_is_forgotten(measure: Measure) -> None:
 
 def test_two_limits_on_one_metric_are_refused(assignment: RunAssignment) -> None:
     with pytest.raises(BadDocument, match=r"limits\[1\]: throughput of phase None stands twice"):
-        ingest.store_document(assignment, encoded_document(limits=[limit_row(True), limit_row(False)]))
+        ingest.store_document(assignment.lease, encoded_document(limits=[limit_row(True), limit_row(False)]))
     assert not Point.objects.exists()
 
 
@@ -62,9 +61,9 @@ def test_two_limits_on_one_metric_are_refused(assignment: RunAssignment) -> None
 def test_every_golden_document_is_stored_whole(assignment: RunAssignment, name: str) -> None:
     body = json.loads((GOLDEN / name).read_bytes())
     benchmark = body["benchmark"]
-    asked = {"benchmark": benchmark["name"], "version": benchmark["version"], "case_key": benchmark["case"]}
-    requested = replace(assignment, quick=body["protocol"]["quick"], **asked)
-    ingest.store_document(requested, json.dumps(body).encode())
+    Case.objects.update(benchmark=benchmark["name"], key=benchmark["case"])
+    Configuration.objects.update(version=benchmark["version"], quick=body["protocol"]["quick"])
+    ingest.store_document(assignment.lease, json.dumps(body).encode())
     assert Point.objects.count() == len(body["metrics"])
     judged = [row for row in body.get("limits", ()) if row["crossed"] is not None]
     assert Limit.objects.count() == len(judged)

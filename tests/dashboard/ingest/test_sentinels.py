@@ -20,7 +20,7 @@ def stored(measure: Measure, make_commit: Callable[[int], object], storing: Stor
     Sentinel.objects.create(configuration=first.configuration, machine=machine, commit=first.commit)
     again = runs.request_sentinel_run(first, first.commit, machine, -20)
     assert again is not None
-    ingest.store_document(storing(again), documents.encoded_document(throughput=50.0))
+    ingest.store_document(storing(again).lease, documents.encoded_document(throughput=50.0))
     return again
 
 
@@ -47,7 +47,7 @@ def test_one_that_was_pinned_anew_meanwhile_has_no_points(measure: Measure, stor
     assert again is not None
     assignment = storing(again)
     Sentinel.objects.filter(pk=pinned.pk).update(commit=second.commit)
-    ingest.store_document(assignment, documents.encoded_document())
+    ingest.store_document(assignment.lease, documents.encoded_document())
     assert not SentinelPoint.objects.exists()
     again.refresh_from_db()
     assert again.state == Run.State.DONE

@@ -13,10 +13,11 @@ from paceline.manifest import Benchmark
 from pytest_django import DjangoAssertNumQueries
 
 from dashboard import dispatch, ingest, runs
+from dashboard.host_protocol import RunAssignment
 from dashboard.ingest import BadDocument
 from dashboard.leases import LeaseLost
 from dashboard.models import Case, Commit, Document, Metric, Point, Run, Series, SeriesLatest, Telemetry
-from dashboard.runs import RunAssignment, WrongState
+from dashboard.runs import WrongState
 from tests.dashboard.documents import document_body, encoded_document, metric_row, telemetry_row
 from tests.dashboard.ingest.conftest import Storing
 
@@ -30,7 +31,7 @@ MANY = [
 
 
 def test_a_document_becomes_rows(run: Run, assignment: RunAssignment) -> None:
-    ingest.store_document(assignment, encoded_document())
+    ingest.store_document(assignment.lease, encoded_document())
     run.refresh_from_db()
     assert (run.state, run.progress, run.tainted) == ("done", 1, False)
     assert run.document.body == document_body()
@@ -40,7 +41,7 @@ def test_a_document_becomes_rows(run: Run, assignment: RunAssignment) -> None:
 
 
 def test_phases_have_series_of_their_own(assignment: RunAssignment) -> None:
-    ingest.store_document(assignment, encoded_document())
+    ingest.store_document(assignment.lease, encoded_document())
     phases = Series.objects.filter(metric__name="phase_time").values_list("phase", flat=True)
     assert set(phases) == {"learn/push", "rollout"}
     calls = Series.objects.get(metric__name="function_calls")
@@ -49,14 +50,14 @@ def test_phases_have_series_of_their_own(assignment: RunAssignment) -> None:
 
 
 def test_a_missing_reading_stays_missing(run: Run, assignment: RunAssignment) -> None:
-    ingest.store_document(assignment, encoded_document())
+    ingest.store_document(assignment.lease, encoded_document())
     channel = Telemetry.objects.get(run=run)
     assert (channel.channel, channel.values) == ("cpu_utilization", [99, None, 100])
 
 
 def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: RunAssignment) -> None:
     doubt = {"code": "throttled", "message": "It throttled.", "advice": "Cool it.", "taints": True}
-    ingest.store_document(assignment, encoded_document(warnings=[doubt]))
+    ingest.store_document(assignment.lease, encoded_document(warnings=[doubt]))
     run.refresh_from_db()
     assert run.tainted
     assert run.document.body["warnings"] == [doubt]
@@ -67,7 +68,7 @@ def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: 
 
 def test_code_that_learns_too_little_spoils_its_counters_too(assignment: RunAssignment) -> None:
     doubt = {"code": "quality_below_guard", "message": "Score 1.", "advice": "Look.", "taints": True}
-    ingest.store_document(assignment, encoded_document(warnings=[doubt]))
+    ingest.store_document(assignment.lease, encoded_document(warnings=[doubt]))
     assert not Point.objects.filter(tainted=False).exists()
 
 
@@ -82,22 +83,20 @@ def test_the_compared_environment_is_stored_apart_and_once(measure: Callable[...
 
 
 def test_the_same_document_again_changes_nothing(run: Run, assignment: RunAssignment) -> None:
-    ingest.store_document(assignment, encoded_document())
-    ingest.store_document(assignment, encoded_document())
+    ingest.store_document(assignment.lease, encoded_document())
+    ingest.store_document(assignment.lease, encoded_document())
     assert Document.objects.count() == 1
     assert Point.objects.count() == 5
     with pytest.raises(LeaseLost):
-        ingest.store_document(assignment, encoded_document(throughput=5.0))
+        ingest.store_document(assignment.lease, encoded_document(throughput=5.0))
 
 
 def test_a_lost_lease_stores_nothing(run: Run, assignment: RunAssignment) -> None:
     with pytest.raises(LeaseLost):
-        ingest.store_document(
-            replace(assignment, lease=replace(assignment.lease, token=uuid4())), encoded_document()
-        )
+        ingest.store_document(replace(assignment.lease, token=uuid4()), encoded_document())
     runs.cancel_run(run.pk, "ada")
     with pytest.raises(LeaseLost):
-        ingest.store_document(assignment, encoded_document())
+        ingest.store_document(assignment.lease, encoded_document())
     assert not Document.objects.exists()
     assert not Series.objects.exists()
 
@@ -106,7 +105,7 @@ def test_a_run_that_is_not_storing_stores_nothing(run: Run) -> None:
     assignment = runs.claim_run("default", "gpu-1")
     assert assignment is not None
     with pytest.raises(WrongState):
-        ingest.store_document(assignment, encoded_document())
+        ingest.store_document(assignment.lease, encoded_document())
     assert not Point.objects.exists()
 
 
@@ -129,7 +128,7 @@ def test_a_bad_document_is_refused_whole(
     run: Run, assignment: RunAssignment, changes: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(BadDocument, match=sentence):
-        ingest.store_document(assignment, encoded_document(**changes))
+        ingest.store_document(assignment.lease, encoded_document(**changes))
     run.refresh_from_db()
     assert run.state == Run.State.STORING
     assert not Metric.objects.exists()
@@ -138,7 +137,7 @@ def test_a_bad_document_is_refused_whole(
 def test_garbage_is_refused(assignment: RunAssignment) -> None:
     for garbage in (b"", b"\xff\xfe", b"[]", b"{" * 100_000, b'{"a": "\\u0000"}'):
         with pytest.raises(BadDocument):
-            ingest.store_document(assignment, garbage)
+            ingest.store_document(assignment.lease, garbage)
 
 
 def test_judgement_is_asked_for_once_it_is_stored(
@@ -150,15 +149,15 @@ def test_judgement_is_asked_for_once_it_is_stored(
     sent = []
     monkeypatch.setattr(dispatch, "_publish_messages", lambda *message: sent.append(message))
     with django_capture_on_commit_callbacks(execute=True):
-        ingest.store_document(assignment, encoded_document())
+        ingest.store_document(assignment.lease, encoded_document())
     assert sent == [(dispatch.JUDGE, (run.pk,), dispatch.SERVICE, 1)]
 
 
 def test_queries_do_not_grow_with_the_metrics(
     assignment: RunAssignment, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(21):
-        ingest.store_document(assignment, encoded_document(metrics=MANY))
+    with django_assert_num_queries(22):
+        ingest.store_document(assignment.lease, encoded_document(metrics=MANY))
     assert Point.objects.count() == 300
 
 
@@ -172,7 +171,7 @@ def test_three_hundred_metrics_ask_as_little_as_a_few(
         measure(position, metrics=MANY)
     document = encoded_document(metrics=MANY)
     with django_assert_max_num_queries(25):
-        ingest.store_document(assignment, document)
+        ingest.store_document(assignment.lease, document)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -180,9 +179,9 @@ def test_a_run_that_was_measured_twice_has_one_document(run: Run, storing: Stori
     lost = storing(run)
     Run.objects.update(lease_until="2020-01-01T00:00:00Z")
     runs.requeue_lost_runs()
-    ingest.store_document(storing(run), encoded_document(throughput=2.0))
+    ingest.store_document(storing(run).lease, encoded_document(throughput=2.0))
     with pytest.raises(LeaseLost):
-        ingest.store_document(lost, encoded_document(throughput=1.0))
+        ingest.store_document(lost.lease, encoded_document(throughput=1.0))
     assert Document.objects.count() == 1
     assert Point.objects.get(series__metric__name="throughput").value == 2
 
@@ -195,7 +194,7 @@ def test_documents_at_once_do_not_disturb_each_other(
 
     def store(assignment: RunAssignment) -> None:
         try:
-            ingest.store_document(assignment, encoded_document(throughput=float(assignment.run_id)))
+            ingest.store_document(assignment.lease, encoded_document(throughput=float(assignment.run_id)))
         finally:
             connection.close()
 

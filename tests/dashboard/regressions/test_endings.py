@@ -73,7 +73,7 @@ def fail_as(kind: str) -> Callable[[Run], None]:
         assignment = runs.claim_run("default", "bench-1")
         assert assignment
         assert assignment.run_id == run.pk
-        runs.fail_run(assignment, kind, "It can't be measured.")
+        runs.fail_run(assignment.lease, kind, "It can't be measured.")
 
     return fail
 
@@ -101,7 +101,7 @@ def conclude_as(verdict: str) -> Callable[[Experiment], None]:
         assignment = experiments.claim_experiment("default", "bench-1")
         assert assignment
         assert assignment.lease.key == experiment.pk
-        experiments.conclude_experiment(assignment, verdict)
+        experiments.conclude_experiment(assignment.lease, verdict)
 
     return conclude
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dashboard import experiments, repositories, runs
-from dashboard.experiments import PairMeasured
+from dashboard.host_protocol import PairMeasured
 from dashboard.models import (
     Channel,
     Commit,
@@ -60,7 +60,7 @@ def run_all_requested(truth: Truth, calls_since: Commit | None = None, memory: T
             good, bad = (known(Commit.objects.get(hash=sha)) for sha in (held.base.commit, held.head.commit))
             for index in range(30):
                 pair = PairMeasured(index, index % 2 == 0, good, bad * EVEN[index % 5], False, 6.0)
-                if experiments.add_pair(held, pair):
+                if experiments.add_pair(held.lease, pair):
                     break
             for key in RegressionExperiment.objects.filter(applied_at=None).values_list(
                 "regression", flat=True
@@ -139,7 +139,9 @@ def test_what_stays_undecided_is_not_measured_again(line: list[Commit]) -> None:
     measure_and_judge(line, stepping_truth(line, (8, 1.4)))
     held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
-    experiments.conclude_experiment(held, "untestable", {"code": "side failed", "text": "It doesn't run."})
+    experiments.conclude_experiment(
+        held.lease, "untestable", {"code": "side failed", "text": "It doesn't run."}
+    )
     advance_proof(Regression.objects.get().pk)
     assert (Regression.objects.get().state, Regression.objects.get().proving) == ("undecided", False)
     assert Run.objects.count() == len(line)
@@ -238,11 +240,11 @@ def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
         bad = Commit.objects.get(hash=held.head.commit)
         if bad == line[7]:
             experiments.conclude_experiment(
-                held, "untestable", {"code": "side failed", "text": "It doesn't start."}
+                held.lease, "untestable", {"code": "side failed", "text": "It doesn't start."}
             )
         for index in range(0 if bad == line[7] else 30):
             value = truth(bad) * EVEN[index % 5]
-            if experiments.add_pair(held, PairMeasured(index, True, 0.010, value, False, 6.0)):
+            if experiments.add_pair(held.lease, PairMeasured(index, True, 0.010, value, False, 6.0)):
                 break
         advance_proof(Regression.objects.get(withdrawn_at=None).pk)
     found = Regression.objects.get(withdrawn_at=None)
@@ -338,7 +340,7 @@ def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_ti
     assert held is not None
     for index in range(30):
         pair = PairMeasured(index, index % 2 == 0, 100, 71 * EVEN[index % 5], False, 6.0)
-        if experiments.add_pair(held, pair):
+        if experiments.add_pair(held.lease, pair):
             break
     measure_and_judge(measured, truth)
     advance_proof(Regression.objects.get().pk)
@@ -356,4 +358,4 @@ def test_a_suspicion_that_vanishes_is_no_longer_measured(line: list[Commit]) -> 
     advance_proof(found.pk)
     found.refresh_from_db()
     assert found.withdrawn_at is not None
-    assert not experiments.heartbeat_experiment(held)
+    assert not experiments.heartbeat_experiment(held.lease)

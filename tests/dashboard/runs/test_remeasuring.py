@@ -54,7 +54,7 @@ def measure_waiting(storing: Callable[[Run], Any], **changes: object) -> None:
     run = waiting_run()
     assert run is not None
     let_its_time_come(run)
-    ingest.store_document(storing(run), encoded_document(**changes))
+    ingest.store_document(storing(run).lease, encoded_document(**changes))
 
 
 def test_it_waits_ten_minutes_behind_what_somebody_waits_for(disturbed: Run) -> None:
@@ -110,7 +110,7 @@ def test_a_disturbed_sentinel_is_not_measured_again(measure: Measure, storing: C
     first = measure(5)
     again = runs.request_sentinel_run(first, first.commit, Machine.objects.get(name="gpu-1"), -20)
     assert again is not None
-    ingest.store_document(storing(again), encoded_document(warnings=DISTURBED))
+    ingest.store_document(storing(again).lease, encoded_document(warnings=DISTURBED))
     again.refresh_from_db()
     assert (again.tainted, waiting_run()) == (True, None)
 

@@ -8,9 +8,10 @@ import pytest
 from django.utils import timezone
 
 from dashboard import runs
+from dashboard.host_protocol import RunAssignment
 from dashboard.leases import LeaseLost
 from dashboard.models import Run, RunLog
-from dashboard.runs import RunAssignment, WrongState
+from dashboard.runs import WrongState
 from dashboard.runs.logs import HEAD, TAIL
 
 pytestmark = pytest.mark.django_db
@@ -29,8 +30,8 @@ def let_the_lease_end(run: Run) -> None:
 
 def test_a_run_goes_its_way(run: Run, assignment: RunAssignment) -> None:
     for state in ("preparing", "measuring", "storing"):
-        runs.advance_run(assignment, state)
-    runs.finish_run(assignment, tainted=True)
+        runs.advance_run(assignment.lease, state)
+    runs.finish_run(assignment.lease, tainted=True)
     run.refresh_from_db()
     assert (run.state, run.progress, run.tainted, run.lease_until) == ("done", 1, True, None)
     assert None not in (run.claimed_at, run.measuring_at, run.finished_at)
@@ -39,28 +40,30 @@ def test_a_run_goes_its_way(run: Run, assignment: RunAssignment) -> None:
 @pytest.mark.parametrize("state", ["measuring", "storing"])
 def test_no_state_is_left_out(assignment: RunAssignment, state: str) -> None:
     with pytest.raises(WrongState, match="is claimed and so can't"):
-        runs.advance_run(assignment, state)
+        runs.advance_run(assignment.lease, state)
 
 
 @pytest.mark.parametrize("state", ["claimed", "done", "requested"])
 def test_a_holder_moves_to_three_states_only(assignment: RunAssignment, state: str) -> None:
     with pytest.raises(WrongState):
-        runs.advance_run(assignment, state)
+        runs.advance_run(assignment.lease, state)
 
 
 def test_another_lease_moves_nothing(run: Run, assignment: RunAssignment) -> None:
     other = replace(assignment, lease=replace(assignment.lease, token=uuid4()))
     with pytest.raises(LeaseLost, match="no longer attempt 1's"):
-        runs.advance_run(other, "preparing")
+        runs.advance_run(other.lease, "preparing")
     with pytest.raises(LeaseLost):
-        runs.fail_run(other, Run.Failure.CRASH, "It crashed.")
+        runs.fail_run(other.lease, Run.Failure.CRASH, "It crashed.")
     run.refresh_from_db()
     assert run.state == Run.State.CLAIMED
-    assert not runs.heartbeat_run(other)
+    assert not runs.heartbeat_run(other.lease)
 
 
 def test_a_failure_has_a_kind_a_reason_and_a_log(run: Run, assignment: RunAssignment) -> None:
-    runs.fail_run(assignment, "no document", "It ended\nwithout a\x00 document.", b"last words \xff\x00")
+    runs.fail_run(
+        assignment.lease, "no document", "It ended\nwithout a\x00 document.", b"last words \xff\x00"
+    )
     run.refresh_from_db()
     assert (run.state, run.failure) == ("failed", "no document")
     assert run.reason == "It ended without a� document."
@@ -71,17 +74,17 @@ def test_a_failure_has_a_kind_a_reason_and_a_log(run: Run, assignment: RunAssign
 def test_an_end_is_final(run: Run, assignment: RunAssignment, end: str) -> None:
     Run.objects.filter(pk=run.pk).update(state=end)
     with pytest.raises(LeaseLost, match=f"it is {end}"):
-        runs.advance_run(assignment, "preparing")
+        runs.advance_run(assignment.lease, "preparing")
     with pytest.raises(LeaseLost):
-        runs.finish_run(assignment, tainted=False)
+        runs.finish_run(assignment.lease, tainted=False)
     run.refresh_from_db()
     assert run.state == end
 
 
 def test_a_cancelled_run_says_by_whom_and_keeps_nothing_more(run: Run, assignment: RunAssignment) -> None:
-    runs.advance_run(assignment, "preparing")
+    runs.advance_run(assignment.lease, "preparing")
     assert runs.cancel_run(run.pk, "ada")
-    assert not runs.heartbeat_run(assignment, 0.5, "goes on", "text")
+    assert not runs.heartbeat_run(assignment.lease, 0.5, "goes on", "text")
     run.refresh_from_db()
     assert (run.state, run.reason) == ("cancelled", "Cancelled by ada.")
     assert not RunLog.objects.exists()
@@ -89,15 +92,15 @@ def test_a_cancelled_run_says_by_whom_and_keeps_nothing_more(run: Run, assignmen
 
 def test_a_heartbeat_shows_progress(run: Run, assignment: RunAssignment) -> None:
     let_the_lease_end(run)
-    assert runs.heartbeat_run(assignment, 1.4, "repetition 2\nof 5", "one\n")
-    assert runs.heartbeat_run(assignment, log="two\n")
+    assert runs.heartbeat_run(assignment.lease, 1.4, "repetition 2\nof 5", "one\n")
+    assert runs.heartbeat_run(assignment.lease, log="two\n")
     run.refresh_from_db()
     assert (run.progress, run.activity, run.log.text) == (1, "repetition 2 of 5", "one\ntwo\n")
     assert run.lease_until > timezone.now()
 
 
 def test_a_later_attempt_adds_to_the_log(run: Run, assignment: RunAssignment) -> None:
-    runs.heartbeat_run(assignment, log="before\n")
+    runs.heartbeat_run(assignment.lease, log="before\n")
     let_the_lease_end(run)
     runs.requeue_lost_runs()
     again = runs.claim_run("default", "gpu-2")
@@ -108,10 +111,10 @@ def test_a_later_attempt_adds_to_the_log(run: Run, assignment: RunAssignment) ->
 
 
 def test_a_long_log_keeps_its_head_and_its_tail(run: Run, assignment: RunAssignment) -> None:
-    runs.heartbeat_run(assignment, log="first line\n")
+    runs.heartbeat_run(assignment.lease, log="first line\n")
     for _ in range(5):
-        runs.heartbeat_run(assignment, log="x" * 100_000)
-    runs.heartbeat_run(assignment, log="last line")
+        runs.heartbeat_run(assignment.lease, log="x" * 100_000)
+    runs.heartbeat_run(assignment.lease, log="last line")
     text = run.log.text
     assert text.startswith("first line\n")
     assert text.endswith("last line")
@@ -122,5 +125,5 @@ def test_a_long_log_keeps_its_head_and_its_tail(run: Run, assignment: RunAssignm
 
 
 def test_a_lone_surrogate_is_stored_as_a_replacement(run: Run, assignment: RunAssignment) -> None:
-    assert runs.heartbeat_run(assignment, 0.1, "odd \ud800", "\ud800")
+    assert runs.heartbeat_run(assignment.lease, 0.1, "odd \ud800", "\ud800")
     assert "�" in run.log.text

@@ -16,13 +16,13 @@ from paceline import manifest, metrics
 from dashboard import experiments
 from dashboard.experiments import Side
 from dashboard.experiments.paired_phases import paired_phases
-from dashboard.models import Case, Commit, Document, Experiment, Machine, Metric, Project, Run
+from dashboard.host_protocol import ExperimentAssignment
+from dashboard.models import Case, Commit, Document, Experiment, Metric, Project, Run
 from tests.workers import repositories
-from tests.workers.conftest import MANIFEST, Requested
+from tests.workers.conftest import MANIFEST, Host, Requested
 from workers.host import experiment_executor
 from workers.host.executor import PreparedCode
 from workers.host.experiment_executor import SIDES, ExperimentExecutor
-from workers.site import tasks
 
 # Other tests may run beside these. Ten short steps are over before another process gets the processor; where
 # they aren't, the pair is disturbed and another one is measured.
@@ -66,7 +66,7 @@ ALONE = {
 
 
 @pytest.fixture
-def suspected(home: Path, requested: Requested) -> Experiment:
+def suspected(host: Host, requested: Requested) -> Experiment:
     """A proof: the second commit takes four times as long as the first."""
     run = requested({"train.py": LOOP.format(size=5_000), "paceline.toml": SHORT})
     return ask_proof(run, {"train.py": LOOP.format(size=20_000)}, "step_time", (0.00005, 0.0002))
@@ -106,8 +106,8 @@ def is_base_first(experiment: Experiment) -> list[bool]:
     return list(experiment.pairs.values_list("base_first", flat=True))
 
 
-def test_interleaved_repetitions_decide(suspected: Experiment) -> None:
-    assert experiment_executor.execute_next_experiment("default")
+def test_interleaved_repetitions_decide(host: Host, suspected: Experiment) -> None:
+    assert host.execute_next()
     suspected.refresh_from_db()
     assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", False)
     assert (suspected.ratio or 0) > 1.5
@@ -120,11 +120,11 @@ def test_interleaved_repetitions_decide(suspected: Experiment) -> None:
     assert suspected.commands[0].startswith(f"git checkout {base} && python -m paceline run")
 
 
-def test_interleaved_sweeps_decide_on_an_exponent(home: Path, requested: Requested) -> None:
+def test_interleaved_sweeps_decide_on_an_exponent(host: Host, requested: Requested) -> None:
     """Both are the same while a window of ten steps is measured: only whole loops of many steps tell."""
     run = requested({"train.py": GROWING.format(each=0), "paceline.toml": SWEPT})
     asked = ask_proof(run, {"train.py": GROWING.format(each=100)}, "scaling_exponent", (1.0, 1.6))
-    assert experiment_executor.execute_next_experiment("default")
+    assert host.execute_next()
     asked.refresh_from_db()
     assert (asked.state, asked.verdict, asked.in_turns) == ("done", "confirmed", False)
     # A part of the loop became quadratic: its exponent grows by less than 1, and the ratio is e ** that.
@@ -162,9 +162,9 @@ def test_only_what_other_work_did_disturbs_a_pair(code: str, in_sequence: bool, 
     assert told == (in_sequence, in_turns)
 
 
-def test_steps_in_turn_decide(suspected: Experiment) -> None:
+def test_steps_in_turn_decide(host: Host, suspected: Experiment) -> None:
     let_take_turns(suspected)
-    assert experiment_executor.execute_next_experiment("default")
+    assert host.execute_next()
     suspected.refresh_from_db()
     assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", True)
     assert 1.5 < (suspected.ratio or 0) < 6
@@ -176,14 +176,14 @@ def test_steps_in_turn_decide(suspected: Experiment) -> None:
     assert second.endswith("--turns=../second)")
 
 
-def test_a_person_is_told_how_large_the_difference_is(home: Path, requested: Requested) -> None:
+def test_a_person_is_told_how_large_the_difference_is(host: Host, requested: Requested) -> None:
     """Until the wanted precision, with the functions of both sides."""
     run = requested({"train.py": LOOP.format(size=5_000), "paceline.toml": SHORT})
     base, head = both_sides(run, {"train.py": LOOP.format(size=20_000)})
     asked, _ = experiments.ask_estimate(
         run.commit.project, "person", base, head, get_metric("step_time"), precision=1.0
     )
-    assert experiment_executor.execute_next_experiment("default")
+    assert host.execute_next()
     asked.refresh_from_db()
     assert (asked.state, asked.verdict) == ("done", "estimated")
     assert (asked.low or 0) < (asked.ratio or 0) < (asked.high or 0)
@@ -205,12 +205,12 @@ for _ in paceline.steps(range(10**9)):
 """
 
 
-def test_an_exact_counter_takes_two_pairs(home: Path, requested: Requested) -> None:
+def test_an_exact_counter_takes_two_pairs(host: Host, requested: Requested) -> None:
     run = requested({"train.py": CALLING.format(calls=1), "paceline.toml": SHORT})
     base, head = both_sides(run, {"train.py": CALLING.format(calls=4)})
     metric = get_metric("function_calls")
     asked, _ = experiments.ask_estimate(run.commit.project, "person", base, head, metric)
-    assert experiment_executor.execute_next_experiment("default")
+    assert host.execute_next()
     asked.refresh_from_db()
     assert (asked.verdict, asked.pairs.count(), asked.in_turns) == ("estimated", 2, False)
     assert asked.low == asked.ratio == asked.high
@@ -223,7 +223,7 @@ def test_an_exact_counter_takes_two_pairs(home: Path, requested: Requested) -> N
 @pytest.mark.parametrize("in_turns", [False, True])
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_printed_command_measures_the_commit(
-    suspected: Experiment, tmp_path: Path, kept: bool, in_turns: bool
+    host: Host, suspected: Experiment, tmp_path: Path, kept: bool, in_turns: bool
 ) -> None:
     """By hand, in a clone: the words of a parameter that a shell would part reach the script as they are."""
     Project.objects.update(manifest=SHORT if kept else "")
@@ -231,12 +231,11 @@ def test_a_printed_command_measures_the_commit(
     (tmp_path / "paceline.toml").write_text(SHORT)
     clone = tmp_path / "clone"
     repositories.run_git(tmp_path, "clone", "--quiet", suspected.project.repository, str(clone))
-    Machine.objects.get_or_create(name="gpu-1", pool=suspected.head_configuration.pool)
     if in_turns:
         let_take_turns(suspected)
     assignment = experiments.claim_experiment("default", "gpu-1")
     assert assignment
-    executor = ExperimentExecutor(assignment, lock=-1)
+    executor = ExperimentExecutor(assignment, -1, host.configuration, host.client)
     benchmark = manifest.parse_manifest(SHORT, "test").benchmarks["tiny"]
     commits = (assignment.base.commit, assignment.head.commit)
     codes: Any = [SimpleNamespace(commit=commit, benchmark=benchmark) for commit in commits]
@@ -255,39 +254,30 @@ def test_a_printed_command_measures_the_commit(
     assert all("--set=fast=true" in line for line in printed)
 
 
-def test_a_message_executes_an_experiment_before_history(
-    suspected: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    called: list[str] = []
-
-    def execute_next_experiment(pool: str) -> bool:
-        called.append(pool)
-        return True
-
-    monkeypatch.setattr(experiment_executor, "execute_next_experiment", execute_next_experiment)
-    tasks.measure_next("default")
-    assert called == ["default"]
+def test_an_experiment_goes_before_history(host: Host, suspected: Experiment) -> None:
+    Run.objects.update(state="requested")
+    assert isinstance(host.client.claim({}), ExperimentAssignment)
 
 
 @pytest.mark.parametrize("in_turns", [False, True])
-def test_a_commit_that_does_not_run_is_named(suspected: Experiment, in_turns: bool) -> None:
+def test_a_commit_that_does_not_run_is_named(host: Host, suspected: Experiment, in_turns: bool) -> None:
     if in_turns:
         let_take_turns(suspected)
     source = Path(suspected.project.repository)
     broken = repositories.commit_files(source, {"train.py": "raise RuntimeError('no such snake')"})
     Commit.objects.filter(pk=suspected.head_commit_id).update(hash=broken)
-    assert experiment_executor.execute_next_experiment("default")
+    assert host.execute_next()
     suspected.refresh_from_db()
     assert (suspected.verdict, suspected.state) == ("untestable", "done")
     assert suspected.reason["code"] == "side failed"
     assert suspected.reason["text"].startswith(f"{broken[:10]}: train.py crashed with exit status 1")
 
 
-def test_a_phase_that_a_side_lacks_is_named_with_those_that_it_has(suspected: Experiment) -> None:
+def test_a_phase_that_a_side_lacks_is_named_with_those_that_it_has(host: Host, suspected: Experiment) -> None:
     """What that pair took is counted, though nothing of it is kept."""
     time_of_phase = get_metric("phase_time")
     Experiment.objects.filter(pk=suspected.pk).update(metric=time_of_phase, phase="learning")
-    assert experiment_executor.execute_next_experiment("default")
+    assert host.execute_next()
     suspected.refresh_from_db()
     assert suspected.verdict == "untestable"
     first = suspected.base_commit.hash[:10]
@@ -296,5 +286,5 @@ def test_a_phase_that_a_side_lacks_is_named_with_those_that_it_has(suspected: Ex
     assert suspected.seconds > 0.5
 
 
-def test_a_message_without_an_experiment_does_nothing(home: Path, transactional_db: None) -> None:
-    assert not experiment_executor.execute_next_experiment("default")
+def test_a_message_without_an_experiment_does_nothing(host: Host) -> None:
+    assert not host.execute_next()

@@ -1,35 +1,36 @@
+"""A lease is renewed with what people read meanwhile, and an outage of the site costs nothing."""
+
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pytest
-from django.db import OperationalError
 
-from dashboard import runs
-from dashboard.models import Run
-from tests.workers.conftest import Requested
+from dashboard import hosts, runs
+from dashboard.models import Machine
+from tests.workers.conftest import Host, Requested
 from tests.workers.waiting import wait_until
-from workers.host.executor import retry_database
+from workers.host import outages
+from workers.host.errors import SiteAway, Stopped
 from workers.host.launching import Progress
 from workers.host.lease_heartbeat import LeaseHeartbeat
 from workers.host.logs import Log
+from workers.host.outages import ask_site
 
 
-def claim_run(run: Run) -> runs.RunAssignment:
-    assignment = runs.claim_run(run.pool.name, "gpu-1")
+def make_heartbeat(host: Host, log: Log, stop: threading.Event) -> LeaseHeartbeat:
+    assignment = host.client.claim({})
     assert assignment is not None
-    return assignment
+
+    def renew(progress: float | None, text: str, said: str) -> bool:
+        return host.client.heartbeat_run(assignment.lease, progress, text, said)
+
+    return LeaseHeartbeat(assignment.name, renew, log, stop, lease_seconds=0.2)
 
 
-def make_heartbeat(run: Run, log: Log, stop: threading.Event) -> LeaseHeartbeat:
-    assignment = claim_run(run)
-    return LeaseHeartbeat(assignment.name, lambda *said: runs.heartbeat_run(assignment, *said), log, stop)
-
-
-def test_a_beat_shows_progress_and_log(requested: Requested) -> None:
+def test_a_beat_shows_progress_and_log(host: Host, requested: Requested) -> None:
     run, log = requested(), Log()
-    heartbeat = make_heartbeat(run, log, threading.Event())
+    heartbeat = make_heartbeat(host, log, threading.Event())
     heartbeat.progress = lambda: Progress(0.25, "repetition 1 of 4")
     log.write(b"hello\n")
     heartbeat.beat()
@@ -37,47 +38,42 @@ def test_a_beat_shows_progress_and_log(requested: Requested) -> None:
     assert (run.progress, run.activity, run.log.text) == (0.25, "repetition 1 of 4", "hello\n")
 
 
-def test_a_run_that_is_no_longer_ours_is_stopped(requested: Requested) -> None:
+def test_a_run_that_is_no_longer_ours_is_stopped(host: Host, requested: Requested) -> None:
     run, stop = requested(), threading.Event()
-    heartbeat = make_heartbeat(run, Log(), stop)
+    heartbeat = make_heartbeat(host, Log(), stop)
     runs.cancel_run(run.pk, by="Ada")
     heartbeat.beat()
     assert stop.is_set()
 
 
-def raise_away(*_: Any, **__: Any) -> bool:
-    raise OperationalError("the database is away")
+def test_a_host_whose_token_was_revoked_stops(host: Host, requested: Requested) -> None:
+    requested()
+    stop = threading.Event()
+    heartbeat = make_heartbeat(host, Log(), stop)
+    hosts.retire_machine(Machine.objects.get())
+    with heartbeat:
+        wait_until(stop.is_set)
 
 
-def test_while_the_database_is_away_nothing_of_the_log_is_lost(
-    requested: Requested, monkeypatch: pytest.MonkeyPatch
+def test_while_the_site_is_away_nothing_of_the_log_is_lost(
+    host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, log, stop = requested(), Log(), threading.Event()
-    heartbeat = make_heartbeat(run, log, stop)
+    heartbeat = make_heartbeat(host, log, stop)
     log.write(b"hello\n")
-    with monkeypatch.context() as patch:
-        patch.setattr(runs, "heartbeat_run", raise_away)
-        heartbeat._try_to_beat()
+    with monkeypatch.context() as away:
+        away.setattr(host.client, "site", "http://127.0.0.1:1")
+        with pytest.raises(SiteAway, match="be reached"):
+            heartbeat.beat()
     heartbeat.beat()
     run.refresh_from_db()
     assert run.log.text == "hello\n"
     assert not stop.is_set()
 
 
-def test_after_a_lease_without_a_beat_the_run_is_given_up(
-    requested: Requested, monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> None:
-    run, stop = requested(), threading.Event()
-    settings.PACELINE_LEASE_SECONDS = 0.2
-    heartbeat = make_heartbeat(run, Log(), stop)
-    monkeypatch.setattr(runs, "heartbeat_run", raise_away)
-    with heartbeat:
-        wait_until(stop.is_set)
-    assert stop.is_set()
-
-
-def test_a_passing_trouble_of_the_database_is_waited_for() -> None:
-    answers = iter([OperationalError("away"), "done"])
+def test_an_outage_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outages.time, "sleep", lambda _: None)
+    answers = iter([SiteAway("away."), SiteAway("away."), "done"])
 
     def act() -> str:
         answer = next(answers)
@@ -85,4 +81,15 @@ def test_a_passing_trouble_of_the_database_is_waited_for() -> None:
             raise answer
         return answer
 
-    assert retry_database(act) == "done"
+    assert ask_site(act) == "done"
+
+
+def test_whoever_waits_for_the_site_can_be_stopped() -> None:
+    stop = threading.Event()
+    stop.set()
+
+    def act() -> None:
+        raise SiteAway("away.")
+
+    with pytest.raises(Stopped):
+        ask_site(act, stop)

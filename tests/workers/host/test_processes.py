@@ -18,7 +18,7 @@ from tests.workers.waiting import wait_until
 from workers.host import processes
 from workers.host.processes import Limits, ProcessResult, ProcessSpec
 
-REPOSITORY = Path(processes.__file__).parent.parent
+REPOSITORY = Path(__file__).resolve().parents[3]
 # A child that leaves the session and a grandchild whose parent has gone: both must be found.
 FAMILY = """
 import os, subprocess, sys, time

@@ -6,19 +6,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from django.db import connection
+from pytest_django.live_server_helper import LiveServer
 
 from dashboard import runs
 from dashboard.models import Document, Machine, Run, RunLog
-from tests.workers.conftest import MANIFEST, TRAIN, Requested, request_run_at
+from tests.workers.conftest import MANIFEST, TRAIN, Host, Requested, join_host, request_run_at
 from tests.workers.host.wheels import build_wheel
 from tests.workers.repositories import create_repository, head_commit
 from tests.workers.waiting import wait_until
-from workers.host import machine, run_executor
+from workers.host import machine
 
 # Starts a process that outlives the harness, waits for the document and tampers with it.
 TAMPER = """
@@ -36,50 +35,50 @@ subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=Tru
 ENDLESS = TRAIN + "\nimport time\ntime.sleep(600)\n"
 
 
-def execute_run(run: Run) -> Run:
+def execute_run(host: Host, run: Run) -> Run:
     """Execute it, as a message to its pool lets a worker do."""
-    assert run_executor.execute_next_run(run.pool.name)
+    assert host.execute_next()
     run.refresh_from_db()
     return run
 
 
-def test_the_whole_way_ends_with_a_document(home: Path, requested: Requested) -> None:
-    run = execute_run(requested())
+def test_the_whole_way_ends_with_a_document(host: Host, requested: Requested) -> None:
+    run = execute_run(host, requested())
     assert (run.state, run.reason) == ("done", "")
     assert run.document.body["benchmark"]["params"] == {"size": 10}
     assert run.fingerprint == machine.take_fingerprint().as_dict()
 
 
-def test_a_message_without_a_run_does_nothing(home: Path, transactional_db: None) -> None:
-    assert not run_executor.execute_next_run("default")
+def test_a_message_without_a_run_does_nothing(host: Host, transactional_db: None) -> None:
+    assert not host.execute_next()
 
 
-def test_a_message_claims_nothing_while_the_machine_measures(home: Path, requested: Requested) -> None:
+def test_a_message_claims_nothing_while_the_machine_measures(host: Host, requested: Requested) -> None:
     run = requested()
-    with machine.lock_machine(home, "gpu-1"):
-        assert not run_executor.execute_next_run(run.pool.name)
+    with machine.lock_machine(host.home, "gpu-1"):
+        assert not host.execute_next()
     run.refresh_from_db()
     assert run.state == "requested"
 
 
-def test_a_crash_is_told_with_its_last_line(home: Path, requested: Requested) -> None:
-    run = execute_run(requested({"train.py": "raise RuntimeError('no such snake')"}))
+def test_a_crash_is_told_with_its_last_line(host: Host, requested: Requested) -> None:
+    run = execute_run(host, requested({"train.py": "raise RuntimeError('no such snake')"}))
     assert (run.state, run.failure) == ("failed", "crash")
     assert run.reason == "train.py crashed with exit status 1: RuntimeError: no such snake"
     assert "Traceback" in run.log.text
 
 
-def test_the_time_limit_is_told_and_ends_what_ran(home: Path, requested: Requested) -> None:
+def test_the_time_limit_is_told_and_ends_what_ran(host: Host, requested: Requested) -> None:
     limited = MANIFEST.replace("time_limit = 60", "time_limit = 1")
-    run = execute_run(requested({"paceline.toml": limited, "train.py": ENDLESS}))
+    run = execute_run(host, requested({"paceline.toml": limited, "train.py": ENDLESS}))
     assert (run.state, run.failure) == ("failed", "timeout")
     assert run.reason == "The benchmark did not end within its time limit of 1 s."
-    assert processes_in(home) == []
+    assert processes_in(host.home) == []
 
 
-def test_a_benchmark_that_ends_the_harness_is_told(home: Path, requested: Requested) -> None:
+def test_a_benchmark_that_ends_the_harness_is_told(host: Host, requested: Requested) -> None:
     hasty = "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)"
-    run = execute_run(requested({"train.py": hasty}))
+    run = execute_run(host, requested({"train.py": hasty}))
     assert (run.state, run.failure, run.reason) == ("failed", "crash", "was told to end by SIGTERM.")
 
 
@@ -92,36 +91,36 @@ def test_a_benchmark_that_ends_the_harness_is_told(home: Path, requested: Reques
     ],
 )
 def test_a_document_that_was_tampered_with_is_not_stored(
-    home: Path, requested: Requested, tampering: str, failure: str
+    host: Host, requested: Requested, tampering: str, failure: str
 ) -> None:
-    run = execute_run(requested({"train.py": TAMPER.format(tampering=tampering) + TRAIN}))
+    run = execute_run(host, requested({"train.py": TAMPER.format(tampering=tampering) + TRAIN}))
     assert (run.state, run.failure) == ("failed", failure)
     assert not Document.objects.exists()
 
 
-def test_a_commit_that_does_not_exist_is_told(home: Path, tmp_path: Path, transactional_db: None) -> None:
+def test_a_commit_that_does_not_exist_is_told(host: Host, tmp_path: Path, transactional_db: None) -> None:
     source = create_repository(tmp_path / "source", {"paceline.toml": MANIFEST})
-    run = execute_run(request_run_at(source, "a" * 40, MANIFEST))
+    run = execute_run(host, request_run_at(source, "a" * 40, MANIFEST))
     assert (run.state, run.failure) == ("failed", "checkout")
     assert run.reason == "Commit aaaaaaaaaa is on no branch or tag of the repository."
 
 
-def test_an_environment_that_cannot_be_built_is_told(home: Path, requested: Requested) -> None:
+def test_an_environment_that_cannot_be_built_is_told(host: Host, requested: Requested) -> None:
     needy = MANIFEST + '[environment]\nrequirements = ["requirements.txt"]\n'
     unmet = "--no-index\nno-such-package==1.0\n"
-    run = execute_run(requested({"paceline.toml": needy, "requirements.txt": unmet}))
+    run = execute_run(host, requested({"paceline.toml": needy, "requirements.txt": unmet}))
     assert (run.state, run.failure) == ("failed", "environment")
     assert run.reason.endswith("No matching distribution found for no-such-package==1.0")
     assert "building the environment of requirements.txt" in run.log.text
 
 
 def test_the_environment_of_the_commit_is_the_one_that_is_measured(
-    home: Path, requested: Requested, tmp_path: Path
+    host: Host, requested: Requested, tmp_path: Path
 ) -> None:
     own = MANIFEST + '[environment]\nrequirements = ["requirements.txt"]\n'
     needed = build_wheel(tmp_path / "wheels", "tiny", "")
     files = {"paceline.toml": own, "requirements.txt": needed, "train.py": "import tiny\n" + TRAIN}
-    run = execute_run(requested(files))
+    run = execute_run(host, requested(files))
     assert (run.state, run.reason) == ("done", "")
     # Memory is read with the worker's own instruments, which the commit does not require.
     assert run.document.body["repetitions"][0]["peak_memory"] > 0
@@ -139,51 +138,52 @@ def test_the_environment_of_the_commit_is_the_one_that_is_measured(
     ],
 )
 def test_a_commit_that_cannot_be_measured_is_told(
-    home: Path, tmp_path: Path, transactional_db: None, files: dict[str, str], words: str
+    host: Host, tmp_path: Path, transactional_db: None, files: dict[str, str], words: str
 ) -> None:
     source = create_repository(tmp_path / "source", files)
-    run = execute_run(request_run_at(source, head_commit(source), MANIFEST))
+    run = execute_run(host, request_run_at(source, head_commit(source), MANIFEST))
     assert (run.state, run.failure) == ("failed", "checkout")
     assert words in run.reason
 
 
-def test_the_manifest_that_the_server_keeps_is_used(home: Path, requested: Requested) -> None:
+def test_the_manifest_that_the_server_keeps_is_used(host: Host, requested: Requested) -> None:
     run = requested({"paceline.toml": MANIFEST})
     run.commit.project.manifest = MANIFEST.replace("steps = 20", "steps = 33")
     run.commit.project.save()
-    assert execute_run(run).document.body["protocol"]["steps"] == 33
+    assert execute_run(host, run).document.body["protocol"]["steps"] == 33
 
 
 def test_the_measured_process_sees_no_address_of_ours(
-    home: Path, requested: Requested, monkeypatch: pytest.MonkeyPatch
+    host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_KEY", "hush")
     run = execute_run(
-        requested({"train.py": "import os\nprint(sorted(os.environ))\n" + TRAIN + "raise SystemExit(3)"})
+        host,
+        requested({"train.py": "import os\nprint(sorted(os.environ))\n" + TRAIN + "raise SystemExit(3)"}),
     )
     assert "TMPDIR" in run.log.text
     for name in ("DATABASE_URL", "BROKER_URL", "SECRET_KEY", "PACELINE_HOME", "DJANGO"):
         assert name not in run.log.text
 
 
-def test_a_harness_in_the_checkout_is_not_the_one_that_measures(home: Path, requested: Requested) -> None:
+def test_a_harness_in_the_checkout_is_not_the_one_that_measures(host: Host, requested: Requested) -> None:
     trap = {"paceline/__init__.py": "raise SystemExit('the wrong one')", "paceline/__main__.py": ""}
-    assert execute_run(requested(trap)).state == "done"
+    assert execute_run(host, requested(trap)).state == "done"
 
 
-def test_a_cancelled_run_is_ended_with_its_whole_tree(home: Path, requested: Requested) -> None:
+def test_a_cancelled_run_is_ended_with_its_whole_tree(host: Host, requested: Requested) -> None:
     run = requested({"train.py": ENDLESS})
-    with executed_beside(run):
-        wait_until(lambda: read_state(run) == "measuring" and processes_in(home))
+    with executed_beside(host):
+        wait_until(lambda: read_state(run) == "measuring" and processes_in(host.home))
         runs.cancel_run(run.pk, by="Ada")
     assert read_state(run) == "cancelled"
-    assert processes_in(home) == []
+    assert processes_in(host.home) == []
     assert not Document.objects.exists()
 
 
-def test_progress_and_log_arrive_while_it_measures(home: Path, requested: Requested) -> None:
+def test_progress_and_log_arrive_while_it_measures(host: Host, requested: Requested) -> None:
     run = requested({"train.py": "print('hello', flush=True)\n" + ENDLESS})
-    with executed_beside(run):
+    with executed_beside(host):
         wait_until(
             lambda: Run.objects.filter(pk=run.pk).exclude(activity="").exclude(activity="starting").exists()
         )
@@ -193,28 +193,21 @@ def test_progress_and_log_arrive_while_it_measures(home: Path, requested: Reques
         runs.cancel_run(run.pk, by="Ada")
 
 
-def test_the_machine_is_seen_with_its_fingerprint(home: Path, requested: Requested) -> None:
-    execute_run(requested())
+def test_the_machine_is_seen_with_its_fingerprint(host: Host, requested: Requested) -> None:
+    execute_run(host, requested())
     assert Machine.objects.get(name="gpu-1").fingerprint["cpu_count"] >= 1
 
 
 @contextmanager
-def executed_beside(run: Run) -> Iterator[None]:
-    """A worker executes the run meanwhile."""
-    executing = threading.Thread(target=execute_and_close, args=(run.pool.name,))
+def executed_beside(host: Host) -> Iterator[None]:
+    """The host executes what waits meanwhile."""
+    executing = threading.Thread(target=host.execute_next)
     executing.start()
     try:
         yield
     finally:
         executing.join(30)
         assert not executing.is_alive()
-
-
-def execute_and_close(pool: str) -> None:
-    try:
-        run_executor.execute_next_run(pool)
-    finally:
-        connection.close()
 
 
 def read_state(run: Run) -> str:
@@ -233,7 +226,7 @@ def processes_in(home: Path) -> list[int]:
     return pids
 
 
-def test_the_operators_limit_of_memory_holds(home: Path, requested: Requested, settings: Any) -> None:
-    settings.PACELINE_MEMORY_LIMIT = 500_000_000
-    run = execute_run(requested({"train.py": "bytearray(10**9)"}))
+def test_the_owners_limit_of_memory_holds(home: Path, live_server: LiveServer, requested: Requested) -> None:
+    host = join_host(home / "host", live_server.url, "gpu-1", memory_bytes=500_000_000)
+    run = execute_run(host, requested({"train.py": "bytearray(10**9)"}))
     assert (run.state, "MemoryError" in run.reason) == ("failed", True)

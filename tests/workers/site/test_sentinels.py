@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 from django.utils import timezone
 
 from dashboard import regressions
 from dashboard.models import Machine, Point, Run, Sentinel
-from tests.workers.conftest import Requested
-from workers.host import run_executor
+from tests.workers.conftest import Host, Requested
 from workers.site import tasks
 
 
-def test_a_pinned_commit_is_measured_again_a_day_later(home: Path, requested: Requested) -> None:
+def test_a_pinned_commit_is_measured_again_a_day_later(host: Host, requested: Requested) -> None:
     first = requested()
-    assert run_executor.execute_next_run("default")
+    assert host.execute_next()
     # Other tests may run beside this one and disturb it: what is tainted isn't pinned.
     Run.objects.update(tainted=False)
     tasks.watch_machines()
@@ -30,7 +28,7 @@ def test_a_pinned_commit_is_measured_again_a_day_later(home: Path, requested: Re
     Machine.objects.update(seen_at=timezone.now())
     tasks.watch_machines()
     points = Point.objects.count()
-    assert run_executor.execute_next_run("default")
+    assert host.execute_next()
     again = Run.objects.get(origin="sentinel")
     regressions.judge_run(again.pk)
     assert (again.state, again.reason, Point.objects.count()) == ("done", "", points)

@@ -45,7 +45,7 @@ def test_only_passing_troubles_are_retried() -> None:
     retried = {name: task.autoretry_for for name, task in OURS.items() if hasattr(task, "autoretry_for")}
     # The schedule sends its own again anyway, and a sweep wakes whoever is to measure.
     scheduled = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    assert set(retried) == set(OURS) - scheduled - {dispatch.MEASURE}
+    assert set(retried) == set(OURS) - scheduled
     assert set(retried.values()) == {tasks.PASSING}
     assert runs.Busy in tasks.PASSING
     assert not {Exception, BaseException} & set(tasks.PASSING)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from pytest_django.live_server_helper import LiveServer
 
-from dashboard import dispatch, runs
+from dashboard import dispatch, hosts, runs
 from dashboard.models import Document, Heartbeat, Machine, Run
-from tests.processes import running_worker
+from tests.processes import running_agent, running_worker
 from tests.workers.conftest import TRAIN, Requested
 from tests.workers.host.test_run_executor import processes_in, read_state
 from tests.workers.waiting import wait_until
@@ -19,50 +21,54 @@ from tests.workers.waiting import wait_until
 GATE = """
 import time
 from pathlib import Path
+from typing import Any
 
 while not Path({path!r}).exists():
     time.sleep(0.02)
 """
 
 
-@pytest.fixture
-def environment(site_environment: dict[str, str], home: Path) -> dict[str, str]:
-    """Of a worker whose leases end soon."""
-    told = {"PACELINE_HOME": str(home), "PACELINE_MACHINE": "gpu-1", "PACELINE_LEASE_SECONDS": "2"}
-    return {**site_environment, **told}
-
-
-def test_a_worker_says_that_it_lives_and_takes_messages(
-    environment: dict[str, str], requested: Requested, tmp_path: Path
+def test_a_service_worker_says_that_it_lives_and_takes_messages(
+    site_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    with running_worker(environment, "pool.default", "service", log=tmp_path / "worker.log") as started:
-        wait_until(lambda: Machine.objects.filter(name="gpu-1", pool__name="default", seen_at__isnull=False))
+    with running_worker(site_environment, "service", log=tmp_path / "worker.log"):
         wait_until(lambda: Heartbeat.objects.filter(name="service worker"))
-        run = requested()
-        dispatch.wake_workers(run.pool.name, 3)
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         wait_until(lambda: Heartbeat.objects.filter(name="scheduler"))
+
+
+def test_a_host_is_woken_by_a_message_and_claims_once(
+    live_server: LiveServer, requested: Requested, home: Path, tmp_path: Path
+) -> None:
+    code = hosts.create_join_code(runs.pool_named("default"), "a test")
+    with running_agent(home, live_server.url, code, log=tmp_path / "host.log") as started:
+        assert "is woken by the broker" in started.output
+        wait_until(lambda: Machine.objects.filter(name="gpu-1", seen_at__isnull=False))
+        run = requested()
+        dispatch.wake_workers(run.pool.name, 3)
         wait_until(lambda: read_state(run) == "done")
         assert started.output.count("is claimed") == 1
 
 
-@pytest.mark.parametrize("victim", ["worker", "its child"])
-def test_a_killed_worker_loses_no_run_and_stores_one_document(
-    environment: dict[str, str], requested: Requested, home: Path, tmp_path: Path, victim: str
+@pytest.mark.parametrize("victim", ["agent", "its child"])
+def test_a_killed_host_loses_no_run_and_stores_one_document(
+    live_server: LiveServer, requested: Requested, home: Path, tmp_path: Path, settings: Any, victim: str
 ) -> None:
+    settings.PACELINE_LEASE_SECONDS = 2
     gate = tmp_path / "gate"
     run = requested({"train.py": GATE.format(path=str(gate)) + TRAIN})
-    with running_worker(environment, "pool.default", log=tmp_path / "first.log") as first:
+    code = hosts.create_join_code(run.pool, "a test")
+    with running_agent(home, live_server.url, code, log=tmp_path / "first.log") as first:
         wait_until(lambda: read_state(run) == "measuring" and len(processes_in(home)) > 2)
-        if victim == "worker":
+        if victim == "agent":
             first.kill()
         else:
             os.kill(child_that_measures(first.process.pid), signal.SIGKILL)
         wait_until(lambda: not processes_in(home))
         gate.touch()
-        if victim == "worker":
-            with running_worker(environment, "pool.default", log=tmp_path / "second.log"):
-                sweep_until_done(run)
+        if victim == "agent":
+            with running_agent(home, live_server.url, log=tmp_path / "second.log"):
+                wait_until(lambda: read_state(run) == "done")
         else:
             sweep_until_done(run)
     assert Run.objects.get(pk=run.pk).attempt == 2
@@ -83,6 +89,6 @@ def child_that_measures(pid: int) -> int:
     """The pool's child is the one whose own child is the reaper."""
     return next(
         child.pid
-        for child in psutil.Process(pid).children()
+        for child in psutil.Process(pid).children(recursive=True)
         if any("process_reaper.py" in " ".join(grandchild.cmdline()) for grandchild in child.children())
     )

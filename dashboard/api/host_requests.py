@@ -1,0 +1,120 @@
+"""A host's request: its token, its message, and the answer where either can't be used."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.request import UnreadablePostError
+from django.http.response import HttpResponseBase
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+
+from dashboard import hosts
+from dashboard.host_protocol import MessageError, MessageFields, read_message
+from dashboard.hosts import HostRefused, JoinRefused
+from dashboard.ingest import BadDocument
+from dashboard.leases import LeaseLost
+from dashboard.models import Machine
+from dashboard.repositories import RepositoryBusy, RepositoryError
+from dashboard.runs import WrongState
+
+# Of a message. A document is read by its own view, up to what documents may have.
+LARGEST_MESSAGE = 8 * 1024 * 1024
+# To each failure the status that tells a host what to do; those of 5xx it tries again.
+STATUSES: tuple[tuple[type[Exception], HTTPStatus], ...] = (
+    (MessageError, HTTPStatus.BAD_REQUEST),
+    (JoinRefused, HTTPStatus.FORBIDDEN),
+    (HostRefused, HTTPStatus.UPGRADE_REQUIRED),
+    (LeaseLost, HTTPStatus.CONFLICT),
+    (WrongState, HTTPStatus.CONFLICT),
+    (BadDocument, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (RepositoryBusy, HTTPStatus.SERVICE_UNAVAILABLE),
+    (RepositoryError, HTTPStatus.FAILED_DEPENDENCY),
+    (OperationalError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (InterfaceError, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+UNKNOWN_HOST = "This host's token is unknown or was revoked."
+
+View = Callable[..., HttpResponseBase]
+
+
+class TokenRefused(Exception):  # noqa: N818 - reads as a fact
+    """The request names no token of a machine."""
+
+
+def host_call(act: Callable[[Machine, MessageFields], dict[str, Any]]) -> View:
+    """A view that calls `act` with the machine whose token is sent and the message; JSON both ways."""
+
+    @post_only
+    def answer(request: HttpRequest) -> HttpResponse:
+        machine = requesting_machine(request)
+        return JsonResponse(act(machine, read_message(read_body(request, LARGEST_MESSAGE))))
+
+    return functools.update_wrapper(answer, act)
+
+
+def post_only(view: View) -> View:
+    """Take POST alone, from no browser; a failure that a host can act on is one sentence of JSON."""
+
+    @never_cache
+    @csrf_exempt
+    def answer(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponseBase:
+        if request.method != "POST":
+            return refuse_request(HTTPStatus.METHOD_NOT_ALLOWED, "This address takes POST.")
+        return answer_readably(view, request, *arguments, **named)
+
+    return functools.update_wrapper(answer, view)
+
+
+def answer_readably(view: View, request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponseBase:
+    try:
+        return view(request, *arguments, **named)
+    except TokenRefused:
+        return refuse_request(HTTPStatus.UNAUTHORIZED, UNKNOWN_HOST)
+    except UnreadablePostError:
+        return refuse_request(HTTPStatus.BAD_REQUEST, "The message ended before its end.")
+    except tuple(kind for kind, _ in STATUSES) as error:
+        status = next(status for kind, status in STATUSES if isinstance(error, kind))
+        # What a database says names users and addresses.
+        hidden = isinstance(error, OperationalError | InterfaceError)
+        return refuse_request(status, "The database doesn't answer." if hidden else str(error))
+
+
+def refuse_request(status: HTTPStatus, sentence: str) -> JsonResponse:
+    return JsonResponse({"detail": sentence}, status=status)
+
+
+def requesting_machine(request: HttpRequest) -> Machine:
+    """The machine whose token the request carries; TokenRefused."""
+    machine = hosts.machine_with_token(sent_token(request.headers.get("Authorization", "")))
+    if machine is None:
+        raise TokenRefused
+    return machine
+
+
+def sent_token(header: str) -> str:
+    """The token of an Authorization header: a bearer's, or the password that git sends; empty for others."""
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""
+
+
+def read_body(request: HttpRequest, most: int) -> bytes:
+    """The body, at most so many bytes; MessageError where it is larger."""
+    data = request.read(most + 1)
+    if len(data) > most:
+        raise MessageError(f"The message is larger than {most} bytes.")
+    return data

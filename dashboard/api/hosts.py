@@ -1,0 +1,169 @@
+"""What a host says to the site: docs/hosts.md lists the calls, dashboard.host_protocol their messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from paceline.document import SIZE_LIMIT
+
+from dashboard import experiments, hosts, ingest, runs
+from dashboard.api.host_requests import LARGEST_MESSAGE, host_call, post_only, read_body, requesting_machine
+from dashboard.host_protocol import (
+    Lease,
+    MessageError,
+    MessageFields,
+    assignment_message,
+    read_lease,
+    read_message,
+    read_pair,
+)
+from dashboard.hosts import broker_accounts, commit_service
+from dashboard.leases import LeaseLost
+from dashboard.models import Experiment, Machine, Run
+
+LEASE_HEADER = "Paceline-Lease"
+MOST_PARAGRAPH = 10_000
+
+
+@post_only
+def join_host(request: HttpRequest) -> HttpResponse:
+    """The one call without a token: a code yields it."""
+    fields = read_message(read_body(request, LARGEST_MESSAGE))
+    machine, token = hosts.join_machine(fields.text("code", most=200), fields.text("machine", most=120))
+    return JsonResponse({"token": token, "machine": machine.name, "pool": machine.pool.name})
+
+
+@host_call
+def register_host(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    """An agent starts: whatever it held before died with it, but for what it kept to hand in."""
+    hosts.register_machine(
+        machine,
+        fields.integer("protocol"),
+        fields.text("version", most=60),
+        fields.mapping("fingerprint"),
+    )
+    hosts.forget_held_work(machine, kept_runs=fields.integers("kept_runs"))
+    return {
+        "machine": machine.name,
+        "pool": machine.pool.name,
+        "lease_seconds": settings.PACELINE_LEASE_SECONDS,
+        "broker": broker_accounts.broker_address(machine),
+    }
+
+
+@host_call
+def keep_heartbeat(machine: Machine, _fields: MessageFields) -> dict[str, Any]:
+    runs.machine_seen(machine.name, machine.pool.name)
+    return {"state": machine.state}
+
+
+@host_call
+def release_work(machine: Machine, _fields: MessageFields) -> dict[str, Any]:
+    """Somebody ends the agent: what it held is requested again, and no attempt is lost."""
+    hosts.release_held_work(machine)
+    return {}
+
+
+@host_call
+def claim_work(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    # The job keeps the machine as it is now.
+    runs.machine_seen(machine.name, machine.pool.name, fields.mapping("fingerprint"))
+    assignment = hosts.claim_next(machine)
+    return {
+        "state": machine.state,
+        "assignment": assignment_message(assignment) if assignment is not None else None,
+    }
+
+
+@host_call
+def bring_commit(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    """Have the commit in the site's mirror, from where the host fetches it."""
+    commit_service.bring_commit(machine, fields.text("project", most=200), fields.text("commit", most=64))
+    return {}
+
+
+@host_call
+def advance_run(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    runs.advance_run(_held_lease(Run, machine, fields), fields.text("state", most=20))
+    return {}
+
+
+@host_call
+def heartbeat_run(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    held = runs.heartbeat_run(
+        _held_lease(Run, machine, fields),
+        fields.optional_number("progress"),
+        fields.text("text"),
+        fields.text("log"),
+    )
+    return {"held": held}
+
+
+@host_call
+def fail_run(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    kind = fields.text("failure", most=20)
+    if kind not in Run.Failure.values:
+        raise MessageError(f"failure must be one of {', '.join(Run.Failure.values)}.")
+    lease = _held_lease(Run, machine, fields)
+    runs.fail_run(lease, kind, fields.text("reason", most=MOST_PARAGRAPH), fields.text("log"))
+    return {}
+
+
+@post_only
+def store_document(request: HttpRequest) -> HttpResponse:
+    """The body is the document as the harness wrote it; its run's lease stands in a header."""
+    machine = requesting_machine(request)
+    lease = _own_lease(Run, machine, _read_lease_header(request.headers.get(LEASE_HEADER, "")))
+    # One more byte than is allowed: what is too large is refused in the words of the harness.
+    ingest.store_document(lease, request.read(SIZE_LIMIT + 1))
+    return JsonResponse({})
+
+
+@host_call
+def heartbeat_experiment(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    lease = _held_lease(Experiment, machine, fields)
+    return {"held": experiments.heartbeat_experiment(lease, fields.text("text"))}
+
+
+@host_call
+def add_pair(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    lease = _held_lease(Experiment, machine, fields)
+    pair = read_pair(fields.inside("pair"))
+    return {"verdict": experiments.add_pair(lease, pair, fields.texts("commands", most=MOST_PARAGRAPH))}
+
+
+@host_call
+def keep_profiles(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    lease = _held_lease(Experiment, machine, fields)
+    documents = fields.inside("documents")
+    sides = {side: documents.mapping(side) for side in ("base", "head")}
+    return {"in_turns": experiments.keep_profiles(lease, sides, fields.number("seconds"))}
+
+
+@host_call
+def conclude_experiment(machine: Machine, fields: MessageFields) -> dict[str, Any]:
+    """A host itself ends an experiment only where it can't be measured."""
+    lease = _held_lease(Experiment, machine, fields)
+    reason = {"code": "side failed", "text": fields.text("reason", most=MOST_PARAGRAPH)}
+    experiments.conclude_experiment(lease, Experiment.Verdict.UNTESTABLE, reason, fields.number("seconds"))
+    return {}
+
+
+def _held_lease(model: type[Run | Experiment], machine: Machine, fields: MessageFields) -> Lease:
+    return _own_lease(model, machine, read_lease(fields.inside("lease")))
+
+
+def _own_lease(model: type[Run | Experiment], machine: Machine, lease: Lease) -> Lease:
+    """The lease, if it is the machine's; LeaseLost where it isn't or no longer is."""
+    if not model._default_manager.filter(pk=lease.key, lease=lease.token, machine=machine).exists():
+        raise LeaseLost(f"{model.__name__} {lease.key} is no longer this machine's.")
+    return lease
+
+
+def _read_lease_header(header: str) -> Lease:
+    key, attempt, token = [*header.split(" "), "", "", ""][:3]
+    if not (key.isdecimal() and attempt.isdecimal() and len(key) < 19 and len(attempt) < 6):
+        raise MessageError(f"{LEASE_HEADER} must be the lease's key, attempt and token.")
+    return read_lease(MessageFields({"key": int(key), "attempt": int(attempt), "token": token}, LEASE_HEADER))

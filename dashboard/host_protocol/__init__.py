@@ -1,0 +1,43 @@
+"""What the site and its hosts say to each other; free of Django, since a host has none.
+
+docs/hosts.md describes the calls; `versions` says which hosts a site works with.
+"""
+
+from dashboard.host_protocol.assignments import (
+    Assignment,
+    ExperimentAssignment,
+    Lease,
+    PairMeasured,
+    RunAssignment,
+    SideAssignment,
+)
+from dashboard.host_protocol.messages import (
+    MessageError,
+    MessageFields,
+    assignment_message,
+    pair_message,
+    read_assignment,
+    read_lease,
+    read_message,
+    read_pair,
+)
+from dashboard.host_protocol.versions import OLDEST_PROTOCOL, PROTOCOL
+
+__all__ = [
+    "OLDEST_PROTOCOL",
+    "PROTOCOL",
+    "Assignment",
+    "ExperimentAssignment",
+    "Lease",
+    "MessageError",
+    "MessageFields",
+    "PairMeasured",
+    "RunAssignment",
+    "SideAssignment",
+    "assignment_message",
+    "pair_message",
+    "read_assignment",
+    "read_lease",
+    "read_message",
+    "read_pair",
+]

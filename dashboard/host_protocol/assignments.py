@@ -1,0 +1,108 @@
+"""What a host is given to measure, and what it hands in for an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The proof of a claim: the row's key, its attempt, and the token that every later call compares."""
+
+    key: int
+    attempt: int
+    token: UUID
+
+
+@dataclass(frozen=True)
+class RunAssignment:
+    """A claimed run, as its holder needs it. `lease` proves the claim at every later call."""
+
+    lease: Lease
+    project: str
+    commit: str  # the full hash
+    benchmark: str
+    params: Mapping[str, Any]
+    case_key: str
+    manifest: str | None  # None: paceline.toml of the checkout
+    machine: str
+    repetitions: int
+    time_limit: int  # seconds for the whole run
+    quick: bool
+
+    @property
+    def run_id(self) -> int:
+        return self.lease.key
+
+    @property
+    def attempt(self) -> int:
+        return self.lease.attempt
+
+    @property
+    def name(self) -> str:
+        """How people name it: `snake_dqn[variant=optimized] at 0123456789`."""
+        case = f"[{self.case_key}]" if self.case_key else ""
+        return f"{self.benchmark}{case} at {self.commit[:10]}"
+
+
+@dataclass(frozen=True)
+class SideAssignment:
+    """One of the two sides: a commit (its full hash), and the benchmark with its parameters."""
+
+    commit: str
+    benchmark: str
+    params: Mapping[str, Any]
+    quick: bool
+
+
+@dataclass(frozen=True)
+class ExperimentAssignment:
+    """A claimed experiment, as its holder needs it. `lease` proves the claim at every later call."""
+
+    lease: Lease
+    project: str
+    base: SideAssignment
+    head: SideAssignment
+    manifest: str | None  # None: paceline.toml of each checkout
+    metric: str
+    phase: str | None
+    counted: bool  # the metric comes from the counting repetition
+    in_turns: bool  # both sides' steps alternate
+    profiled: bool  # the functions of both sides are wanted first
+    machine: str
+    pairs: int  # that earlier attempts have measured, disturbed ones included
+
+    @property
+    def name(self) -> str:
+        """How people name it: `experiment 12: 0123456789 against abcdef0123`."""
+        return f"experiment {self.lease.key}: {self.base.commit[:10]} against {self.head.commit[:10]}"
+
+    @property
+    def attempt(self) -> int:
+        return self.lease.attempt
+
+
+Assignment = RunAssignment | ExperimentAssignment
+
+
+@dataclass(frozen=True)
+class PairMeasured:
+    """One repetition of each side, in the metric's unit; `disturbed`: by other work.
+
+    `base_first`: the base's was the first one, or began where both took turns. `seconds` both took. `phases`:
+    own time by phase, in seconds per step, of the base and of the head. `sweeps`: the points of both sweeps,
+    `base` and `head`, as documents have them, the `parameter` and, where a job is projected along their line,
+    its `amount`; empty where they weren't measured.
+    """
+
+    index: int
+    base_first: bool
+    base: float
+    head: float
+    disturbed: bool
+    seconds: float
+    phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    sweeps: Mapping[str, Any] = field(default_factory=dict)

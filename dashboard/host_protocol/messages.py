@@ -1,0 +1,205 @@
+"""Messages between site and host, to JSON and back; either end reads the other's as untrusted."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any, NoReturn
+from uuid import UUID
+
+from dashboard.host_protocol.assignments import (
+    Assignment,
+    ExperimentAssignment,
+    Lease,
+    PairMeasured,
+    RunAssignment,
+    SideAssignment,
+)
+
+LARGEST_INTEGER = 2**63 - 1
+KINDS = {RunAssignment: "run", ExperimentAssignment: "experiment"}
+
+
+class MessageError(Exception):
+    """A message can't be used; the sentence names the field."""
+
+
+class MessageFields:
+    """The fields of one JSON object, each read as the type it must have; MessageError where it hasn't."""
+
+    def __init__(self, values: Any, path: str = "") -> None:
+        self.path = path
+        if not isinstance(values, dict):
+            raise MessageError(f"{path or 'The message'} must be an object.")
+        self.values: dict[str, Any] = values
+
+    def text(self, name: str, *, most: int | None = None) -> str:
+        value = self.values.get(name)
+        if not isinstance(value, str):
+            self._refuse(name, "must be a text")
+        if most is not None and len(value) > most:
+            self._refuse(name, f"must be {most} characters long at most")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return None if self.values.get(name) is None else self.text(name)
+
+    def integer(self, name: str) -> int:
+        value = self.values.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_INTEGER:
+            self._refuse(name, "must be a whole number")
+        return value
+
+    def number(self, name: str) -> float:
+        return self._finite(name, self.values.get(name))
+
+    def optional_number(self, name: str) -> float | None:
+        return None if self.values.get(name) is None else self.number(name)
+
+    def flag(self, name: str) -> bool:
+        value = self.values.get(name)
+        if not isinstance(value, bool):
+            self._refuse(name, "must be true or false")
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.values.get(name)
+        if not isinstance(value, dict):
+            self._refuse(name, "must be an object")
+        return value
+
+    def texts(self, name: str, *, most: int) -> list[str]:
+        """A list of texts of at most so many characters."""
+        value = self.values.get(name)
+        texts = isinstance(value, list) and all(isinstance(item, str) and len(item) <= most for item in value)
+        if not isinstance(value, list) or not texts:
+            self._refuse(name, f"must be a list of texts of at most {most} characters")
+        return value
+
+    def integers(self, name: str) -> list[int]:
+        value = self.values.get(name)
+        if not isinstance(value, list):
+            self._refuse(name, "must be a list of whole numbers")
+        return [MessageFields({name: item}, self.path).integer(name) for item in value]
+
+    def inside(self, name: str) -> MessageFields:
+        return MessageFields(self.values.get(name), self._full_path(name))
+
+    def number_pairs(self, name: str) -> dict[str, tuple[float, float]]:
+        """An object whose values are lists of two numbers."""
+        pairs = {}
+        for key, value in self.mapping(name).items():
+            if not isinstance(value, list) or len(value) != 2:
+                self._refuse(f"{name}.{key}", "must be a list of two numbers")
+            pairs[key] = (self._finite(f"{name}.{key}", value[0]), self._finite(f"{name}.{key}", value[1]))
+        return pairs
+
+    def _finite(self, name: str, value: Any) -> float:
+        # An integer that no float can hold is none of a measurement's.
+        if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) >= 1e300:
+            self._refuse(name, "must be a finite number")
+        return float(value)
+
+    def _full_path(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+    def _refuse(self, name: str, problem: str) -> NoReturn:
+        raise MessageError(f"{self._full_path(name)} {problem}.")
+
+
+def read_message(data: bytes) -> MessageFields:
+    """A message from its bytes; MessageError where it is no JSON object."""
+    try:
+        return MessageFields(json.loads(data, parse_constant=_refuse_constant, parse_float=_finite_float))
+    except (ValueError, RecursionError) as error:
+        raise MessageError("The message is no JSON with finite numbers.") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def lease_message(lease: Lease) -> dict[str, Any]:
+    return {"key": lease.key, "attempt": lease.attempt, "token": str(lease.token)}
+
+
+def read_lease(fields: MessageFields) -> Lease:
+    try:
+        token = UUID(fields.text("token"))
+    except ValueError as error:
+        raise MessageError(f"{fields.path}.token must be a UUID.") from error
+    return Lease(fields.integer("key"), fields.integer("attempt"), token)
+
+
+def assignment_message(assignment: Assignment) -> dict[str, Any]:
+    return {
+        **asdict(assignment),
+        "kind": KINDS[type(assignment)],
+        "lease": lease_message(assignment.lease),
+    }
+
+
+def read_assignment(fields: MessageFields) -> Assignment:
+    """The claimed run or experiment. Fields that a newer site has added are ignored."""
+    kind = fields.text("kind")
+    if kind == "run":
+        return RunAssignment(
+            lease=read_lease(fields.inside("lease")),
+            project=fields.text("project"),
+            commit=fields.text("commit"),
+            benchmark=fields.text("benchmark"),
+            params=fields.mapping("params"),
+            case_key=fields.text("case_key"),
+            manifest=fields.optional_text("manifest"),
+            machine=fields.text("machine"),
+            repetitions=fields.integer("repetitions"),
+            time_limit=fields.integer("time_limit"),
+            quick=fields.flag("quick"),
+        )
+    if kind == "experiment":
+        return ExperimentAssignment(
+            lease=read_lease(fields.inside("lease")),
+            project=fields.text("project"),
+            base=_read_side(fields.inside("base")),
+            head=_read_side(fields.inside("head")),
+            manifest=fields.optional_text("manifest"),
+            metric=fields.text("metric"),
+            phase=fields.optional_text("phase"),
+            counted=fields.flag("counted"),
+            in_turns=fields.flag("in_turns"),
+            profiled=fields.flag("profiled"),
+            machine=fields.text("machine"),
+            pairs=fields.integer("pairs"),
+        )
+    raise MessageError(f"This host can't measure {kind!r}: update it to the site's version.")
+
+
+def _read_side(fields: MessageFields) -> SideAssignment:
+    return SideAssignment(
+        fields.text("commit"), fields.text("benchmark"), fields.mapping("params"), fields.flag("quick")
+    )
+
+
+def pair_message(pair: PairMeasured) -> dict[str, Any]:
+    return asdict(pair)
+
+
+def read_pair(fields: MessageFields) -> PairMeasured:
+    return PairMeasured(
+        index=fields.integer("index"),
+        base_first=fields.flag("base_first"),
+        base=fields.number("base"),
+        head=fields.number("head"),
+        disturbed=fields.flag("disturbed"),
+        seconds=fields.number("seconds"),
+        phases=fields.number_pairs("phases"),
+        sweeps=fields.mapping("sweeps"),
+    )

@@ -1,0 +1,59 @@
+"""The commits that a host measures, served from the site's mirrors: repository credentials stay here."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from typing import IO, cast
+
+from dashboard.leases import LeaseLost
+from dashboard.models import Experiment, Machine, Project, Run
+from dashboard.repositories import Mirror, RepositoryError
+
+FETCH_SECONDS = 45
+SERVE_SECONDS = 600
+# A host asks for the commit that it was told, also for one that no branch leads to any more.
+SERVING = ("-c", "uploadpack.allowAnySHA1InWant=true", "upload-pack", "--strict", "--stateless-rpc")
+
+
+def measured_project(machine: Machine, slug: str) -> Project:
+    """The project, if the machine measures something of it now; LeaseLost where it doesn't."""
+    held_runs = Run.objects.filter(machine=machine, state__in=Run.HELD, commit__project__slug=slug)
+    held_experiments = Experiment.objects.filter(
+        machine=machine, state__in=Experiment.HELD, project__slug=slug
+    )
+    if not held_runs.exists() and not held_experiments.exists():
+        raise LeaseLost(f"{machine} measures nothing of {slug}.")
+    return Project.objects.get(slug=slug)
+
+
+def bring_commit(machine: Machine, slug: str, commit: str) -> None:
+    """Have the commit in the site's mirror. RepositoryError says why not, RepositoryBusy: ask again."""
+    mirror = measured_project(machine, slug).mirror
+    if mirror.has_commit(commit):
+        return
+    mirror.fetch(patience=1, time_limit=FETCH_SECONDS)
+    if not mirror.has_commit(commit):
+        raise RepositoryError(f"Commit {commit[:10]} is on no branch or tag of the repository.")
+
+
+def serve_repository(mirror: Mirror, options: Sequence[str], body: bytes, version: str) -> IO[bytes]:
+    """What `git upload-pack` answers to the request of a git client, as a file at its beginning.
+
+    `version` is the client's Git-Protocol header. RepositoryError where git fails.
+    """
+    answer = tempfile.TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
+    try:
+        mirror.git.stream(
+            [*SERVING, *options, "."],
+            folder=mirror.folder,
+            variables={**mirror.variables, **({"GIT_PROTOCOL": version} if version else {})},
+            stdin=body,
+            output=answer.write,
+            time_limit=SERVE_SECONDS,
+        )
+    except BaseException:
+        answer.close()
+        raise
+    answer.seek(0)
+    return cast("IO[bytes]", answer)

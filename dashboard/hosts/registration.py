@@ -1,0 +1,48 @@
+"""An agent that starts says what it is; one that is too old is told so and gets no work."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db.models.functions import Now
+
+from dashboard import experiments, runs
+from dashboard.host_protocol import OLDEST_PROTOCOL, PROTOCOL
+from dashboard.hosts.errors import HostRefused
+from dashboard.models import Machine
+
+
+def register_machine(machine: Machine, protocol: int, version: str, fingerprint: Mapping[str, Any]) -> None:
+    """Keep what the host is. HostRefused where this site can't work with its agent."""
+    Machine.objects.filter(pk=machine.pk).update(
+        protocol=protocol, agent_version=version[:60], fingerprint=dict(fingerprint), seen_at=Now()
+    )
+    if protocol < OLDEST_PROTOCOL:
+        raise HostRefused(
+            f"This host's agent ({version}) speaks protocol {protocol}; the site needs {OLDEST_PROTOCOL} or "
+            "newer: update the host."
+        )
+    if protocol > PROTOCOL:
+        raise HostRefused(
+            f"This host's agent ({version}) speaks protocol {protocol}, the site only {PROTOCOL}: "
+            "update the site first."
+        )
+    if machine.state == Machine.State.DRAINING:
+        # It has ended and been started again: whoever drained it is through.
+        Machine.objects.filter(pk=machine.pk).update(state=Machine.State.ACTIVE)
+
+
+def forget_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:
+    """Request again what the machine held, since it died with it: an attempt each, as a lost lease costs.
+
+    But for the runs whose documents it has kept, and is about to hand in. How many.
+    """
+    return runs.requeue_held_runs(machine.name, kept_runs) + experiments.requeue_held_experiments(
+        machine.name
+    )
+
+
+def release_held_work(machine: Machine) -> int:
+    """Request again what the machine held, since somebody ended its agent: no attempt is lost. How many."""
+    return runs.release_runs(machine.name) + experiments.release_experiments(machine.name)

@@ -1,0 +1,92 @@
+"""Messages of every protocol version that this site still knows stay readable: a golden file of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.host_protocol import (
+    OLDEST_PROTOCOL,
+    PROTOCOL,
+    MessageError,
+    MessageFields,
+    assignment_message,
+    pair_message,
+    read_assignment,
+    read_message,
+    read_pair,
+)
+from dashboard.models import Run
+from tests.dashboard.hosts.conftest import Call
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "host_protocol"
+KNOWN = range(OLDEST_PROTOCOL, PROTOCOL + 1)
+
+
+def read_golden(version: int, name: str) -> Any:
+    return json.loads((GOLDEN / str(version) / f"{name}.json").read_text())
+
+
+def test_every_known_version_has_its_messages() -> None:
+    assert {int(folder.name) for folder in GOLDEN.iterdir()} >= set(KNOWN)
+
+
+@pytest.mark.parametrize("version", KNOWN)
+@pytest.mark.parametrize("name", ["run", "experiment"])
+def test_an_assignment_is_read_and_written_as_it_was(version: int, name: str) -> None:
+    golden = read_golden(version, name)
+    assignment = read_assignment(MessageFields(golden))
+    assert json.loads(json.dumps(assignment_message(assignment))) == golden
+    # A newer site may say more.
+    assert read_assignment(MessageFields({**golden, "later": 1})) == assignment
+
+
+@pytest.mark.parametrize("version", KNOWN)
+def test_a_pair_is_read_and_written_as_it_was(version: int) -> None:
+    golden = read_golden(version, "pair")
+    assert json.loads(json.dumps(pair_message(read_pair(MessageFields(golden))))) == golden
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("version", KNOWN)
+def test_a_host_of_the_version_measures_for_this_site(version: int, call: Call, run: Run) -> None:
+    """It says what it said then, and understands what it is answered now."""
+    requests = read_golden(version, "requests")
+    for path in ("register", "heartbeat"):
+        assert call(path, requests[path])[0] == 200
+    claimed = call("claim", requests["claim"])[1]["assignment"]
+    assert set(read_golden(version, "run")) <= set(claimed)
+    for path in ("runs/advance", "runs/heartbeat", "runs/fail"):
+        assert call(path, {"lease": claimed["lease"], **requests[path]})[0] == 200
+    assert call("stopping", requests["stopping"])[0] == 200
+    run.refresh_from_db()
+    assert (run.state, run.reason) == ("failed", "train.py crashed.")
+
+
+@pytest.mark.parametrize("missing", ["lease", "commit", "params", "time_limit", "quick"])
+def test_what_is_missing_is_named(missing: str) -> None:
+    message = {name: value for name, value in read_golden(PROTOCOL, "run").items() if name != missing}
+    with pytest.raises(MessageError, match=f"^{missing} must be"):
+        read_assignment(MessageFields(message))
+
+
+def test_a_kind_that_is_unknown_asks_for_an_update() -> None:
+    with pytest.raises(MessageError, match="can't measure 'sweep': update it"):
+        read_assignment(MessageFields({"kind": "sweep"}))
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"NaN", b"[" * 100_000, b'{"a": 1e400}', b"1"])
+def test_what_is_no_message_is_refused(body: bytes) -> None:
+    with pytest.raises(MessageError):
+        read_message(body)
+
+
+@pytest.mark.parametrize(
+    "phases", [{"learn": 1}, {"learn": [1]}, {"learn": [1, "x"]}, {"learn": [1, 10**400]}]
+)
+def test_phases_are_pairs_of_finite_numbers(phases: Any) -> None:
+    with pytest.raises(MessageError, match=r"phases\.learn must be"):
+        read_pair(MessageFields({**read_golden(PROTOCOL, "pair"), "phases": phases}))

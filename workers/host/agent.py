@@ -1,0 +1,297 @@
+"""The agent of a host: joins, registers, keeps its Celery worker running, and says that the host lives."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import kombu
+import redis
+from kombu.exceptions import KombuError
+
+from dashboard.host_protocol import queues
+from dashboard.repositories import safe_name, try_lock
+from workers.host import machine
+from workers.host.configuration import (
+    ConfigurationError,
+    HostIdentity,
+    OwnerSettings,
+    Registration,
+    load_configuration,
+    read_identity,
+    write_identity,
+    write_registration,
+)
+from workers.host.errors import HostOutdated, JoinRefused, SiteAway, TokenRefused
+from workers.host.site_client import SiteClient
+from workers.host.spool import DocumentSpool
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+HEARTBEAT_SECONDS = 10.0
+LONGEST_PAUSE = 30.0
+# A worker that ran for so long may begin anew at once.
+STEADY_SECONDS = 60.0
+# For its end: what is measured has a few seconds of its own within them.
+STOP_SECONDS = 15.0
+DISTRIBUTIONS = ("paceline-site", "paceline")
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+class StopRequested(BaseException):
+    """A signal asks for the end. No Exception: nothing on the way may take it for a failure."""
+
+
+@dataclass(frozen=True)
+class JoinOptions:
+    """What a person gave the command: all of it is needed once, to join."""
+
+    site: str = ""
+    code: str = ""
+    machine: str = ""
+
+
+class Agent:
+    """One host, in its home."""
+
+    def __init__(self, home: Path, options: JoinOptions) -> None:
+        self.home = home
+        self.options = options
+        self.worker: subprocess.Popen[bytes] | None = None
+        self.started_at = 0.0
+        # What isn't usable is told before anything is asked of the site.
+        OwnerSettings.from_environment(os.environ)
+
+    def run(self) -> str:
+        """Work until somebody ends it; why it ended, in one sentence."""
+        identity = self.find_identity()
+        warn_of_open_line(identity.site)
+        client = SiteClient.of_identity(identity)
+        try:
+            with ending_signals():
+                try:
+                    identity, client = self.register(identity, client)
+                    return self.keep_working(identity, client)
+                except StopRequested:
+                    return "Ended."
+        finally:
+            self.stop_worker()
+            # Where the site is away, it finds out by the lease.
+            with suppress(SiteAway, TokenRefused, StopRequested):
+                client.stopping()
+
+    def find_identity(self) -> HostIdentity:
+        """The one that this home has, at the address that was given; a new one where it has none."""
+        known = read_identity(self.home)
+        if known is not None:
+            identity = replace(known, site=self.options.site or known.site)
+            write_identity(self.home, identity)
+            return identity
+        if not self.options.code:
+            raise ConfigurationError("This host hasn't joined a site: give --site and --code once.")
+        return self.join()
+
+    def join(self) -> HostIdentity:
+        """Ask the site for an identity, and keep it."""
+        if not self.options.site:
+            raise ConfigurationError("To join, give the site's address too: --site https://host:8000.")
+        client = SiteClient(self.options.site)
+        identity = try_until_answered(lambda: client.join(self.options.code, self.options.machine))
+        write_identity(self.home, identity)
+        logger.info("Joined %s as %s", identity.site, identity.machine)
+        return identity
+
+    def register(self, identity: HostIdentity, client: SiteClient) -> tuple[HostIdentity, SiteClient]:
+        """Say what this host is; an identity that the site doesn't know any more is renewed by a code."""
+        try:
+            self.tell_registration(identity, client)
+        except TokenRefused:
+            if not self.options.code:
+                raise
+            identity = self.join()
+            client = SiteClient.of_identity(identity)
+            self.tell_registration(identity, client)
+        return identity, client
+
+    def tell_registration(self, identity: HostIdentity, client: SiteClient) -> None:
+        spool = DocumentSpool(self.home / "spool" / safe_name(identity.machine))
+        fingerprint = machine.take_fingerprint().as_dict()
+        answer = try_until_answered(lambda: client.register(agent_version(), fingerprint, spool.kept_runs()))
+        pool = answer.text("pool")
+        broker = usable_broker(answer.optional_text("broker") or "", pool, identity.machine)
+        registration = Registration(pool, answer.integer("lease_seconds"), broker)
+        write_registration(self.home, registration)
+        how = "is woken by the broker" if broker else "asks for work every other second"
+        logger.info("%s of pool %s %s", identity.machine, registration.pool, how)
+
+    def keep_working(self, identity: HostIdentity, client: SiteClient) -> str:
+        """Until it is drained. StopRequested where a signal ends it, TokenRefused once it is revoked."""
+        pause = 1.0
+        while True:
+            if self.worker is None:
+                self.start_worker(identity)
+            if self.worker_ended():
+                lived = time.monotonic() - self.started_at
+                pause = 1.0 if lived > STEADY_SECONDS else min(2 * pause, LONGEST_PAUSE)
+                logger.warning("The worker has ended by itself; the next one starts in %.0f s", pause)
+                time.sleep(pause)
+                # What it held died with it.
+                self.tell_registration(identity, client)
+                continue
+            try:
+                state = client.heartbeat()
+            except SiteAway as error:
+                logger.warning("No heartbeat: %s", error)
+            else:
+                if state == "draining" and not self.is_measuring(identity):
+                    return "Drained: nothing is measured here any more."
+            self.wait_for_worker(HEARTBEAT_SECONDS)
+
+    def start_worker(self, identity: HostIdentity) -> None:
+        self.worker = subprocess.Popen(
+            worker_command(load_configuration(self.home).registration.pool, identity.machine),
+            cwd=CHECKOUT,
+            env=worker_environment(self.home, os.environ),
+            start_new_session=True,
+        )
+        self.started_at = time.monotonic()
+
+    def worker_ended(self) -> bool:
+        if self.worker is None or self.worker.poll() is None:
+            return False
+        self.worker = None
+        return True
+
+    def wait_for_worker(self, seconds: float) -> None:
+        if self.worker is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self.worker.wait(seconds)
+
+    def is_measuring(self, identity: HostIdentity) -> bool:
+        """The machine's lock tells, whoever holds it."""
+        with machine.lock_machine(self.home, identity.machine) as lock:
+            return lock is None
+
+    def stop_worker(self) -> None:
+        """A cold end: a warm one would wait for the measurement in progress."""
+        if self.worker is None or self.worker.poll() is not None:
+            return
+        self.worker.send_signal(signal.SIGQUIT)
+        try:
+            self.worker.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.worker.kill()
+            self.worker.wait()
+
+
+def run_agent(home: Path, options: JoinOptions) -> str:
+    """Run the host's agent until it ends; the reason. ConfigurationError says what doesn't let it run."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with try_lock(home / "agent.lock") as lock:
+            if lock is None:
+                raise ConfigurationError(f"An agent runs in {home} already.")
+            return Agent(home, options).run()
+    except OSError as error:
+        raise ConfigurationError(f"{home} can't be used: {error.strerror or error}.") from error
+    except (JoinRefused, HostOutdated) as error:
+        raise ConfigurationError(str(error)) from error
+    except TokenRefused as error:
+        raise ConfigurationError(f"{error} Join again with a new code.") from error
+
+
+def try_until_answered(act: Callable[[], T]) -> T:
+    """Do it; where the site is away, try again until it is back."""
+    pause = 0.5
+    while True:
+        try:
+            return act()
+        except SiteAway as error:
+            logger.warning("%s Trying again in %.0f s.", error, pause)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def worker_command(pool: str, name: str) -> list[str]:
+    """Celery, with one child that measures: two measurements beside each other would measure each other."""
+    return [
+        *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.host.app", "worker"),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        *("--hostname", f"measure@{safe_name(name)}"),
+        *("--queues", f"{queues.pool_queue(pool)},{queues.machine_queue(name)}"),
+        *("--concurrency", "1", "--pool-start-method", "spawn", "--loglevel", "INFO"),
+    ]
+
+
+def worker_environment(home: Path, surroundings: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **surroundings,
+        "PACELINE_HOST_HOME": str(home.resolve()),
+        "PACELINE_AGENT_PID": str(os.getpid()),
+        "PYTHONUNBUFFERED": "1",
+        # Said once by the agent, not by each worker in seven lines.
+        "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
+    }
+
+
+def usable_broker(address: str, pool: str, name: str) -> str:
+    """The address, if this host can take messages there; empty where it can't."""
+    if not address:
+        return ""
+    connection = kombu.Connection(
+        address, connect_timeout=2, transport_options=queues.host_transport_options(name)
+    )
+    try:
+        with connection:
+            connection.ensure_connection(max_retries=1, interval_start=0, timeout=3)
+            # An account whose rights don't suffice would end the worker again and again.
+            kombu.Queue(queues.pool_queue(pool), channel=connection.default_channel).declare()
+    except (OSError, KombuError, redis.RedisError) as error:
+        logger.warning("The site's broker can't be used from here: %s", error)
+        return ""
+    return address
+
+
+def agent_version() -> str:
+    """Of the distribution that this code is part of."""
+    for name in DISTRIBUTIONS:
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    return "unknown"
+
+
+def warn_of_open_line(site: str) -> None:
+    parts = urlsplit(site)
+    if parts.scheme == "http" and parts.hostname not in LOCAL_NAMES:
+        logger.warning(
+            "%s is reached without TLS: whoever listens on the way can read the host's token", site
+        )
+
+
+@contextmanager
+def ending_signals() -> Iterator[None]:
+    """Inside, Ctrl-C and a polite kill raise StopRequested, once."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        raise StopRequested
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    yield

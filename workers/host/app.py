@@ -1,0 +1,91 @@
+"""The Celery app of a host, free of Django: the agent starts `celery -A workers.host.app worker`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from celery.signals import worker_init, worker_process_init, worker_ready
+
+from dashboard.host_protocol import queues
+from workers.host import process_reaper, work
+from workers.host.configuration import load_configuration
+from workers.host.site_client import SiteClient
+
+HOME = "PACELINE_HOST_HOME"
+AGENT = "PACELINE_AGENT_PID"
+WORKER = "PACELINE_WORKER_PID"
+# Where no broker can be reached, messages come from this process itself.
+OWN_BROKER = "memory://"
+ASKING_SECONDS = 2.0
+STARTING_SECONDS = 60.0
+
+configuration = load_configuration(Path(os.environ[HOME]))
+client = SiteClient.of_identity(configuration.identity)
+broker = configuration.registration.broker or OWN_BROKER
+queue = queues.pool_queue(configuration.registration.pool)
+
+# A message is only a bell; what comes of it `work` says.
+for name in ("celery.worker.strategy", "celery.app.trace", "celery.pool"):
+    logging.getLogger(name).setLevel(logging.WARNING)
+
+app = Celery("paceline-host", broker=broker, set_as_current=False)
+app.conf.update(
+    {
+        **queues.CONFIGURATION,
+        "task_default_queue": queue,
+        # Its account on the broker has none of the keys that these would take.
+        "worker_enable_remote_control": False,
+        "broker_transport_options": queues.host_transport_options(configuration.identity.machine)
+        if broker != OWN_BROKER
+        else {},
+    }
+)
+app.set_default()
+
+
+@app.task(name=queues.MEASURE)
+def measure_next(_pool: str) -> None:
+    """Execute what waits, one after the other, until nothing does."""
+    while work.execute_next(configuration, client):
+        pass
+
+
+@worker_init.connect
+def end_with_agent(**_: Any) -> None:
+    """In the worker's main process: without its agent nobody would say that this host lives."""
+    if agent := os.environ.get(AGENT):
+        process_reaper.die_with_parent(int(agent))
+    os.environ[WORKER] = str(os.getpid())
+
+
+@worker_process_init.connect
+def end_with_worker(**_: Any) -> None:
+    """A child of the pool that outlived its worker would measure on with nobody to stop it."""
+    worker = int(os.environ[WORKER])
+    # A worker without a pool is its own only process.
+    if os.getpid() != worker:
+        process_reaper.die_with_parent(worker)
+
+
+@worker_ready.connect
+def begin_working(**_: Any) -> None:
+    """What waited while nobody was here has no message."""
+    asking = threading.Thread(target=ask_for_work, name="asking", daemon=True)
+    asking.start()
+
+
+def ask_for_work() -> None:
+    """Once where a broker wakes this host, else again and again."""
+    while True:
+        # One that waits behind a measurement is worth nothing once that is over: it asks by itself.
+        expires = ASKING_SECONDS if broker == OWN_BROKER else STARTING_SECONDS
+        measure_next.apply_async((configuration.registration.pool,), queue=queue, expires=expires)
+        if broker != OWN_BROKER:
+            return
+        time.sleep(ASKING_SECONDS)

@@ -1,0 +1,128 @@
+"""What a host keeps of itself in its home: where its site is, its token, and what its owner allows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+IDENTITY_FILE = "host.json"
+REGISTRATION_FILE = "registration.json"
+
+
+class ConfigurationError(Exception):
+    """The host can't start; one sentence says why."""
+
+
+@dataclass(frozen=True)
+class HostIdentity:
+    """Who the host is for its site; `token` is a secret."""
+
+    site: str
+    machine: str
+    token: str
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What the site answered when the agent started. `broker` is a secret, and empty where there is none."""
+
+    pool: str
+    lease_seconds: int
+    broker: str
+
+
+@dataclass(frozen=True)
+class OwnerSettings:
+    """What the host's owner allows: `memory_bytes` for each measured process, None for all there is."""
+
+    memory_bytes: int | None = None
+
+    @classmethod
+    def from_environment(cls, variables: Mapping[str, str]) -> OwnerSettings:
+        """From PACELINE_* variables; ConfigurationError names one that can't be used."""
+        return cls(memory_bytes=read_count(variables, "PACELINE_MEMORY_LIMIT") or None)
+
+
+@dataclass(frozen=True)
+class HostConfiguration:
+    """All that a measuring process needs to know."""
+
+    home: Path
+    identity: HostIdentity
+    registration: Registration
+    owner: OwnerSettings
+
+
+def load_configuration(home: Path) -> HostConfiguration:
+    """What the agent of this home has written; ConfigurationError where it hasn't."""
+    identity = read_identity(home)
+    if identity is None:
+        raise ConfigurationError(f"No host has joined in {home}.")
+    written = read_private_file(home / REGISTRATION_FILE)
+    if written is None:
+        raise ConfigurationError(f"The agent of {home} hasn't registered yet.")
+    return HostConfiguration(
+        home, identity, Registration(**written), OwnerSettings.from_environment(os.environ)
+    )
+
+
+def read_identity(home: Path) -> HostIdentity | None:
+    """None where the host hasn't joined."""
+    written = read_private_file(home / IDENTITY_FILE)
+    return None if written is None else HostIdentity(**written)
+
+
+def write_identity(home: Path, identity: HostIdentity) -> None:
+    write_private_file(home / IDENTITY_FILE, asdict(identity))
+
+
+def write_registration(home: Path, registration: Registration) -> None:
+    write_private_file(home / REGISTRATION_FILE, asdict(registration))
+
+
+def read_private_file(path: Path) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} can't be read: {error}.") from error
+
+
+def write_private_file(path: Path, values: Mapping[str, Any]) -> None:
+    """Renamed into place, and readable by this account alone from its first byte on."""
+    draft = path.with_name(f"{path.name}.draft")
+    try:
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(dict(values), file)
+        draft.rename(path)
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be written: {error.strerror}.") from error
+
+
+def read_count(variables: Mapping[str, str], name: str) -> int:
+    """A whole number from a variable, 0 where it isn't set."""
+    text = variables.get(name, "").strip()
+    if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise ConfigurationError(f"{name} must be a whole number, not {text!r}.")
+    return int(text or 0)
+
+
+def check_site_address(address: str) -> str:
+    """The site's address without a slash at its end; ConfigurationError where it is none."""
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ConfigurationError(
+            f"The site's address must be like https://paceline.example, not {address!r}."
+        )
+    return address.rstrip("/")

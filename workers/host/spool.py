@@ -1,0 +1,71 @@
+"""Documents that wait on disk until the site has taken them: no outage and no crash costs a measurement."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from dashboard.host_protocol import Lease
+from workers.host.errors import BadDocumentError, LeaseLost, SiteBroken
+from workers.host.site_client import SiteClient
+
+logger = logging.getLogger(__name__)
+
+MOST_SECONDS = 7 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class DocumentSpool:
+    """The documents of one machine under a host's home."""
+
+    folder: Path
+
+    def keep(self, lease: Lease, document: bytes) -> Path:
+        """Keep a document; the file is whole once it has its name."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / f"{lease.key}-{lease.attempt}-{lease.token}.json"
+        draft = path.with_suffix(".draft")
+        draft.write_bytes(document)
+        draft.rename(path)
+        return path
+
+    def waiting(self) -> list[tuple[Lease, Path]]:
+        """What is kept, the oldest first."""
+        files = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        return [(read_lease_name(path), path) for path in files]
+
+    def kept_runs(self) -> list[int]:
+        return [lease.key for lease, _ in self.waiting()]
+
+    def hand_in(self, client: SiteClient) -> None:
+        """Hand in what an outage has left; SiteAway where it goes on.
+
+        What the site fails at is left for a later try, and a week at most: it must hold up nothing else.
+        """
+        for lease, path in self.waiting():
+            try:
+                store_or_fail(client, lease, path.read_bytes())
+                logger.info("The document of run %s, kept through an outage, is stored", lease.key)
+            except LeaseLost:
+                logger.info("The document of run %s comes too late: it was measured again", lease.key)
+            except SiteBroken as error:
+                logger.warning("The document of run %s isn't taken: %s", lease.key, error)
+                if time.time() - path.stat().st_mtime < MOST_SECONDS:
+                    continue
+            path.unlink(missing_ok=True)
+
+
+def store_or_fail(client: SiteClient, lease: Lease, document: bytes) -> None:
+    """Hand in a document; a refused one fails its run. LeaseLost, SiteAway."""
+    try:
+        client.store_document(lease, document)
+    except BadDocumentError as error:
+        client.fail_run(lease, error.kind, str(error), "")
+
+
+def read_lease_name(path: Path) -> Lease:
+    key, attempt, token = path.stem.split("-", 2)
+    return Lease(int(key), int(attempt), UUID(token))
