@@ -46,6 +46,11 @@ class Worktree:
             ["worktree", "add", "--quiet", "--force", "--no-checkout", "--detach", str(self.folder), commit]
         )
 
+    def mark_used(self) -> None:
+        """Note when it was last used, where what is measured in it can't write."""
+        if record := self.record():
+            os.utime(record)
+
     def record(self) -> Path | None:
         """Where the mirror keeps the worktree's state; None where the two don't know each other."""
         link = self.folder / ".git"
@@ -92,6 +97,9 @@ class Checkouts:
             raise CheckoutError(f"{commit[:80]!r} is not the full hash of a commit.")
         mirror = locate_mirror(self.home, project, repository, git=self.git)
         worktree = self.worktree(mirror, folder_suffix)
+        if mirror.folder.is_dir():
+            # First, so that who removes mirrors long unused leaves this one.
+            os.utime(mirror.folder)
         try:
             bring_commit(mirror, commit)
             try:
@@ -103,6 +111,7 @@ class Checkouts:
                 worktree.check_out(commit)
         except RepositoryError as error:
             raise CheckoutError(str(error)) from error
+        worktree.mark_used()
         return worktree.folder
 
     def worktree(self, mirror: Mirror, folder_suffix: str = "") -> Worktree:
