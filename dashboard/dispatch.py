@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import ChannelError, OperationalError
 
+from dashboard.heartbeat_file import keep_heartbeat_file
 from dashboard.structured_logs import Ids, current_ids, enter_context, leave_context
 
 logger = logging.getLogger(__name__)
@@ -105,6 +106,7 @@ def make_app(broker: str) -> Celery:
 
 app = make_app(settings.BROKER_URL)
 app.set_default()
+keep_heartbeat_file(app, settings.PACELINE_HEARTBEAT_FILE)
 # Id of a task that runs -> what its log context is left with.
 _task_contexts: dict[str, Token[Ids]] = {}
 

@@ -41,6 +41,7 @@ PACELINE_URL = read_site_url("PACELINE_URL", f"http://127.0.0.1:{PORT}")
 PACELINE_POOL = read_name("PACELINE_POOL", "default", most=60)
 PACELINE_MACHINE = read_name("PACELINE_MACHINE", socket.gethostname(), most=120)
 PACELINE_LEASE_SECONDS = read_integer("PACELINE_LEASE_SECONDS", 60, least=2)
+PACELINE_HEARTBEAT_FILE = read_text("PACELINE_HEARTBEAT_FILE")
 PACELINE_MEMORY_LIMIT = read_integer("PACELINE_MEMORY_LIMIT", 0)
 # What manifests and pushes may ask for at most.
 PACELINE_MOST_SECONDS = read_integer("PACELINE_MOST_SECONDS", 86_400, least=1)

@@ -85,7 +85,7 @@ ROOMS = (
             f"dashboard.{part}"
             for part in (
                 *("repositories", "leases", "runs", "experiments", "sentinels", "ingest", "dispatch"),
-                *("failed_jobs", "retention", "structured_logs"),
+                *("failed_jobs", "heartbeat_file", "retention", "structured_logs"),
                 *("regressions", "alerts"),
             )
         }
