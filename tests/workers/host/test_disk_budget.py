@@ -35,15 +35,18 @@ def make_environment(home: Path, name: str, *, days: float, complete: bool = Tru
 
 
 def make_project(home: Path, name: str, *, days: float, machine: str = "gpu-1") -> tuple[Path, Path]:
-    """The mirror and the worktree of a repository of two megabytes, last used so many days ago."""
+    """The mirror and the worktree of a small repository, last used so many days ago."""
     source = home.parent / "sources" / name
     if not source.exists():
         create_repository(source, {"train.py": "pass"})
-    worktree = Checkouts(home, machine).prepare(name, str(source), head_commit(source))
-    mirror = locate_mirror(home, name, str(source)).folder
-    for path in (mirror, *mirror.glob("worktrees/*")):
+    mirror = locate_mirror(home, name, str(source))
+    mirror.fetch()
+    worktree = Checkouts(home, machine).worktree(mirror)
+    worktree.rebuild(head_commit(source))
+    worktree.check_out(head_commit(source))
+    for path in (mirror.folder, *mirror.folder.glob("worktrees/*")):
         set_age(path, days)
-    return mirror, worktree
+    return mirror.folder, worktree.folder
 
 
 def set_age(path: Path, days: float) -> None:
