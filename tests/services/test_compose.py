@@ -134,6 +134,12 @@ def test_every_service_that_stays_has_a_health_check(name: str):
     assert "disable" not in settings["healthcheck"]
 
 
+@pytest.mark.parametrize("name", [*process_commands(SITE)])
+def test_every_process_waits_for_the_migrations(name: str):
+    waits = described_services()[name]["depends_on"]
+    assert re.search(r"migrate:\s+condition: service_completed_successfully", waits)
+
+
 def test_loaders_of_measured_code_share_memory():
     assert described_services()["measure"]["shm_size"] == "8g"
 
