@@ -152,7 +152,8 @@ def other_machine_measures(home: Path, machine: str) -> bool:
 def is_needed(candidate: CachedFolder, keep: Collection[Path]) -> bool:
     """Whether the current job, a worktree of the mirror or a recent use speaks against the removal."""
     folder = candidate.folder.resolve()
-    if any(path.resolve().is_relative_to(folder) for path in keep):
+    # Not the path's own link: an environment's interpreter leads to the system's.
+    if any((path.parent.resolve() / path.name).is_relative_to(folder) for path in keep):
         return True
     if candidate.kind < Kind.WORKTREE:
         return False

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -92,8 +93,11 @@ def test_a_removed_project_is_fetched_again(home: Path) -> None:
 
 def test_what_the_job_needs_stays(home: Path) -> None:
     environment = make_environment(home, "aa", days=300)
+    python = environment / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
     mirror, worktree = make_project(home, "demo", days=300)
-    use = enforce_megabytes(home, 0, keep=(worktree, environment / "bin" / "python"))
+    use = enforce_megabytes(home, 0, keep=(worktree, python))
     assert use.removed == ()
     assert mirror.is_dir()
 
