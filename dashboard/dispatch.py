@@ -7,15 +7,20 @@ tasks are named, never imported, and sent only once the rows that they speak of 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from contextvars import Token
 from typing import Any
 
 from celery import Celery
+from celery.signals import before_task_publish, task_postrun, task_prerun
 from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import ChannelError, OperationalError
 
+from dashboard.heartbeat_file import keep_heartbeat_file
 from dashboard.host_protocol import queues
 from dashboard.host_protocol.queues import MEASURE, pool_queue
+from dashboard.structured_logs import Ids, current_ids, enter_context, leave_context
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +35,19 @@ SWEEP = "workers.sweep"
 SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
 PRUNE = "workers.prune"
+
+# What the id is of that a task's first argument is: its log lines have it under this name.
+SUBJECTS = {
+    JUDGE: "run",
+    RUN_ENDED: "run",
+    EXPERIMENT_ENDED: "experiment",
+    PROVE: "regression",
+    HISTORY_REWRITTEN: "project",
+    RESOLVE: "trigger",
+    DELIVER: "delivery",
+}
+# Of a message: the web request that it was sent for.
+REQUEST_HEADER = "paceline_request"
 
 SERVICE = "service"
 # Apart from the service's: a sweep waits for no silent git remote, slow mail server or long judgement.
@@ -68,6 +86,9 @@ def make_app(broker: str) -> Celery:
 
 app = make_app(settings.BROKER_URL)
 app.set_default()
+keep_heartbeat_file(app, settings.PACELINE_HEARTBEAT_FILE)
+# Id of a task that runs -> what its log context is left with.
+_task_contexts: dict[str, Token[Ids]] = {}
 
 
 def send_task(name: str, *args: Any, queue: str = SERVICE) -> None:
@@ -112,3 +133,26 @@ def _publish_messages(name: str, args: tuple[Any, ...], queue: str, times: int) 
                 )
     except OperationalError as error:
         logger.warning("The queue can't be reached, %s is sent by the next sweep: %s", name, error)
+
+
+@before_task_publish.connect
+def name_request(headers: dict[str, Any], **_: Any) -> None:
+    """A task's log lines have the id of the request that it was sent for."""
+    if request := current_ids().get("request"):
+        headers[REQUEST_HEADER] = request
+
+
+@task_prerun.connect
+def enter_task_context(task_id: str, task: Any, args: Sequence[Any], **_: Any) -> None:
+    ids: dict[str, str | int] = {"task": task_id}
+    if request := task.request.get(REQUEST_HEADER):
+        ids["request"] = request
+    if args and task.name in SUBJECTS:
+        ids[SUBJECTS[task.name]] = args[0]
+    _task_contexts[task_id] = enter_context(**ids)
+
+
+@task_postrun.connect
+def leave_task_context(task_id: str, **_: Any) -> None:
+    if token := _task_contexts.pop(task_id, None):
+        leave_context(token)

@@ -26,10 +26,12 @@ def read_name(name: str, default: str, *, most: int) -> str:
 
 
 def read_choice(name: str, default: str, choices: Collection[str]) -> str:
-    value = read_text(name, default).upper()
-    if value not in choices:
-        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
-    return value
+    """One of the choices, as it is spelt there; capitals don't matter."""
+    value = read_text(name, default)
+    for choice in choices:
+        if choice.casefold() == value.casefold():
+            return choice
+    raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
 
 
 def read_url(name: str, default: str, schemes: Collection[str]) -> str:

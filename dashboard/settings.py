@@ -21,6 +21,7 @@ from dashboard.environment_variables import (
 )
 from dashboard.secrets.keys import read_earlier_keys, read_or_make_key
 from dashboard.services import service_addresses
+from dashboard.structured_logs import FORMATS, logging_settings
 
 BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "amqp", "amqps")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -40,6 +41,7 @@ PACELINE_URL = read_site_url("PACELINE_URL", f"http://127.0.0.1:{PORT}")
 PACELINE_POOL = read_name("PACELINE_POOL", "default", most=60)
 PACELINE_MACHINE = read_name("PACELINE_MACHINE", socket.gethostname(), most=120)
 PACELINE_LEASE_SECONDS = read_integer("PACELINE_LEASE_SECONDS", 60, least=2)
+PACELINE_HEARTBEAT_FILE = read_text("PACELINE_HEARTBEAT_FILE")
 # What manifests and pushes may ask for at most.
 PACELINE_MOST_SECONDS = read_integer("PACELINE_MOST_SECONDS", 86_400, least=1)
 PACELINE_MOST_REPETITIONS = read_integer("PACELINE_MOST_REPETITIONS", 100, least=1)
@@ -80,6 +82,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    # First: what the others log and answer has the request's id too.
+    "dashboard.structured_logs.identify_requests",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.readable_requests.refuse_unreadable_requests",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -139,10 +143,6 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_HSTS_SECONDS = read_integer("PACELINE_HSTS_SECONDS", 2_592_000 if SESSION_COOKIE_SECURE else 0)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": read_choice("LOG_LEVEL", "INFO", LOG_LEVELS)},
-}
+LOGGING = logging_settings(
+    read_choice("LOG_LEVEL", "INFO", LOG_LEVELS), read_choice("PACELINE_LOG_FORMAT", "line", FORMATS)
+)

@@ -3,6 +3,8 @@ from django.urls import include, path
 
 from dashboard import health, prometheus
 
+handler500 = "dashboard.error_pages.show_server_error"
+
 urlpatterns = [
     path("healthz", health.report_liveness, name="healthz"),
     path("readyz", health.report_readiness, name="readyz"),

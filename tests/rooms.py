@@ -86,7 +86,8 @@ ROOMS = (
         "workers.host",
         STANDARD
         | {"celery", "kombu", "redis", "psutil", "pynvml", "paceline.manifest", "paceline.document"}
-        | {"dashboard.repositories", "dashboard.host_protocol"},
+        | {"dashboard.repositories", "dashboard.host_protocol"}
+        | {"dashboard.heartbeat_file", "dashboard.structured_logs"},
     ),
     Room(
         "workers/site",
@@ -97,6 +98,7 @@ ROOMS = (
             f"dashboard.{part}"
             for part in (
                 *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
+                *("heartbeat_file", "structured_logs"),
                 *("regressions", "alerts"),
             )
         },

@@ -24,7 +24,10 @@ from tests.workers.waiting import wait_until
 __all__ = ["requested"]
 
 # All that a host has of this code.
-CODE = ("workers", "trainers/harness/src/paceline", "dashboard/repositories", "dashboard/host_protocol")
+CODE = (
+    *("workers", "trainers/harness/src/paceline", "dashboard/repositories", "dashboard/host_protocol"),
+    *("dashboard/structured_logs.py", "dashboard/heartbeat_file.py", "dashboard/__init__.py"),
+)
 
 
 @pytest.fixture
@@ -39,8 +42,8 @@ def host_folder(account: pwd.struct_passwd) -> Iterator[Path]:
     """The account's own, with a copy of the code: the site's checkout may be where it can't look."""
     folder = Path(tempfile.mkdtemp(prefix="paceline-host-"))
     for name in CODE:
-        shutil.copytree(CHECKOUT / name, folder / "code" / name)
-    (folder / "code" / "dashboard" / "__init__.py").touch()
+        copy = shutil.copytree if (CHECKOUT / name).is_dir() else shutil.copy
+        copy(CHECKOUT / name, folder / "code" / name)
     (folder / "home").mkdir()
     for path in (folder, *folder.rglob("*")):
         os.chown(path, account.pw_uid, account.pw_gid)
@@ -93,7 +96,8 @@ def test_a_host_imports_nothing_of_the_site() -> None:
         "import os, sys; sys.argv = ['x', '--help']\n"
         "import workers.host.agent, workers.host.work, workers.host.experiment_executor\n"
         "ours = {name for name in sys.modules if name.startswith(('dashboard.', 'workers.site'))}\n"
-        "shared = ('dashboard.repositories', 'dashboard.host_protocol')\n"
+        "shared = ('dashboard.repositories', 'dashboard.host_protocol', 'dashboard.structured_logs', "
+        "'dashboard.heartbeat_file')\n"
         "print(sorted(name for name in ours if not name.startswith(shared)))\n"
         "print(sorted({'django', 'psycopg', 'torch', 'numpy', 'scipy'} & set(sys.modules)))"
     )

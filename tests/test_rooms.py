@@ -80,7 +80,7 @@ def test_no_decision_reads_a_row() -> None:
     assert reads_rows("regression.save()")
 
 
-@pytest.mark.parametrize("package", ["detection", "repositories"])
+@pytest.mark.parametrize("package", ["detection", "repositories", "structured_logs"])
 def test_what_needs_no_django_imports_none(package: str) -> None:
     code = f"import sys, dashboard.{package}; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

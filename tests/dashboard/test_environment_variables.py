@@ -72,7 +72,7 @@ def test_the_sites_address_has_no_slash_at_its_end(monkeypatch: pytest.MonkeyPat
 
 def test_a_level_or_a_name_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOG_LEVEL", "loud")
-    with pytest.raises(ImproperlyConfigured, match="LOG_LEVEL must be one of INFO, DEBUG, not 'LOUD'"):
+    with pytest.raises(ImproperlyConfigured, match="LOG_LEVEL must be one of INFO, DEBUG, not 'loud'"):
         environment_variables.read_choice("LOG_LEVEL", "INFO", ("INFO", "DEBUG"))
     monkeypatch.setenv("PACELINE_POOL", "x" * 61)
     with pytest.raises(ImproperlyConfigured, match="PACELINE_POOL must be a printable name of at most 60"):

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.http import HttpRequest
 from django.template import Context, Template, Variable, engines
 from django.test import Client
 from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs, runs
 from dashboard.alerts.email import compose_email
+from dashboard.error_pages import show_server_error
 from dashboard.models import (
     Case,
     Change,
@@ -36,6 +38,7 @@ from dashboard.models import (
     Trigger,
 )
 from dashboard.querysets.experiments import STATES
+from dashboard.structured_logs import log_context
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
@@ -110,6 +113,8 @@ def visit_everything(client: Client, folder: Path) -> None:
     visitor = Client()
     for where in ("/", "/sign-in/", "/nothing/"):
         visitor.get(where)
+    with log_context(request="4729a76dfd72"):
+        assert show_server_error(HttpRequest()).status_code == 500
     visitor.post("/sign-in/", {"username": "ada", "password": "a guess", "next": "/"})
     for where in [*run_pages(), *regression_pages(), *site_pages(), *experiment_pages(folder)]:
         assert visitor.get(where).status_code == 200, where

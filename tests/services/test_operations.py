@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+from dashboard import dispatch
 from dashboard.services.processes import CHECKOUT, Site, process_commands
 
 TEXT = (CHECKOUT / "docs/operations.md").read_text()
@@ -44,6 +45,11 @@ def test_every_process_is_described(tmp_path):
     assert set(process_commands(site)) | {"postgres", "redis"} == set(
         re.findall(r"(?m)^\| `([a-z]+)` \|", TEXT)
     )
+
+
+def test_every_id_of_a_log_line_is_described():
+    (row,) = re.findall(r"(?m)^\| ([a-z, ]+) \| the number of what the task works on", TEXT)
+    assert set(row.split(", ")) == set(dispatch.SUBJECTS.values())
 
 
 def test_the_database_can_be_reached_by_hand(settings):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import socket
 import sys
 from pathlib import Path
 
 from workers.host.agent import JoinOptions, run_agent
-from workers.host.configuration import ConfigurationError, check_site_address
+from workers.host.configuration import ConfigurationError, check_site_address, configure_logging
 
 
 def main() -> int:
@@ -35,8 +34,8 @@ def main() -> int:
         help="where its token, checkouts and environments are kept",
     )
     options = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
+        configure_logging(os.environ)
         site = check_site_address(options.site) if options.site else ""
         ended = run_agent(options.home.absolute(), JoinOptions(site, options.code, options.name))
     except ConfigurationError as error:

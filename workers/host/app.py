@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_process_init, worker_ready
+from celery.signals import setup_logging, worker_init, worker_process_init, worker_ready
 
+from dashboard.heartbeat_file import keep_heartbeat_file
 from dashboard.host_protocol import queues
 from workers.host import process_reaper, work
-from workers.host.configuration import load_configuration
+from workers.host.configuration import configure_logging, load_configuration
 from workers.host.site_client import SiteClient
 
 HOME = "PACELINE_HOST_HOME"
@@ -47,6 +48,15 @@ app.conf.update(
     }
 )
 app.set_default()
+
+
+keep_heartbeat_file(app, os.environ.get("PACELINE_HEARTBEAT_FILE", ""))
+
+
+@setup_logging.connect
+def configure_logs(**_: Any) -> None:
+    """As the agent's own lines; connected, so that Celery leaves them alone."""
+    configure_logging(os.environ)
 
 
 @app.task(name=queues.MEASURE)

@@ -66,6 +66,11 @@ class Worktree:
             ["worktree", "add", "--quiet", "--force", "--no-checkout", "--detach", str(self.folder), commit]
         )
 
+    def mark_used(self) -> None:
+        """Note when it was last used, where what is measured in it can't write."""
+        if record := self.record():
+            os.utime(record)
+
     def record(self) -> Path | None:
         """Where the mirror keeps the worktree's state; None where the two don't know each other."""
         link = self.folder / ".git"
@@ -114,6 +119,9 @@ class Checkouts:
         mirror = locate_mirror(self.home, project, "", git=self.git)
         mirror = replace(mirror, repository=site.repository_address(project))
         worktree = self.worktree(mirror, folder_suffix)
+        if mirror.folder.is_dir():
+            # First, so that who removes mirrors long unused leaves this one.
+            os.utime(mirror.folder)
         try:
             bring_commit(site, mirror, commit)
             try:
@@ -125,6 +133,7 @@ class Checkouts:
                 worktree.check_out(commit)
         except RepositoryError as error:
             raise CheckoutError(str(error)) from error
+        worktree.mark_used()
         return worktree.folder
 
     def worktree(self, mirror: Mirror, folder_suffix: str = "") -> Worktree:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging.config
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from dashboard import structured_logs
 
 IDENTITY_FILE = "host.json"
 REGISTRATION_FILE = "registration.json"
@@ -38,14 +41,21 @@ class Registration:
 
 @dataclass(frozen=True)
 class OwnerSettings:
-    """What the host's owner allows: `memory_bytes` for each measured process, None for all there is."""
+    """What the host's owner allows: `memory_bytes` for each measured process, `disk_bytes` for what is kept.
+
+    None is all there is.
+    """
 
     memory_bytes: int | None = None
+    disk_bytes: int | None = None
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str]) -> OwnerSettings:
         """From PACELINE_* variables; ConfigurationError names one that can't be used."""
-        return cls(memory_bytes=read_count(variables, "PACELINE_MEMORY_LIMIT") or None)
+        return cls(
+            memory_bytes=read_count(variables, "PACELINE_MEMORY_LIMIT") or None,
+            disk_bytes=read_count(variables, "PACELINE_DISK_LIMIT") or None,
+        )
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,15 @@ class HostConfiguration:
     identity: HostIdentity
     registration: Registration
     owner: OwnerSettings
+
+
+def configure_logging(variables: Mapping[str, str]) -> None:
+    """Lines to stderr; PACELINE_LOG_FORMAT is `line` or `json`. ConfigurationError where it is neither."""
+    chosen = variables.get("PACELINE_LOG_FORMAT", "").strip() or "line"
+    if chosen not in structured_logs.FORMATS:
+        known = ", ".join(structured_logs.FORMATS)
+        raise ConfigurationError(f"PACELINE_LOG_FORMAT must be one of {known}, not {chosen!r}.")
+    logging.config.dictConfig(structured_logs.logging_settings("INFO", chosen))
 
 
 def load_configuration(home: Path) -> HostConfiguration:

@@ -64,10 +64,10 @@ class Environments:
             with hold_lock(folder.with_suffix(".lock"), BUILD_SECONDS, self.stop):
                 if not (folder / COMPLETION_MARK).exists():
                     self.build(folder, checkout, names, texts)
+                # Its age of use. Under the lock: who removes old ones looks at it there.
+                os.utime(folder / COMPLETION_MARK)
         except TimeoutError as error:
             raise BuildError(f"The environment is being built by another worker: {error}.") from error
-        # Its age of use, for who prunes.
-        os.utime(folder / COMPLETION_MARK)
         return folder / "bin" / "python"
 
     def build(self, folder: Path, checkout: Path, names: Sequence[str], texts: dict[str, str]) -> None:

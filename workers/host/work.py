@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 
+from dashboard import structured_logs
 from dashboard.host_protocol import Assignment, MessageError, RunAssignment
 from workers.host import machine
 from workers.host.configuration import HostConfiguration
+from workers.host.disk_budget import enforce_disk_budget
 from workers.host.errors import SiteAway, TokenRefused
 from workers.host.executor import Executor
 from workers.host.run_executor import RunExecutor, document_spool
@@ -28,9 +30,23 @@ def execute_next(configuration: HostConfiguration, client: SiteClient) -> bool:
             return False
         if assignment is None:
             return False
-        logger.info("%s is claimed, attempt %s", assignment.name, assignment.attempt)
-        make_executor(assignment, lock, configuration, client).execute()
+        kind = "run" if isinstance(assignment, RunAssignment) else "experiment"
+        with structured_logs.log_context(**{kind: assignment.lease.key}):
+            logger.info("%s is claimed, attempt %s", assignment.name, assignment.attempt)
+            make_executor(assignment, lock, configuration, client).execute()
+            free_disk(configuration)
         return True
+
+
+def free_disk(configuration: HostConfiguration) -> None:
+    """Remove what is longest unused, where the owner has set a limit. The machine is still ours."""
+    budget = configuration.owner.disk_bytes
+    if budget is None:
+        return
+    try:
+        enforce_disk_budget(configuration.home, budget, configuration.identity.machine)
+    except OSError as error:
+        logger.warning("What this host keeps on disk can't be listed: %s", error)
 
 
 def make_executor(
