@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any
 
 from django.db import connection, transaction
 from paceline.document import Document as CheckedDocument
@@ -34,7 +37,7 @@ def store_document(lease: Lease, data: bytes) -> None:
             return
         _lock_configuration(run.configuration_id)
         Document.objects.create(run=run, format=document.raw["format"], body=document.raw, sha256=digest)
-        _store_environment(run, document)
+        _store_circumstances(run, document)
         if run.origin == Run.Origin.SENTINEL:
             sentinels.store_sentinel_points(run, document)
         else:
@@ -62,11 +65,20 @@ def _lock_configuration(configuration: int) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, configuration % 2**31])
 
 
-def _store_environment(run: Run, document: CheckedDocument) -> None:
-    """Store what runs are compared by apart from the document, which is too large to be read for many."""
+def _store_circumstances(run: Run, document: CheckedDocument) -> None:
+    """Store what many runs are compared and counted by apart from the document, which is too large for it."""
     values = compared_values(document.raw["environment"], document.harness_version)
     (run.environment_id,) = store_environments([values])
-    run.save(update_fields=["environment"])
+    run.warning_codes = list(dict.fromkeys(warning.code for warning in document.warnings))
+    run.calibration = calibration_seconds(document.raw["repetitions"])
+    run.save(update_fields=["environment", "warning_codes", "calibration"])
+
+
+def calibration_seconds(repetitions: Iterable[Mapping[str, Any]]) -> float | None:
+    """What the calibration loop took: the median over the repetitions, before and after each."""
+    loops = [repetition.get(f"calibration_{when}") for repetition in repetitions for when in ("before", "after")]
+    known = [seconds for seconds in loops if seconds]
+    return float(median(known)) if known else None
 
 
 def _store_telemetry(run: Run, document: CheckedDocument) -> None:

@@ -86,6 +86,13 @@ class Run(Configured, LeasedJob):
     failure = models.CharField(max_length=20, choices=Failure.choices, blank=True)
     reason = models.TextField(blank=True, help_text="Why it failed or was cancelled, in one sentence.")
     tainted = models.BooleanField(default=False, help_text="Kept out of judgement by one of its warnings.")
+    # Of its document, which is too large to be read for the many runs of a machine.
+    warning_codes = ArrayField(
+        models.TextField(), default=list, blank=True, help_text="Of its document's warnings, each once."
+    )
+    calibration = models.FloatField(
+        null=True, blank=True, help_text="Seconds of the calibration loop: the median over its repetitions."
+    )
 
     # Earlier it isn't claimed: what was disturbed is measured again when the machine is calmer.
     not_before = models.DateTimeField(null=True, blank=True)
@@ -124,6 +131,7 @@ class Run(Configured, LeasedJob):
             ),
             models.Index(fields=["-requested_at"], name="run_newest"),
             models.Index(fields=["finished_at"], condition=models.Q(state="failed"), name="run_failed"),
+            models.Index(fields=["machine", "-claimed_at"], name="run_of_machine"),
         ]
 
     def __str__(self) -> str:

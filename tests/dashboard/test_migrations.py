@@ -90,6 +90,7 @@ class OldSite:
 
     def _runs(self) -> None:
         self.keys["run"] = self._run(3).pk
+        self._document(self.keys["run"])
         self.keys["quick run"] = self._run(3, quick=True).pk
         crossed, tainted = self._run(12), self._run(12)
         memory = self._series("peak_memory", "B", "memory")
@@ -98,6 +99,12 @@ class OldSite:
         self.keys["tainted limit"] = self.create("Limit", run=tainted, tainted=True, **values).pk
         said = "peak_memory is 2 B, its limit is at most 1 B"
         self.keys["crossed"] = self._regression(12, state="confirmed", series=memory, limit=said).pk
+
+    def _document(self, run: int) -> None:
+        codes = ("throttling", "co_tenant", "throttling")
+        loops = [{"calibration_before": 0.011, "calibration_after": 0.012}, {"calibration_before": 0.013}]
+        body = {"warnings": [{"code": code} for code in codes], "repetitions": loops}
+        self.create("Document", run_id=run, format="paceline.document/1", body=body, sha256="0" * 64)
 
     def _regression(self, at: int, **values: Any) -> Any:
         ends = {"first_bad": self.commits[at], "last_good": self.commits[at - 1]}
@@ -199,6 +206,13 @@ def test_what_is_measured_one_way_is_one_row(migrated: dict[str, int]) -> None:
     assert Run.objects.get(pk=migrated["run"]).configuration == Series.objects.all()[0].configuration
     assert Run.objects.get(pk=migrated["quick run"]).quick
     assert Sentinel.objects.get().configuration.version == 5
+
+
+def test_what_a_document_says_of_its_machine_stands_with_its_run(migrated: dict[str, int]) -> None:
+    run = Run.objects.get(pk=migrated["run"])
+    assert (run.warning_codes, run.calibration) == (["throttling", "co_tenant"], 0.012)
+    bare = Run.objects.get(pk=migrated["quick run"])
+    assert (bare.warning_codes, bare.calibration) == ([], None)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -35,6 +35,7 @@ def test_a_document_becomes_rows(run: Run, assignment: RunAssignment) -> None:
     run.refresh_from_db()
     assert (run.state, run.progress, run.tainted) == ("done", 1, False)
     assert run.document.body == document_body()
+    assert (run.warning_codes, run.calibration) == ([], 0.01)
     point = Point.objects.get(series__metric__name="throughput")
     assert (point.value, point.low, point.high, point.position) == (100, 99, 101, run.commit.position)
     assert point.samples == [100, 100, 100]
@@ -61,6 +62,7 @@ def test_a_tainting_warning_taints_the_run_and_its_points(run: Run, assignment: 
     run.refresh_from_db()
     assert run.tainted
     assert run.document.body["warnings"] == [doubt]
+    assert run.warning_codes == ["throttled"]
     counted = Q(series__metric__kind="counter")
     assert not Point.objects.exclude(counted).filter(tainted=False).exists()
     assert not Point.objects.filter(counted, tainted=True).exists()
