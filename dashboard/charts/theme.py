@@ -18,6 +18,7 @@ BAND = "var(--chart-band)"
 WINDOW = "var(--chart-window)"
 WORSE = "var(--worse)"
 BETTER = "var(--better)"
+DOUBT = "var(--doubt)"
 # Eight hues that stay apart under the common kinds of colour blindness (after Okabe and Ito).
 HUES = tuple(f"var(--hue-{index})" for index in range(1, 9))
 

@@ -93,7 +93,9 @@ def has_unresolved_trigger(project: Project) -> bool:
 
 
 def silent_machines(now: datetime) -> QuerySet[Machine]:
-    seen = Machine.objects.filter(seen_at__lt=now - SILENT_AFTER, seen_at__gt=now - REMOVED_AFTER)
+    """Those that should be heard: the agent of a drained machine ends, that of a retired one is told to."""
+    expected = Machine.objects.filter(state__in=(Machine.State.ACTIVE, Machine.State.PAUSED))
+    seen = expected.filter(seen_at__lt=now - SILENT_AFTER, seen_at__gt=now - REMOVED_AFTER)
     return seen.select_related("pool").order_by("-seen_at")
 
 
@@ -103,8 +105,10 @@ def silent_parts(now: datetime) -> QuerySet[Heartbeat]:
 
 
 def runs_without_machine(now: datetime) -> list[tuple[str, int]]:
-    """(pool, number of waiting runs) of each pool that has no living machine: they would wait for ever."""
-    alive = Machine.objects.filter(pool=OuterRef("configuration__pool"), seen_at__gte=now - SILENT_AFTER)
+    """(pool, number of waiting runs) of each pool that has no active machine: they would wait for ever."""
+    alive = Machine.objects.filter(
+        pool=OuterRef("configuration__pool"), seen_at__gte=now - SILENT_AFTER, state=Machine.State.ACTIVE
+    )
     waiting = Run.objects.filter(~Exists(alive), state=Run.State.REQUESTED)
     counts = (
         waiting.values("configuration__pool__name")

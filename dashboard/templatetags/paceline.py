@@ -21,6 +21,7 @@ from dashboard.sentences import (
     experiments,
     labels,
     limits,
+    machines,
     numbers,
     regressions,
 )
@@ -71,6 +72,9 @@ for label_filter in (
     labels.series_label,
     labels.triager_name,
     labels.upper_first,
+    machines.warning_advice,
+    machines.warning_cause,
+    machines.warning_label,
 ):
     register.filter(label_filter.__name__, label_filter)
 

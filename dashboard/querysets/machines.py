@@ -1,0 +1,169 @@
+"""Machines as pages read them: what each does, what waits for it, and how far its runs can be trusted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Count, F, Func, Min, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import JSONObject
+
+from dashboard.models import Experiment, Machine, Pool, Run, Sentinel, SentinelPoint
+from dashboard.querysets.runs import runs_with_related
+
+# The newest runs of a machine by which the list judges it.
+NEWEST_RUNS = 50
+DOUBTS_WITHIN = timedelta(days=30)
+CALIBRATED_RUNS = 200
+MOST_SENTINELS = 6
+SENTINEL_POINTS = 120
+SENTINEL_METRIC = "step_time"
+
+
+def machines_with_newest_runs() -> QuerySet[Machine]:
+    """By pool and name, each with its newest done runs: `newest_runs`, of dicts `tainted` and `codes`."""
+    newest = Run.objects.filter(machine=OuterRef("pk"), state=Run.State.DONE).order_by("-claimed_at")
+    members = JSONObject(tainted="tainted", codes="warning_codes")
+    found = ArraySubquery(newest.values(member=members)[:NEWEST_RUNS])
+    return Machine.objects.select_related("pool").annotate(newest_runs=found).order_by("pool__name", "name")
+
+
+def listed_machines() -> QuerySet[Machine]:
+    return machines_with_newest_runs().exclude(state=Machine.State.RETIRED)
+
+
+def retired_machines() -> QuerySet[Machine]:
+    """The names alone: a site may have retired many."""
+    retired = Machine.objects.select_related("pool").filter(state=Machine.State.RETIRED)
+    return retired.defer("fingerprint").order_by("-seen_at", "name")
+
+
+@dataclass(slots=True)
+class HeldWork:
+    """What a machine measures now: one of each at most, unless a lease of lost work isn't over yet."""
+
+    runs: list[Run] = field(default_factory=list)
+    experiments: list[Experiment] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.experiments)
+
+
+def work_by_machine(machines: Iterable[Machine]) -> dict[int, HeldWork]:
+    """By the machine's key; what holds nothing is left out."""
+    work: dict[int, HeldWork] = defaultdict(HeldWork)
+    keys = [machine.pk for machine in machines]
+    for run in runs_with_related().filter(state__in=Run.HELD, machine__in=keys):
+        work[run.machine_id or 0].runs.append(run)
+    held = Experiment.objects.filter(state__in=Experiment.HELD, machine__in=keys)
+    related = held.select_related("metric", "base_configuration__case").defer("profiles", "commands")
+    for experiment in related.order_by("pk"):
+        work[experiment.machine_id or 0].experiments.append(experiment)
+    return dict(work)
+
+
+@dataclass(slots=True)
+class WaitingWork:
+    """What the machines of a pool may claim now; `oldest`: since when the oldest of it has been asked for."""
+
+    runs: int = 0
+    experiments: int = 0
+    oldest: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.experiments)
+
+
+def work_waiting_by_pool(now: datetime) -> dict[str, WaitingWork]:
+    """By the pool's name. Runs that wait for a calmer hour can't be claimed yet, and aren't counted."""
+    waiting: dict[str, WaitingWork] = defaultdict(WaitingWork)
+    due = Q(not_before=None) | Q(not_before__lte=now)
+    counts = {"number": Count("pk"), "oldest": Min("requested_at")}
+    runs = Run.objects.filter(due, state=Run.State.REQUESTED).values(name=F("configuration__pool__name"))
+    for row in runs.annotate(**counts).order_by():
+        waiting[row["name"]].runs, waiting[row["name"]].oldest = row["number"], row["oldest"]
+    asked = Experiment.objects.filter(state=Experiment.State.REQUESTED)
+    by_pool = asked.values(name=F("head_configuration__pool__name"))
+    for row in by_pool.annotate(**counts).order_by():
+        work = waiting[row["name"]]
+        work.experiments, work.oldest = row["number"], min(work.oldest or row["oldest"], row["oldest"])
+    return dict(waiting)
+
+
+def served_pools() -> set[str]:
+    """The names of the pools that have a machine which isn't retired."""
+    there = Machine.objects.exclude(state=Machine.State.RETIRED)
+    return set(there.order_by().values_list("pool__name", flat=True).distinct())
+
+
+def pool_names() -> list[str]:
+    return list(Pool.objects.order_by("name").values_list("name", flat=True))
+
+
+def machine_runs(machine: Machine) -> QuerySet[Run]:
+    """What it measured and measures, the newest first."""
+    return runs_with_related().filter(machine=machine).order_by("-claimed_at", "-pk")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCount:
+    """In how many runs a warning's code stood, how many of these are kept out of judgement, and its share
+    of all runs.
+    """
+
+    code: str
+    runs: int
+    tainted: int
+    share: float
+
+
+def count_warning_codes(machine: Machine, now: datetime) -> tuple[int, list[CodeCount]]:
+    """(done runs, how often each code) within the last days, the most frequent code first."""
+    recent = Run.objects.filter(machine=machine, state=Run.State.DONE, claimed_at__gt=now - DOUBTS_WITHIN)
+    codes = recent.exclude(warning_codes=[]).annotate(code=Func(F("warning_codes"), function="unnest"))
+    counted = codes.values("code").annotate(number=Count("pk"), kept_out=Count("pk", filter=Q(tainted=True)))
+    rows = counted.order_by("-number", "code").values_list("code", "number", "kept_out")
+    measured = recent.count()
+    return measured, [CodeCount(code, number, kept_out, number / measured) for code, number, kept_out in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedRun:
+    """What the calibration loop took in one run, in seconds, and whether it drifted while that measured."""
+
+    run: int
+    claimed_at: datetime
+    seconds: float
+    drifted: bool
+
+
+def calibrated_runs(machine: Machine) -> list[CalibratedRun]:
+    """The newest ones, the oldest of these first."""
+    rows = Run.objects.filter(machine=machine, claimed_at__isnull=False, calibration__isnull=False)
+    newest = rows.order_by("-claimed_at").values_list("pk", "claimed_at", "calibration", "warning_codes")
+    return [
+        CalibratedRun(pk, claimed_at, seconds, "calibration_drift" in codes)
+        for pk, claimed_at, seconds, codes in newest[:CALIBRATED_RUNS]
+    ][::-1]
+
+
+def sentinels_with_points(machine: Machine) -> list[Any]:
+    """The sentinels that were measured last; `newest_points` are dicts of their step time, the newest first.
+
+    Each with `run`, `value`, `tainted` and `at`, seconds since 1970.
+    """
+    points = SentinelPoint.objects.filter(sentinel=OuterRef("pk"), metric__name=SENTINEL_METRIC)
+    newest = points.order_by("-measured_at")
+    moment = Func(Value("epoch"), F("measured_at"), function="date_part")
+    members = JSONObject(run="run_id", value="value", tainted="tainted", at=moment)
+    rows = Sentinel.objects.filter(machine=machine).annotate(
+        measured_at=Subquery(newest.values("measured_at")[:1]),
+        newest_points=ArraySubquery(newest.values(member=members)[:SENTINEL_POINTS]),
+    )
+    related = rows.select_related("configuration__case__project", "commit")
+    light = related.defer("configuration__case__project__manifest", "configuration__case__project__hook_secret")
+    return list(light.order_by(F("measured_at").desc(nulls_last=True), "pk")[:MOST_SENTINELS])

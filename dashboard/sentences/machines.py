@@ -1,0 +1,162 @@
+"""What a machine is and does, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dashboard.host_protocol import OLDEST_PROTOCOL
+from dashboard.models import Machine
+from dashboard.querysets.machines import WaitingWork
+from dashboard.querysets.projects import SILENT_AFTER
+from dashboard.sentences import numbers
+from dashboard.sentences.disturbances import ADVICE
+from dashboard.sentences.labels import field_label, upper_first
+
+STATUS_LABELS = {
+    "retired": "retired",
+    "outdated": "update the host",
+    "new": "not started yet",
+    "silent": "silent",
+    "paused": "paused",
+    "draining": "draining",
+    "measuring": "measuring",
+    "idle": "idle",
+}
+
+# What each button does, for who hovers over it or reads beside it.
+ACTION_SENTENCES = {
+    "pause": "It finishes what it measures, then gets nothing until somebody resumes it.",
+    "drain": "As paused; besides, its agent ends once nothing is measured: before a reboot or an update.",
+    "resume": "It gets work again at once.",
+    "retire": "Its token is good for nothing from then on, and what it measures is requested again.",
+}
+
+
+def machine_status(machine: Machine, works: bool, now: datetime) -> str:
+    """A key of STATUS_LABELS: of all that is true of it what a person has to know first."""
+    if machine.state == Machine.State.RETIRED:
+        return "retired"
+    if machine.is_outdated:
+        return "outdated"
+    if machine.seen_at is None:
+        return "new"
+    # The agent of a drained machine ends: nobody waits to hear from it.
+    if machine.state == Machine.State.DRAINING:
+        return "draining"
+    if machine.seen_at < now - SILENT_AFTER:
+        return "silent"
+    if machine.state == Machine.State.PAUSED:
+        return "paused"
+    return "measuring" if works else "idle"
+
+
+def status_sentence(machine: Machine, status: str, works: bool) -> str:
+    """What its status means, and what to do about it."""
+    finishes = " It finishes what it measures first." if works else ""
+    match status:
+        case "retired":
+            return (
+                "Its token is good for nothing any more; what it measured stays. It may join again under "
+                "this name, with a new code."
+            )
+        case "outdated":
+            return (
+                f"Its agent{_agent_text(machine)} speaks protocol {machine.protocol}, and this site needs "
+                f"{OLDEST_PROTOCOL} or newer: update Paceline on the host and start it again. Until then it "
+                "gets no work."
+            )
+        case "new":
+            return "It has joined, but its agent hasn't been heard yet: start it on the host."
+        case "silent":
+            return "Nothing was heard from it lately: is the host up, its agent running, the network there?"
+        case "paused":
+            return f"It gets no work until somebody resumes it.{finishes}"
+        case "draining":
+            return (
+                f"It gets no more work, and its agent ends once nothing is measured.{finishes} Once the "
+                "agent is started again, it gets work again."
+            )
+    return "" if works else "It waits for work."
+
+
+def _agent_text(machine: Machine) -> str:
+    return f" ({machine.agent_version})" if machine.agent_version else ""
+
+
+def waiting_work_text(waiting: WaitingWork) -> str:
+    """`12 runs and 1 experiment wait`."""
+    counts = [(waiting.runs, "run"), (waiting.experiments, "experiment")]
+    named = [f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts if number]
+    return f"{' and '.join(named)} {'waits' if waiting.runs + waiting.experiments == 1 else 'wait'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a machine is, each in words; a dash where its host doesn't tell."""
+
+    processor: str
+    cores: str
+    memory: str
+    gpus: str
+    driver: str
+    system: str
+    kernel: str
+
+
+def describe_hardware(fingerprint: Mapping[str, Any]) -> Hardware:
+    """Of a fingerprint as a host sent it: nothing in it can be relied on."""
+
+    def text_of(name: str) -> str:
+        value = fingerprint.get(name)
+        return str(value) if isinstance(value, str | int) and value else numbers.DASH
+
+    return Hardware(
+        processor=text_of("cpu_model"),
+        cores=text_of("cpu_count"),
+        memory=_memory_text(fingerprint) or numbers.DASH,
+        gpus=_gpu_text(fingerprint.get("gpus")),
+        driver=text_of("driver"),
+        system=text_of("os"),
+        kernel=text_of("kernel"),
+    )
+
+
+def _memory_text(described: Mapping[str, Any]) -> str:
+    size = described.get("memory_bytes")
+    return numbers.format_quantity(size, "bytes") if isinstance(size, int | float) else ""
+
+
+def _gpu_text(gpus: object) -> str:
+    """`2 × NVIDIA H100, 85.9 GB`: alike ones are counted."""
+    if not isinstance(gpus, list):
+        return numbers.DASH
+    counts: dict[str, int] = {}
+    for gpu in gpus:
+        if isinstance(gpu, Mapping):
+            name = ", ".join(filter(None, (str(gpu.get("name") or "unknown"), _memory_text(gpu))))
+            counts[name] = counts.get(name, 0) + 1
+    named = [f"{number} × {name}" if number > 1 else name for name, number in counts.items()]
+    return "; ".join(named) or "none"
+
+
+def warning_label(code: str) -> str:
+    """`processor_contention` -> `Processor contention`."""
+    return field_label(code)
+
+
+def warning_advice(code: str) -> str:
+    """What to do about it, for the codes that taint; empty for the others."""
+    return f"{upper_first(ADVICE[code][1])}." if code in ADVICE else ""
+
+
+def warning_cause(code: str) -> str:
+    """What happened, for the codes that taint; empty for the others."""
+    return ADVICE[code][0] if code in ADVICE else ""
+
+
+def code_counts_text(counts: Mapping[str, int]) -> str:
+    """`processor contention 5, throttling 2`."""
+    return ", ".join(f"{code.replace('_', ' ')} {number}" for code, number in counts.items())
