@@ -76,7 +76,9 @@ def _store_circumstances(run: Run, document: CheckedDocument) -> None:
 
 def calibration_seconds(repetitions: Iterable[Mapping[str, Any]]) -> float | None:
     """What the calibration loop took: the median over the repetitions, before and after each."""
-    loops = [repetition.get(f"calibration_{when}") for repetition in repetitions for when in ("before", "after")]
+    loops = [
+        repetition.get(f"calibration_{when}") for repetition in repetitions for when in ("before", "after")
+    ]
     known = [seconds for seconds in loops if seconds]
     return float(median(known)) if known else None
 

@@ -78,19 +78,22 @@ class WaitingWork:
         return bool(self.runs or self.experiments)
 
 
+RUN_POOL = ("configuration__pool__name", "number", "since")
+EXPERIMENT_POOL = ("head_configuration__pool__name", "number", "since")
+
+
 def work_waiting_by_pool(now: datetime) -> dict[str, WaitingWork]:
     """By the pool's name. Runs that wait for a calmer hour can't be claimed yet, and aren't counted."""
     waiting: dict[str, WaitingWork] = defaultdict(WaitingWork)
     due = Q(not_before=None) | Q(not_before__lte=now)
-    counts = {"number": Count("pk"), "oldest": Min("requested_at")}
-    runs = Run.objects.filter(due, state=Run.State.REQUESTED).values(name=F("configuration__pool__name"))
-    for row in runs.annotate(**counts).order_by():
-        waiting[row["name"]].runs, waiting[row["name"]].oldest = row["number"], row["oldest"]
+    found = {"number": Count("pk"), "since": Min("requested_at")}
+    runs = Run.objects.filter(due, state=Run.State.REQUESTED).values("configuration__pool__name")
+    for name, number, since in runs.annotate(**found).order_by().values_list(*RUN_POOL):
+        waiting[name].runs, waiting[name].oldest = number, since
     asked = Experiment.objects.filter(state=Experiment.State.REQUESTED)
-    by_pool = asked.values(name=F("head_configuration__pool__name"))
-    for row in by_pool.annotate(**counts).order_by():
-        work = waiting[row["name"]]
-        work.experiments, work.oldest = row["number"], min(work.oldest or row["oldest"], row["oldest"])
+    by_pool = asked.values("head_configuration__pool__name").annotate(**found).order_by()
+    for name, number, since in by_pool.values_list(*EXPERIMENT_POOL):
+        waiting[name].experiments, waiting[name].oldest = number, min(waiting[name].oldest or since, since)
     return dict(waiting)
 
 
@@ -148,6 +151,7 @@ def calibrated_runs(machine: Machine) -> list[CalibratedRun]:
     return [
         CalibratedRun(pk, claimed_at, seconds, "calibration_drift" in codes)
         for pk, claimed_at, seconds, codes in newest[:CALIBRATED_RUNS]
+        if claimed_at and seconds
     ][::-1]
 
 
@@ -165,5 +169,7 @@ def sentinels_with_points(machine: Machine) -> list[Any]:
         newest_points=ArraySubquery(newest.values(member=members)[:SENTINEL_POINTS]),
     )
     related = rows.select_related("configuration__case__project", "commit")
-    light = related.defer("configuration__case__project__manifest", "configuration__case__project__hook_secret")
+    light = related.defer(
+        "configuration__case__project__manifest", "configuration__case__project__hook_secret"
+    )
     return list(light.order_by(F("measured_at").desc(nulls_last=True), "pk")[:MOST_SENTINELS])

@@ -15,6 +15,10 @@ from dashboard.sentences import numbers
 from dashboard.sentences.disturbances import ADVICE
 from dashboard.sentences.labels import field_label, upper_first
 
+# Where a line must not end.
+TIED = "\N{NO-BREAK SPACE}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+
 STATUS_LABELS = {
     "retired": "retired",
     "outdated": "update the host",
@@ -130,15 +134,16 @@ def _memory_text(described: Mapping[str, Any]) -> str:
 
 
 def _gpu_text(gpus: object) -> str:
-    """`2 × NVIDIA H100, 85.9 GB`: alike ones are counted."""
+    """Name and memory of each, of alike ones how many there are."""
     if not isinstance(gpus, list):
         return numbers.DASH
     counts: dict[str, int] = {}
     for gpu in gpus:
         if isinstance(gpu, Mapping):
-            name = ", ".join(filter(None, (str(gpu.get("name") or "unknown"), _memory_text(gpu))))
+            memory = _memory_text(gpu).replace(" ", TIED)
+            name = ", ".join(filter(None, (str(gpu.get("name") or "unknown"), memory)))
             counts[name] = counts.get(name, 0) + 1
-    named = [f"{number} × {name}" if number > 1 else name for name, number in counts.items()]
+    named = [f"{number} {TIMES} {name}" if number > 1 else name for name, number in counts.items()]
     return "; ".join(named) or "none"
 
 
@@ -159,4 +164,4 @@ def warning_cause(code: str) -> str:
 
 def code_counts_text(counts: Mapping[str, int]) -> str:
     """`processor contention 5, throttling 2`."""
-    return ", ".join(f"{code.replace('_', ' ')} {number}" for code, number in counts.items())
+    return ", ".join(f"{code.replace('_', ' ')}{TIED}{number}" for code, number in counts.items())
