@@ -12,7 +12,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, F, Func, Min, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import JSONObject
 
-from dashboard.models import Experiment, Machine, Pool, Run, Sentinel, SentinelPoint
+from dashboard.models import Experiment, Machine, Metric, Pool, Run, Sentinel, SentinelPoint
 from dashboard.querysets.runs import runs_with_related
 
 # The newest runs of a machine by which the list judges it.
@@ -160,7 +160,9 @@ def sentinels_with_points(machine: Machine) -> list[Any]:
 
     Each with `run`, `value`, `tainted` and `at`, seconds since 1970.
     """
-    points = SentinelPoint.objects.filter(sentinel=OuterRef("pk"), metric__name=SENTINEL_METRIC)
+    # By its key, not by its name: else the index doesn't give the newest ones.
+    metrics = list(Metric.objects.filter(name=SENTINEL_METRIC).values_list("pk", flat=True))
+    points = SentinelPoint.objects.filter(sentinel=OuterRef("pk"), metric__in=metrics)
     newest = points.order_by("-measured_at")
     moment = Func(Value("epoch"), F("measured_at"), function="date_part")
     members = JSONObject(run="run_id", value="value", tainted="tainted", at=moment)

@@ -77,8 +77,8 @@ def get_pool(name: str = "default") -> Pool:
     return Pool.objects.get_or_create(name=name)[0]
 
 
-def create_machine(name: str = "bench-1", seen: timedelta = timedelta(0)) -> Machine:
-    machine, _ = Machine.objects.get_or_create(name=name, defaults={"pool": get_pool()})
+def create_machine(name: str = "bench-1", seen: timedelta = timedelta(0), **fields: Any) -> Machine:
+    machine, _ = Machine.objects.get_or_create(name=name, defaults={"pool": get_pool(), **fields})
     machine.seen_at = timezone.now() - seen
     machine.save()
     return machine

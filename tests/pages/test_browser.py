@@ -9,14 +9,16 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import combinations
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from dashboard.models import Experiment, Run, RunLog
+from dashboard.models import Experiment, Metric, Run, RunLog, Sentinel
 from tests.dashboard.factories import set_environment
 from tests.pages import builders
 from tests.pages.documents import complete_document, environment_member
@@ -95,6 +97,7 @@ def site(browser: Browser, live_server: LiveServer) -> Iterator[Site]:
         "full": full.pk,
         "series": series.pk,
         "run": done.pk,
+        "machine": measured_machine(done),
         "active": active.pk,
         "regression": regression.pk,
     }
@@ -103,6 +106,21 @@ def site(browser: Browser, live_server: LiveServer) -> Iterator[Site]:
     for context in browser.contexts:
         context.close()
     assert made.complaints == []
+
+
+def measured_machine(run: Run) -> int:
+    """The key of the run's machine, whose runs have timed the loop, and that has a sentinel."""
+    Run.objects.update(calibration=0.01, warning_codes=["calibration_drift"])
+    sentinel = Sentinel.objects.create(
+        configuration=run.configuration, machine=run.machine, commit=run.commit
+    )
+    metric = Metric.objects.get(name="step_time")
+    for number in range(3):
+        earlier = Run.objects.filter(state="done")[number]
+        at = timezone.now() - timedelta(days=number)
+        sentinel.points.create(run=earlier, metric=metric, value=0.001 + number / 1e5, measured_at=at)
+    assert run.machine is not None
+    return run.machine.pk
 
 
 PAGES = (
@@ -119,6 +137,8 @@ PAGES = (
     "/regressions/",
     "/regressions/{regression}/",
     "/deliveries/",
+    "/machines/",
+    "/machines/{machine}/",
     "/sign-in/",
 )
 
@@ -131,6 +151,7 @@ PAGES = (
         ("/runs/{full}/", 5, ".scatterlayer path.js-line"),
         ("/regressions/{regression}/", 2, ".barlayer path"),
         ("/experiments/{experiment}/", 2, ".scatterlayer path.js-fill"),
+        ("/machines/{machine}/", 2, ".scatterlayer path.js-line"),
     ],
 )
 def test_charts_are_drawn(site: Site, where: str, figures: int, marks: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dashboard.charts import histogram, pairs, phases, scaling, telemetry, theme
+from dashboard.charts import histogram, machine_history, pairs, phases, scaling, telemetry, theme
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.sparkline import HEIGHT, layout_sparkline
 from dashboard.charts.thinning import thin_to_extremes
@@ -277,3 +278,46 @@ def test_an_axis_of_pairs_reaches_to_zero_where_that_costs_little(size: float, r
     rows = [drawn_pair(number, 1, size + number / 500) for number in (1, 2, 4)]
     low, _ = pairs.draw_pairs(rows, "s").layout.yaxis.range
     assert (low < 0) is reaches_zero
+
+
+START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+
+
+def calibration_marks(*values: float) -> list[machine_history.CalibrationMark]:
+    """Of one run an hour; in the last one the loop drifted."""
+    return [
+        machine_history.CalibrationMark(
+            START + timedelta(hours=number), value, number == len(values) - 1, number, f"/runs/{number}/"
+        )
+        for number, value in enumerate(values)
+    ]
+
+
+def test_calibration_that_hardly_varies_is_drawn_flat() -> None:
+    drawn = machine_history.draw_calibration(calibration_marks(0.01, 0.01001, 0.00999))
+    low, high = drawn.layout.yaxis.range
+    assert high - low > 1
+    assert drawn.layout.yaxis.title.text == "ms"
+
+
+def test_calibration_reaches_to_the_run_that_drifted() -> None:
+    drawn = machine_history.draw_calibration(calibration_marks(0.01, 0.01, 0.03))
+    assert drawn.layout.yaxis.range[1] > 30
+    (trace,) = drawn.data
+    assert trace.text[2].startswith("<b>30 ms</b>, +200 % of the median<br>run 2, 2026-11-01 14:00 UTC")
+    assert trace.text[2].endswith("changed its speed while it measured")
+
+
+def test_sentinels_differ_in_shape_and_a_tainted_mark_is_hollow() -> None:
+    marks = [
+        machine_history.SentinelMark(START + timedelta(days=day), 0.01 + day / 1000, day == 1, day, "/")
+        for day in range(2)
+    ]
+    lines = [machine_history.SentinelLine(f"<{hue}>", hue, 0.01, marks) for hue in range(2)]
+    drawn = machine_history.draw_sentinels(lines)
+    assert [trace.name for trace in drawn.data] == ["&lt;0&gt;", "&lt;1&gt;"]
+    assert [trace.marker.symbol for trace in drawn.data] == [
+        ("circle", "circle-open"),
+        ("square", "square-open"),
+    ]
+    assert drawn.data[0].y == pytest.approx([0, 10])

@@ -8,7 +8,18 @@ from urllib.parse import quote
 import pytest
 from django.test import Client
 
-from dashboard.models import Case, Commit, Configuration, ExperimentPair, Regression, Run, RunLog, Trigger
+from dashboard.models import (
+    Case,
+    Commit,
+    Configuration,
+    ExperimentPair,
+    Machine,
+    Regression,
+    Run,
+    RunLog,
+    Sentinel,
+    Trigger,
+)
 from tests.pages import builders
 from tests.pages.documents import complete_document, create_document
 from tests.pages.experiment_builders import create_ended
@@ -34,6 +45,9 @@ PAGES = (
     "/regressions/",
     "/regressions/{regression}/",
     "/deliveries/",
+    "/machines/",
+    "/machines/{machine}/",
+    "/machines/{machine}/status/?seen=measuring",
 )
 
 
@@ -61,13 +75,18 @@ def poison_site() -> dict[str, int]:
     active = builders.create_run(line[1], case, Run.State.MEASURING, activity=BAD, quick=True)
     RunLog.objects.bulk_create(RunLog(run=run, text=BAD) for run in (failed, active))
     experiments = poison_experiments(line, case)
+    machine = Machine.objects.get(name="bench-1")
+    poisoned = dict.fromkeys(("cpu_model", "os", "kernel", "driver"), BAD) | {"gpus": [{"name": BAD}]}
+    Machine.objects.update(fingerprint=poisoned, agent_version=BAD[:60])
+    Run.objects.update(warning_codes=[BAD])
+    Sentinel.objects.create(configuration=runs[0].configuration, machine=machine, commit=line[0])
     Trigger.objects.create(
         project=project, source="hook", revisions={"commit": BAD}, benchmarks=[BAD], detail=BAD
     )
     assert Regression.objects.get() == regression
     return {
         "series": series.pk, "run": runs[2].pk, "failed": failed.pk, "active": active.pk,
-        "regression": regression.pk, **experiments,
+        "machine": machine.pk, "regression": regression.pk, **experiments,
     }  # fmt: skip
 
 

@@ -39,6 +39,9 @@ PAGES = {
     "/regressions/": 6,
     "/regressions/{regression}/": 15,
     "/deliveries/": 2,
+    "/machines/": 9,
+    "/machines/{machine}/": 11,
+    "/machines/{machine}/status/?seen=measuring": 3,
     "/sign-in/": 0,
 }
 
@@ -54,6 +57,7 @@ def fill_site(count: int) -> dict[str, int]:
         builders.create_delivery(regression, "failed", address=f"failed-{number}@example.org")
         builders.create_project(f"other-{number}")
         builders.create_machine(f"bench-{number + 2}")
+        builders.create_machine(f"old-{number}", state="retired")
         Trigger.objects.create(project=bad.project, source="web", revisions={"last": 1})
         builders.create_run(bad, case, Run.State.FAILED, failure="crash", quick=True)
         walker = builders.create_case(bad.project, "walker", n=number)
@@ -69,6 +73,7 @@ def fill_site(count: int) -> dict[str, int]:
     return {
         "series": series.pk,
         "run": done.pk,
+        "machine": done.machine_id or 0,
         "active": active.pk,
         "regression": regression.pk,
         "experiment": experiment.pk,

@@ -25,9 +25,12 @@ from dashboard.models import (
     Commit,
     Delivery,
     Document,
+    Experiment,
     ExperimentPair,
     Heartbeat,
     Limit,
+    Machine,
+    Metric,
     Project,
     Regression,
     Run,
@@ -55,6 +58,15 @@ EXCERPT = {
     "function": builders.SUSPECT["function"],
     "lines": [{"sign": "+", "old": None, "new": 2, "text": "keep(one)"}],
     "left_out": 3,
+}
+GPU_HOST = {
+    "cpu_model": "AMD EPYC 9654",
+    "cpu_count": 96,
+    "memory_bytes": 8.1e11,
+    "gpus": [{"name": "NVIDIA H100", "memory_bytes": 85_520_809_984}] * 8,
+    "driver": "570.86",
+    "os": "Debian 12",
+    "kernel": "6.1",
 }
 FOLDER = Path(__file__).resolve().parents[2] / "templates"
 
@@ -116,11 +128,19 @@ def visit_everything(client: Client, folder: Path) -> None:
     with log_context(request="4729a76dfd72"):
         assert show_server_error(HttpRequest()).status_code == 500
     visitor.post("/sign-in/", {"username": "ada", "password": "a guess", "next": "/"})
-    for where in [*run_pages(), *regression_pages(), *site_pages(), *experiment_pages(folder)]:
+    for where in [
+        *run_pages(),
+        *regression_pages(),
+        *site_pages(),
+        *experiment_pages(folder),
+        *machine_pages(),
+    ]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
     ask_wrongly(client)
     client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)
+    assert client.post("/machines/codes/", {"pool": "gpu"}).status_code == 200
+    assert client.post("/machines/codes/", {"pool": "a pool"}).status_code == 400
 
 
 def ask_wrongly(client: Client) -> None:
@@ -283,6 +303,35 @@ def long_profile(calls: int) -> dict[str, Any]:
         "self": calls,
     }
     return {"steps": 1, "functions": [{**function, "function": f"push_{number}"} for number in range(40)]}
+
+
+def machine_pages() -> list[str]:
+    """Machines that measure, with all that their history may have, and one that is retired."""
+    busy = Machine.objects.get(name="bench-1")
+    Machine.objects.filter(pk=busy.pk).update(
+        fingerprint=GPU_HOST, joined_at=timezone.now(), agent_version="0.4", protocol=1
+    )
+    Run.objects.filter(machine=busy, state="done").update(
+        warning_codes=["processor_contention", "too_few_samples"], calibration=0.01, tainted=True
+    )
+    measuring = Experiment.objects.filter(state="measuring").latest("pk")
+    Experiment.objects.filter(pk=measuring.pk).update(machine=busy)
+    done = Run.objects.filter(machine=busy, state="done").latest("pk")
+    sentinel = Sentinel.objects.create(
+        configuration=done.configuration, machine=busy, commit=done.commit, ratio=1.1,
+        moved_after=timezone.now(), moved_before=timezone.now(),
+    )  # fmt: skip
+    metric = Metric.objects.filter(name="step_time").earliest("pk")
+    sentinel.points.create(run=done, metric=metric, value=0.001, measured_at=timezone.now())
+    retired = builders.create_machine("bench-old", state="retired")
+    for number in range(101):
+        builders.create_machine(f"gone-{number}", state="retired")
+        builders.create_machine(f"new-{number}")
+    return [
+        *("/machines/", "/machines/?page=2"),
+        *(f"/machines/{machine.pk}/" for machine in (busy, retired)),
+        f"/machines/{busy.pk}/status/?seen=measuring",
+    ]
 
 
 def site_pages() -> list[str]:
