@@ -89,8 +89,9 @@ class ChannelAdmin(ModelAdmin):
 
 @admin.register(Machine)
 class MachineAdmin(ReadOnly):
-    list_display = ("name", "pool", "seen_at")
-    list_filter = ("pool",)
+    list_display = ("name", "pool", "state", "seen_at")
+    list_filter = ("pool", "state")
+    exclude = ("token_hash",)
 
 
 @admin.register(Run)

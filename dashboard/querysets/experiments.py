@@ -73,9 +73,13 @@ def experiment_with_pairs() -> QuerySet[Experiment]:
 
 
 def pool_lives() -> Exists:
-    """Whether a machine of the pool that is to measure was seen lately."""
+    """Whether a machine of the pool that is to measure was seen lately and takes work."""
     return Exists(
-        Machine.objects.filter(pool=OuterRef("head_configuration__pool"), seen_at__gte=Now() - ALIVE_WITHIN)
+        Machine.objects.filter(
+            pool=OuterRef("head_configuration__pool"),
+            seen_at__gte=Now() - ALIVE_WITHIN,
+            state=Machine.State.ACTIVE,
+        )
     )
 
 

@@ -71,8 +71,12 @@ def next_measurement(run: Run) -> Run | None:
 
 
 def runs_with_pool_state() -> QuerySet[Run]:
-    """With all that a run's own page names, and whether a machine of its pool lives."""
-    alive = Machine.objects.filter(pool=OuterRef("configuration__pool"), seen_at__gte=Now() - ALIVE_WITHIN)
+    """With all that a run's own page names, and whether a machine of its pool lives and takes work."""
+    alive = Machine.objects.filter(
+        pool=OuterRef("configuration__pool"),
+        seen_at__gte=Now() - ALIVE_WITHIN,
+        state=Machine.State.ACTIVE,
+    )
     rows = Run.objects.select_related(
         "commit", "configuration__case__project", "configuration__pool", "machine", "trigger__requested_by"
     )

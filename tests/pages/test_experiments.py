@@ -244,7 +244,7 @@ def test_an_active_experiment_asks_for_itself(client: Client, line: list[Commit]
 
 def test_a_waiting_experiment_says_what_it_waits_for(client: Client, line: list[Commit]) -> None:
     row = create_experiment(line)
-    assert "No machine of this pool was seen in the last minute." in shown_text(
+    assert "No active machine of this pool was seen in the last minute" in shown_text(
         client.get(row.get_absolute_url())
     )
     builders.create_machine("gpu-1")

@@ -461,3 +461,18 @@ def test_runs_of_a_pool_that_is_paused_wait_in_vain(client: Client) -> None:
     assert "1 run waits in pool" not in page_text(client, "/")
     hosts.pause_machine(machine)
     assert "1 run waits in pool default , and no active machine of it answers" in page_text(client, "/")
+
+
+def test_a_run_says_that_its_pool_is_paused(client: Client) -> None:
+    run = builders.create_only_run("requested")
+    machine = builders.create_machine()
+    assert "its turn comes after the runs before it" in page_text(client, run.get_absolute_url())
+    hosts.pause_machine(machine)
+    assert "No active machine of this pool was seen" in page_text(client, run.get_absolute_url())
+
+
+def test_a_retired_machine_is_no_silent_one_to_a_monitor(client: Client) -> None:
+    builders.create_machine("there")
+    builders.create_machine("gone", state="retired")
+    told = re.findall(r'machine_silent_seconds{machine="(\w+)"', client.get("/metrics").content.decode())
+    assert told == ["there"]
