@@ -18,6 +18,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from dashboard import hosts
 from dashboard.models import Experiment, Metric, Run, RunLog, Sentinel
 from tests.dashboard.factories import set_environment
 from tests.pages import builders
@@ -264,13 +265,40 @@ def test_an_active_experiment_draws_each_new_pair_and_ends_by_itself(site: Site)
     assert page.get_by_text("Step time +38 % [37, 39]: worse.").is_visible()
 
 
-def test_two_commits_are_compared_by_keyboard(site: Site) -> None:
+def signed_in_page(site: Site, where: str, **context: object) -> Page:
     User.objects.create_superuser("ada", password="a long secret")
-    page = site.page("/sign-in/?next=/projects/snake/commits/", viewport=PHONE)
+    page = site.page(f"/sign-in/?next={where}", **context)
     page.fill("#id_username", "ada")
     page.fill("#id_password", "a long secret")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/commits/")
+    page.wait_for_url(f"**{where.format(**site.ids)}")
+    return page
+
+
+def test_a_host_that_joins_appears_by_itself(site: Site) -> None:
+    page = signed_in_page(site, "/machines/")
+    page.fill("#pool", "h100")
+    page.keyboard.press("Enter")
+    command = page.locator("#join-make").inner_text()
+    page.fill("#pool", "typed meanwhile")
+    hosts.join_machine(command.partition("CODE=")[2], "gpu-77")
+    page.get_by_role("link", name="gpu-77").wait_for()
+    assert page.locator("#join-make").inner_text() == command
+    assert page.locator("#pool").input_value() == "typed meanwhile"
+
+
+def test_a_machine_is_retired_by_keyboard_once_it_is_meant(site: Site) -> None:
+    page = signed_in_page(site, "/machines/{machine}/", viewport=PHONE)
+    retires = page.get_by_role("button", name="Retire bench-1")
+    assert not retires.is_visible()
+    page.locator("#retire summary").press("Enter")
+    retires.press("Enter")
+    page.get_by_text("bench-1 is retired").wait_for()
+    assert page.get_by_role("button", name="Pause").count() == 0
+
+
+def test_two_commits_are_compared_by_keyboard(site: Site) -> None:
+    page = signed_in_page(site, "/projects/snake/commits/", viewport=PHONE)
     bases = page.get_by_role("radio", name=re.compile("^base"))
     bases.nth(1).focus()
     page.keyboard.press("ArrowDown")

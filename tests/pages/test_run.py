@@ -129,7 +129,7 @@ def test_a_waiting_run_misses_a_worker_only_where_none_lives(client: Client) -> 
     builders.create_machine()
     shown = get_page(client, run)
     assert "its turn comes after the runs before it" in shown
-    assert "must be running" not in shown
+    assert "No active machine" not in shown
 
 
 def test_the_state_is_a_part_of_a_page_while_the_run_is_active(client: Client) -> None:
