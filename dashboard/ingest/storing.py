@@ -70,11 +70,11 @@ def _store_circumstances(run: Run, document: CheckedDocument) -> None:
     values = compared_values(document.raw["environment"], document.harness_version)
     (run.environment_id,) = store_environments([values])
     run.warning_codes = list(dict.fromkeys(warning.code for warning in document.warnings))
-    run.calibration = calibration_seconds(document.raw["repetitions"])
+    run.calibration = median_calibration(document.raw["repetitions"])
     run.save(update_fields=["environment", "warning_codes", "calibration"])
 
 
-def calibration_seconds(repetitions: Iterable[Mapping[str, Any]]) -> float | None:
+def median_calibration(repetitions: Iterable[Mapping[str, Any]]) -> float | None:
     """What the calibration loop took: the median over the repetitions, before and after each."""
     loops = [
         repetition.get(f"calibration_{when}") for repetition in repetitions for when in ("before", "after")

@@ -36,7 +36,7 @@ ACTIONS = {
     "pause": (hosts.pause_machine, "{} is paused."),
     "drain": (hosts.drain_machine, "{} is draining: its agent ends once nothing is measured."),
     "resume": (hosts.resume_machine, "{} gets work again."),
-    "retire": (hosts.retire_machine, "{} is retired: its token is good for nothing any more."),
+    "retire": (hosts.retire_machine, "{} is retired: its token is revoked."),
 }
 # Which buttons a machine in each state has, in their order; that which retires it stands apart.
 OFFERED = {

@@ -35,7 +35,7 @@ ACTION_SENTENCES = {
     "pause": "It finishes what it measures, then gets nothing until somebody resumes it.",
     "drain": "As paused; besides, its agent ends once nothing is measured: before a reboot or an update.",
     "resume": "It gets work again at once.",
-    "retire": "Its token is good for nothing from then on, and what it measures is requested again.",
+    "retire": "Its token is revoked at once, and what it measures now is requested again.",
 }
 
 
@@ -63,7 +63,7 @@ def status_sentence(machine: Machine, status: str, works: bool) -> str:
     match status:
         case "retired":
             return (
-                "Its token is good for nothing any more; what it measured stays. It may join again under "
+                "Its token is revoked; what it measured stays. It may join again under "
                 "this name, with a new code."
             )
         case "outdated":
