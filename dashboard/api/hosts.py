@@ -25,6 +25,7 @@ from dashboard.models import Experiment, Machine, Run
 
 LEASE_HEADER = "Paceline-Lease"
 MOST_PARAGRAPH = 10_000
+MOST_BOX_FIELDS = 30
 
 
 @post_only
@@ -43,6 +44,7 @@ def register_host(machine: Machine, fields: MessageFields) -> dict[str, Any]:
         fields.integer("protocol"),
         fields.text("version", most=60),
         fields.mapping("fingerprint"),
+        fields.flat_mapping("box", most=MOST_BOX_FIELDS),
     )
     hosts.forget_held_work(machine, kept_runs=fields.integers("kept_runs"))
     return {
@@ -86,7 +88,8 @@ def bring_commit(machine: Machine, fields: MessageFields) -> dict[str, Any]:
 
 @host_call
 def advance_run(machine: Machine, fields: MessageFields) -> dict[str, Any]:
-    runs.advance_run(_held_lease(Run, machine, fields), fields.text("state", most=20))
+    box = fields.flat_mapping("box", most=MOST_BOX_FIELDS)
+    runs.advance_run(_held_lease(Run, machine, fields), fields.text("state", most=20), box)
     return {}
 
 

@@ -18,6 +18,7 @@ from dashboard.host_protocol.assignments import (
 )
 
 LARGEST_INTEGER = 2**63 - 1
+LONGEST_WORD = 100
 KINDS = {RunAssignment: "run", ExperimentAssignment: "experiment"}
 
 
@@ -69,6 +70,19 @@ class MessageFields:
             self._refuse(name, "must be an object")
         return value
 
+    def flat_mapping(self, name: str, *, most: int) -> dict[str, str | int | bool | None] | None:
+        """An object of at most so many plain values, or nothing: what people read, kept as it came."""
+        if self.values.get(name) is None:
+            return None
+        values = self.mapping(name)
+        plain = all(
+            len(key) <= LONGEST_WORD and (value is None or isinstance(value, int) or is_short_text(value))
+            for key, value in values.items()
+        )
+        if not plain or len(values) > most:
+            self._refuse(name, f"must be an object of at most {most} short texts and whole numbers")
+        return values
+
     def texts(self, name: str, *, most: int) -> list[str]:
         """A list of texts of at most so many characters."""
         value = self.values.get(name)
@@ -106,6 +120,10 @@ class MessageFields:
 
     def _refuse(self, name: str, problem: str) -> NoReturn:
         raise MessageError(f"{self._full_path(name)} {problem}.")
+
+
+def is_short_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_WORD and value.isprintable()
 
 
 def read_message(data: bytes) -> MessageFields:

@@ -13,10 +13,20 @@ from dashboard.hosts.errors import HostRefused
 from dashboard.models import Machine
 
 
-def register_machine(machine: Machine, protocol: int, version: str, fingerprint: Mapping[str, Any]) -> None:
+def register_machine(
+    machine: Machine,
+    protocol: int,
+    version: str,
+    fingerprint: Mapping[str, Any],
+    box: Mapping[str, Any] | None = None,
+) -> None:
     """Keep what the host is. HostRefused where this site can't work with its agent."""
     Machine.objects.filter(pk=machine.pk).update(
-        protocol=protocol, agent_version=version[:60], fingerprint=dict(fingerprint), seen_at=Now()
+        protocol=protocol,
+        agent_version=version[:60],
+        fingerprint=dict(fingerprint),
+        box=box,
+        seen_at=Now(),
     )
     if protocol < OLDEST_PROTOCOL:
         raise HostRefused(

@@ -35,6 +35,9 @@ class Machine(models.Model):
     joined_at = models.DateTimeField(null=True, blank=True)
     agent_version = models.CharField(max_length=60, blank=True, default="")
     protocol = models.PositiveSmallIntegerField(null=True, blank=True)
+    box = models.JSONField(
+        null=True, blank=True, help_text="The box that it gives measured code, as its agent described it."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(null=True, blank=True)
 

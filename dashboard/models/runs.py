@@ -73,6 +73,9 @@ class Run(Configured, LeasedJob):
     state = models.CharField(max_length=20, choices=State.choices, default=State.REQUESTED)
     machine = models.ForeignKey(Machine, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
     fingerprint = models.JSONField(default=dict, blank=True, help_text="The machine as it was for this run.")
+    box = models.JSONField(
+        null=True, blank=True, help_text="The box that its code was measured in, as its host described it."
+    )
     environment = models.ForeignKey(
         Environment,
         null=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -62,12 +62,15 @@ def claim_run(pool: str, machine: str) -> RunAssignment | None:
         return assignment_of(run)
 
 
-def advance_run(lease: Lease, state: str) -> None:
-    """Move on to `preparing`, `measuring` or `storing`. Raises LeaseLost, WrongState."""
+def advance_run(lease: Lease, state: str, box: Mapping[str, Any] | None = None) -> None:
+    """Move on to `preparing`, `measuring` or `storing`. Raises LeaseLost, WrongState.
+
+    `box` describes what the code is measured in; known once it is measuring.
+    """
     target = State(state)
     if target not in BEFORE:
         raise WrongState(f"A holder doesn't move a run to {target}.")
-    started: dict[str, Any] = {"measuring_at": Now()} if target is State.MEASURING else {}
+    started: dict[str, Any] = {"measuring_at": Now(), "box": box} if target is State.MEASURING else {}
     # Where it is there already, the answer to an earlier call was lost.
     moved = leases.held_job(Run, lease).filter(state__in=(BEFORE[target], target))
     if not moved.update(state=target, lease_until=leases.lease_end(), activity="", **started):

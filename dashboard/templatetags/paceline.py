@@ -15,6 +15,7 @@ from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import SeriesLatest
 from dashboard.sentences import (
     bisections,
+    boxes,
     causes,
     disturbances,
     doubts,
@@ -30,6 +31,7 @@ from dashboard.sentences.failed_jobs import describe_job
 register = template.Library()
 
 register.filter("quantity", numbers.format_quantity)
+register.filter("box_sentence", boxes.describe_box)
 register.filter("signed_quantity", numbers.format_signed_quantity)
 register.filter("number", numbers.format_number)
 register.filter("duration", numbers.format_duration)

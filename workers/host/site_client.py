@@ -71,11 +71,21 @@ class SiteClient:
         return HostIdentity(self.site, answer.text("machine"), answer.text("token"))
 
     def register(
-        self, version: str, fingerprint: Mapping[str, Any], kept_runs: Sequence[int] = ()
+        self,
+        version: str,
+        fingerprint: Mapping[str, Any],
+        kept_runs: Sequence[int] = (),
+        box: Mapping[str, Any] | None = None,
     ) -> MessageFields:
         """Say that the agent starts, with the keys of the runs whose documents it still has to hand in."""
-        message = {"version": version, "fingerprint": dict(fingerprint), "kept_runs": list(kept_runs)}
-        return self.call("register", {"protocol": PROTOCOL, **message})
+        message = {
+            "protocol": PROTOCOL,
+            "version": version,
+            "fingerprint": dict(fingerprint),
+            "kept_runs": list(kept_runs),
+            "box": box,
+        }
+        return self.call("register", message)
 
     def heartbeat(self) -> str:
         """Say that the host lives; the state that people have put it in."""
@@ -101,8 +111,9 @@ class SiteClient:
         parts = urlsplit(f"{self.site}/api/v1/host/git/{quote(project)}.git")
         return urlunsplit(parts._replace(netloc=f"host:{quote(self._token)}@{parts.netloc}"))
 
-    def advance_run(self, lease: Lease, state: str) -> None:
-        self.call("runs/advance", {"lease": lease_message(lease), "state": state})
+    def advance_run(self, lease: Lease, state: str, box: Mapping[str, Any] | None = None) -> None:
+        """Move the run on; with `measuring` comes what describes the box that its code is in."""
+        self.call("runs/advance", {"lease": lease_message(lease), "state": state, "box": box})
 
     def heartbeat_run(self, lease: Lease, progress: float | None, text: str, log: str) -> bool:
         """Renew the lease. False: it is no longer ours."""
