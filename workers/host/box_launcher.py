@@ -131,7 +131,9 @@ def bubblewrap_options(settings: Settings) -> list[str]:
     options += [] if settings["network"] else ["--unshare-net"]
     for name in CAPABILITIES:
         options += ["--cap-add", f"CAP_{name}"]
+    made: set[Path] = {Path("/")}
     for kind, *words in settings["mounts"]:
+        options += folders_above(Path(mount_target(kind, words)), made)
         match kind, words:
             case "bind", [source, target, writable]:
                 options += ["--bind" if writable else "--ro-bind", source, target]
@@ -143,9 +145,26 @@ def bubblewrap_options(settings: Settings) -> list[str]:
                 options += ["--symlink", text, path]
             case "file", [text, path]:
                 options += ["--perms", "0644", "--file", str(hold_text(text)), path]
+            case "proc", [path]:
+                options += ["--proc", path]
             case _, [path]:
-                options += [f"--{kind}", path]
+                options += ["--perms", "0755", "--dir", path]
     return [*options, "--remount-ro", "/"]
+
+
+def mount_target(kind: str, words: list[Any]) -> str:
+    """The path of a mount in the box."""
+    return str(words[1] if kind in ("bind", "symlink", "file") else words[0])
+
+
+def folders_above(target: Path, made: set[Path]) -> list[str]:
+    """Options that make the folders on the way to a mount: what bubblewrap makes of itself only root enters."""
+    options: list[str] = []
+    for folder in reversed(target.parents):
+        if folder not in made:
+            made.add(folder)
+            options += ["--perms", "0755", "--dir", str(folder)]
+    return options
 
 
 def hold_text(text: str) -> int:
@@ -289,7 +308,7 @@ def mount_all(mounts: list[list[Any]]) -> None:
 
 def mount_one(kind: str, words: list[Any]) -> None:
     """One of the mounts, of /old below /new."""
-    target = Path(f"/new{words[1] if kind in ('bind', 'symlink', 'file') else words[0]}")
+    target = Path(f"/new{mount_target(kind, words)}")
     match kind, words:
         case "bind", [source, _, writable]:
             make_mount_point(target, folder=Path(f"/old{source}").is_dir())
