@@ -1,8 +1,8 @@
 """The box: the namespaces and limits in which code runs that somebody pushed.
 
-What is measured, and what builds its environment, sees its own folders, processes, network and temporary files,
-and nothing else of the machine. The end of the box is the end of every process in it. What a machine can do
-is found out by doing it, once; what is in force is described as data.
+What is measured, and what builds its environment, sees its own folders, processes, network and temporary
+files, and nothing else of the machine. The end of the box is the end of every process in it. What a machine
+can do is found out by doing it, once; what is in force is described as data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from workers.host import box_mounts, cgroup
 from workers.host.box_mounts import BoxView
@@ -48,7 +48,7 @@ class BoxError(Exception):
 class Sandbox:
     """What a host's owner asks for: one box's limits. Sizes are in bytes.
 
-    `strict` refuses where any part can't be had, `available` takes the best that can be had, `off` takes none.
+    `strict` refuses where a part can't be had, `available` takes the best that can be had, `off` takes none.
     """
 
     mode: Mode = "available"
@@ -263,7 +263,11 @@ def probe_box(box: Box, home: Path) -> str:
         checkout.mkdir()
         (own / "home").mkdir(parents=True)
         view = BoxView(writable=[own], private=[own / "home"], layered=checkout)
-        written = [str(own / "file"), str(own / "home" / "file"), *([str(checkout / "file")] if box.layers else [])]
+        written = [
+            str(own / "file"),
+            str(own / "home" / "file"),
+            *([str(checkout / "file")] if box.layers else []),
+        ]
         command = ["/usr/bin/touch", *written]
         try:
             with box.wrap_command(command, checkout, view, {}) as boxed:
@@ -282,5 +286,5 @@ def probe_box(box: Box, home: Path) -> str:
             return f"{error.strerror or error} ({error.filename})"
         if started.returncode == 0:
             return ""
-        lines = cast("bytes", started.stdout).decode(errors="replace").strip().splitlines()
+        lines = started.stdout.decode(errors="replace").strip().splitlines()
         return (lines or [f"it ended with exit status {started.returncode}"])[-1].removeprefix("paceline: ")

@@ -1,9 +1,9 @@
 """Starts a command in a box: enters its namespaces, mounts what it may see, and gives all privileges away.
 
-The worker runs this file by its path, with `-I -S`; standard library only. `enter` stands outside the box. It
-either starts bubblewrap, which makes the namespaces and mounts and runs this file again inside, as `finish`,
-or does the same by the kernel's own calls. `finish` sets what bubblewrap can't: how many files a file system in
-memory may hold, a writable layer over the checkout, limits, and the account.
+The worker runs this file by its path, with `-I -S`; standard library only. `enter` stands outside the box.
+It either starts bubblewrap, which makes the namespaces and mounts and runs this file again inside, as
+`finish`, or does the same by the kernel's own calls. `finish` sets what bubblewrap can't: how many files a
+file system in memory may hold, a writable layer over the checkout, limits, and the account.
 
     box_launcher.py enter '{"kind": "namespaces", "account": 65530, ...}' COMMAND [ARGUMENT]...
 
@@ -158,7 +158,7 @@ def mount_target(kind: str, words: list[Any]) -> str:
 
 
 def folders_above(target: Path, made: set[Path]) -> list[str]:
-    """Options that make the folders on the way to a mount: what bubblewrap makes of itself only root enters."""
+    """Options that make the folders on the way to a mount: by itself bubblewrap makes them for root alone."""
     options: list[str] = []
     for folder in reversed(target.parents):
         if folder not in made:

@@ -1,4 +1,4 @@
-"""What a box shows: the system's programs read-only, devices, and of the worker's files those it was given."""
+"""What a box shows: the system's programs, devices, and those files of the worker that it is given."""
 
 from __future__ import annotations
 
@@ -15,8 +15,25 @@ LAUNCHER = Path(box_launcher.__file__)
 SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 # Of /etc what libraries read: no accounts, no keys, no configuration of services.
 CONFIGURATION = (
-    *("alternatives", "ca-certificates", "debian_version", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"),
-    *("localtime", "mime.types", "nsswitch.conf", "nvidia", "OpenCL", "os-release", "pki/tls/certs", "protocols"),
+    *(
+        "alternatives",
+        "ca-certificates",
+        "debian_version",
+        "fonts",
+        "ld.so.cache",
+        "ld.so.conf",
+        "ld.so.conf.d",
+    ),
+    *(
+        "localtime",
+        "mime.types",
+        "nsswitch.conf",
+        "nvidia",
+        "OpenCL",
+        "os-release",
+        "pki/tls/certs",
+        "protocols",
+    ),
     *("services", "ssl/certs", "ssl/openssl.cnf", "timezone", "vulkan", "glvnd"),
 )
 NETWORK_CONFIGURATION = ("gai.conf", "host.conf", "hosts", "resolv.conf")
@@ -32,8 +49,8 @@ Mount = list[Any]
 class BoxView:
     """The folders and files of the worker that a command sees, each at its own path.
 
-    `layered` is seen with a writable layer over it, or read-only where the kernel allows none; what is written
-    into `writable` stays; `private` are folders within these that are empty and go with the box.
+    `layered` is seen with a writable layer over it, or read-only where the kernel allows none. What is
+    written into `writable` stays; `private` are folders within these that are empty and go with the box.
     """
 
     read_only: Sequence[Path] = ()
@@ -99,7 +116,7 @@ def folder_mounts(view: BoxView, surroundings: Mapping[str, str]) -> list[Mount]
     read_only = [*view.read_only, *interpreter_folders(Path(sys.executable)), *given]
     if view.layered:
         read_only.append(view.layered)
-    shown = {path: False for path in outermost(read_only)}
+    shown = dict.fromkeys(outermost(read_only), False)
     shown.update(dict.fromkeys(view.writable, True))
     return [["bind", os.path.realpath(path), str(path), shown[path]] for path in sorted(shown)]
 

@@ -81,13 +81,13 @@ def list_hierarchies(process: Path = Path("/proc/self")) -> dict[str, Hierarchy]
     for line in (process / "mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
         top, folder = before.split()[3:5]
-        kind, _, options = after.split(" ", 2)
-        names = [""] if kind == "cgroup2" else options.split(",") if kind == "cgroup" else []
-        for name in set(names) & set(own):
+        kind, options = after.split()[0], after.split()[-1]
+        controllers = {"cgroup2": [""], "cgroup": options.split(",")}.get(kind, [])
+        for name in set(controllers) & set(own):
             # A container mounts its own part of the tree.
             inside = os.path.relpath(own[name], top)
-            path = Path(folder) / inside if not inside.startswith("..") else Path(folder)
-            found.setdefault(name, Hierarchy(2 if kind == "cgroup2" else 1, Path(folder), path))
+            group = Path(folder) if inside.startswith("..") else Path(folder, inside)
+            found.setdefault(name, Hierarchy(2 if kind == "cgroup2" else 1, Path(folder), group))
     return found
 
 
@@ -135,9 +135,7 @@ def enable_controller(folder: Path, controller: str) -> bool:
 
 
 @contextlib.contextmanager
-def limited_group(
-    parents: GroupParents, name: str, memory: int, processes: int
-) -> Iterator[ControlGroup]:
+def limited_group(parents: GroupParents, name: str, memory: int, processes: int) -> Iterator[ControlGroup]:
     """Groups for one tree, removed afterwards; `memory` in bytes, swap included where that is accounted."""
     folders: dict[Path, int] = {}
     for controller, (version, parent) in parents.by_controller.items():
