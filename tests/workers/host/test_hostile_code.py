@@ -322,7 +322,7 @@ try:
     socket.create_connection(("127.0.0.1", %(port)d), timeout=2)
     found["secret"].append("network")
 except OSError: pass
-raise SystemExit("found " + repr(found)) if %(fails)r else None
+if %(fails)r: raise SystemExit("found " + repr(found))
 setup(name="hostile", version="1.0")
 """
 
