@@ -127,7 +127,7 @@ def start_bubblewrap(settings: Settings, command: list[str]) -> None:
 
 def bubblewrap_options(settings: Settings) -> list[str]:
     """What bubblewrap is told of namespaces and mounts."""
-    options = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"]
+    options = ["--unshare-pid", "--unshare-ipc", "--as-pid-1", "--die-with-parent", "--cap-drop", "ALL"]
     options += [] if settings["network"] else ["--unshare-net"]
     for name in CAPABILITIES:
         options += ["--cap-add", f"CAP_{name}"]
@@ -207,7 +207,7 @@ def start_namespaces(settings: Settings, command: list[str]) -> int:
     first = os.fork()
     if first == 0:
         os.close(held)
-        run_child(lambda: become_first_process(settings, command, lifeline))
+        run_child(lambda: build_box(settings, command, lifeline))
     os.close(lifeline)
     return shell_status(os.waitpid(first, 0)[1])
 
@@ -259,19 +259,28 @@ def shell_status(status: int) -> int:
 # Inside the box.
 
 
-def become_first_process(settings: Settings, command: list[str], lifeline: int) -> int:
-    """The box's init: its end is the end of everything in the box. Returns the command's exit status."""
+def build_box(settings: Settings, command: list[str], lifeline: int) -> int:
+    """In the first process of the new namespaces: make the box and run the command; its exit status."""
     if not settings["network"]:
         bring_loopback_up()
     mount_all(settings["mounts"])
     finish_box(settings)
-    # After the change of account, which clears it.
-    die_with_parent(lambda: not select.select([lifeline], [], [], 0)[0])
+    return run_first_process(settings, command, lambda: not select.select([lifeline], [], [], 0)[0])
+
+
+def run_first_process(settings: Settings, command: list[str], parent_lives: Callable[[], bool]) -> int:
+    """Run the command as the box's init, whose end is the end of everything in the box; its exit status.
+
+    Where root started the box, this process stays root's, without a capability: only then may its parent's
+    end be its own, and nobody in the box can send it a signal.
+    """
+    die_with_parent(parent_lives)
     # Nobody in the box is to look into this process, which has seen the outside.
     set_process_option(PR_SET_DUMPABLE, 0)
     root = os.fork()
     if root == 0:
-        run_child(lambda: become_command(command))
+        run_child(lambda: become_command(settings, command))
+    drop_capabilities()
     while True:
         ended, status = os.wait()
         if ended == root:
@@ -346,7 +355,7 @@ def make_mount_point(target: Path, *, folder: bool) -> None:
 
 
 def finish_box(settings: Settings) -> None:
-    """What is left once the mounts stand: limits on space, the layer over the checkout, the account."""
+    """What is left once the mounts stand: limits on space, own folders, and the layer over the checkout."""
     os.umask(0o022)
     limit_space("/tmp", settings["disk"], settings["files"])  # noqa: S108 - the box's own
     limit_space("/dev/shm", settings["shared_memory"], settings["files"])  # noqa: S108
@@ -359,10 +368,6 @@ def finish_box(settings: Settings) -> None:
         add_layer(settings["layered"], owner)
     # A user namespace of its own would let it mount file systems without a limit.
     Path("/proc/sys/user/max_user_namespaces").write_text("0")
-    for name, limit in settings["limits"].items():
-        lower_limit(getattr(resource, name), limit)
-    drop_privileges(settings["account"])
-    os.chdir(settings["folder"])
 
 
 def limit_space(path: str, size: int, files: int) -> None:
@@ -412,20 +417,25 @@ def lower_limit(kind: int, limit: int) -> None:
     resource.setrlimit(kind, (value, value))
 
 
-def drop_privileges(account: int | None) -> None:
-    """Become the account, without capabilities and without a way to get any."""
+def drop_capabilities() -> None:
+    """Give all privileges away, without a way to get any."""
     set_process_option(PR_SET_NO_NEW_PRIVS, 1)
     set_process_option(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    if account is not None:
-        os.setgroups([])
-        os.setresgid(account, account, account)
-        os.setresuid(account, account, account)
     header = struct.pack("Ii", CAPABILITY_VERSION, 0)
     check_call(libc.capset(header, bytes(24)), "capset")
 
 
-def become_command(command: list[str]) -> int:
-    """Become the command, in a session of its own; returns an exit status where that fails."""
+def become_command(settings: Settings, command: list[str]) -> int:
+    """Become the account and the command, in a session of its own; an exit status where that fails."""
+    for name, limit in settings["limits"].items():
+        lower_limit(getattr(resource, name), limit)
+    account = settings["account"]
+    if account is not None:
+        os.setgroups([])
+        os.setresgid(account, account, account)
+        os.setresuid(account, account, account)
+    drop_capabilities()
+    os.chdir(settings["folder"])
     # Ignored signals stay so through exec.
     for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -449,7 +459,8 @@ def main() -> int:
         if stage == "enter":
             return enter_box(settings, command)
         finish_box(settings)
-        return become_command(command)
+        # bubblewrap keeps no pipe open to see its end by; the reaper ends what it leaves.
+        return run_first_process(settings, command, lambda: True)
     except OSError as error:
         print_failure(error)
         return NOT_MADE
