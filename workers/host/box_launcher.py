@@ -61,7 +61,7 @@ def check_call(result: int, what: str) -> int:
     return result
 
 
-def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
+def call_mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
     """Call mount(2)."""
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind)]
     check_call(libc.mount(*words, ctypes.c_ulong(flags), options.encode() or None), f"mount {target}")
@@ -297,12 +297,12 @@ def bring_loopback_up() -> None:
 
 def mount_all(mounts: list[list[Any]]) -> None:
     """Put the new root together beside the old one, and leave the old one."""
-    mount("none", "/", None, MS_SLAVE | MS_REC)
-    mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755")  # noqa: S108 - any folder serves
+    call_mount("none", "/", None, MS_SLAVE | MS_REC)
+    call_mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755")  # noqa: S108 - any folder serves
     os.chdir("/tmp")  # noqa: S108
     for name in ("old", "new"):
         Path(name).mkdir()
-    mount("tmpfs", "new", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=16m")
+    call_mount("tmpfs", "new", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=16m")
     check_call(libc.pivot_root(b".", b"old"), "pivot_root")
     os.chdir("/")
     for kind, *words in mounts:
@@ -312,7 +312,7 @@ def mount_all(mounts: list[list[Any]]) -> None:
     check_call(libc.pivot_root(b".", b"."), "pivot_root")
     check_call(libc.umount2(b".", MNT_DETACH), "umount")
     os.chdir("/")
-    mount("none", "/", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    call_mount("none", "/", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
 
 
 def mount_one(kind: str, words: list[Any]) -> None:
@@ -321,18 +321,18 @@ def mount_one(kind: str, words: list[Any]) -> None:
     match kind, words:
         case "bind", [source, _, writable]:
             make_mount_point(target, folder=Path(f"/old{source}").is_dir())
-            mount(f"/old{source}", str(target), None, MS_BIND | MS_REC)
+            call_mount(f"/old{source}", str(target), None, MS_BIND | MS_REC)
             if not writable:
                 make_read_only(str(target))
         case "device", [path]:
             make_mount_point(target, folder=Path(f"/old{path}").is_dir())
-            mount(f"/old{path}", str(target), None, MS_BIND | MS_REC)
+            call_mount(f"/old{path}", str(target), None, MS_BIND | MS_REC)
         case "tmpfs", _:
             make_mount_point(target, folder=True)
-            mount("tmpfs", str(target), "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
+            call_mount("tmpfs", str(target), "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
         case "proc", _:
             make_mount_point(target, folder=True)
-            mount("proc", str(target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+            call_mount("proc", str(target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         case "symlink", [text, _]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(text)
@@ -363,7 +363,7 @@ def finish_box(settings: Settings) -> None:
     for number, path in enumerate(settings["private"]):
         folder = f"{OWN_FOLDERS}/{number}"
         make_own_folder(folder, owner)
-        mount(folder, path, None, MS_BIND)
+        call_mount(folder, path, None, MS_BIND)
     if settings["layered"]:
         add_layer(settings["layered"], owner)
     # A user namespace of its own would let it mount file systems without a limit.
@@ -373,7 +373,7 @@ def finish_box(settings: Settings) -> None:
 def limit_space(path: str, size: int, files: int) -> None:
     """Bound a file system in memory: bytes, and how many files it holds."""
     flags = MS_REMOUNT | MS_NOSUID | MS_NODEV
-    mount("tmpfs", path, "tmpfs", flags, f"size={size},nr_inodes={files}")
+    call_mount("tmpfs", path, "tmpfs", flags, f"size={size},nr_inodes={files}")
 
 
 def make_own_folder(path: str, owner: int) -> None:
@@ -389,9 +389,9 @@ def add_layer(checkout: str, owner: int) -> None:
         make_own_folder(upper, owner)
     else:
         copy_folders(checkout, upper, owner)
-    mount("overlay", checkout, "overlay", MS_NOSUID | MS_NODEV, overlay_options(checkout, upper, work))
+    call_mount("overlay", checkout, "overlay", MS_NOSUID | MS_NODEV, overlay_options(checkout, upper, work))
     # The layer is reached through the checkout alone.
-    mount("tmpfs", LAYERS, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k,mode=0555")
+    call_mount("tmpfs", LAYERS, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k,mode=0555")
 
 
 def overlay_options(lower: str, upper: str, work: str) -> str:

@@ -116,7 +116,7 @@ def folder_mounts(view: BoxView, surroundings: Mapping[str, str]) -> list[Mount]
     read_only = [*view.read_only, *interpreter_folders(Path(sys.executable)), *given]
     if view.layered:
         read_only.append(view.layered)
-    shown = dict.fromkeys(outermost(read_only), False)
+    shown = dict.fromkeys(outermost_folders(read_only), False)
     shown.update(dict.fromkeys(view.writable, True))
     return [["bind", os.path.realpath(path), str(path), shown[path]] for path in sorted(shown)]
 
@@ -126,7 +126,7 @@ def interpreter_folders(python: Path) -> list[Path]:
     return [python.parent.parent, Path(sys.base_prefix)]
 
 
-def outermost(paths: Iterable[Path]) -> list[Path]:
+def outermost_folders(paths: Iterable[Path]) -> list[Path]:
     """The folders without those inside others of them, or inside the system's."""
     system = [Path("/", name) for name in SYSTEM]
     chosen: list[Path] = []
