@@ -184,7 +184,8 @@ class Box:
         """What box_launcher.py is told."""
         wanted = self.sandbox
         owner = os.geteuid() if self.account is None else self.account
-        limits = {"RLIMIT_NPROC": wanted.processes, "RLIMIT_FSIZE": max(wanted.disk, wanted.build_disk)}
+        largest = wanted.disk if view.layered else wanted.build_disk
+        limits = {"RLIMIT_NPROC": wanted.processes, "RLIMIT_FSIZE": largest}
         if not self.groups.limits_memory:
             limits["RLIMIT_DATA"] = wanted.memory
         return {

@@ -41,6 +41,8 @@ MNT_DETACH = 2
 # The same number on every architecture; there since Linux 5.12.
 SYS_MOUNT_SETATTR = 442
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
+SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "ppc64le": 271, "riscv64": 219, "s390x": 280}
+KEYCTL_JOIN_SESSION_KEYRING = 1
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID = 1, 2
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
@@ -425,6 +427,13 @@ def drop_capabilities() -> None:
     check_call(libc.capset(header, bytes(24)), "capset")
 
 
+def leave_keyring() -> None:
+    """Take a new session keyring: the worker's may hold tickets and keys, and is inherited."""
+    number = SYS_KEYCTL.get(os.uname().machine)
+    if number is not None:
+        libc.syscall(ctypes.c_long(number), ctypes.c_long(KEYCTL_JOIN_SESSION_KEYRING), None)
+
+
 def become_command(settings: Settings, command: list[str]) -> int:
     """Become the account and the command, in a session of its own; an exit status where that fails."""
     for name, limit in settings["limits"].items():
@@ -434,6 +443,7 @@ def become_command(settings: Settings, command: list[str]) -> int:
         os.setgroups([])
         os.setresgid(account, account, account)
         os.setresuid(account, account, account)
+    leave_keyring()
     drop_capabilities()
     os.chdir(settings["folder"])
     # Ignored signals stay so through exec.

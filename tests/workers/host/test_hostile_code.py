@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 import tarfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import paceline
@@ -23,6 +25,7 @@ from workers.host.errors import BuildError
 from workers.host.logs import Log
 from workers.host.processes import ProcessResult
 
+ROOT = Path(launching.__file__).parent.parent.parent
 SECRET = "the-token-of-this-machine"
 
 
@@ -178,6 +181,20 @@ def test_a_box_whose_reaper_or_launcher_is_killed_ends(cell: Cell, victim: str) 
     assert (cell.scratch / "alive").stat().st_size == size
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_box_whose_worker_is_killed_ends(kind: str, home: Path, tmp_path: Path) -> None:
+    small_box(kind, home)
+    command = [sys.executable, "-m", "tests.workers.host.boxed_worker", kind, str(home), str(tmp_path)]
+    worker = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    assert worker.stdout
+    assert worker.stdout.readline() == b"running\n"
+    tree = psutil.Process(worker.pid).children(recursive=True)
+    worker.kill()
+    worker.communicate()
+    psutil.wait_procs(tree, timeout=10)
+    assert [process for process in tree if process.is_running()] == []
+
+
 READ_ALL = """
 import glob, os
 names = ('environ', 'cmdline', 'root')
@@ -256,6 +273,16 @@ def test_sockets_and_networks_are_out_of_reach(cell: Cell) -> None:
         printed = cell.run(CONNECT.format(addresses=addresses)).printed
     assert [line.partition(" ")[0] for line in printed.splitlines()] == ["refused"] * len(addresses)
     assert "Network is unreachable" in printed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_network_of_the_host_is_reached_where_its_owner_allows_it(
+    kind: str, home: Path, tmp_path: Path
+) -> None:
+    held = Cell(small_box(kind, home, replace(SMALL, network="all")), tmp_path).prepare()
+    with socket.create_server(("127.0.0.1", 0)) as loopback:
+        addresses = [["AF_INET", ["127.0.0.1", loopback.getsockname()[1]]]]
+        assert held.run(CONNECT.format(addresses=addresses)).printed.startswith("connected")
 
 
 def test_it_rewrites_nothing_that_is_used_again(cell: Cell) -> None:
