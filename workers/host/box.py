@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from workers.host import box_mounts, cgroup
+from workers.host import box_launcher, box_mounts, cgroup
 from workers.host.box_mounts import BoxView
 
 __all__ = ["NO_BOX", "Box", "BoxError", "BoxView", "BoxedCommand", "Sandbox", "open_box", "read_sandbox"]
@@ -119,6 +119,11 @@ class Box:
         return self.kind != "none"
 
     @property
+    def limits_ports(self) -> bool:
+        """Whether a build can be kept from the services of this host while it reaches an index."""
+        return box_launcher.landlock_version() >= box_launcher.PORTS_VERSION
+
+    @property
     def account(self) -> int | None:
         """The user id that commands have where root starts them; None where they keep the worker's."""
         return ACCOUNT if self.encloses and os.geteuid() == 0 else None
@@ -139,7 +144,7 @@ class Box:
         return {
             "kind": self.kind,
             "network": "host" if wanted.network == "all" else "none",
-            "build_network": "none" if wanted.network == "none" else "host",
+            "build_network": self.build_network(),
             "account": os.geteuid() if self.account is None else self.account,
             "own_account": self.account is not None,
             "memory": wanted.memory,
@@ -152,6 +157,12 @@ class Box:
             "output": wanted.output,
             "checkout": "layer" if self.layers else "read-only",
         }
+
+    def build_network(self) -> str:
+        """What a build reaches: "none", "index" (the ports of its package index), or all of the "host"."""
+        if self.sandbox.network == "none":
+            return "none"
+        return "index" if self.limits_ports else "host"
 
     @contextlib.contextmanager
     def wrap_command(
@@ -194,6 +205,7 @@ class Box:
             "python": os.path.realpath(sys.executable),
             "account": self.account,
             "network": view.network,
+            "ports": sorted(view.ports) if view.ports is not None and self.limits_ports else None,
             "groups": group.members,
             "mounts": box_mounts.list_mounts(view, owner, surroundings),
             "private": [str(path) for path in view.private],

@@ -43,6 +43,11 @@ SYS_MOUNT_SETATTR = 442
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "ppc64le": 271, "riscv64": 219, "s390x": 280}
 KEYCTL_JOIN_SESSION_KEYRING = 1
+# Landlock, the same numbers everywhere: rules on ports since version 4, on abstract sockets since 6.
+SYS_LANDLOCK_CREATE, SYS_LANDLOCK_ADD, SYS_LANDLOCK_RESTRICT = 444, 445, 446
+LANDLOCK_CREATE_RULESET_VERSION, LANDLOCK_RULE_NET_PORT = 1, 2
+LANDLOCK_ACCESS_NET_CONNECT_TCP, LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 2, 1
+PORTS_VERSION, SCOPES_VERSION = 4, 6
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID = 1, 2
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
@@ -434,6 +439,28 @@ def leave_keyring() -> None:
         libc.syscall(ctypes.c_long(number), ctypes.c_long(KEYCTL_JOIN_SESSION_KEYRING), None)
 
 
+def landlock_version() -> int:
+    """What of Landlock the kernel knows; 0 or less where it has none."""
+    numbers = (SYS_LANDLOCK_CREATE, 0, 0, LANDLOCK_CREATE_RULESET_VERSION)
+    return int(libc.syscall(*map(ctypes.c_long, numbers)))
+
+
+def allow_ports(ports: list[int]) -> None:
+    """Let this process and its children connect to these TCP ports alone, and to no abstract unix socket."""
+    attributes = [0, LANDLOCK_ACCESS_NET_CONNECT_TCP]
+    if landlock_version() >= SCOPES_VERSION:
+        attributes.append(LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
+    packed = struct.pack(f"{len(attributes)}Q", *attributes)
+    create, size, none = map(ctypes.c_long, (SYS_LANDLOCK_CREATE, len(packed), 0))
+    rules = ctypes.c_long(check_call(libc.syscall(create, packed, size, none), "landlock"))
+    for port in ports:
+        rule = struct.pack("2Q", LANDLOCK_ACCESS_NET_CONNECT_TCP, port)
+        add, kind = map(ctypes.c_long, (SYS_LANDLOCK_ADD, LANDLOCK_RULE_NET_PORT))
+        check_call(libc.syscall(add, rules, kind, rule, none), "landlock")
+    check_call(libc.syscall(ctypes.c_long(SYS_LANDLOCK_RESTRICT), rules, none), "landlock")
+    os.close(rules.value)
+
+
 def become_command(settings: Settings, command: list[str]) -> int:
     """Become the account and the command, in a session of its own; an exit status where that fails."""
     for name, limit in settings["limits"].items():
@@ -445,6 +472,8 @@ def become_command(settings: Settings, command: list[str]) -> int:
         os.setresuid(account, account, account)
     leave_keyring()
     drop_capabilities()
+    if settings["ports"] is not None:
+        allow_ports(settings["ports"])
     os.chdir(settings["folder"])
     # Ignored signals stay so through exec.
     for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):

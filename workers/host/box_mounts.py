@@ -58,6 +58,8 @@ class BoxView:
     private: Sequence[Path] = ()
     layered: Path | None = None
     network: bool = False
+    # The TCP ports that may be connected to on a network; None for all.
+    ports: Sequence[int] | None = None
 
 
 def list_mounts(view: BoxView, account: int, surroundings: Mapping[str, str]) -> list[Mount]:

@@ -133,6 +133,7 @@ class Environments:
             read_only=[build.checkout, *pip_options.local_sources(self.surroundings)],
             writable=[build.folder],
             network=self.box.sandbox.network != "none",
+            ports=pip_options.index_ports(self.surroundings),
         )
 
     def limit(self, build: Build) -> processes.FolderLimit | None:

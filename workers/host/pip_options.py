@@ -16,6 +16,7 @@ OFF = ("", "0", "false", "no", "off")
 # Of the whole machine; pip reads it also where it ignores variables and homes.
 CONFIGURATION = Path("/etc/pip.conf")
 CREDENTIALS = re.compile(r"://[^/\s@]*@")
+PORT = re.compile(r"(?:://|^)[^/\s:]+:([0-9]{1,5})")
 LOCAL = re.compile(r"(?:file://)?(/[^\s'\",]+)")
 
 
@@ -40,6 +41,15 @@ def refuse_credentials(variables: Mapping[str, str]) -> None:
                 f"{name} of the measuring machine holds a password, which packages could read while they are "
                 "built: give an address without one, such as that of a proxy for the index."
             )
+
+
+def index_ports(variables: Mapping[str, str], configuration: Path = CONFIGURATION) -> list[int]:
+    """The TCP ports of indexes, repositories and proxies, and of name servers for long answers."""
+    texts = [value for name, value in variables.items() if name.startswith("PIP_") or "proxy" in name.lower()]
+    if configuration.is_file():
+        texts.append(configuration.read_text(errors="replace"))
+    given = (int(port) for text in texts for port in PORT.findall(text))
+    return sorted({22, 53, 80, 443, *(port for port in given if 0 < port < 65536)})
 
 
 def local_sources(variables: Mapping[str, str]) -> list[Path]:

@@ -84,7 +84,9 @@ class Cell:
         measurement = launching.Measurement("tiny", {}, 1, True, 60, self.checkout, Path(sys.executable))
         return launching.measurement_view(measurement, self.scratch, self.box)
 
-    def run(self, code: str, time_limit: float = 20, grace: float = 0.3, **more: object) -> BoxedRun:
+    def run(
+        self, code: str, time_limit: float = 20, grace: float = 0.3, view: BoxView | None = None
+    ) -> BoxedRun:
         """Run Python code as the root of the box."""
         environment = {
             "PATH": "/usr/bin:/bin",
@@ -95,7 +97,7 @@ class Cell:
         command = [sys.executable, "-I", "-S", "-c", code]
         printed = bytearray()
         output: Callable[[bytes], None] = printed.extend
-        with self.box.wrap_command(command, self.checkout, self.view(), environment) as boxed:
+        with self.box.wrap_command(command, self.checkout, view or self.view(), environment) as boxed:
             kept = processes.FolderLimit(self.scratch, self.box.sandbox.kept_disk, 500)
             spec = processes.ProcessSpec(
                 boxed.command,
@@ -105,7 +107,6 @@ class Cell:
                 grace=grace,
                 output_limit=self.box.sandbox.output,
                 folder_limit=kept,
-                **more,  # type: ignore[arg-type]
             )
             result = processes.run_process_tree(spec, output, threading.Event())
         return BoxedRun(result, printed.decode(errors="replace"))

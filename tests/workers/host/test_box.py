@@ -20,7 +20,7 @@ from workers.host import box, box_mounts, cgroup, launching
 from workers.host.box import ACCOUNT, Box, BoxError, BoxView, Sandbox
 from workers.host.errors import BuildError, CrashError
 from workers.host.logs import Log
-from workers.host.pip_options import index_options, list_sources
+from workers.host.pip_options import index_options, index_ports, list_sources
 from workers.host.processes import ProcessResult
 
 PARENTS = cgroup.GroupParents({"memory": (2, Path("/sys/fs/cgroup")), "pids": (2, Path("/sys/fs/cgroup"))})
@@ -294,6 +294,15 @@ def test_pip_is_told_by_options_how_packages_are_reached() -> None:
         *("--index-url", "https://a/simple", "--extra-index-url", "https://b"),
         *("--extra-index-url", "https://c", "--no-index"),
     ]
+
+
+def test_a_build_reaches_the_ports_of_its_index_and_proxy() -> None:
+    variables = {
+        "PIP_INDEX_URL": "http://index:3141/root",
+        "https_proxy": "http://10.0.0.1:3128",
+        "A": "b://c:9",
+    }
+    assert index_ports(variables) == [22, 53, 80, 443, 3128, 3141]
 
 
 def test_a_password_of_an_index_is_not_shown_to_packages() -> None:

@@ -285,6 +285,26 @@ def test_the_network_of_the_host_is_reached_where_its_owner_allows_it(
         assert held.run(CONNECT.format(addresses=addresses)).printed.startswith("connected")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_build_reaches_its_index_and_no_service_beside_it(kind: str, home: Path, tmp_path: Path) -> None:
+    held = Cell(small_box(kind, home), tmp_path).prepare()
+    if not held.box.limits_ports:
+        pytest.skip("this kernel has no rules on ports")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as index,
+        socket.create_server(("127.0.0.1", 0)) as redis,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        abstract.bind(f"\0paceline-index-{os.getpid()}")
+        abstract.listen()
+        ports = [listening.getsockname()[1] for listening in (index, redis)]
+        addresses = [["AF_INET", ["127.0.0.1", port]] for port in ports]
+        addresses += [["AF_UNIX", f"\0paceline-index-{os.getpid()}"]]
+        view = replace(held.view(), network=True, ports=ports[:1])
+        lines = held.run(CONNECT.format(addresses=addresses), view=view).printed.splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["connected", "refused", "refused"]
+
+
 def test_it_rewrites_nothing_that_is_used_again(cell: Cell) -> None:
     (cell.checkout / ".git").write_text("gitdir: /somewhere")
     packages = Path(psutil.__file__).parent.parent
