@@ -36,6 +36,7 @@ KINDS = ("bubblewrap", "namespaces")
 PROBE_SECONDS = 20
 # Of the machine's memory, where its owner says nothing: the rest is the worker's and the kernel's.
 MEMORY_SHARE = 0.9
+MACHINE_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 _SIZE = re.compile(r"([0-9]+)([KMGT]?)")
 _numbers = itertools.count(1)
 
@@ -55,14 +56,14 @@ class Sandbox:
     # Who reaches the network of the host, its loopback included: nobody, builds of environments, or all.
     network: Network = "builds"
     # Of all processes together, their files in memory (`disk`, `shared_memory`) included.
-    memory: int = int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    memory: int = int(MEMORY_SHARE * MACHINE_MEMORY)
     # Threads count as processes do.
     processes: int = 4096
     # HOME, TMPDIR, /tmp and what is written beside the code: kept in memory.
-    disk: int = 8 * GIB
+    disk: int = min(8 * GIB, MACHINE_MEMORY // 4)
     # As many files, folders and links each of these and /dev/shm may hold.
     files: int = 500_000
-    shared_memory: int = 8 * GIB
+    shared_memory: int = min(8 * GIB, MACHINE_MEMORY // 2)
     # What is written into the folders that stay: a document, an environment that is built.
     kept_disk: int = GIB
     build_disk: int = 40 * GIB

@@ -299,10 +299,10 @@ def test_pip_is_told_by_options_how_packages_are_reached() -> None:
 def test_a_build_reaches_the_ports_of_its_index_and_proxy() -> None:
     variables = {
         "PIP_INDEX_URL": "http://index:3141/root",
-        "https_proxy": "http://10.0.0.1:3128",
+        "https_proxy": "10.0.0.1:3128",
         "A": "b://c:9",
     }
-    assert index_ports(variables) == [22, 53, 80, 443, 3128, 3141]
+    assert index_ports(variables, Path("/missing")) == [22, 53, 80, 443, 3128, 3141]
 
 
 def test_a_password_of_an_index_is_not_shown_to_packages() -> None:
