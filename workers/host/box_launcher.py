@@ -31,7 +31,7 @@ NOT_MADE = 125
 # Where the inside finds this file.
 INSIDE = "/run/box_launcher.py"
 # Folders on the file system of /tmp: the command's own ones, and the layer over its checkout.
-OWN_FOLDERS, LAYERS = "/tmp/box", "/tmp/box-layers"  # noqa: S108 - inside the box, where /tmp is its own
+OWN_FOLDERS, LAYERS = "/tmp/.paceline-own", "/tmp/.paceline-layers"  # noqa: S108 - inside the box, where /tmp is its own
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x00020000, 0x08000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
