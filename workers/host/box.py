@@ -205,6 +205,7 @@ class Box:
             "program": self.program,
             "python": os.path.realpath(sys.executable),
             "account": self.account,
+            "device_groups": box_mounts.device_groups(),
             "network": view.network,
             "ports": sorted(view.ports) if view.ports is not None and self.limits_ports else None,
             "groups": group.members,

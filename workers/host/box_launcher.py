@@ -23,7 +23,7 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,18 +101,19 @@ def enter_box(settings: Settings, command: list[str]) -> int:
     return start_namespaces(settings, command)
 
 
-def identity_map(account: int | None, own: int) -> str:
-    """The ids that exist in the box: root and the account where root starts it, else the worker's own."""
-    return f"{own} {own} 1\n" if account is None else f"0 0 1\n{account} {account} 1\n"
+def identity_map(account: int | None, own: int, others: Sequence[int] = ()) -> str:
+    """The ids in the box: root, the account and others where root starts it, else the worker's own."""
+    ids = [own] if account is None else [0, account, *others]
+    return "".join(f"{number} {number} 1\n" for number in ids)
 
 
-def write_identity_maps(process: int | str, account: int | None) -> None:
-    """Fill the maps of a process's new user namespace."""
+def write_identity_maps(process: int | str, account: int | None, groups: Sequence[int]) -> None:
+    """Fill the maps of a process's new user namespace; `groups` are those of devices."""
     folder = Path("/proc") / str(process)
     if account is None:
         (folder / "setgroups").write_text("deny")
     (folder / "uid_map").write_text(identity_map(account, settings_uid))
-    (folder / "gid_map").write_text(identity_map(account, settings_gid))
+    (folder / "gid_map").write_text(identity_map(account, settings_gid, groups))
 
 
 # Read before the namespaces are entered: in one without a map every id reads as nobody's.
@@ -126,7 +127,7 @@ def start_bubblewrap(settings: Settings, command: list[str]) -> None:
         options.append("--unshare-user")
     else:
         # Of itself bubblewrap would map the account to root.
-        options += ["--userns", str(prepare_user_namespace(settings["account"]))]
+        options += ["--userns", str(prepare_user_namespace(settings["account"], settings["device_groups"]))]
     inside = [settings["python"], "-I", "-S", INSIDE, "finish", json.dumps(settings), *command]
     program = settings["program"]
     os.execv(program, [program, *options, "--", *inside])  # noqa: S606 - a list of arguments, and no shell
@@ -182,7 +183,7 @@ def hold_text(text: str) -> int:
     return descriptor
 
 
-def prepare_user_namespace(account: int) -> int:
+def prepare_user_namespace(account: int, groups: Sequence[int]) -> int:
     """A user namespace with root and the account in it, as an open file that survives exec."""
     ready, gone = os.pipe(), os.pipe()
     holder = os.fork()
@@ -196,7 +197,7 @@ def prepare_user_namespace(account: int) -> int:
     os.close(ready[1])
     if not os.read(ready[0], 1):
         raise OSError(1, "no user namespace can be made", "unshare")
-    write_identity_maps(holder, account)
+    write_identity_maps(holder, account, groups)
     namespace = os.open(f"/proc/{holder}/ns/user", os.O_RDONLY)
     os.set_inheritable(namespace, True)
     os.close(gone[1])
@@ -206,7 +207,7 @@ def prepare_user_namespace(account: int) -> int:
 
 def start_namespaces(settings: Settings, command: list[str]) -> int:
     """Do what bubblewrap does by the kernel's own calls, and wait for the first process of the box."""
-    enter_user_namespace(settings["account"])
+    enter_user_namespace(settings["account"], settings["device_groups"])
     flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | (0 if settings["network"] else CLONE_NEWNET)
     check_call(libc.unshare(flags), "unshare")
     # Closed by the kernel when this process ends: whoever reads sees that.
@@ -219,18 +220,18 @@ def start_namespaces(settings: Settings, command: list[str]) -> int:
     return shell_status(os.waitpid(first, 0)[1])
 
 
-def enter_user_namespace(account: int | None) -> None:
+def enter_user_namespace(account: int | None, groups: Sequence[int]) -> None:
     """Enter a new user namespace; a map of two ids can only be written from outside of it."""
     parent, ready = os.getpid(), os.pipe()
     mapper = os.fork()
     if mapper == 0:
         os.close(ready[1])
-        run_child(lambda: write_identity_maps(parent, account) if os.read(ready[0], 1) else None)
+        run_child(lambda: write_identity_maps(parent, account, groups) if os.read(ready[0], 1) else None)
     os.close(ready[0])
     reaper = os.getppid()
     check_call(libc.unshare(CLONE_NEWUSER), "unshare")
     if account is None:
-        write_identity_maps("self", None)
+        write_identity_maps("self", None, ())
     else:
         os.write(ready[1], b"1")
     os.close(ready[1])
@@ -467,7 +468,7 @@ def become_command(settings: Settings, command: list[str]) -> int:
         lower_limit(getattr(resource, name), limit)
     account = settings["account"]
     if account is not None:
-        os.setgroups([])
+        os.setgroups(settings["device_groups"])
         os.setresgid(account, account, account)
         os.setresuid(account, account, account)
     leave_keyring()

@@ -12,7 +12,10 @@ from typing import Any
 from workers.host import box_launcher
 
 LAUNCHER = Path(box_launcher.__file__)
-SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+SYSTEM = (
+    *("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"),
+    *("nix/store", "opt/amdgpu", "opt/cuda", "opt/rocm"),
+)
 # Of /etc what libraries read: no accounts, no keys, no configuration of services.
 CONFIGURATION = (
     *(
@@ -37,9 +40,9 @@ CONFIGURATION = (
     *("services", "ssl/certs", "ssl/openssl.cnf", "timezone", "vulkan", "glvnd"),
 )
 NETWORK_CONFIGURATION = ("gai.conf", "host.conf", "hosts", "resolv.conf")
-# No terminals, no disks, no memory. The last ones are those of NVIDIA's and AMD's drivers.
+# No terminals, no disks, no memory. The last ones are those of NVIDIA's and AMD's drivers, and of WSL.
 DEVICES = ("null", "zero", "full", "random", "urandom")
-ACCELERATORS = ("nvidia*", "kfd", "dri")
+ACCELERATORS = ("nvidia*", "kfd", "dri", "dxg")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 Mount = list[Any]
@@ -79,10 +82,10 @@ def system_mounts(root: Path = Path("/")) -> Iterator[Mount]:
     """The programs and libraries of the system, processes of the box alone, and the machine's sensors."""
     for name in SYSTEM:
         path = root / name
-        if path.is_symlink():
+        if path.is_symlink() and "/" not in name:
             yield ["symlink", str(path.readlink()), f"/{name}"]
         elif path.is_dir():
-            yield ["bind", str(path), f"/{name}", False]
+            yield ["bind", str(path.resolve()), f"/{name}", False]
     yield ["proc", "/proc"]
     yield ["bind", "/sys", "/sys", False]
 
@@ -102,13 +105,22 @@ def configuration_mounts(account: int, *, network: bool) -> Iterator[Mount]:
 def device_mounts(folder: Path = Path("/dev")) -> Iterator[Mount]:
     """The devices, and shared memory for the workers of data loaders."""
     yield ["dir", "/dev"]
-    accelerators = sorted(path.name for pattern in ACCELERATORS for path in folder.glob(pattern))
-    for name in (*DEVICES, *accelerators):
+    accelerators = [path.name for pattern in ACCELERATORS for path in folder.glob(pattern)]
+    for name in (*DEVICES, *sorted(accelerators)):
         if (folder / name).exists():
             yield ["device", f"/dev/{name}"]
     for name, text in LINKS.items():
         yield ["symlink", text, f"/dev/{name}"]
     yield ["tmpfs", "/dev/shm"]  # noqa: S108
+
+
+def device_groups(folder: Path = Path("/dev")) -> list[int]:
+    """The groups, except root's, that may use accelerators which are closed to others."""
+    nodes = [node for pattern in ACCELERATORS for node in folder.glob(pattern)]
+    nodes += [inner for node in nodes if node.is_dir() for inner in node.iterdir() if not inner.is_dir()]
+    infos = [node.stat() for node in nodes if not node.is_dir()]
+    closed = [info for info in infos if info.st_mode & 0o060 and not info.st_mode & 0o006]
+    return sorted({info.st_gid for info in closed if info.st_gid})
 
 
 def folder_mounts(view: BoxView, surroundings: Mapping[str, str]) -> list[Mount]:

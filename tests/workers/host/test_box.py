@@ -18,6 +18,7 @@ from tests.workers.conftest import MANIFEST, TRAIN
 from tests.workers.host.boxes import KINDS, SMALL, Cell, small_box
 from workers.host import box, box_mounts, cgroup, launching
 from workers.host.box import ACCOUNT, Box, BoxError, BoxView, Sandbox
+from workers.host.box_launcher import identity_map
 from workers.host.errors import BuildError, CrashError
 from workers.host.logs import Log
 from workers.host.pip_options import index_options, index_ports, list_sources
@@ -270,6 +271,16 @@ def test_devices_are_those_of_drivers_and_no_disks(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     shown = [words[0] for kind, *words in box_mounts.device_mounts(tmp_path) if kind == "device"]
     assert shown == ["/dev/null", "/dev/nvidia0", "/dev/nvidiactl"]
+
+
+def test_groups_that_may_use_a_device_are_kept(tmp_path: Path) -> None:
+    for name, mode in (("kfd", 0o660), ("nvidia0", 0o666), ("dri/card0", 0o660), ("sda", 0o660)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(mode)
+    own = os.getegid()
+    assert box_mounts.device_groups(tmp_path) == ([own] if own else [])
+    assert identity_map(ACCOUNT, 0, [44]) == "0 0 1\n65530 65530 1\n44 44 1\n"
 
 
 def test_outer_folders_are_shown_before_those_in_them(tmp_path: Path) -> None:
