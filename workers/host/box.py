@@ -190,6 +190,13 @@ class Box:
         if self.account is not None:
             os.chown(path, self.account, self.account)
 
+    def let_read(self, folder: Path) -> None:
+        """Let the box's account read a folder that root made under a strict umask, but not those above it."""
+        if self.account is None or folder.stat().st_uid != 0:
+            return
+        if current_umask() & 0o005 or folder.stat().st_mode & 0o005 != 0o005:
+            subprocess.run(["chmod", "-R", "a+rX", "--", str(folder)], check=False, capture_output=True)
+
     def launcher_settings(
         self, folder: Path, view: BoxView, surroundings: Mapping[str, str], group: cgroup.ControlGroup
     ) -> dict[str, Any]:
@@ -264,6 +271,12 @@ def try_kind(kind: str, sandbox: Sandbox, home: Path, reasons: list[str]) -> Box
     return None
 
 
+def current_umask() -> int:
+    """This process's umask. Setting it to read it would meet other threads."""
+    found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found[1], 8) if found else 0
+
+
 def bubblewrap_version(program: str) -> str:
     """As it prints it; "unknown" where it doesn't."""
     asked = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
@@ -277,6 +290,7 @@ def probe_box(box: Box, home: Path) -> str:
         checkout, own = Path(name, "checkout"), Path(name, "own")
         checkout.mkdir()
         (own / "home").mkdir(parents=True)
+        box.let_read(checkout)
         view = BoxView(writable=[own], private=[own / "home"], layered=checkout)
         written = [
             str(own / "file"),

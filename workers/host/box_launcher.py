@@ -92,6 +92,8 @@ def make_read_only(target: str) -> None:
 
 def enter_box(settings: Settings, command: list[str]) -> int:
     """Start the command in the box and wait for its end; its exit status."""
+    # The account is to enter the folders on the way to each mount.
+    os.umask(0o022)
     for group in settings["groups"]:
         Path(group).write_text(str(os.getpid()))
     # Who ends the tree begins with a polite signal to all of it; the box must not fall before its content.
