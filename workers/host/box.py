@@ -190,11 +190,14 @@ class Box:
         if self.account is not None:
             os.chown(path, self.account, self.account)
 
-    def let_read(self, folder: Path) -> None:
-        """Let the box's account read a folder that root made under a strict umask, but not those above it."""
-        if self.account is None or folder.stat().st_uid != 0:
+    def let_read(self, folder: Path, *, renewed: bool = False) -> None:
+        """Let the box's account read a folder that root made under a strict umask, but not those above it.
+
+        `renewed` says that files came into it since the last time, which its own mode doesn't tell.
+        """
+        if self.account is None or folder.stat().st_uid != 0 or not box_mounts.outermost_folders([folder]):
             return
-        if current_umask() & 0o005 or folder.stat().st_mode & 0o005 != 0o005:
+        if folder.stat().st_mode & 0o005 != 0o005 or (renewed and current_umask() & 0o005):
             subprocess.run(["chmod", "-R", "a+rX", "--", str(folder)], check=False, capture_output=True)
 
     def launcher_settings(

@@ -93,7 +93,7 @@ class Environments:
         for name in ("home", "tmp"):
             (folder / BUILD_FOLDER / name).mkdir(parents=True)
             self.box.hand_over(folder / BUILD_FOLDER / name)
-        self.box.let_read(checkout)
+        self.box.let_read(checkout, renewed=True)
         build = Build(folder, checkout)
         self.execute([sys.executable, "-I", "-m", "venv", str(folder)], build)
         files = [word for name in names for word in ("-r", name)]

@@ -140,7 +140,8 @@ def measurement_view(measurement: Measurement, scratch: Path, box: Box) -> BoxVi
                 os.mkfifo(pipe, 0o600)
     package = Path(manifest.__file__).parent
     imported = package if package.parent.name == "site-packages" else package.parent
-    for folder in (measurement.checkout, measurement.python.parent.parent, imported):
+    box.let_read(measurement.checkout, renewed=True)
+    for folder in (measurement.python.parent.parent, imported):
         box.let_read(folder)
     linked = [scratch / "harness"] if (scratch / "harness").exists() else []
     return BoxView(
