@@ -40,9 +40,9 @@ clean: ## remove .venv and caches; measurements and the database stay in .paceli
 
 # The system's Python first: an environment made by a private one can't be used by other accounts.
 environment:
-	@.ci/bubblewrap
 	@for python in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
 		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 			exec "$$python" -I dashboard/services/virtual_environment.py; \
 	done; \
 	echo "Paceline needs Python 3.11 or newer; on Debian: apt install python3 python3-venv" >&2; exit 1
+	@.ci/bubblewrap
