@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +14,9 @@ from workers.host.errors import BuildError
 LISTS = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "TRUSTED_HOST")
 VALUES = ("CERT", "PROXY", "DEFAULT_TIMEOUT", "RETRIES", "CONSTRAINT", "ONLY_BINARY", "NO_BINARY")
 FLAGS = ("NO_INDEX", "PREFER_BINARY", "PRE")
+# Those that may name files and folders of this machine.
+SOURCES = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "CERT", "CONSTRAINT")
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 OFF = ("", "0", "false", "no", "off")
 # Of the whole machine; pip reads it also where it ignores variables and homes.
 CONFIGURATION = Path("/etc/pip.conf")
@@ -59,12 +64,23 @@ def local_sources(variables: Mapping[str, str]) -> list[Path]:
 
 def list_sources(variables: Mapping[str, str], configuration: Path) -> Iterator[Path]:
     """The same, with what stands twice."""
-    texts = [value for name, value in variables.items() if name.startswith("PIP_")]
+    texts = [variables.get(f"PIP_{name}", "") for name in SOURCES]
+    texts += [variables.get(name, "") for name in CERTIFICATES]
     if configuration.is_file() and not CREDENTIALS.search(text := configuration.read_text(errors="replace")):
         yield configuration
-        texts.append(text)
+        texts += configured_values(text)
     for text in texts:
         for found in LOCAL.findall(text):
             path = Path(found)
             if path.parent != path and path.exists() and not path.is_relative_to("/etc/ssl"):
                 yield path
+
+
+def configured_values(text: str) -> Iterator[str]:
+    """What pip's configuration says of where packages come from; nothing where pip couldn't read it either."""
+    parser = configparser.RawConfigParser()
+    with contextlib.suppress(configparser.Error):
+        parser.read_string(text)
+        for section in parser.sections():
+            for name in SOURCES:
+                yield parser.get(section, name.lower().replace("_", "-"), fallback="")

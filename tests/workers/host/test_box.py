@@ -334,7 +334,9 @@ def test_a_password_of_an_index_is_not_shown_to_packages() -> None:
 def test_packages_that_lie_on_this_machine_are_seen_by_a_build(tmp_path: Path) -> None:
     (tmp_path / "wheels").mkdir()
     configuration = tmp_path / "pip.conf"
-    configuration.write_text(f"[global]\nfind-links = {tmp_path}/wheels\n")
+    configuration.write_text(f"[global]\nfind-links = {tmp_path}/wheels\nlog = {tmp_path}\n")
     assert list(list_sources({}, configuration)) == [configuration, tmp_path / "wheels"]
+    private = {"PIP_CACHE_DIR": str(tmp_path), "PIP_CONFIG_FILE": str(configuration)}
+    assert list(list_sources(private, Path("/missing"))) == []
     configuration.write_text("[global]\nindex-url = https://me:secret@host/simple\n")
     assert list(list_sources({}, configuration)) == []
