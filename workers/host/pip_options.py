@@ -77,7 +77,7 @@ def list_sources(variables: Mapping[str, str], configuration: Path) -> Iterator[
 
 
 def configured_values(text: str) -> Iterator[str]:
-    """What pip's configuration says of where packages come from; nothing where pip couldn't read it either."""
+    """What pip's configuration says of where packages come from; nothing where it can't be read."""
     parser = configparser.RawConfigParser()
     with contextlib.suppress(configparser.Error):
         parser.read_string(text)
