@@ -206,7 +206,8 @@ class Box:
         """What box_launcher.py is told."""
         wanted = self.sandbox
         owner = os.geteuid() if self.account is None else self.account
-        largest = wanted.disk if view.layered else wanted.build_disk
+        # Above what its own files may take: who fills those is to be told that the disk is full.
+        largest = wanted.disk + wanted.kept_disk if view.layered else wanted.build_disk
         limits = {"RLIMIT_NPROC": wanted.processes, "RLIMIT_FSIZE": largest}
         if not self.groups.limits_memory:
             limits["RLIMIT_DATA"] = wanted.memory

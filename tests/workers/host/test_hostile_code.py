@@ -57,10 +57,8 @@ def test_a_fork_bomb_runs_out_of_processes(cell: Cell) -> None:
 
 
 def test_a_bomb_of_threads_runs_out_of_them(cell: Cell) -> None:
-    code = (
-        "import threading, time\nfor _ in range(99): threading.Thread(target=time.sleep, args=[60]).start()"
-    )
-    ended = cell.run(code, time_limit=2)
+    thread = "threading.Thread(target=time.sleep, args=[60], daemon=True).start()"
+    ended = cell.run(f"import threading, time\nfor _ in range(99): {thread}")
     assert "can't start new thread" in ended.printed
 
 
@@ -78,7 +76,7 @@ def test_a_crowd_that_shares_the_memory_has_one_limit_where_groups_can_be_made(c
 import os, time
 for _ in range(6):
     if os.fork() == 0:
-        held = bytearray(100 * 2**20); print('one more', flush=True); time.sleep(3); os._exit(0)
+        held = bytearray(100 * 2**20); print('one more', flush=True); time.sleep(1); os._exit(0)
 print(sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(6))[0])
 """
     assert cell.run(code).printed.count("one more") < 6
@@ -102,7 +100,7 @@ def test_files_without_end_find_the_disk_full(cell: Cell) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "open('../../scratch/hog', 'wb').write(bytes(40 * 2**20)); time.sleep(30)",
+        "open('../../scratch/hog', 'wb').write(bytes(24 * 2**20)); time.sleep(30)",
         "[open(f'../../scratch/{number}', 'w') for number in range(700)]; time.sleep(30)",
     ],
 )
