@@ -82,9 +82,7 @@ print(sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(6))[0])
     assert cell.run(code).printed.count("one more") < 6
 
 
-@pytest.mark.parametrize(
-    "place", ["os.environ['TMPDIR']", "os.environ['HOME']", "'.'", "'/tmp'", "'/dev/shm'"]
-)
+@pytest.mark.parametrize("place", ["os.environ['HOME']", "'.'", "'/dev/shm'"])
 def test_a_disk_hog_finds_the_disk_full(cell: Cell, place: str) -> None:
     code = f"import os\nwith open({place} + '/hog', 'wb') as file:\n  while True: file.write(bytes(2**20))"
     ended = cell.run(code)
@@ -321,20 +319,23 @@ for path in {[str(path) for path in targets]}:
     assert {path: path.read_bytes() for path in targets if path.exists()} == before
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "libc.unshare(0x10000000)",
-        "libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None)",
-        "libc.umount2(b'/dev/shm', 2)",
-        "libc.setuid(0)",
-        "libc.ptrace(16, 1, 0, 0)",
-        "libc.sethostname(b'hostile', 7)",
-        "libc.mknod(b'/tmp/disk', 0o60666, 0xfe00)",
-    ],
-)
-def test_no_privilege_is_left_nor_won(cell: Cell, code: str) -> None:
-    assert cell.run(f"import ctypes; libc = ctypes.CDLL(None); print({code})").printed.strip() == "-1"
+PRIVILEGED = """
+import ctypes
+libc = ctypes.CDLL(None)
+print([
+    libc.unshare(0x10000000),
+    libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None),
+    libc.umount2(b'/dev/shm', 2),
+    libc.setuid(0),
+    libc.ptrace(16, 1, 0, 0),
+    libc.sethostname(b'hostile', 7),
+    libc.mknod(b'/tmp/disk', 0o60666, 0xfe00),
+])
+"""
+
+
+def test_no_privilege_is_left_nor_won(cell: Cell) -> None:
+    assert json.loads(cell.run(PRIVILEGED).printed) == [-1] * 7
 
 
 def test_a_folder_deeper_than_python_goes_is_removed(tmp_path: Path) -> None:
