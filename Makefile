@@ -49,3 +49,4 @@ environment:
 			exec "$$python" -I dashboard/services/virtual_environment.py $(COMPONENTS); \
 	done; \
 	echo "Paceline needs Python 3.11 or newer; on Debian: apt install python3 python3-venv" >&2; exit 1
+	@.ci/bubblewrap

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from . import automatic, growth, judging, marks, overhead, repeat, turns
+from . import automatic, box, growth, judging, marks, overhead, repeat, turns
 
 
 def main() -> None:
@@ -29,6 +29,9 @@ def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], st
         "automatic": lambda: automatic.measure_automatic_phases(arguments.pairs),
         "growth": lambda: growth.measure_growth(arguments.steps),
         "turns": lambda: turns.measure_turns("snake_dqn", ["variant=optimized"], arguments.noisy_pairs),
+        "box": lambda: box.measure_box(
+            "snake_dqn", ["variant=optimized"], arguments.starts, arguments.box_pairs
+        ),
         "judging": lambda: judging.measure_judging(arguments.judgements),
         "repeat": lambda: repeat.measure_repeatability(
             "snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick
@@ -38,12 +41,14 @@ def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], st
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    names = ["marks", "overhead", "automatic", "growth", "turns", "judging", "repeat"]
+    names = ["marks", "overhead", "automatic", "growth", "turns", "box", "judging", "repeat"]
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; default all")
     parser.add_argument("--rounds", type=int, default=1000, help="rounds of the marks")
     parser.add_argument("--pairs", type=int, default=240, help="pairs of blocks, bare and measured")
     parser.add_argument("--noisy-pairs", type=int, default=6, help="pairs of one commit, of each kind")
     parser.add_argument("--steps", type=int, default=1_000_000, help="steps of the memory's growth")
+    parser.add_argument("--starts", type=int, default=20, help="starts of each kind of box")
+    parser.add_argument("--box-pairs", type=int, default=6, help="pairs inside and outside a box; 0 for none")
     parser.add_argument("--judgements", type=int, default=20, help="judgements of each kind")
     parser.add_argument("--runs", type=int, default=5, help="runs of A/A")
     parser.add_argument("--quick", action=argparse.BooleanOptionalAction, default=True, help="short A/A runs")

@@ -20,8 +20,11 @@ HOST_VARIABLES = (
     *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"),
     *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("REQUESTS_CA_BUNDLE", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "PIP_FIND_LINKS"),
+    *(f"PACELINE_SANDBOX{part}" for part in ("", "_NETWORK", "_MEMORY", "_PROCESSES", "_DISK", "_FILES")),
+    *("PACELINE_SANDBOX_SHARED_MEMORY", "PACELINE_SANDBOX_BUILD_DISK", "PIP_NO_INDEX", "PIP_CERT"),
     *("PACELINE_MEMORY_LIMIT", "PACELINE_DISK_LIMIT", "PACELINE_LOG_FORMAT"),
 )
+FIRST_PROJECT = "paceline"
 WILDCARD_HOSTS = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never bound to
 
 
@@ -134,6 +137,8 @@ def host_environment(site: Site, join_code: str, surroundings: Mapping[str, str]
         "PACELINE_JOIN_CODE": join_code,
         "PACELINE_MACHINE": site.machine,
         "PACELINE_HOST_HOME": str(site.home / "host"),
+        # Whoever starts a site from a checkout has run its code already.
+        "PACELINE_UNBOXED_PROJECT": FIRST_PROJECT,
         "PYTHONUNBUFFERED": "1",
     }
 

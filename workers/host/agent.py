@@ -24,6 +24,7 @@ from kombu.exceptions import KombuError
 from dashboard.host_protocol import queues
 from dashboard.repositories import safe_name, try_lock
 from workers.host import machine
+from workers.host.box import NO_BOX, Box, BoxError, open_box
 from workers.host.configuration import (
     ConfigurationError,
     HostIdentity,
@@ -35,6 +36,7 @@ from workers.host.configuration import (
     write_registration,
 )
 from workers.host.errors import HostOutdated, JoinRefused, SiteAway, TokenRefused
+from workers.host.executor import NO_BOX_HERE
 from workers.host.site_client import SiteClient
 from workers.host.spool import DocumentSpool
 
@@ -75,7 +77,7 @@ class Agent:
         self.worker: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
         # What isn't usable is told before anything is asked of the site.
-        OwnerSettings.from_environment(os.environ)
+        self.box = try_box(home, OwnerSettings.from_environment(os.environ))
 
     def run(self) -> str:
         """Work until somebody ends it; why it ended, in one sentence."""
@@ -131,7 +133,9 @@ class Agent:
     def tell_registration(self, identity: HostIdentity, client: SiteClient) -> None:
         spool = DocumentSpool(self.home / "spool" / safe_name(identity.machine))
         fingerprint = machine.take_fingerprint().as_dict()
-        answer = try_until_answered(lambda: client.register(agent_version(), fingerprint, spool.kept_runs()))
+        answer = try_until_answered(
+            lambda: client.register(agent_version(), fingerprint, spool.kept_runs(), self.box.describe())
+        )
         pool = answer.text("pool")
         broker = usable_broker(answer.optional_text("broker") or "", pool, identity.machine)
         registration = Registration(pool, answer.integer("lease_seconds"), broker)
@@ -213,6 +217,20 @@ def run_agent(home: Path, options: JoinOptions) -> str:
         raise ConfigurationError(str(error)) from error
     except TokenRefused as error:
         raise ConfigurationError(f"{error} Join again with a new code.") from error
+
+
+def try_box(home: Path, owner: OwnerSettings) -> Box:
+    """The box of this machine; ConfigurationError where it gives none and nothing may go without."""
+    try:
+        box = open_box(owner.sandbox, home)
+        reason = "" if box.encloses or owner.sandbox.mode == "off" else NO_BOX_HERE
+    except BoxError as error:
+        box, reason = NO_BOX, str(error)
+    if reason and not owner.unboxed_project:
+        raise ConfigurationError(reason)
+    if reason:
+        logger.warning("%s Nothing but the project %s is measured here.", reason, owner.unboxed_project)
+    return box
 
 
 def try_until_answered(act: Callable[[], T]) -> T:

@@ -10,6 +10,7 @@ from paceline.manifest import FILE_NAME, Benchmark, Manifest, ManifestError, par
 
 from dashboard.repositories import Git
 from workers.host import checkout
+from workers.host.box import NO_BOX, Box
 from workers.host.environments import Environments
 from workers.host.errors import CheckoutError
 from workers.host.logs import Log
@@ -25,11 +26,11 @@ class CommitCode:
     manifest: Manifest
     benchmark: Benchmark
 
-    def python(self, home: Path, log: Log, stop: threading.Event) -> Path:
+    def python(self, home: Path, log: Log, stop: threading.Event, box: Box = NO_BOX) -> Path:
         """The interpreter of the commit's environment, built if need be; BuildError says why not."""
         environment = self.manifest.environment
         files = environment.requirements if environment else ()
-        return Environments(home, log, stop).python(self.folder, files)
+        return Environments(home, log, stop, box=box).python(self.folder, files)
 
 
 @dataclass(frozen=True)

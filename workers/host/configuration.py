@@ -6,12 +6,13 @@ import json
 import logging.config
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dashboard import structured_logs
+from workers.host.box import Sandbox, read_sandbox
 
 IDENTITY_FILE = "host.json"
 REGISTRATION_FILE = "registration.json"
@@ -43,16 +44,27 @@ class Registration:
 class OwnerSettings:
     """What the host's owner allows: `memory_bytes` for each measured process, `disk_bytes` for what is kept.
 
-    None is all there is.
+    None is all there is. Without a box nothing but `unboxed_project` is measured, unless the sandbox is off.
     """
 
     memory_bytes: int | None = None
     disk_bytes: int | None = None
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    unboxed_project: str = ""
+
+    def goes_without_box(self, project: str) -> bool:
+        return self.sandbox.mode == "off" or (bool(project) and project == self.unboxed_project)
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str]) -> OwnerSettings:
         """From PACELINE_* variables; ConfigurationError names one that can't be used."""
+        try:
+            sandbox = read_sandbox(variables)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from error
         return cls(
+            sandbox=sandbox,
+            unboxed_project=variables.get("PACELINE_UNBOXED_PROJECT", ""),
             memory_bytes=read_count(variables, "PACELINE_MEMORY_LIMIT") or None,
             disk_bytes=read_count(variables, "PACELINE_DISK_LIMIT") or None,
         )

@@ -1,6 +1,7 @@
 """The interpreter that a commit is measured with: the worker's own, or one built from its requirements.
 
-A built environment is kept under the key of its requirements; one without its mark does not exist.
+A built environment is kept under the key of its requirements; one without its mark does not exist. In a box a
+build writes into its environment's folder alone, and pip is told by options how packages are reached.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dashboard.repositories import hold_lock
-from workers.host import processes, requirements
+from workers.host import pip_options, processes, requirements
+from workers.host.box import NO_BOX, Box, BoxView
 from workers.host.errors import BuildError, Stopped
+from workers.host.folders import remove_tree
 from workers.host.logs import Log
 
 BUILD_SECONDS = 3600
@@ -30,6 +33,9 @@ PASSED_ON = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("REQUESTS_CA_BUNDLE", "CUDA_HOME", "LD_LIBRARY_PATH"),
 )
+# A build's own home and temporary files, on disk: the wheels of GPU libraries are large.
+BUILD_FOLDER = "build"
+MOST_FILES = 2_000_000
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -43,6 +49,14 @@ class CachedEnvironment:
 
 
 @dataclass(frozen=True)
+class Build:
+    """The folder of an environment that is being built, and the checkout whose requirements it installs."""
+
+    folder: Path
+    checkout: Path
+
+
+@dataclass(frozen=True)
 class Environments:
     """The built environments under a home."""
 
@@ -50,6 +64,7 @@ class Environments:
     log: Log
     stop: threading.Event = field(default_factory=threading.Event)
     surroundings: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    box: Box = NO_BOX
 
     def python(self, checkout: Path, names: Sequence[str]) -> Path:
         """The interpreter for the commit in `checkout`; `names` are its requirements files, if any.
@@ -74,29 +89,74 @@ class Environments:
         """Make the environment anew, and mark it once it is complete."""
         started = time.monotonic()
         self.log.add_notice(f"building the environment of {', '.join(texts)}")
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        self.execute([sys.executable, "-I", "-m", "venv", str(folder)], checkout)
+        remove_tree(folder)
+        for name in ("home", "tmp"):
+            (folder / BUILD_FOLDER / name).mkdir(parents=True)
+            self.box.hand_over(folder / BUILD_FOLDER / name)
+        self.box.let_read(checkout, renewed=True)
+        build = Build(folder, checkout)
+        self.execute([sys.executable, "-I", "-m", "venv", str(folder)], build)
         files = [word for name in names for word in ("-r", name)]
-        pip = [str(folder / "bin" / "python"), "-I", "-m", "pip", "--no-input", "install"]
-        self.execute([*pip, "--progress-bar", "off", *files], checkout)
+        options = pip_options.index_options(self.surroundings) if self.box.encloses else ()
+        isolated = ["--isolated"] if self.box.encloses else []
+        pip = [str(folder / "bin" / "python"), "-I", "-m", "pip", *isolated, "--no-input", "install"]
+        self.execute([*pip, "--progress-bar", "off", *options, *files], build)
+        remove_tree(folder / BUILD_FOLDER)
         lend_instruments(site_packages(folder))
-        draft = folder / f"{COMPLETION_MARK}.draft"
-        draft.write_text(json.dumps({"requirements": texts, "python": sys.version, "built_at": time.time()}))
-        draft.rename(folder / COMPLETION_MARK)
+        mark = {"requirements": texts, "python": sys.version, "built_at": time.time()}
+        write_mark(folder / COMPLETION_MARK, json.dumps(mark))
         self.log.add_notice(f"the environment was built in {time.monotonic() - started:.0f} s")
 
-    def execute(self, command: list[str], checkout: Path) -> None:
+    def execute(self, command: list[str], build: Build) -> None:
         """Run one command of the build, its output into the run's log."""
         printed = Log()
-        spec = processes.ProcessSpec(command, checkout, self.pip_environment(), time_limit=BUILD_SECONDS)
-        result = processes.run_process_tree(spec, tee_output(printed.write, self.log.write), self.stop)
+        environment = self.build_environment(build)
+        with self.box.wrap_command(command, build.checkout, self.view(build), environment) as boxed:
+            spec = processes.ProcessSpec(
+                boxed.command, build.checkout, environment, BUILD_SECONDS, folder_limit=self.limit(build)
+            )
+            result = processes.run_process_tree(spec, tee_output(printed.write, self.log.write), self.stop)
+            out_of_memory = boxed.group.out_of_memory()
         if result.stopped:
             raise Stopped
         if result.timed_out:
             raise BuildError(f"The environment was not built within {BUILD_SECONDS} s.")
+        if result.exceeded:
+            raise BuildError("The environment takes more disk than a build may use.")
+        if result.status != 0 and out_of_memory:
+            raise BuildError("The environment's build needed more memory than it may use.")
         if result.status != 0:
             raise BuildError(f"The environment can't be built: {pip_reason(printed)}")
+
+    def view(self, build: Build) -> BoxView:
+        """What a build sees: its checkout, packages that lie on this machine, and its own folder."""
+        return BoxView(
+            read_only=[build.checkout, *pip_options.local_sources(self.surroundings)],
+            writable=[build.folder],
+            network=self.box.sandbox.network != "none",
+            ports=pip_options.index_ports(self.surroundings),
+        )
+
+    def limit(self, build: Build) -> processes.FolderLimit | None:
+        """The space of a build in a box."""
+        if not self.box.encloses:
+            return None
+        return processes.FolderLimit(build.folder, self.box.sandbox.build_disk, MOST_FILES)
+
+    def build_environment(self, build: Build) -> dict[str, str]:
+        """The variables of a build's commands."""
+        if not self.box.encloses:
+            return self.pip_environment()
+        passed_on = {name: value for name, value in self.surroundings.items() if name in PASSED_ON}
+        pip_options.refuse_credentials(passed_on)
+        own = build.folder / BUILD_FOLDER
+        return {
+            "PATH": PATH,
+            "HOME": str(own / "home"),
+            "TMPDIR": str(own / "tmp"),
+            "LANG": "C.UTF-8",
+            **passed_on,
+        }
 
     def pip_environment(self) -> dict[str, str]:
         """All that pip and the builds it starts see of this process: how packages are reached."""
@@ -130,8 +190,22 @@ def site_packages(folder: Path) -> Path:
     return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
+def write_mark(mark: Path, text: str) -> None:
+    """Write a file in whole or not at all, through no link that a build may have put in its place."""
+    draft = mark.with_name(f"{mark.name}.draft")
+    for path in (mark, draft):
+        remove_tree(path)
+        path.unlink(missing_ok=True)
+    with draft.open("x") as file:
+        file.write(text)
+    draft.rename(mark)
+
+
 def lend_instruments(packages: Path) -> None:
-    """Give the environment the worker's instruments, unless the commit requires its own."""
+    """Give the environment the worker's instruments, unless the commit requires its own; BuildError."""
+    folder = packages.parents[2]
+    if packages.resolve() != folder.resolve() / packages.relative_to(folder):
+        raise BuildError("The environment can't be used: a package has put a link in place of its folders.")
     for name in INSTRUMENTS:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None or any(packages.glob(f"{name}*")):

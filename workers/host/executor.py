@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from workers.host.box import NO_BOX, BoxError, open_box
 from workers.host.commit_code import CodeSource, CommitCode
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import (
@@ -29,6 +30,11 @@ from workers.host.site_client import SiteClient
 
 logger = logging.getLogger(__name__)
 
+NO_BOX_HERE = (
+    "This machine gives no box for measured code: install bubblewrap there, or set PACELINE_SANDBOX=off if "
+    "everybody who may push to its projects may run code on it."
+)
+
 
 class Job(Protocol):
     """What was claimed, as logs name it."""
@@ -41,6 +47,9 @@ class Job(Protocol):
 
     @property
     def machine(self) -> str: ...
+
+    @property
+    def project(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,10 @@ class Executor(ABC):
         self.configuration = configuration
         self.client = client
         self.home = configuration.home
+        try:
+            self.box = open_box(configuration.owner.sandbox, configuration.home)
+        except BoxError:
+            self.box = NO_BOX
         self.log = Log()
         self.stop = threading.Event()
         self.heartbeat = LeaseHeartbeat(
@@ -99,6 +112,12 @@ class Executor(ABC):
             except (LeaseLost, TokenRefused):
                 logger.info("%s had been given up before", self.job.name)
 
+    def require_box(self) -> None:
+        """BuildError where this host gives none, and its owner hasn't let the project go without."""
+        owner = self.configuration.owner
+        if not (self.box.encloses or owner.goes_without_box(self.job.project)):
+            raise BuildError(NO_BOX_HERE)
+
     @property
     def limits(self) -> Limits:
         """What each measured process may use."""
@@ -111,7 +130,7 @@ class Executor(ABC):
             code = source.code(commit, self.home, self.job.machine, self.stop, folder_suffix=folder_suffix)
         self.heartbeat.activity = f"preparing the environment of {commit[:10]}"
         with machine_trouble(BuildError):
-            return PreparedCode(code, code.python(self.home, self.log, self.stop))
+            return PreparedCode(code, code.python(self.home, self.log, self.stop, self.box))
 
 
 @contextmanager

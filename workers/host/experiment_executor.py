@@ -108,6 +108,7 @@ class ExperimentExecutor(Executor):
         return self.client.heartbeat_experiment(self.assignment.lease, text)
 
     def work(self) -> None:
+        self.require_box()
         sides = {name: self.prepare_side(name) for name in SIDES}
         self.unstored_since = time.monotonic()
         if self.assignment.profiled:
@@ -209,7 +210,7 @@ class ExperimentExecutor(Executor):
         commit = prepared.code.commit[:10]
         try:
             with machine_trouble(SideError):
-                return document.read_document(launching.run_harness(what, scratch, log, stop))
+                return document.read_document(launching.run_harness(what, scratch, log, stop, self.box))
         except document.DocumentError as error:
             raise BadDocumentError(f"{commit}: {error}") from error
         except MeasuringError as error:
@@ -232,7 +233,9 @@ class ExperimentExecutor(Executor):
         try:
             with launching.scratch_folder(self.home, self.assignment.machine) as scratch:
                 what = self.measurement(name, prepared, None, launching.NO_SWEEP)
-                return document.read_document(launching.run_harness(what, scratch, self.log, self.stop)).raw
+                return document.read_document(
+                    launching.run_harness(what, scratch, self.log, self.stop, self.box)
+                ).raw
         except (MeasuringError, document.DocumentError, OSError) as error:
             logger.info("%s: the functions of %s aren't known: %s", self.assignment.name, name, error)
             return {}

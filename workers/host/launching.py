@@ -8,21 +8,22 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import signal
 import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from paceline import manifest
 
 from workers.host import processes
+from workers.host.box import NO_BOX, Box, BoxedCommand, BoxView
 from workers.host.environments import PATH
 from workers.host.errors import BadDocumentError, CrashError, NoDocumentError, Stopped, TimeLimitError
+from workers.host.folders import remove_tree
 from workers.host.logs import Log
 
 # Which devices may be used, and where their libraries are, is the machine's affair.
@@ -35,6 +36,8 @@ TURNS = ("first", "second")
 # What the harness leaves out: the counting, the sweep, or both.
 NO_COUNTING, NO_SWEEP, TIMED_ONLY = "--no-counting", "--no-sweep", "--timed-only"
 LARGEST_PROGRESS = 4096
+# The harness keeps a handful of files beside its document.
+MOST_KEPT_FILES = 10_000
 # How the harness marks its lines, and the end of those that it repeats.
 HARNESS = "paceline: "
 DASHES = "---"
@@ -82,20 +85,22 @@ class Progress:
     text: str
 
 
-def run_harness(measurement: Measurement, scratch: Path, log: Log, stop: threading.Event) -> bytes:
+def run_harness(
+    measurement: Measurement, scratch: Path, log: Log, stop: threading.Event, box: Box = NO_BOX
+) -> bytes:
     """The document's bytes; else TimeLimitError, CrashError, NoDocumentError or BadDocumentError, or Stopped.
 
     `scratch` is an empty folder of this run alone; what is measured may write in it.
     """
-    spec = processes.ProcessSpec(
-        command=measurement.command(scratch),
-        folder=measurement.checkout,
-        environment=harness_environment(measurement.python, scratch, os.environ),
-        time_limit=measurement.time_limit,
-        limits=measurement.limits,
-        lock=measurement.lock,
-    )
-    result = processes.run_process_tree(spec, log.write, stop)
+    environment = harness_environment(measurement.python, scratch, os.environ)
+    if box.encloses and not box.layers:
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    view = measurement_view(measurement, scratch, box)
+    with box.wrap_command(measurement.command(scratch), measurement.checkout, view, environment) as boxed:
+        result = processes.run_process_tree(
+            measurement_spec(measurement, boxed, scratch, environment, box), log.write, stop
+        )
+        out_of_memory = boxed.group.out_of_memory()
     if result.stopped:
         raise Stopped
     if result.timed_out:
@@ -103,8 +108,66 @@ def run_harness(measurement: Measurement, scratch: Path, log: Log, stop: threadi
             f"The benchmark did not end within its time limit of {measurement.time_limit:g} s."
         )
     if result.status != 0:
-        raise CrashError(crash_reason(result.status, log.last_lines()))
+        exceeded = "memory" if out_of_memory else result.exceeded
+        raise CrashError(limit_reason(exceeded, box) or crash_reason(result.status, log.last_lines()))
     return read_document(scratch)
+
+
+def measurement_spec(
+    measurement: Measurement, boxed: BoxedCommand, scratch: Path, environment: Mapping[str, str], box: Box
+) -> processes.ProcessSpec:
+    """What to start, with the limits of the box where there is one."""
+    spec = processes.ProcessSpec(
+        command=boxed.command,
+        folder=measurement.checkout,
+        environment=environment,
+        time_limit=measurement.time_limit,
+        limits=measurement.limits,
+        lock=measurement.lock,
+    )
+    if not box.encloses:
+        return spec
+    kept = processes.FolderLimit(scratch, box.sandbox.kept_disk, MOST_KEPT_FILES)
+    return replace(spec, output_limit=box.sandbox.output, folder_limit=kept)
+
+
+def measurement_view(measurement: Measurement, scratch: Path, box: Box) -> BoxView:
+    """What the harness sees of this machine's files. The pipes of TURNS are made here, for both sides."""
+    pipes = [measurement.turns.with_name(name) for name in TURNS] if measurement.turns else []
+    if box.encloses:
+        for pipe in pipes:
+            with contextlib.suppress(FileExistsError):
+                os.mkfifo(pipe, 0o600)
+    package = Path(manifest.__file__).parent
+    imported = package if package.parent.name == "site-packages" else package.parent
+    box.let_read(measurement.checkout, renewed=True)
+    for folder in (measurement.python.parent.parent, imported):
+        box.let_read(folder)
+    linked = [scratch / "harness"] if (scratch / "harness").exists() else []
+    return BoxView(
+        read_only=[measurement.python.parent.parent, imported, *linked],
+        writable=[scratch, *pipes],
+        private=[scratch / "home", scratch / "tmp"],
+        layered=measurement.checkout,
+        network=box.sandbox.network == "all",
+    )
+
+
+def limit_reason(exceeded: str, box: Box) -> str:
+    """One sentence for a limit of the box; empty where none was exceeded."""
+    sandbox = box.sandbox
+    return {
+        "memory": f"The benchmark needed more memory than the {format_size(sandbox.memory)} that it may use.",
+        "output": f"The benchmark printed more than {format_size(sandbox.output)}.",
+        "folder": f"The benchmark wrote more than {format_size(sandbox.kept_disk)} or {MOST_KEPT_FILES} "
+        "files into the folder of its document.",
+    }.get(exceeded, "")
+
+
+def format_size(size: int) -> str:
+    """Bytes in the largest binary unit of which there is at least one."""
+    power = min(4, max(0, size.bit_length() - 1) // 10)
+    return f"{size / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
 def harness_environment(python: Path, scratch: Path, surroundings: Mapping[str, str]) -> dict[str, str]:
@@ -201,8 +264,8 @@ def scratch_folder(home: Path, machine: str) -> Iterator[Path]:
     if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.getuid():
         raise PermissionError(errno.EPERM, "it belongs to somebody else", str(top))
     for left in top.iterdir():
-        shutil.rmtree(left, ignore_errors=True)
+        remove_tree(left)
     try:
         yield Path(tempfile.mkdtemp(dir=top))
     finally:
-        shutil.rmtree(top, ignore_errors=True)
+        remove_tree(top)

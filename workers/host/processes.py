@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
+from workers.host.folders import measure_folder
+
 REAPER = Path(__file__).with_name("process_reaper.py")
 GIB = 1024**3
 
@@ -33,6 +35,15 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class FolderLimit:
+    """What may come to lie in a folder: bytes on disk, and files, folders and links."""
+
+    folder: Path
+    size: int
+    files: int
+
+
+@dataclass(frozen=True)
 class ProcessSpec:
     """What to start: the whole environment of the tree is given, nothing is inherited."""
 
@@ -44,15 +55,22 @@ class ProcessSpec:
     # The file descriptor of the machine's lock, held until the last process of the tree is gone.
     lock: int | None = None
     grace: float = 3.0
+    # Bytes that the whole tree may print, and what it may write: it is ended where it takes more.
+    output_limit: int | None = None
+    folder_limit: FolderLimit | None = None
 
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """How a tree ended: exit status of its root (128 + N: by signal N)."""
+    """How a tree ended: exit status of its root (128 + N: by signal N).
+
+    `exceeded` is "output" or "folder" where the tree was ended because of that limit.
+    """
 
     status: int
     timed_out: bool = False
     stopped: bool = False
+    exceeded: str = ""
 
 
 def run_process_tree(
@@ -61,15 +79,17 @@ def run_process_tree(
     """Start the tree and wait until nothing of it is left.
 
     `output` gets what it prints, chunk by chunk, in another thread. Where `stop` is set or the time limit
-    passes, every process of the tree is ended: SIGTERM, then SIGKILL after the spec's grace.
+    passes, or a limit of the spec is exceeded, every process of the tree is ended: SIGTERM, then SIGKILL
+    after the spec's grace.
     """
     reaper = start_reaper(spec)
     watchdog, printed = cast("IO[bytes]", reaper.stdin), cast("IO[bytes]", reaper.stdout)
-    reader = threading.Thread(target=forward_output, args=(printed.fileno(), output), daemon=True)
+    watch = LimitWatch(spec, output)
+    reader = threading.Thread(target=forward_output, args=(printed.fileno(), watch.take_output), daemon=True)
     reader.start()
     until = time.monotonic() + spec.time_limit
     try:
-        cause = wait_for_end(reaper.pid, until, stop)
+        cause = wait_for_end(reaper.pid, until, stop, watch.exceeded)
     finally:
         watchdog.close()
         status = reaper.wait()
@@ -77,7 +97,37 @@ def run_process_tree(
         reader.join(timeout=5)
         if not reader.is_alive():
             printed.close()
-    return ProcessResult(status, timed_out=cause == "time", stopped=cause == "stop")
+    exceeded = cause if cause in ("output", "folder") else ""
+    return ProcessResult(status, timed_out=cause == "time", stopped=cause == "stop", exceeded=exceeded)
+
+
+class LimitWatch:
+    """Counts what a tree prints and, now and then, what it has written."""
+
+    def __init__(self, spec: ProcessSpec, output: Callable[[bytes], None]) -> None:
+        self.spec = spec
+        self.output = output
+        self.printed = 0
+        self.next_look = 0.0
+
+    def take_output(self, data: bytes) -> None:
+        """Pass output on, but nothing beyond the limit."""
+        self.printed += len(data)
+        if self.spec.output_limit is None or self.printed <= self.spec.output_limit:
+            self.output(data)
+
+    def exceeded(self) -> str:
+        """The name of the limit that is exceeded; empty where none is."""
+        if self.spec.output_limit is not None and self.printed > self.spec.output_limit:
+            return "output"
+        limit, started = self.spec.folder_limit, time.monotonic()
+        if limit is None or started < self.next_look:
+            return ""
+        size, files = measure_folder(limit.folder, limit.files)
+        # A look costs as much as there are files: it takes a hundredth of a processor at most.
+        ended = time.monotonic()
+        self.next_look = ended + max(1.0, 100 * (ended - started))
+        return "folder" if size > limit.size or files > limit.files else ""
 
 
 def start_reaper(spec: ProcessSpec) -> subprocess.Popen[bytes]:
@@ -95,8 +145,11 @@ def start_reaper(spec: ProcessSpec) -> subprocess.Popen[bytes]:
     )
 
 
-def wait_for_end(process: int, until: float, stop: threading.Event) -> str:
-    """Until the process ends ("end"), the time comes ("time"), or the stop is set ("stop")."""
+def wait_for_end(process: int, until: float, stop: threading.Event, exceeded: Callable[[], str] = str) -> str:
+    """Until the process ends ("end"), the time comes ("time"), the stop is set ("stop"), or a limit is over.
+
+    Returns that word, or the limit's name.
+    """
     descriptor = os.pidfd_open(process)
     try:
         poll = select.poll()
@@ -108,6 +161,8 @@ def wait_for_end(process: int, until: float, stop: threading.Event) -> str:
                 return "time"
             if poll.poll(min(200, 1000 * left)):
                 return "end"
+            if limit := exceeded():
+                return limit
         return "stop"
     finally:
         os.close(descriptor)

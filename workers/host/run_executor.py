@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 from dashboard.host_protocol import RunAssignment
 from dashboard.repositories import safe_name
@@ -35,18 +37,19 @@ class RunExecutor(Executor):
         """Check out, prepare, measure."""
         run = self.assignment
         self.enter_state("preparing")
+        self.require_box()
         source = CodeSource(self.client, run.project, run.manifest, run.benchmark)
         prepared = self.prepare(source, run.commit)
         with (
             machine_trouble(CrashError),
             launching.scratch_folder(self.home, run.machine) as scratch,
         ):
-            self.enter_state("measuring")
+            self.enter_state("measuring", self.box.describe())
             self.heartbeat.activity = "starting"
             self.heartbeat.progress = lambda: launching.read_progress(scratch)
             try:
                 self.document = launching.run_harness(
-                    self.measurement(prepared), scratch, self.log, self.stop
+                    self.measurement(prepared), scratch, self.log, self.stop, self.box
                 )
             finally:
                 self.heartbeat.progress = lambda: None
@@ -67,8 +70,8 @@ class RunExecutor(Executor):
             limits=self.limits,
         )
 
-    def enter_state(self, state: str) -> None:
-        ask_site(lambda: self.client.advance_run(self.assignment.lease, state), self.stop)
+    def enter_state(self, state: str, box: Mapping[str, Any] | None = None) -> None:
+        ask_site(lambda: self.client.advance_run(self.assignment.lease, state, box), self.stop)
 
     def finish(self) -> None:
         """Kept on disk first: whatever ends this process meanwhile, its successor hands it in."""

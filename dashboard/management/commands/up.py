@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 import subprocess
@@ -92,8 +91,6 @@ class Command(SiteCommand):
         if password:
             self.stdout.write(f"  Sign in as admin with the password {password} (it is shown only now)")
         self.stdout.write("  Ctrl-C ends it.\n\n")
-        if os.getuid() == 0:
-            self.stdout.write("Measured code runs as root here; an account of its own is safer.")
         for name in process_commands(site):
             if name not in ("web", "host"):
                 supervisor.start(process_program(name, site))

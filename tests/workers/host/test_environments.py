@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.workers.host.wheels import build_wheel
-from workers.host.environments import COMPLETION_MARK, Environments, list_environments
+from workers.host.environments import (
+    COMPLETION_MARK,
+    Environments,
+    lend_instruments,
+    list_environments,
+    write_mark,
+)
 from workers.host.errors import BuildError, Stopped
 from workers.host.logs import Log
 from workers.host.requirements import environment_key, read_requirements
@@ -56,6 +62,22 @@ def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
     assert [cached.folder for cached in list_environments(tmp_path) if cached.complete] == [half]
     marked = json.loads((python.parent.parent / COMPLETION_MARK).read_text())
     assert list(marked["requirements"]) == ["requirements.txt"]
+
+
+def test_a_link_in_place_of_its_folders_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "python3.11" / "site-packages").mkdir(parents=True)
+    (tmp_path / "lib").symlink_to("elsewhere")
+    with pytest.raises(BuildError, match="a package has put a link in place of its folders"):
+        lend_instruments(tmp_path / "lib" / "python3.11" / "site-packages")
+
+
+def test_the_mark_is_written_through_no_link(tmp_path: Path) -> None:
+    for name in (COMPLETION_MARK, f"{COMPLETION_MARK}.draft"):
+        (tmp_path / name).symlink_to(tmp_path / "token")
+    (tmp_path / "token").write_text("secret")
+    write_mark(tmp_path / COMPLETION_MARK, "{}")
+    assert (tmp_path / "token").read_text() == "secret"
+    assert not (tmp_path / COMPLETION_MARK).is_symlink()
 
 
 def test_a_run_that_is_no_longer_ours_stops_the_build(tmp_path: Path, commit: Path) -> None:

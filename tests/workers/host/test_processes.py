@@ -120,6 +120,19 @@ def test_where_memory_runs_out_the_tree_is_ended_first(tmp_path: Path) -> None:
     )
 
 
+def test_a_tree_that_prints_too_much_is_ended(tmp_path: Path) -> None:
+    endless = "import os\nwhile True: os.write(1, b'x' * 4096)"
+    ended, printed = run_tree(python_spec(endless, tmp_path, output_limit=100_000))
+    assert (ended.exceeded, ended.timed_out) == ("output", False)
+    assert len(printed) <= 100_000
+
+
+def test_a_tree_that_fills_its_folder_is_ended(tmp_path: Path) -> None:
+    code = "import time; open('large', 'wb').write(bytes(10**6)); time.sleep(600)"
+    limit = processes.FolderLimit(tmp_path, 500_000, 100)
+    assert run_tree(python_spec(code, tmp_path, folder_limit=limit))[0].exceeded == "folder"
+
+
 def start_launcher(lock: Path, code: str) -> subprocess.Popen[bytes]:
     """A process of its own that runs the code as a tree and has printed its first line."""
     command = [sys.executable, "-m", "tests.workers.host.launcher", str(lock), code]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,7 @@ from tests.workers.host.wheels import build_wheel
 from tests.workers.repositories import create_repository, head_commit
 from tests.workers.waiting import wait_until
 from workers.host import machine
+from workers.host.box import NO_BOX
 
 # Starts a process that outlives the harness, waits for the document and tampers with it.
 TAMPER = """
@@ -115,8 +117,10 @@ def test_an_environment_that_cannot_be_built_is_told(host: Host, requested: Requ
 
 
 def test_the_environment_of_the_commit_is_the_one_that_is_measured(
-    host: Host, requested: Requested, tmp_path: Path
+    host: Host, requested: Requested, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A folder of the host's that builds may see, since its owner names it.
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     own = MANIFEST + '[environment]\nrequirements = ["requirements.txt"]\n'
     needed = build_wheel(tmp_path / "wheels", "tiny", "")
     files = {"paceline.toml": own, "requirements.txt": needed, "train.py": "import tiny\n" + TRAIN}
@@ -191,6 +195,27 @@ def test_progress_and_log_arrive_while_it_measures(host: Host, requested: Reques
         run.refresh_from_db()
         assert run.state == Run.State.MEASURING
         runs.cancel_run(run.pk, by="Ada")
+
+
+def test_the_box_is_kept_with_the_run(host: Host, requested: Requested) -> None:
+    run = execute_run(host, requested({"train.py": "import os\nprint('uid', os.getuid())\n" + TRAIN}))
+    assert run.box
+    assert (run.box["kind"] != "none", run.box["network"]) == (True, "none")
+    assert f"uid {run.box['account']}" in run.log.text
+
+
+def test_without_a_box_nothing_is_measured_unless_its_owner_says_so(
+    host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.host.executor.open_box", lambda *_: NO_BOX)
+    run = execute_run(host, requested())
+    assert (run.state, run.failure) == ("failed", "environment")
+    assert run.reason.startswith("This machine gives no box for measured code: install bubblewrap there")
+    owner = replace(host.configuration.owner, unboxed_project="demo")
+    trusting = replace(host, configuration=replace(host.configuration, owner=owner))
+    Run.objects.update(state="requested", lease_until=None, machine=None)
+    run = execute_run(trusting, run)
+    assert (run.state, run.box["kind"]) == ("done", "none")
 
 
 def test_the_machine_is_seen_with_its_fingerprint(host: Host, requested: Requested) -> None:

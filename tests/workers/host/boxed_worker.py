@@ -1,0 +1,30 @@
+"""A small worker with a box, to be killed: `python -m tests.workers.host.boxed_worker KIND HOME FOLDER`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from tests.workers.host.boxes import SMALL, Cell
+from workers.host import box, processes
+
+CODE = "import signal, time; signal.signal(15, signal.SIG_IGN); print('running', flush=True); time.sleep(600)"
+
+
+def forward_output(data: bytes) -> None:
+    os.write(1, data)
+
+
+def main() -> None:
+    kind, home, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    held = Cell(box.open_box(SMALL, home, (kind,)), folder).prepare()
+    command = [sys.executable, "-I", "-S", "-c", CODE]
+    with held.box.wrap_command(command, held.checkout, held.view(), {}) as boxed:
+        spec = processes.ProcessSpec(boxed.command, held.checkout, {}, time_limit=600, grace=0.5)
+        processes.run_process_tree(spec, forward_output, threading.Event())
+
+
+if __name__ == "__main__":
+    main()

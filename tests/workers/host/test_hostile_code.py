@@ -1,0 +1,423 @@
+"""Code that means harm, in a box of each kind: it ends as one clear failure, and the next run is clean."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import paceline
+import psutil
+import pytest
+
+from tests.workers.host.boxes import KINDS, MIB, SMALL, Cell, small_box
+from workers.host import launching
+from workers.host.environments import Environments
+from workers.host.errors import BuildError
+from workers.host.logs import Log
+from workers.host.processes import ProcessResult
+
+ROOT = Path(launching.__file__).parent.parent.parent
+SECRET = "the-token-of-this-machine"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(params=KINDS)
+def cell(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Iterator[Cell]:
+    """A box; afterwards nothing of it runs, and code runs in it as if nothing had been."""
+    held = Cell(small_box(request.param, home), tmp_path).prepare()
+    before = {process.pid for process in psutil.process_iter()}
+    yield held
+    left = [process for process in psutil.process_iter(["cmdline"]) if process.pid not in before]
+    assert [
+        process.info["cmdline"] for process in left if str(tmp_path) in str(process.info["cmdline"])
+    ] == []
+    for folder in (held.box.groups.by_controller or {}).values():
+        assert list(folder[1].glob(f"paceline-box-{os.getpid()}-*")) == []
+    after = Cell(held.box, tmp_path / "next").prepare().run("print(open('train.py').read())")
+    assert (after.result, after.printed.strip()) == (ProcessResult(0), "print('trained')")
+
+
+def test_a_fork_bomb_runs_out_of_processes(cell: Cell) -> None:
+    ended = cell.run("import os\nwhile True: os.fork()")
+    assert ended.result == ProcessResult(1)
+    assert "Resource temporarily unavailable" in ended.printed
+
+
+def test_a_bomb_of_threads_runs_out_of_them(cell: Cell) -> None:
+    thread = "threading.Thread(target=time.sleep, args=[60], daemon=True).start()"
+    ended = cell.run(f"import threading, time\nfor _ in range(99): {thread}")
+    assert "can't start new thread" in ended.printed
+
+
+def test_a_memory_hog_is_ended(cell: Cell) -> None:
+    code = "held = []\nfor _ in range(60): held.append(bytearray(2**24))\nprint('held all')"
+    ended = cell.run(code)
+    assert ended.result.status in (1, 128 + 9)
+    assert "held all" not in ended.printed
+
+
+def test_a_crowd_that_shares_the_memory_has_one_limit_where_groups_can_be_made(cell: Cell) -> None:
+    if not cell.box.groups.limits_memory:
+        pytest.skip("no cgroup can be written here: each process has the limit for itself")
+    code = """
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        held = bytearray(100 * 2**20); print('one more', flush=True); time.sleep(1); os._exit(0)
+print(sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(6))[0])
+"""
+    assert cell.run(code).printed.count("one more") < 6
+
+
+@pytest.mark.parametrize("place", ["os.environ['HOME']", "'.'", "'/dev/shm'"])
+def test_a_disk_hog_finds_the_disk_full(cell: Cell, place: str) -> None:
+    code = f"import os\nwith open({place} + '/hog', 'wb') as file:\n  while True: file.write(bytes(2**20))"
+    ended = cell.run(code)
+    assert ended.result == ProcessResult(1)
+    assert "No space left on device" in ended.printed
+
+
+def test_files_without_end_find_the_disk_full(cell: Cell) -> None:
+    ended = cell.run("for number in range(1000): open(f'/tmp/{number}', 'w')")
+    assert "No space left on device" in ended.printed
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('../../scratch/hog', 'wb').write(bytes(24 * 2**20)); time.sleep(30)",
+        "[open(f'../../scratch/{number}', 'w') for number in range(700)]; time.sleep(30)",
+    ],
+)
+def test_what_stays_on_the_machines_disk_is_watched(cell: Cell, code: str) -> None:
+    assert cell.run(f"import time; {code}").result.exceeded == "folder"
+
+
+def test_output_without_end_is_cut_off(cell: Cell) -> None:
+    ended = cell.run("import os\nwhile True: os.write(1, b'x' * 65536)")
+    assert ended.result.exceeded == "output"
+    assert len(ended.printed) <= SMALL.output
+
+
+def test_who_ignores_the_polite_signal_is_killed(cell: Cell) -> None:
+    ended = cell.run(
+        "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)", time_limit=0.8
+    )
+    assert ended.result == ProcessResult(128 + 9, timed_out=True)
+
+
+def test_who_heeds_the_polite_signal_may_end_by_itself(cell: Cell) -> None:
+    code = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(5)); time.sleep(600)"
+    assert cell.run(code, time_limit=0.8, grace=5).result == ProcessResult(5, timed_out=True)
+
+
+def test_a_daemon_in_a_session_of_its_own_ends_with_the_box(cell: Cell) -> None:
+    daemon = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "  os.setsid()\n"
+        "  if os.fork(): os._exit(0)\n"
+        "  while True: open('../../scratch/alive', 'a').write('x'); time.sleep(0.01)\n"
+        "while not os.path.exists('../../scratch/alive'): time.sleep(0.01)"
+    )
+    assert cell.run(daemon).result == ProcessResult(0)
+    size = (cell.scratch / "alive").stat().st_size
+    time.sleep(0.1)
+    assert (cell.scratch / "alive").stat().st_size == size
+
+
+def test_killing_all_that_it_sees_kills_nobody_else(cell: Cell) -> None:
+    code = """
+import os, signal
+own = os.getpid()
+for pid in [1, os.getppid(), *(int(name) for name in os.listdir('/proc') if name.isdigit())]:
+    if pid not in (0, own):
+        try: os.kill(pid, signal.SIGKILL)
+        except OSError: pass
+try: os.kill(-1, signal.SIGKILL)
+except OSError: pass
+print(len([name for name in os.listdir('/proc') if name.isdigit()]))
+raise SystemExit(7)
+"""
+    ended = cell.run(code)
+    assert ended.result == ProcessResult(7)
+    assert int(ended.printed) <= 3
+
+
+@pytest.mark.parametrize("victim", ["reaper", "launcher"])
+def test_a_box_whose_reaper_or_launcher_is_killed_ends(cell: Cell, victim: str) -> None:
+    code = "import time\nwhile True: open('../../scratch/alive', 'a').write('x'); time.sleep(0.01)"
+    running = threading.Thread(target=cell.run, args=(code,))
+    running.start()
+    until = time.monotonic() + 10
+    while not (cell.scratch / "alive").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    reapers = [
+        child for child in psutil.Process().children() if "process_reaper.py" in " ".join(child.cmdline())
+    ]
+    (reapers[0] if victim == "reaper" else reapers[0].children()[0]).kill()
+    running.join(timeout=10)
+    assert not running.is_alive()
+    time.sleep(0.1)
+    size = (cell.scratch / "alive").stat().st_size
+    time.sleep(0.1)
+    assert (cell.scratch / "alive").stat().st_size == size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_box_whose_worker_is_killed_ends(kind: str, home: Path, tmp_path: Path) -> None:
+    small_box(kind, home)
+    command = [sys.executable, "-m", "tests.workers.host.boxed_worker", kind, str(home), str(tmp_path)]
+    worker = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    assert worker.stdout
+    assert worker.stdout.readline() == b"running\n"
+    tree = psutil.Process(worker.pid).children(recursive=True)
+    worker.kill()
+    worker.communicate()
+    psutil.wait_procs(tree, timeout=10)
+    assert [process for process in tree if process.is_running()] == []
+
+
+READ_ALL = """
+import glob, os
+names = ('environ', 'cmdline', 'root')
+for path in [path for name in names for path in glob.glob('/proc/*/' + name)] + ['/proc/1/mem']:
+    try:
+        print(path, open(path, 'rb').read(10**6) if not path.endswith('root') else os.listdir(path))
+    except OSError as error:
+        print(path, error.strerror)
+"""
+
+
+def test_environment_and_memory_of_its_parents_stay_unread(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PACELINE_TOKEN", SECRET)
+    printed = cell.run(READ_ALL).printed
+    assert SECRET not in printed
+    assert "/proc/1/environ Permission denied" in printed
+
+
+def test_files_of_the_machine_are_out_of_reach(cell: Cell) -> None:
+    other = cell.machine / "worktrees" / "other" / "train.py"
+    token = cell.machine / "token"
+    other.parent.mkdir()
+    for path in (other, token):
+        path.write_text(SECRET)
+    (cell.checkout / "link").symlink_to(token)
+    (cell.checkout / "up").symlink_to("../..")
+    hidden = [
+        str(other),
+        str(token),
+        "link",
+        "up/token",
+        "/etc/shadow",
+        "/root",
+        "/home",
+        "/var/lib",
+        __file__,
+    ]
+    hidden += [str(Path.home() / ".ssh"), "/proc/1/root/etc/shadow", "/proc/1/mem", "/dev/vda", "/dev/mem"]
+    code = f"import os\nfor path in {hidden}:\n  print(path, os.access(path, os.R_OK))"
+    lines = cell.run(code).printed.splitlines()
+    assert len(lines) == len(hidden)
+    assert [line for line in lines if not line.endswith("False")] == []
+
+
+CONNECT = """
+import socket
+for family, address in {addresses}:
+    try:
+        with socket.socket(getattr(socket, family)) as asked:
+            asked.settimeout(2)
+            asked.connect(tuple(address) if isinstance(address, list) else address)
+            print('connected', address)
+    except OSError as error:
+        print('refused', address, error.strerror)
+"""
+
+
+def test_sockets_and_networks_are_out_of_reach(cell: Cell) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as loopback,
+        socket.socket(socket.AF_UNIX) as path,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        path.bind(str(cell.machine / "redis"))
+        abstract.bind(f"\0paceline-{os.getpid()}")
+        for listening in (path, abstract):
+            listening.listen()
+        addresses = [
+            ["AF_INET", ["127.0.0.1", loopback.getsockname()[1]]],
+            ["AF_INET", ["192.0.2.1", 80]],
+            ["AF_UNIX", str(cell.machine / "redis")],
+            ["AF_UNIX", f"\0paceline-{os.getpid()}"],
+        ]
+        printed = cell.run(CONNECT.format(addresses=addresses)).printed
+    assert [line.partition(" ")[0] for line in printed.splitlines()] == ["refused"] * len(addresses)
+    assert "Network is unreachable" in printed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_network_of_the_host_is_reached_where_its_owner_allows_it(
+    kind: str, home: Path, tmp_path: Path
+) -> None:
+    held = Cell(small_box(kind, home, replace(SMALL, network="all")), tmp_path).prepare()
+    with socket.create_server(("127.0.0.1", 0)) as loopback:
+        addresses = [["AF_INET", ["127.0.0.1", loopback.getsockname()[1]]]]
+        assert held.run(CONNECT.format(addresses=addresses)).printed.startswith("connected")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_build_reaches_its_index_and_no_service_beside_it(kind: str, home: Path, tmp_path: Path) -> None:
+    held = Cell(small_box(kind, home), tmp_path).prepare()
+    if not held.box.limits_ports:
+        pytest.skip("this kernel has no rules on ports")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as index,
+        socket.create_server(("127.0.0.1", 0)) as redis,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        abstract.bind(f"\0paceline-index-{os.getpid()}")
+        abstract.listen()
+        ports = [listening.getsockname()[1] for listening in (index, redis)]
+        addresses = [["AF_INET", ["127.0.0.1", port]] for port in ports]
+        addresses += [["AF_UNIX", f"\0paceline-index-{os.getpid()}"]]
+        view = replace(held.view(), network=True, ports=ports[:1])
+        lines = held.run(CONNECT.format(addresses=addresses), view=view).printed.splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["connected", "refused", "refused"]
+
+
+def test_it_rewrites_nothing_that_is_used_again(cell: Cell) -> None:
+    (cell.checkout / ".git").write_text("gitdir: /somewhere")
+    packages = Path(psutil.__file__).parent.parent
+    targets = [Path(paceline.__file__), Path(psutil.__file__), packages / "sitecustomize.py"]
+    targets += [Path(sys.prefix, "pyvenv.cfg"), Path("/etc/pip.conf"), Path("/etc/passwd")]
+    targets += [cell.checkout / ".git", cell.checkout / "train.py", cell.machine / "worktrees" / "new"]
+    code = f"""
+import os
+for path in {[str(path) for path in targets]}:
+    for act in ('open(path, "a").write("#")', 'os.unlink(path)', 'open(path, "w").write("#")'):
+        try: exec(act)
+        except OSError: pass
+"""
+    before = {path: path.read_bytes() for path in targets if path.exists()}
+    assert cell.run(code).result == ProcessResult(0)
+    assert {path: path.read_bytes() for path in targets if path.exists()} == before
+
+
+PRIVILEGED = """
+import ctypes
+libc = ctypes.CDLL(None)
+print([
+    libc.unshare(0x10000000),
+    libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None),
+    libc.umount2(b'/dev/shm', 2),
+    libc.setuid(0),
+    libc.ptrace(16, 1, 0, 0),
+    libc.sethostname(b'hostile', 7),
+    libc.mknod(b'/tmp/disk', 0o60666, 0xfe00),
+])
+"""
+
+
+def test_no_privilege_is_left_nor_won(cell: Cell) -> None:
+    assert json.loads(cell.run(PRIVILEGED).printed) == [-1] * 7
+
+
+def test_a_folder_deeper_than_python_goes_is_removed(tmp_path: Path) -> None:
+    with launching.scratch_folder(tmp_path, "gpu-1") as scratch:
+        descriptor = os.open(scratch, os.O_RDONLY)
+        for _ in range(2000):
+            os.mkdir("deep", dir_fd=descriptor)
+            inner = os.open("deep", os.O_RDONLY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        os.close(descriptor)
+    assert not scratch.parent.exists()
+
+
+SETUP = """
+import glob, os, socket
+from setuptools import setup
+found = {"environment": sorted(os.environ), "secret": []}
+for path in [*glob.glob("/proc/*/environ"), %(token)r]:
+    try: found["secret"] += [path] if %(secret)r in open(path, errors="replace").read() else []
+    except OSError: pass
+for path in %(targets)r:
+    try: open(path, "a").write("hostile")
+    except OSError as error: pass
+site = glob.glob(%(folder)r + "/*/lib/python*/site-packages")[0]
+for name, target in (("paceline-environment.json.draft", %(token)r), ("bin/lent", "/")):
+    try: os.symlink(target, os.path.join(site, "../../..", name))
+    except FileExistsError: pass
+try:
+    socket.create_connection(("127.0.0.1", %(port)d), timeout=2)
+    found["secret"].append("network")
+except OSError: pass
+if %(fails)r: raise SystemExit("found " + repr(found))
+setup(name="hostile", version="1.0")
+"""
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_build_sees_and_changes_nothing_but_its_environment(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    monkeypatch.setenv("PACELINE_TOKEN", SECRET)
+    token, checkout = tmp_path / "token", tmp_path / "checkout"
+    token.write_text(SECRET)
+    targets = [str(token), sys.prefix + "/pyvenv.cfg", str(checkout / "requirements.txt"), paceline.__file__]
+    before = {path: Path(path).read_bytes() for path in targets if Path(path).exists()}
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        code = SETUP % {
+            "token": str(token),
+            "secret": SECRET,
+            "targets": targets,
+            "folder": str(tmp_path / "home" / "environments"),
+            "port": listening.getsockname()[1],
+            "fails": fails,
+        }
+        write_source_package(checkout / "wheels", code)
+        (checkout / "requirements.txt").write_text("--no-index\n--find-links wheels\nhostile\n")
+        before[targets[2]] = (checkout / "requirements.txt").read_bytes()
+        log = Log()
+        sandbox = type(SMALL)(network="none", build_disk=400 * MIB)
+        box = small_box(KINDS[fails], home, sandbox)
+        environments = Environments(tmp_path / "home", log, box=box, surroundings={"PIP_INDEX_URL": "x"})
+        if fails:
+            with pytest.raises(BuildError):
+                environments.python(checkout, ["requirements.txt"])
+        else:
+            environments.python(checkout, ["requirements.txt"])
+    printed = log.finish()
+    if fails:
+        assert "'secret': []" in printed
+        assert "PIP_INDEX_URL" not in printed
+    else:
+        marks = list((tmp_path / "home" / "environments").glob("*/paceline-environment.json"))
+        assert [json.loads(mark.read_text())["requirements"] for mark in marks]
+    assert {path: Path(path).read_bytes() for path in before} == before
+
+
+def write_source_package(folder: Path, setup: str) -> None:
+    """A source distribution `hostile` whose setup.py is this code."""
+    package = folder / "hostile-1.0"
+    package.mkdir(parents=True)
+    (package / "setup.py").write_text(setup)
+    (package / "PKG-INFO").write_text("Metadata-Version: 1.0\nName: hostile\nVersion: 1.0\n")
+    with tarfile.open(folder / "hostile-1.0.tar.gz", "w:gz") as archive:
+        archive.add(package, "hostile-1.0")
