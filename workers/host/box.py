@@ -187,8 +187,13 @@ class Box:
 
     def hand_over(self, path: Path) -> None:
         """Give a folder or pipe, which the worker has just made, to the box's account."""
-        if self.account is not None:
+        if self.account is None:
+            return
+        try:
             os.chown(path, self.account, self.account)
+        except OSError as error:
+            # In a container that maps only some ids to the host's.
+            raise OSError(error.errno, f"user {self.account} can't be given files", str(path)) from error
 
     def let_read(self, folder: Path, *, renewed: bool = False) -> None:
         """Let the box's account read a folder that root made under a strict umask, but not those above it.
