@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from dashboard import dispatch
-from dashboard.services.processes import CHECKOUT, Site, process_commands
+from dashboard.services.processes import CHECKOUT, HOST_VARIABLES, Site, process_commands
 
 TEXT = (CHECKOUT / "docs/operations.md").read_text()
 
@@ -38,6 +38,11 @@ def test_plain_defaults_are_those_of_the_settings():
     described = dict(re.findall(r"(?m)^\| `([A-Z_]+)` \| `?([^|` ]*)", TEXT))
     assert len(plain) >= 8
     assert {name: described[name] for name in plain} == plain
+
+
+def test_every_variable_of_a_host_is_described():
+    described = set(re.findall(r"`(PACELINE_[A-Z_]+)`", (CHECKOUT / "docs/hosts.md").read_text()))
+    assert {name for name in HOST_VARIABLES if name.startswith("PACELINE_")} <= described
 
 
 def test_every_process_is_described(tmp_path):
