@@ -1,0 +1,32 @@
+"""How a whole site behaves under trouble: `python -m bench.robustness latency | restarts | outage`."""
+
+from __future__ import annotations
+
+import argparse
+
+from bench.robustness import latency, outage, restarts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.robustness", description=__doc__)
+    parts = parser.add_subparsers(dest="part", required=True)
+    asked = parts.add_parser("latency", help=latency.__doc__)
+    asked.add_argument("--requests", type=int, default=10)
+    asked = parts.add_parser("restarts", help=restarts.__doc__)
+    asked.add_argument("--requests", type=int, default=1000)
+    asked.add_argument("--hosts", type=int, default=4)
+    asked.add_argument("--kills", type=int, default=10, help="of each host")
+    asked.add_argument("--seed", type=int, default=1)
+    asked = parts.add_parser("outage", help=outage.__doc__)
+    asked.add_argument("--seconds", type=float, default=600)
+    arguments = parser.parse_args()
+    if arguments.part == "latency":
+        print(latency.measure_latency(arguments.requests))
+    elif arguments.part == "restarts":
+        print(restarts.measure_restarts(arguments.requests, arguments.hosts, arguments.kills, arguments.seed))
+    else:
+        print(outage.measure_outage(arguments.seconds))
+
+
+if __name__ == "__main__":
+    main()
