@@ -12,6 +12,7 @@ import signal
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +39,8 @@ NO_COUNTING, NO_SWEEP, TIMED_ONLY = "--no-counting", "--no-sweep", "--timed-only
 LARGEST_PROGRESS = 4096
 # The harness keeps a handful of files beside its document.
 MOST_KEPT_FILES = 10_000
+# Seconds by which two clocks of one machine may differ.
+CLOCK_TOLERANCE = 1.0
 # How the harness marks its lines, and the end of those that it repeats.
 HARNESS = "paceline: "
 DASHES = "---"
@@ -92,6 +95,7 @@ def run_harness(
 
     `scratch` is an empty folder of this run alone; what is measured may write in it.
     """
+    started = time.monotonic()
     environment = harness_environment(measurement.python, scratch, os.environ)
     if box.encloses and not box.layers:
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -110,7 +114,25 @@ def run_harness(
     if result.status != 0:
         exceeded = "memory" if out_of_memory else result.exceeded
         raise CrashError(limit_reason(exceeded, box) or crash_reason(result.status, log.last_lines()))
-    return read_document(scratch)
+    document = read_document(scratch)
+    check_clock(document, time.monotonic() - started)
+    return document
+
+
+def check_clock(document: bytes, elapsed: float) -> None:
+    """BadDocumentError where the measured windows took longer than there was time, in seconds.
+
+    The harness shares its box with the code that it measures, which may have written the document.
+    """
+    try:
+        told = sum(float(repetition["seconds"]) for repetition in json.loads(document)["repetitions"])
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        # The site says what is wrong with it.
+        return
+    if told > elapsed + CLOCK_TOLERANCE:
+        raise BadDocumentError(
+            f"repetitions: they took {told:.3g} s by the document, but all of it {elapsed:.3g} s by a clock."
+        )
 
 
 def measurement_spec(
