@@ -63,12 +63,13 @@ def running_worker(environment: Mapping[str, str], *queues: str, log: Path) -> I
 
 
 @contextmanager
-def running_agent(home: Path, site: str, code: str = "", *, log: Path) -> Iterator[Worker]:
+def running_agent(home: Path, site: str, code: str = "", *options: str, log: Path) -> Iterator[Worker]:
     """`python -m workers.host run` of a machine that joins by the code or has joined, ready to measure.
 
     It gets nothing of the site's environment, as on a host of its own.
     """
     command = [sys.executable, "-m", "workers.host", "run", "--site", site, "--code", code, "--name", "gpu-1"]
+    command += options
     told = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
     with log.open("wb") as log_file:
         process = subprocess.Popen(

@@ -124,7 +124,7 @@ def running_site(hosts: int = 1, *, database: str = "") -> Iterator[RunningSite]
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         stack.callback(end_process, process)
         site = RunningSite(home, port, process)
-        wait_for(lambda: answers(site), 120)
+        wait_for(lambda: is_answering(site), 120)
         set_up_django(environment)
         from dashboard import hosts as host_rows
         from dashboard import runs
@@ -154,7 +154,7 @@ def host_is_there() -> bool:
     return Machine.objects.filter(seen_at__isnull=False).exists()
 
 
-def answers(site: RunningSite) -> bool:
+def is_answering(site: RunningSite) -> bool:
     if site.process.poll() is not None:
         raise RuntimeError((site.home / "up.log").read_text())
     with suppress(OSError):

@@ -32,8 +32,9 @@ MOST_BOX_FIELDS = 30
 def join_host(request: HttpRequest) -> HttpResponse:
     """The one call without a token: a code yields it."""
     fields = read_message(read_body(request, LARGEST_MESSAGE))
-    machine, token = hosts.join_machine(fields.text("code", most=200), fields.text("machine", most=120))
-    return JsonResponse({"token": token, "machine": machine.name, "pool": machine.pool.name})
+    joined = hosts.join_machines(fields.text("code", most=200), fields.texts("machines", most=120))
+    told = [{"machine": machine.name, "token": token} for machine, token in joined]
+    return JsonResponse({"machines": told, "pool": joined[0][0].pool.name})
 
 
 @host_call

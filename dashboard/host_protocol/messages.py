@@ -91,6 +91,12 @@ class MessageFields:
             self._refuse(name, f"must be a list of texts of at most {most} characters")
         return value
 
+    def objects(self, name: str) -> list[MessageFields]:
+        value = self.values.get(name)
+        if not isinstance(value, list):
+            self._refuse(name, "must be a list of objects")
+        return [MessageFields(item, self._full_path(name)) for item in value]
+
     def integers(self, name: str) -> list[int]:
         value = self.values.get(name)
         if not isinstance(value, list):

@@ -2,7 +2,7 @@
 
 from dashboard.hosts.claiming import claim_next
 from dashboard.hosts.errors import HostRefused, JoinRefused
-from dashboard.hosts.joining import create_join_code, join_machine, local_join_code
+from dashboard.hosts.joining import create_join_code, join_machine, join_machines, local_join_code
 from dashboard.hosts.registration import forget_held_work, register_machine, release_held_work
 from dashboard.hosts.states import drain_machine, pause_machine, resume_machine, retire_machine
 from dashboard.hosts.tokens import machine_with_token
@@ -15,6 +15,7 @@ __all__ = [
     "drain_machine",
     "forget_held_work",
     "join_machine",
+    "join_machines",
     "local_join_code",
     "machine_with_token",
     "pause_machine",

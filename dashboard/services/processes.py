@@ -137,6 +137,8 @@ def host_environment(site: Site, join_code: str, surroundings: Mapping[str, str]
         "PACELINE_JOIN_CODE": join_code,
         "PACELINE_MACHINE": site.machine,
         "PACELINE_HOST_HOME": str(site.home / "host"),
+        # One machine, by the name that the settings have.
+        "PACELINE_SLOTS": "1",
         # Whoever starts a site from a checkout has run its code already.
         "PACELINE_UNBOXED_PROJECT": FIRST_PROJECT,
         "PYTHONUNBUFFERED": "1",

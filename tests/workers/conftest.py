@@ -74,7 +74,7 @@ def host(home: Path, live_server: LiveServer) -> Host:
 def join_host(home: Path, site: str, name: str, **owner: Any) -> Host:
     code = hosts.create_join_code(runs.pool_named("default"), "a test")
     home.mkdir(parents=True)
-    identity = SiteClient(site).join(code, name)
+    (identity,) = SiteClient(site).join(code, [name])
     write_identity(home, identity)
     client = SiteClient.of_identity(identity)
     answer = client.register("test", take_fingerprint().as_dict())

@@ -8,8 +8,15 @@ import socket
 import sys
 from pathlib import Path
 
+from workers.host import process_reaper
 from workers.host.agent import JoinOptions, run_agent
-from workers.host.configuration import ConfigurationError, check_site_address, configure_logging
+from workers.host.configuration import (
+    ConfigurationError,
+    check_site_address,
+    configure_logging,
+    read_identity,
+)
+from workers.host.slots import MOST_SLOTS, PARENT, Slot, plan_slots
 
 
 def main() -> int:
@@ -33,16 +40,39 @@ def main() -> int:
         default=Path(os.environ.get("PACELINE_HOST_HOME", "") or Path.home() / ".paceline-host"),
         help="where its token, checkouts and environments are kept",
     )
+    run.add_argument(
+        "--slots",
+        default=os.environ.get("PACELINE_SLOTS", "auto"),
+        help="as how many machines it measures side by side, each on cores of its own: a number, or auto for "
+        "one per GPU, pinned to it",
+    )
+    # Of the agent that is started for each slot.
+    for name in ("--slot", "--cores", "--device"):
+        run.add_argument(name, default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     try:
         configure_logging(os.environ)
         site = check_site_address(options.site) if options.site else ""
-        ended = run_agent(options.home.absolute(), JoinOptions(site, options.code, options.name))
+        joining = JoinOptions(site, options.code, options.name, is_slot=bool(options.slot))
+        ended = run_agent(options.home.absolute(), joining, chosen_slots(options))
     except ConfigurationError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write(f"{ended}\n")
     return 0
+
+
+def chosen_slots(options: argparse.Namespace) -> list[Slot]:
+    if options.slot:
+        process_reaper.die_with_parent(int(os.environ[PARENT]))
+        device = int(options.device) if options.device else None
+        return [Slot(options.slot, device, tuple(map(int, options.cores.split(","))))]
+    if options.slots == "auto":
+        # Who has joined as one machine stays one.
+        return plan_slots(options.name, None if read_identity(options.home) is None else 1)
+    if not options.slots.isdecimal() or not 0 < int(options.slots) <= MOST_SLOTS:
+        raise ConfigurationError(f"--slots must be auto or 1 to {MOST_SLOTS}, not {options.slots!r}.")
+    return plan_slots(options.name, int(options.slots))
 
 
 if __name__ == "__main__":

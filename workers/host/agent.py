@@ -8,13 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from types import FrameType
-from typing import TypeVar
+from typing import cast
 from urllib.parse import urlsplit
 
 import kombu
@@ -30,6 +29,7 @@ from workers.host.configuration import (
     HostIdentity,
     OwnerSettings,
     Registration,
+    identity_folder,
     load_configuration,
     read_identity,
     write_identity,
@@ -37,12 +37,13 @@ from workers.host.configuration import (
 )
 from workers.host.errors import HostOutdated, JoinRefused, SiteAway, TokenRefused
 from workers.host.executor import NO_BOX_HERE
+from workers.host.outages import StopRequested, ending_signals, try_until_answered
 from workers.host.site_client import SiteClient
+from workers.host.slots import Slot, pin_process, run_slots
 from workers.host.spool import DocumentSpool
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 HEARTBEAT_SECONDS = 10.0
@@ -55,10 +56,6 @@ DISTRIBUTIONS = ("paceline-site", "paceline")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
-class StopRequested(BaseException):
-    """A signal asks for the end. No Exception: nothing on the way may take it for a failure."""
-
-
 @dataclass(frozen=True)
 class JoinOptions:
     """What a person gave the command: all of it is needed once, to join."""
@@ -66,13 +63,17 @@ class JoinOptions:
     site: str = ""
     code: str = ""
     machine: str = ""
+    # Started for one slot of several, which has joined.
+    is_slot: bool = False
 
 
 class Agent:
-    """One host, in its home."""
+    """One host, or one slot of it, in its home."""
 
-    def __init__(self, home: Path, options: JoinOptions) -> None:
+    def __init__(self, home: Path, options: JoinOptions, slot: str = "") -> None:
         self.home = home
+        self.slot = slot
+        self.folder = identity_folder(home, slot)
         self.options = options
         self.worker: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
@@ -81,28 +82,29 @@ class Agent:
 
     def run(self) -> str:
         """Work until somebody ends it; why it ended, in one sentence."""
-        identity = self.find_identity()
-        warn_of_open_line(identity.site)
-        client = SiteClient.of_identity(identity)
+        client = None
         try:
             with ending_signals():
-                try:
-                    identity, client = self.register(identity, client)
-                    return self.keep_working(identity, client)
-                except StopRequested:
-                    return "Ended."
+                identity = self.find_identity()
+                warn_of_open_line(identity.site)
+                client = SiteClient.of_identity(identity)
+                identity, client = self.register(identity, client)
+                return self.keep_working(identity, client)
+        except StopRequested:
+            return "Ended."
         finally:
             self.stop_worker()
-            # Where the site is away, it finds out by the lease.
-            with suppress(SiteAway, TokenRefused, StopRequested):
-                client.stopping()
+            if client is not None:
+                # Where the site is away, it finds out by the lease.
+                with suppress(SiteAway, TokenRefused):
+                    client.stopping()
 
     def find_identity(self) -> HostIdentity:
         """The one that this home has, at the address that was given; a new one where it has none."""
-        known = read_identity(self.home)
+        known = read_identity(self.folder)
         if known is not None:
             identity = replace(known, site=self.options.site or known.site)
-            write_identity(self.home, identity)
+            write_identity(self.folder, identity)
             return identity
         if not self.options.code:
             raise ConfigurationError("This host hasn't joined a site: give --site and --code once.")
@@ -113,8 +115,8 @@ class Agent:
         if not self.options.site:
             raise ConfigurationError("To join, give the site's address too: --site https://host:8000.")
         client = SiteClient(self.options.site)
-        identity = try_until_answered(lambda: client.join(self.options.code, self.options.machine))
-        write_identity(self.home, identity)
+        (identity,) = try_until_answered(lambda: client.join(self.options.code, [self.options.machine]))
+        write_identity(self.folder, identity)
         logger.info("Joined %s as %s", identity.site, identity.machine)
         return identity
 
@@ -139,7 +141,7 @@ class Agent:
         pool = answer.text("pool")
         broker = usable_broker(answer.optional_text("broker") or "", pool, identity.machine)
         registration = Registration(pool, answer.integer("lease_seconds"), broker)
-        write_registration(self.home, registration)
+        write_registration(self.folder, registration)
         how = "is woken by the broker" if broker else "asks for work every other second"
         logger.info("%s of pool %s %s", identity.machine, registration.pool, how)
 
@@ -168,9 +170,9 @@ class Agent:
 
     def start_worker(self, identity: HostIdentity) -> None:
         self.worker = subprocess.Popen(
-            worker_command(load_configuration(self.home).registration.pool, identity.machine),
+            worker_command(load_configuration(self.home, self.slot).registration.pool, identity.machine),
             cwd=CHECKOUT,
-            env=worker_environment(self.home, os.environ),
+            env=worker_environment(self.home, self.slot, os.environ),
             start_new_session=True,
         )
         self.started_at = time.monotonic()
@@ -203,14 +205,24 @@ class Agent:
             self.worker.wait()
 
 
-def run_agent(home: Path, options: JoinOptions) -> str:
-    """Run the host's agent until it ends; the reason. ConfigurationError says what doesn't let it run."""
+def run_agent(home: Path, options: JoinOptions, slots: Sequence[Slot]) -> str:
+    """Run the agent of a host, or those of its slots, until they end; why.
+
+    A single slot that is named so is one of several, which another process started. ConfigurationError says
+    what doesn't let it run.
+    """
+    slot = slots[0].name if options.is_slot else ""
+    folder = identity_folder(home, slot)
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with try_lock(home / "agent.lock") as lock:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with try_lock(folder / "agent.lock") as lock:
             if lock is None:
-                raise ConfigurationError(f"An agent runs in {home} already.")
-            return Agent(home, options).run()
+                raise ConfigurationError(f"An agent runs in {folder} already.")
+            if len(slots) > 1:
+                return run_slots(home, slots, options.site, options.code)
+            if slot or slots[0].device is not None:
+                pin_process(slots[0], cast("dict[str, str]", os.environ))
+            return Agent(home, options, slot).run()
     except OSError as error:
         raise ConfigurationError(f"{home} can't be used: {error.strerror or error}.") from error
     except (JoinRefused, HostOutdated) as error:
@@ -233,18 +245,6 @@ def try_box(home: Path, owner: OwnerSettings) -> Box:
     return box
 
 
-def try_until_answered(act: Callable[[], T]) -> T:
-    """Do it; where the site is away, try again until it is back."""
-    pause = 0.5
-    while True:
-        try:
-            return act()
-        except SiteAway as error:
-            logger.warning("%s Trying again in %.0f s.", error, pause)
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-
 def worker_command(pool: str, name: str) -> list[str]:
     """Celery, with one child that measures: two measurements beside each other would measure each other."""
     return [
@@ -256,10 +256,11 @@ def worker_command(pool: str, name: str) -> list[str]:
     ]
 
 
-def worker_environment(home: Path, surroundings: Mapping[str, str]) -> dict[str, str]:
+def worker_environment(home: Path, slot: str, surroundings: Mapping[str, str]) -> dict[str, str]:
     return {
         **surroundings,
         "PACELINE_HOST_HOME": str(home.resolve()),
+        "PACELINE_HOST_SLOT": slot,
         "PACELINE_AGENT_PID": str(os.getpid()),
         "PYTHONUNBUFFERED": "1",
         # Said once by the agent, not by each worker in seven lines.
@@ -299,17 +300,3 @@ def warn_of_open_line(site: str) -> None:
         logger.warning(
             "%s is reached without TLS: whoever listens on the way can read the host's token", site
         )
-
-
-@contextmanager
-def ending_signals() -> Iterator[None]:
-    """Inside, Ctrl-C and a polite kill raise StopRequested, once."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        raise StopRequested
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    yield

@@ -19,6 +19,7 @@ from workers.host.configuration import configure_logging, load_configuration
 from workers.host.site_client import SiteClient
 
 HOME = "PACELINE_HOST_HOME"
+SLOT = "PACELINE_HOST_SLOT"
 AGENT = "PACELINE_AGENT_PID"
 WORKER = "PACELINE_WORKER_PID"
 # Where no broker can be reached, messages come from this process itself.
@@ -26,7 +27,7 @@ OWN_BROKER = "memory://"
 ASKING_SECONDS = 2.0
 STARTING_SECONDS = 60.0
 
-configuration = load_configuration(Path(os.environ[HOME]))
+configuration = load_configuration(Path(os.environ[HOME]), os.environ.get(SLOT, ""))
 client = SiteClient.of_identity(configuration.identity)
 broker = configuration.registration.broker or OWN_BROKER
 queue = queues.pool_queue(configuration.registration.pool)

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dashboard import structured_logs
+from dashboard.repositories import safe_name
 from workers.host.box import Sandbox, read_sandbox
 
 IDENTITY_FILE = "host.json"
@@ -89,31 +90,37 @@ def configure_logging(variables: Mapping[str, str]) -> None:
     logging.config.dictConfig(structured_logs.logging_settings("INFO", chosen))
 
 
-def load_configuration(home: Path) -> HostConfiguration:
-    """What the agent of this home has written; ConfigurationError where it hasn't."""
-    identity = read_identity(home)
+def identity_folder(home: Path, slot: str = "") -> Path:
+    """Where a host, or one of its slots, keeps who it is. All else of a home is shared by its slots."""
+    return home / "slots" / safe_name(slot) if slot else home
+
+
+def load_configuration(home: Path, slot: str = "") -> HostConfiguration:
+    """What the agent of this home and slot has written; ConfigurationError where it hasn't."""
+    folder = identity_folder(home, slot)
+    identity = read_identity(folder)
     if identity is None:
-        raise ConfigurationError(f"No host has joined in {home}.")
-    written = read_private_file(home / REGISTRATION_FILE)
+        raise ConfigurationError(f"No host has joined in {folder}.")
+    written = read_private_file(folder / REGISTRATION_FILE)
     if written is None:
-        raise ConfigurationError(f"The agent of {home} hasn't registered yet.")
+        raise ConfigurationError(f"The agent of {folder} hasn't registered yet.")
     return HostConfiguration(
         home, identity, Registration(**written), OwnerSettings.from_environment(os.environ)
     )
 
 
-def read_identity(home: Path) -> HostIdentity | None:
+def read_identity(folder: Path) -> HostIdentity | None:
     """None where the host hasn't joined."""
-    written = read_private_file(home / IDENTITY_FILE)
+    written = read_private_file(folder / IDENTITY_FILE)
     return None if written is None else HostIdentity(**written)
 
 
-def write_identity(home: Path, identity: HostIdentity) -> None:
-    write_private_file(home / IDENTITY_FILE, asdict(identity))
+def write_identity(folder: Path, identity: HostIdentity) -> None:
+    write_private_file(folder / IDENTITY_FILE, asdict(identity))
 
 
-def write_registration(home: Path, registration: Registration) -> None:
-    write_private_file(home / REGISTRATION_FILE, asdict(registration))
+def write_registration(folder: Path, registration: Registration) -> None:
+    write_private_file(folder / REGISTRATION_FILE, asdict(registration))
 
 
 def read_private_file(path: Path) -> dict[str, Any] | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dashboard.repositories import safe_name, try_lock
+
+# Of a mask of cores, as NVML gives it.
+WORD_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,12 @@ def list_gpus() -> tuple[tuple[Gpu, ...], str | None]:
     except pynvml.NVMLError:
         return (), None
     try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        visible = visible_devices(os.environ)
+        handles = [
+            pynvml.nvmlDeviceGetHandleByIndex(index)
+            for index in range(pynvml.nvmlDeviceGetCount())
+            if visible is None or index in visible
+        ]
         gpus = tuple(
             Gpu(
                 decode_text(pynvml.nvmlDeviceGetName(handle)),
@@ -102,6 +111,39 @@ def list_gpus() -> tuple[tuple[Gpu, ...], str | None]:
         return (), None
     finally:
         pynvml.nvmlShutdown()
+
+
+def list_near_cores() -> list[tuple[int, ...]]:
+    """For each GPU the cores near to it, as the kernel counts them; empty where NVML isn't there."""
+    try:
+        import pynvml
+    except ImportError:
+        return []
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    words = -(-(os.cpu_count() or 1) // WORD_BITS)
+    near = []
+    try:
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            try:
+                mask = pynvml.nvmlDeviceGetCpuAffinity(pynvml.nvmlDeviceGetHandleByIndex(index), words)
+            except pynvml.NVMLError:
+                mask = [2**WORD_BITS - 1] * words
+            bits = sum(int(word) << (WORD_BITS * place) for place, word in enumerate(mask))
+            near.append(tuple(core for core in range(words * WORD_BITS) if bits >> core & 1))
+        return near
+    except pynvml.NVMLError:
+        return []
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def visible_devices(variables: Mapping[str, str]) -> set[int] | None:
+    """The GPUs that a slot may use, by their index; None where nothing restricts them to some."""
+    words = variables.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "").split(",")
+    return {int(word) for word in words} if all(word.isdecimal() for word in words) else None
 
 
 def decode_text(value: str | bytes) -> str:

@@ -1,11 +1,14 @@
-"""Outages of the site: whoever measures for it waits until it is back."""
+"""Waiting for a site that is away, and being ended meanwhile."""
 
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TypeVar
 
 from workers.host.errors import SiteAway, SiteBroken, Stopped
@@ -17,6 +20,10 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 24 * 3600
 BROKEN_PATIENCE_SECONDS = 20
 LONGEST_PAUSE = 15.0
+
+
+class StopRequested(BaseException):
+    """A signal asks for the end. No Exception: nothing on the way may take it for a failure."""
 
 
 def ask_site(act: Callable[[], T], stop: threading.Event | None = None) -> T:
@@ -36,3 +43,29 @@ def ask_site(act: Callable[[], T], stop: threading.Event | None = None) -> T:
             elif stop.wait(pause):
                 raise Stopped from error
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def try_until_answered(act: Callable[[], T]) -> T:
+    """Do it; where the site is away, try again until it is back."""
+    pause = 0.5
+    while True:
+        try:
+            return act()
+        except SiteAway as error:
+            logger.warning("%s Trying again in %.0f s.", error, pause)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+@contextmanager
+def ending_signals() -> Iterator[None]:
+    """Inside, Ctrl-C and a polite kill raise StopRequested, once."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        raise StopRequested
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    yield

@@ -65,10 +65,11 @@ class SiteClient:
     def of_identity(cls, identity: HostIdentity) -> SiteClient:
         return cls(identity.site, identity.token)
 
-    def join(self, code: str, machine: str) -> HostIdentity:
-        """The host's identity for a code that was made for it; JoinRefused says why not."""
-        answer = self.call("join", {"code": code, "machine": machine})
-        return HostIdentity(self.site, answer.text("machine"), answer.text("token"))
+    def join(self, code: str, machines: Sequence[str]) -> list[HostIdentity]:
+        """An identity for each machine of the host, for a code that was made for it; JoinRefused."""
+        answer = self.call("join", {"code": code, "machines": list(machines)})
+        given = answer.objects("machines")
+        return [HostIdentity(self.site, each.text("machine"), each.text("token")) for each in given]
 
     def register(
         self,

@@ -22,10 +22,26 @@ def make_code(machine_name: str = "") -> str:
 
 
 def test_a_host_joins_over_http_without_a_token(client: Client) -> None:
-    message = {"code": make_code(), "machine": "gpu-7"}
+    message = {"code": make_code(), "machines": ["gpu-7"]}
     answer = client.post("/api/v1/host/join", message, content_type="application/json")
     assert (answer.status_code, answer.json()["pool"]) == (200, "a100")
-    assert hosts.machine_with_token(answer.json()["token"]) == Machine.objects.get(name="gpu-7")
+    (joined,) = answer.json()["machines"]
+    assert hosts.machine_with_token(joined["token"]) == Machine.objects.get(name="gpu-7")
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"], [f"gpu-{number}" for number in range(65)]])
+def test_a_host_joins_as_machines_of_different_names(names: list[str]) -> None:
+    with pytest.raises(JoinRefused, match="A host joins as 1 to 64 machines"):
+        hosts.join_machines(make_code(), names)
+
+
+def test_where_one_of_its_machines_can_not_join_none_does() -> None:
+    hosts.join_machine(make_code(), "gpu-1")
+    code = make_code()
+    with pytest.raises(JoinRefused, match="There is a machine gpu-1 already"):
+        hosts.join_machines(code, ["gpu-0", "gpu-1"])
+    assert not Machine.objects.filter(name="gpu-0").exists()
+    assert len(hosts.join_machines(code, ["gpu-0", "gpu-2"])) == 2
 
 
 def test_neither_code_nor_token_is_kept() -> None:
