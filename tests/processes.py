@@ -63,7 +63,9 @@ def running_worker(environment: Mapping[str, str], *queues: str, log: Path) -> I
 
 
 @contextmanager
-def running_agent(home: Path, site: str, code: str = "", *options: str, log: Path) -> Iterator[Worker]:
+def running_agent(
+    home: Path, site: str, code: str = "", *options: str, log: Path, sandbox: str = "available"
+) -> Iterator[Worker]:
     """`python -m workers.host run` of a machine that joins by the code or has joined, ready to measure.
 
     It gets nothing of the site's environment, as on a host of its own.
@@ -71,6 +73,7 @@ def running_agent(home: Path, site: str, code: str = "", *options: str, log: Pat
     command = [sys.executable, "-m", "workers.host", "run", "--site", site, "--code", code, "--name", "gpu-1"]
     command += options
     told = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
+    told["PACELINE_SANDBOX"] = sandbox
     with log.open("wb") as log_file:
         process = subprocess.Popen(
             [*command, "--home", str(home)],

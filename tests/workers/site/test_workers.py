@@ -54,11 +54,12 @@ def test_a_host_is_woken_by_a_message_and_claims_once(
 def test_a_killed_host_loses_no_run_and_stores_one_document(
     live_server: LiveServer, requested: Requested, home: Path, tmp_path: Path, settings: Any, victim: str
 ) -> None:
+    # Without a box, so that what is measured sees the gate.
     settings.PACELINE_LEASE_SECONDS = 2
     gate = tmp_path / "gate"
     run = requested({"train.py": GATE.format(path=str(gate)) + TRAIN})
     code = hosts.create_join_code(run.pool, "a test")
-    with running_agent(home, live_server.url, code, log=tmp_path / "first.log") as first:
+    with running_agent(home, live_server.url, code, log=tmp_path / "first.log", sandbox="off") as first:
         wait_until(lambda: read_state(run) == "measuring" and len(processes_in(home)) > 2)
         if victim == "agent":
             first.kill()
@@ -67,7 +68,7 @@ def test_a_killed_host_loses_no_run_and_stores_one_document(
         wait_until(lambda: not processes_in(home))
         gate.touch()
         if victim == "agent":
-            with running_agent(home, live_server.url, log=tmp_path / "second.log"):
+            with running_agent(home, live_server.url, log=tmp_path / "second.log", sandbox="off"):
                 wait_until(lambda: read_state(run) == "done")
         else:
             sweep_until_done(run)
