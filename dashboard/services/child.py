@@ -40,6 +40,7 @@ class Program:
     timeout: float = 30  # to become ready, or to run to its end
     retry_for: float = 0  # a start that fails is tried again for so long
     quiet: bool = False  # to its log file, not to the terminal
+    may_end: bool = False  # with status 0, of its own accord: then it isn't started again
     # Neighbours of the same group don't need each other: they are asked to end at the same time.
     stop_group: str = ""
 

@@ -124,6 +124,8 @@ def host_program(site: Site, join_code: str) -> Program:
         # Nothing of the site's: neither its database nor its keys are a host's affair.
         environment=host_environment(site, join_code, os.environ),
         inherits=False,
+        # Once somebody has drained or retired it.
+        may_end=True,
         orphan_signal=signal.SIGTERM,
         grace=25,
     )

@@ -122,7 +122,7 @@ class _Slot:
 
     def restart_if_due(self) -> None:
         status = self.child.status()
-        if status is None:
+        if status is None or (status == 0 and self.program.may_end):
             return
         if self._restart_at is None:
             self._schedule_restart(status)

@@ -63,6 +63,15 @@ def test_a_crashed_program_is_started_again(tmp_path, supervisor, printed):
     assert "paceline: web ended (SIGKILL); starting it again." in printed
 
 
+def test_a_program_that_may_end_stays_ended(tmp_path, supervisor):
+    code = "import time; open('starts', 'a').write('x'); time.sleep(0.3)"
+    supervisor.start(python_program(tmp_path, "a", code, may_end=True, ready=(tmp_path / "starts").exists))
+    for _ in range(20):
+        supervisor.restart_crashed()
+        time.sleep(0.05)
+    assert (tmp_path / "starts").read_text() == "x"
+
+
 def test_a_program_that_keeps_crashing_is_given_pauses(tmp_path, supervisor, printed):
     code = "open('starts', 'a').write('x'); raise SystemExit('no luck')"
     supervisor.start(python_program(tmp_path, "bad", code, ready=lambda: True))

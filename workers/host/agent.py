@@ -146,7 +146,7 @@ class Agent:
         logger.info("%s of pool %s %s", identity.machine, registration.pool, how)
 
     def keep_working(self, identity: HostIdentity, client: SiteClient) -> str:
-        """Until it is drained. StopRequested where a signal ends it, TokenRefused once it is revoked."""
+        """Until it is drained or retired; StopRequested where a signal ends it."""
         pause = 1.0
         while True:
             if self.worker is None:
@@ -163,6 +163,8 @@ class Agent:
                 state = client.heartbeat()
             except SiteAway as error:
                 logger.warning("No heartbeat: %s", error)
+            except TokenRefused as error:
+                return f"{error} Join again with a new code."
             else:
                 if state == "draining" and not self.is_measuring(identity):
                     return "Drained: nothing is measured here any more."
