@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 INTERVAL_SECONDS = 10.0
 
 
-def keep_heartbeat_file(app: Celery, path: str) -> None:
+def keep_heartbeat_file(app: Celery, path: str, interval: float = INTERVAL_SECONDS) -> None:
     """Have the app's worker, or its scheduler, touch the file; nothing where `path` is empty."""
     if not path:
         return
-    app.conf.heartbeat_file = path
+    app.conf.heartbeat_file, app.conf.heartbeat_interval = path, interval
     app.steps["worker"].add(WorkerHeartbeatFile)
 
     # Held by nobody else.
@@ -33,18 +33,19 @@ def keep_heartbeat_file(app: Celery, path: str) -> None:
 
 
 class WorkerHeartbeatFile(bootsteps.StartStopStep):
-    """Touches the file every INTERVAL_SECONDS, from the loop that takes messages: if that hangs, it ages."""
+    """Touches the file again and again, from the loop that takes messages: if that hangs, it ages."""
 
     requires = ("celery.worker.components:Timer",)
 
     def __init__(self, worker: Any, **options: Any) -> None:
         super().__init__(worker, **options)
         self.path = Path(worker.app.conf.heartbeat_file)
+        self.interval: float = worker.app.conf.heartbeat_interval
         self.entry: Any = None
 
     def start(self, worker: Any) -> None:
         touch_file(self.path)
-        self.entry = worker.timer.call_repeatedly(INTERVAL_SECONDS, touch_file, (self.path,))
+        self.entry = worker.timer.call_repeatedly(self.interval, touch_file, (self.path,))
 
     def stop(self, _worker: Any) -> None:
         if self.entry is not None:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+import psutil
+
 from bench.lines import Line, format_part
 from bench.robustness.running_site import RunningSite, count_states, request_runs, running_site, wait_for_runs
 
@@ -52,7 +54,7 @@ def kill_parts(site: RunningSite, kills: int, seed: int, over: threading.Event, 
         if over.wait(dice.uniform(0, 2 * 1.5 * requests / len(acts))):
             return
         # It may be starting again just now.
-        with suppress(ValueError, ProcessLookupError):
+        with suppress(ValueError, ProcessLookupError, psutil.Error):
             act()
 
 

@@ -63,7 +63,7 @@ class RunningSite:
         found = [
             process
             for process in psutil.Process(self.process.pid).children(recursive=True)
-            if all(word in " ".join(process.cmdline()) for word in words)
+            if all(word in read_command(process) for word in words)
         ]
         return min(found, key=lambda process: process.create_time())
 
@@ -73,6 +73,14 @@ class RunningSite:
         with urllib.request.urlopen(f"{self.address}{path}", timeout=20) as answer:  # noqa: S310
             answer.read()
         return time.perf_counter() - started
+
+
+def read_command(process: psutil.Process) -> str:
+    """Its command line; empty where it has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 class HostKeeper:

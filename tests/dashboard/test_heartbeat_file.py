@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,33 +8,39 @@ from pathlib import Path
 import pytest
 from celery import Celery
 
-from dashboard.heartbeat_file import keep_heartbeat_file, touch_file
-from tests.processes import CHECKOUT, running_worker
+from dashboard.heartbeat_file import INTERVAL_SECONDS, keep_heartbeat_file, touch_file
+from tests.processes import CHECKOUT
 from tests.workers.waiting import wait_until
 
 
-@pytest.fixture
-def environment(site_environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    told = {"PACELINE_HOME": str(tmp_path / "home"), "PACELINE_HEARTBEAT_FILE": str(tmp_path / "heartbeat")}
-    return {**site_environment, **told}
-
-
-def test_a_worker_touches_its_file_again_and_again(environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "process",
+    [
+        ("worker", "--pool=solo", "--queues=heartbeat", "--without-mingle", "--without-gossip"),
+        ("beat", "--scheduler=celery.beat:Scheduler"),
+    ],
+)
+def test_it_is_touched_again_and_again(process: tuple[str, ...], tmp_path: Path) -> None:
+    """By a worker from its loop, by the scheduler when it has sent something."""
     file = tmp_path / "heartbeat"
-    with running_worker(environment, "sweeps", log=tmp_path / "worker.log"):
+    started = subprocess.Popen(
+        [sys.executable, "-m", "celery", "--quiet", "-A", "tests.dashboard.heartbeat_app", *process],
+        cwd=CHECKOUT,
+        env={**os.environ, "PACELINE_HEARTBEAT_FILE": str(file)},
+    )
+    try:
         wait_until(file.exists)
         file.unlink()
-        wait_until(file.exists, 20)
-
-
-def test_the_scheduler_touches_it_when_it_has_sent(environment: dict[str, str], tmp_path: Path) -> None:
-    command = [*(sys.executable, "-m", "celery", "--quiet", "-A", "workers.site.app", "beat")]
-    beat = subprocess.Popen([*command, "--scheduler", "celery.beat:Scheduler"], cwd=CHECKOUT, env=environment)
-    try:
-        wait_until((tmp_path / "heartbeat").exists, 40)
+        wait_until(file.exists)
     finally:
-        beat.terminate()
-        beat.wait(20)
+        started.terminate()
+        started.wait(20)
+
+
+def test_the_apps_of_site_and_hosts_touch_it_by_themselves() -> None:
+    assert INTERVAL_SECONDS == 10
+    for source in ("dashboard/dispatch.py", "workers/host/app.py"):
+        assert "keep_heartbeat_file(app, " in (CHECKOUT / source).read_text()
 
 
 def test_without_a_path_nothing_is_added() -> None:
