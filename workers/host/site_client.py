@@ -6,7 +6,8 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -54,6 +55,16 @@ FAILURES: dict[int, type[Exception]] = {
 }
 
 
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: urllib would send the token to wherever it leads."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+OPENER = urllib.request.build_opener(NoRedirects)
+
+
 class SiteClient:
     """Calls of one host. Each raises SiteAway where the site can't be reached: then try again."""
 
@@ -67,9 +78,9 @@ class SiteClient:
 
     def join(self, code: str, machines: Sequence[str]) -> list[HostIdentity]:
         """An identity for each machine of the host, for a code that was made for it; JoinRefused."""
-        answer = self.call("join", {"code": code, "machines": list(machines)})
-        given = answer.objects("machines")
-        return [HostIdentity(self.site, each.text("machine"), each.text("token")) for each in given]
+        with self._reading():
+            given = self.call("join", {"code": code, "machines": list(machines)}).objects("machines")
+            return [HostIdentity(self.site, each.text("machine"), each.text("token")) for each in given]
 
     def register(
         self,
@@ -90,7 +101,8 @@ class SiteClient:
 
     def heartbeat(self) -> str:
         """Say that the host lives; the state that people have put it in."""
-        return self.call("heartbeat", {}).text("state")
+        with self._reading():
+            return self.call("heartbeat", {}).text("state")
 
     def stopping(self) -> None:
         """Say that somebody ends the agent: what it held is free for others at once."""
@@ -136,12 +148,14 @@ class SiteClient:
     def add_pair(self, lease: Lease, pair: PairMeasured, commands: Sequence[str]) -> str:
         """Hand in a pair; the verdict, or nothing where another pair is wanted. Safe to repeat."""
         message = {"lease": lease_message(lease), "pair": pair_message(pair), "commands": list(commands)}
-        return self.call("experiments/pair", message).text("verdict")
+        with self._reading():
+            return self.call("experiments/pair", message).text("verdict")
 
     def keep_profiles(self, lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
         """Hand in what both sides' counted repetitions say; whether their steps are measured in turn."""
         message = {"lease": lease_message(lease), "documents": dict(documents), "seconds": seconds}
-        return self.call("experiments/profiles", message).flag("in_turns")
+        with self._reading():
+            return self.call("experiments/profiles", message).flag("in_turns")
 
     def conclude_experiment(self, lease: Lease, reason: str, seconds: float) -> None:
         """Say why an experiment can't be measured."""
@@ -152,9 +166,18 @@ class SiteClient:
         """The answer to a message."""
         return self._send(path, json.dumps(message, allow_nan=False).encode(), {}, timeout)
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """An answer that can't be read was given by something else: a proxy's page, another service."""
+        try:
+            yield
+        except MessageError as error:
+            raise SiteAway(f"{self.site} doesn't answer as a site: {error}") from error
+
     def _is_held(self, path: str, message: Mapping[str, Any]) -> bool:
         try:
-            return self.call(path, message).flag("held")
+            with self._reading():
+                return self.call(path, message).flag("held")
         except LeaseLost:
             return False
 
@@ -165,15 +188,13 @@ class SiteClient:
         # The scheme is one of two: the address was checked when the host joined.
         request = urllib.request.Request(f"{self.site}/api/v1/host/{path}", body, sent)  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+            with OPENER.open(request, timeout=timeout) as answer, self._reading():
                 return read_message(answer.read(LARGEST_ANSWER))
         except urllib.error.HTTPError as error:
             raise self._failure(error) from error
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise SiteAway(f"{self.site} can't be reached: {reason}.") from error
-        except MessageError as error:
-            raise SiteAway(f"{self.site} doesn't answer as a site: {error}") from error
 
     def _failure(self, error: urllib.error.HTTPError) -> Exception:
         try:
