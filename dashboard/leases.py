@@ -6,7 +6,7 @@ it changed. Time is the database's: the clocks of machines may differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -93,7 +93,7 @@ def requeue_jobs(
     with transaction.atomic():
         # A heartbeat that comes in between has the row locked, or finds it gone: it is compared again.
         lost = jobs.filter(state__in=model.HELD)
-        rows = dict(lost.select_for_update(skip_locked=True).values_list("pk", "attempt"))
+        rows = dict(lost.select_for_update(skip_locked=True, of=("self",)).values_list("pk", "attempt"))
         ended = [key for key, attempt in rows.items() if attempt >= model.MOST_ATTEMPTS]
         waiting = [key for key in rows if key not in ended]
         end_job(model._default_manager.filter(pk__in=ended), lease=RandomUUID(), **given_up_as)
@@ -101,13 +101,15 @@ def requeue_jobs(
     return waiting, ended
 
 
-def release_machine(model: type[Job], machine: str, again: Mapping[str, Any]) -> int:
+def release_machine(
+    model: type[Job], machine: str, again: Mapping[str, Any], kept: Collection[int] = ()
+) -> int:
     """Request again, at once, what a machine held when somebody ended its agent; that costs no attempt.
 
     How many.
     """
     held = model._default_manager.filter(state__in=model.HELD, machine__name=machine)
-    return _request_again(held, {"attempt": Greatest(F("attempt") - 1, 0), **again})
+    return _request_again(held.exclude(pk__in=kept), {"attempt": Greatest(F("attempt") - 1, 0), **again})
 
 
 def _request_again(jobs: QuerySet[Job], values: Mapping[str, Any]) -> int:

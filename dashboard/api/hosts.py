@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from paceline.document import SIZE_LIMIT
 
 from dashboard import experiments, hosts, ingest, runs
-from dashboard.api.host_requests import LARGEST_MESSAGE, host_call, post_only, read_body, requesting_machine
+from dashboard.api.host_requests import host_call, post_only, read_body, requesting_machine
 from dashboard.host_protocol import (
     Lease,
     MessageError,
@@ -19,6 +19,7 @@ from dashboard.host_protocol import (
     read_message,
     read_pair,
 )
+from dashboard.host_protocol.messages import LARGEST_SMALL
 from dashboard.hosts import broker_accounts, commit_service
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, Machine, Run
@@ -26,12 +27,14 @@ from dashboard.models import Experiment, Machine, Run
 LEASE_HEADER = "Paceline-Lease"
 MOST_PARAGRAPH = 10_000
 MOST_BOX_FIELDS = 30
+MOST_FINGERPRINT = 64 * 1024
+LARGEST_JOIN = 64 * 1024
 
 
 @post_only
 def join_host(request: HttpRequest) -> HttpResponse:
     """The one call without a token: a code yields it."""
-    fields = read_message(read_body(request, LARGEST_MESSAGE))
+    fields = read_message(read_body(request, LARGEST_JOIN))
     joined = hosts.join_machines(fields.text("code", most=200), fields.texts("machines", most=120))
     told = [{"machine": machine.name, "token": token} for machine, token in joined]
     return JsonResponse({"machines": told, "pool": joined[0][0].pool.name})
@@ -42,10 +45,11 @@ def register_host(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     """An agent starts: whatever it held before died with it, but for what it kept to hand in."""
     hosts.register_machine(
         machine,
-        fields.integer("protocol"),
+        fields.integer("protocol", most=LARGEST_SMALL),
         fields.text("version", most=60),
-        fields.mapping("fingerprint"),
+        fields.small_mapping("fingerprint", most=MOST_FINGERPRINT),
         fields.flat_mapping("box", most=MOST_BOX_FIELDS),
+        same_agent=bool(fields.values.get("same_agent")),
     )
     hosts.forget_held_work(machine, kept_runs=fields.integers("kept_runs"))
     return {
@@ -63,16 +67,19 @@ def keep_heartbeat(machine: Machine, _fields: MessageFields) -> dict[str, Any]:
 
 
 @host_call
-def release_work(machine: Machine, _fields: MessageFields) -> dict[str, Any]:
+def release_work(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     """Somebody ends the agent: what it held is requested again, and no attempt is lost."""
-    hosts.release_held_work(machine)
+    kept = fields.integers("kept_runs") if "kept_runs" in fields.values else []
+    hosts.release_held_work(machine, kept)
     return {}
 
 
 @host_call
 def claim_work(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     # The job keeps the machine as it is now.
-    runs.machine_seen(machine.name, machine.pool.name, fields.mapping("fingerprint"))
+    runs.machine_seen(
+        machine.name, machine.pool.name, fields.small_mapping("fingerprint", most=MOST_FINGERPRINT)
+    )
     assignment = hosts.claim_next(machine)
     return {
         "state": machine.state,

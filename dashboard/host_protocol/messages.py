@@ -17,7 +17,9 @@ from dashboard.host_protocol.assignments import (
     SideAssignment,
 )
 
-LARGEST_INTEGER = 2**63 - 1
+# As the columns of the site's tables hold them.
+LARGEST_KEY, LARGEST_INTEGER, LARGEST_SMALL = 2**63 - 1, 2**31 - 1, 2**15 - 1
+MOST_ITEMS = 10_000
 LONGEST_WORD = 100
 KINDS = {RunAssignment: "run", ExperimentAssignment: "experiment"}
 
@@ -39,6 +41,9 @@ class MessageFields:
         value = self.values.get(name)
         if not isinstance(value, str):
             self._refuse(name, "must be a text")
+        if "\0" in value:
+            # PostgreSQL keeps none.
+            self._refuse(name, "must hold no NUL")
         if most is not None and len(value) > most:
             self._refuse(name, f"must be {most} characters long at most")
         return value
@@ -46,10 +51,10 @@ class MessageFields:
     def optional_text(self, name: str) -> str | None:
         return None if self.values.get(name) is None else self.text(name)
 
-    def integer(self, name: str) -> int:
+    def integer(self, name: str, *, most: int = LARGEST_INTEGER) -> int:
         value = self.values.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_INTEGER:
-            self._refuse(name, "must be a whole number")
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            self._refuse(name, f"must be a whole number up to {most}")
         return value
 
     def number(self, name: str) -> float:
@@ -70,6 +75,13 @@ class MessageFields:
             self._refuse(name, "must be an object")
         return value
 
+    def small_mapping(self, name: str, *, most: int) -> dict[str, Any]:
+        """An object whose JSON has at most so many characters."""
+        value = self.mapping(name)
+        if len(json.dumps(value)) > most:
+            self._refuse(name, f"must be {most} characters long at most")
+        return value
+
     def flat_mapping(self, name: str, *, most: int) -> dict[str, str | int | bool | None] | None:
         """An object of at most so many plain values, or nothing: what people read, kept as it came."""
         if self.values.get(name) is None:
@@ -86,7 +98,11 @@ class MessageFields:
     def texts(self, name: str, *, most: int) -> list[str]:
         """A list of texts of at most so many characters."""
         value = self.values.get(name)
-        texts = isinstance(value, list) and all(isinstance(item, str) and len(item) <= most for item in value)
+        texts = (
+            isinstance(value, list)
+            and len(value) <= MOST_ITEMS
+            and all(isinstance(item, str) and len(item) <= most for item in value)
+        )
         if not isinstance(value, list) or not texts:
             self._refuse(name, f"must be a list of texts of at most {most} characters")
         return value
@@ -101,7 +117,7 @@ class MessageFields:
         value = self.values.get(name)
         if not isinstance(value, list):
             self._refuse(name, "must be a list of whole numbers")
-        return [MessageFields({name: item}, self.path).integer(name) for item in value]
+        return [MessageFields({name: item}, self.path).integer(name, most=LARGEST_KEY) for item in value]
 
     def inside(self, name: str) -> MessageFields:
         return MessageFields(self.values.get(name), self._full_path(name))
@@ -109,6 +125,8 @@ class MessageFields:
     def number_pairs(self, name: str) -> dict[str, tuple[float, float]]:
         """An object whose values are lists of two numbers."""
         pairs = {}
+        if len(self.mapping(name)) > MOST_ITEMS:
+            self._refuse(name, f"must have {MOST_ITEMS} members at most")
         for key, value in self.mapping(name).items():
             if not isinstance(value, list) or len(value) != 2:
                 self._refuse(f"{name}.{key}", "must be a list of two numbers")
@@ -160,7 +178,9 @@ def read_lease(fields: MessageFields) -> Lease:
         token = UUID(fields.text("token"))
     except ValueError as error:
         raise MessageError(f"{fields.path}.token must be a UUID.") from error
-    return Lease(fields.integer("key"), fields.integer("attempt"), token)
+    return Lease(
+        fields.integer("key", most=LARGEST_KEY), fields.integer("attempt", most=LARGEST_SMALL), token
+    )
 
 
 def assignment_message(assignment: Assignment) -> dict[str, Any]:

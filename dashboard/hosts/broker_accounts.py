@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 SCHEMES = ("redis", "rediss", "redis+socket")
 # Whatever kombu does, with the keys that are the host's own; nothing that tells of others.
-COMMANDS = ("+@all", "-@admin", "-@dangerous", "-@pubsub", "-scan", "-randomkey", "-dbsize", "+info")
+COMMANDS = ("-@all", "+@all", "-@admin", "-@dangerous", "-@pubsub", "-scan", "-randomkey", "-dbsize", "+info")
 
 
 def broker_address(machine: Machine) -> str | None:
@@ -31,15 +31,32 @@ def broker_address(machine: Machine) -> str | None:
     parts = urlsplit(address)
     if parts.scheme not in SCHEMES:
         return None
-    # Of the token: several sites may share a broker.
-    user, password = f"paceline-host-{machine.token_hash[:16]}", make_token("bell")
+    user, password = account_name(machine), make_token("bell")
     keys = [f"~{pattern}" for pattern in host_keys(machine.pool.name, machine.name)]
-    try:
-        with redis.Redis.from_url(settings.BROKER_URL.replace("redis+socket", "unix", 1)) as broker:
-            rules = ["reset", "on", f">{password}", *keys, "resetchannels", "-@all", *COMMANDS]
-            broker.execute_command("ACL", "SETUSER", user, *rules)
-    except redis.RedisError as error:
-        logger.warning("No account for %s could be made on the broker: %s", machine, error)
+    if not tell_broker("SETUSER", user, "reset", "on", f">{password}", *keys, "resetchannels", *COMMANDS):
         return None
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{user}:{quote(password)}@{host}"))
+    return str(urlunsplit(parts._replace(netloc=f"{user}:{quote(password)}@{host}")))
+
+
+def remove_account(machine: Machine) -> None:
+    """Before its token goes, whose hash names the account."""
+    if machine.token_hash and urlsplit(settings.BROKER_URL).scheme in SCHEMES:
+        tell_broker("DELUSER", account_name(machine))
+
+
+def account_name(machine: Machine) -> str:
+    """Of the token: several sites may share a broker."""
+    return f"paceline-host-{machine.token_hash[:16]}"
+
+
+def tell_broker(*words: str) -> bool:
+    """Call `ACL WORDS`; False where the broker can't be asked or refuses."""
+    try:
+        address = settings.BROKER_URL.replace("redis+socket", "unix", 1)
+        with redis.Redis.from_url(address, socket_connect_timeout=2, socket_timeout=2) as broker:
+            broker.execute_command("ACL", *words)
+    except (redis.RedisError, OSError, ValueError) as error:
+        logger.warning("A host's account on the broker can't be changed: %s", error)
+        return False
+    return True

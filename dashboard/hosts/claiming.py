@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db import transaction
+
 from dashboard import experiments, runs
 from dashboard.host_protocol import Assignment
 from dashboard.models import Machine
@@ -9,11 +11,16 @@ from dashboard.models import Machine
 
 def claim_next(machine: Machine) -> Assignment | None:
     """The machine's next experiment or run; None where nothing waits, or it is paused."""
-    if machine.state != Machine.State.ACTIVE or machine.is_outdated:
-        return None
-    pool = machine.pool.name
-    if runs.experiment_waits(pool):
-        assignment = experiments.claim_experiment(pool, machine.name)
-        if assignment is not None:
-            return assignment
-    return runs.claim_run(pool, machine.name)
+    with transaction.atomic():
+        # Locked: whoever retires or pauses it meanwhile waits, and then finds what it holds.
+        active = Machine.objects.select_for_update(of=("self",)).filter(
+            pk=machine.pk, state=Machine.State.ACTIVE, token_hash=machine.token_hash
+        )
+        if not active.exists() or machine.is_outdated:
+            return None
+        pool = machine.pool.name
+        if runs.experiment_waits(pool):
+            assignment = experiments.claim_experiment(pool, machine.name)
+            if assignment is not None:
+                return assignment
+        return runs.claim_run(pool, machine.name)

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dashboard.hosts import broker_accounts
 from dashboard.hosts.errors import JoinRefused
 from dashboard.hosts.tokens import hash_token, make_token
 from dashboard.models import JoinCode, Machine, Pool
@@ -76,6 +77,8 @@ def _join_machine(made: JoinCode, name: str) -> tuple[Machine, str]:
     there = Machine.objects.select_for_update().filter(name=name).first()
     if there is not None and not made.machine_name and there.state != Machine.State.RETIRED:
         raise JoinRefused(f"There is a machine {name} already: retire it first, or choose another name.")
+    if there is not None:
+        broker_accounts.remove_account(there)
     token = make_token("host")
     values = {"pool": made.pool, "token_hash": hash_token(token), "state": Machine.State.ACTIVE}
     machine = Machine.objects.update_or_create(name=name, defaults={**values, "joined_at": Now()})[0]

@@ -19,8 +19,13 @@ def register_machine(
     version: str,
     fingerprint: Mapping[str, Any],
     box: Mapping[str, Any] | None = None,
+    *,
+    same_agent: bool = False,
 ) -> None:
-    """Keep what the host is. HostRefused where this site can't work with its agent."""
+    """Keep what the host is. HostRefused where this site can't work with its agent.
+
+    `same_agent`: only its worker begins anew.
+    """
     Machine.objects.filter(pk=machine.pk).update(
         protocol=protocol,
         agent_version=version[:60],
@@ -38,9 +43,10 @@ def register_machine(
             f"This host's agent ({version}) speaks protocol {protocol}, the site only {PROTOCOL}: "
             "update the site first."
         )
-    if machine.state == Machine.State.DRAINING:
-        # It has ended and been started again: whoever drained it is through.
-        Machine.objects.filter(pk=machine.pk).update(state=Machine.State.ACTIVE)
+    if not same_agent:
+        # A drained one has ended and been started again: whoever drained it is through.
+        drained = Machine.objects.filter(pk=machine.pk, state=Machine.State.DRAINING)
+        drained.update(state=Machine.State.ACTIVE)
 
 
 def forget_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:
@@ -53,6 +59,6 @@ def forget_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:
     )
 
 
-def release_held_work(machine: Machine) -> int:
-    """Request again what the machine held, since somebody ended its agent: no attempt is lost. How many."""
-    return runs.release_runs(machine.name) + experiments.release_experiments(machine.name)
+def release_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:
+    """As `forget_held_work`, since somebody ended its agent: no attempt is lost. How many."""
+    return runs.release_runs(machine.name, kept_runs) + experiments.release_experiments(machine.name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from django.db import transaction
+
 from dashboard import dispatch
+from dashboard.hosts import broker_accounts
 from dashboard.hosts.registration import forget_held_work
 from dashboard.models import Machine
 
@@ -26,8 +29,11 @@ def resume_machine(machine: Machine) -> None:
 
 def retire_machine(machine: Machine) -> None:
     """Its token is good for nothing from now on, and what it held is requested again. Its history stays."""
-    Machine.objects.filter(pk=machine.pk).update(state=State.RETIRED, token_hash="")
-    forget_held_work(machine)
+    broker_accounts.remove_account(machine)
+    with transaction.atomic():
+        Machine.objects.select_for_update().get(pk=machine.pk)
+        Machine.objects.filter(pk=machine.pk).update(state=State.RETIRED, token_hash="")
+        forget_held_work(machine)
 
 
 def _set_state(machine: Machine, state: str) -> None:

@@ -67,9 +67,9 @@ def advance_run(lease: Lease, state: str, box: Mapping[str, Any] | None = None) 
 
     `box` describes what the code is measured in; known once it is measuring.
     """
+    if state not in BEFORE:
+        raise WrongState(f"A holder doesn't move a run to {state}.")
     target = State(state)
-    if target not in BEFORE:
-        raise WrongState(f"A holder doesn't move a run to {target}.")
     started: dict[str, Any] = {"measuring_at": Now(), "box": box} if target is State.MEASURING else {}
     # Where it is there already, the answer to an earlier call was lost.
     moved = leases.held_job(Run, lease).filter(state__in=(BEFORE[target], target))
@@ -146,12 +146,12 @@ def _tell_given_up(again: list[int], given_up: list[int]) -> int:
     return len(again) + len(given_up)
 
 
-def release_runs(machine: str) -> int:
+def release_runs(machine: str, kept: Collection[int] = ()) -> int:
     """Request again, at once, what a machine held when somebody ended its agent; that costs no attempt.
 
     How many.
     """
-    return leases.release_machine(Run, machine, AGAIN)
+    return leases.release_machine(Run, machine, AGAIN, kept)
 
 
 def _transition_refusal(lease: Lease, wish: str) -> LeaseLost | WrongState:

@@ -133,8 +133,12 @@ def host_program(site: Site, join_code: str) -> Program:
 
 def host_environment(site: Site, join_code: str, surroundings: Mapping[str, str]) -> dict[str, str]:
     address = "127.0.0.1" if site.host in WILDCARD_HOSTS else site.host
+    no_proxy = ",".join(filter(None, (surroundings.get("no_proxy") or surroundings.get("NO_PROXY"), address)))
     return {
         **{name: surroundings[name] for name in HOST_VARIABLES if name in surroundings},
+        # Its token stays on this machine.
+        "no_proxy": no_proxy,
+        "NO_PROXY": no_proxy,
         "PACELINE_SITE": f"http://{address}:{site.web_port or site.port}",
         "PACELINE_JOIN_CODE": join_code,
         "PACELINE_MACHINE": site.machine,

@@ -97,7 +97,9 @@ class Agent:
             if client is not None:
                 # Where the site is away, it finds out by the lease.
                 with suppress(SiteAway, TokenRefused):
-                    client.stopping()
+                    spool = self.spool(identity)
+                    spool.hand_in(client)
+                    client.stopping(spool.kept_runs())
 
     def find_identity(self) -> HostIdentity:
         """The one that this home has, at the address that was given; a new one where it has none."""
@@ -115,7 +117,9 @@ class Agent:
         if not self.options.site:
             raise ConfigurationError("To join, give the site's address too: --site https://host:8000.")
         client = SiteClient(self.options.site)
-        (identity,) = try_until_answered(lambda: client.join(self.options.code, [self.options.machine]))
+        (identity,) = try_until_answered(
+            lambda: client.join(self.options.code, [self.slot or self.options.machine])
+        )
         write_identity(self.folder, identity)
         logger.info("Joined %s as %s", identity.site, identity.machine)
         return identity
@@ -132,11 +136,18 @@ class Agent:
             self.tell_registration(identity, client)
         return identity, client
 
-    def tell_registration(self, identity: HostIdentity, client: SiteClient) -> None:
-        spool = DocumentSpool(self.home / "spool" / safe_name(identity.machine))
+    def spool(self, identity: HostIdentity) -> DocumentSpool:
+        return DocumentSpool(self.home / "spool" / safe_name(identity.machine))
+
+    def tell_registration(
+        self, identity: HostIdentity, client: SiteClient, *, same_agent: bool = False
+    ) -> None:
+        spool = self.spool(identity)
         fingerprint = machine.take_fingerprint().as_dict()
         answer = try_until_answered(
-            lambda: client.register(agent_version(), fingerprint, spool.kept_runs(), self.box.describe())
+            lambda: client.register(
+                agent_version(), fingerprint, spool.kept_runs(), self.box.describe(), same_agent
+            )
         )
         pool = answer.text("pool")
         broker = usable_broker(answer.optional_text("broker") or "", pool, identity.machine)
@@ -157,7 +168,7 @@ class Agent:
                 logger.warning("The worker has ended by itself; the next one starts in %.0f s", pause)
                 time.sleep(pause)
                 # What it held died with it.
-                self.tell_registration(identity, client)
+                self.tell_registration(identity, client, same_agent=True)
                 continue
             try:
                 state = client.heartbeat()

@@ -43,6 +43,8 @@ app.conf.update(
         "task_default_queue": queue,
         # Its account on the broker has none of the keys that these would take.
         "worker_enable_remote_control": False,
+        # A broker that came back has forgotten the account: this worker ends, and its agent registers anew.
+        "broker_connection_max_retries": 5,
         "broker_transport_options": queues.host_transport_options(configuration.identity.machine)
         if broker != OWN_BROKER
         else {},

@@ -109,8 +109,8 @@ class Executor(ABC):
             logger.info("%s can't be measured: %s", self.job.name, error)
             try:
                 self.give_up(error)
-            except (LeaseLost, TokenRefused):
-                logger.info("%s had been given up before", self.job.name)
+            except (LeaseLost, TokenRefused, SiteAway):
+                logger.info("%s had been given up before, or the site can't be told", self.job.name)
 
     def require_box(self) -> None:
         """BuildError where this host gives none, and its owner hasn't let the project go without."""

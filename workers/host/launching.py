@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from paceline import manifest
+from paceline import document, manifest
 
 from workers.host import processes
 from workers.host.box import NO_BOX, Box, BoxedCommand, BoxView
@@ -44,8 +44,7 @@ CLOCK_TOLERANCE = 1.0
 # How the harness marks its lines, and the end of those that it repeats.
 HARNESS = "paceline: "
 DASHES = "---"
-# Bounds the memory of the worker; what a document may be is said where it is stored.
-LARGEST_DOCUMENT = 64 * 1024 * 1024
+LARGEST_DOCUMENT = document.SIZE_LIMIT
 
 
 @dataclass(frozen=True)
@@ -114,18 +113,18 @@ def run_harness(
     if result.status != 0:
         exceeded = "memory" if out_of_memory else result.exceeded
         raise CrashError(limit_reason(exceeded, box) or crash_reason(result.status, log.last_lines()))
-    document = read_document(scratch)
-    check_clock(document, time.monotonic() - started)
-    return document
+    data = read_document(scratch)
+    check_clock(data, time.monotonic() - started)
+    return data
 
 
-def check_clock(document: bytes, elapsed: float) -> None:
+def check_clock(data: bytes, elapsed: float) -> None:
     """BadDocumentError where the measured windows took longer than there was time, in seconds.
 
     The harness shares its box with the code that it measures, which may have written the document.
     """
     try:
-        told = sum(float(repetition["seconds"]) for repetition in json.loads(document)["repetitions"])
+        told = sum(float(repetition["seconds"]) for repetition in json.loads(data)["repetitions"])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         # The site says what is wrong with it.
         return
@@ -254,7 +253,7 @@ def read_progress(scratch: Path) -> Progress | None:
     try:
         written = json.loads(read_untrusted_file(scratch / "progress.json", LARGEST_PROGRESS))
         fraction, text = float(written["fraction"]), str(written["text"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
     if not math.isfinite(fraction):
         return None

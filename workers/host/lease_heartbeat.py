@@ -79,3 +79,6 @@ class LeaseHeartbeat:
                 logger.warning("No heartbeat of %s: %s", self.name, error)
             except TokenRefused:
                 self.stop.set()
+            except Exception:
+                # The measurement must not go on unrenewed because of one odd answer.
+                logger.exception("No heartbeat of %s", self.name)

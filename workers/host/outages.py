@@ -29,13 +29,16 @@ class StopRequested(BaseException):
 def ask_site(act: Callable[[], T], stop: threading.Event | None = None) -> T:
     """Do it; where the site is away, try again until it is back, or `stop` is set: Stopped."""
     started = time.monotonic()
+    broken_since: float | None = None
     pause = 1.0
     while True:
         try:
             return act()
         except SiteAway as error:
-            patience = BROKEN_PATIENCE_SECONDS if isinstance(error, SiteBroken) else PATIENCE_SECONDS
-            if time.monotonic() - started > patience:
+            now = time.monotonic()
+            broken_since = (broken_since or now) if isinstance(error, SiteBroken) else None
+            broken_for = now - broken_since if broken_since else 0.0
+            if now - started > PATIENCE_SECONDS or broken_for > BROKEN_PATIENCE_SECONDS:
                 raise
             logger.warning("%s Trying again.", error)
             if stop is None:

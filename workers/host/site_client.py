@@ -42,7 +42,7 @@ BRING_SECONDS = 120
 STORE_SECONDS = 120
 LARGEST_ANSWER = 8 * 1024 * 1024
 LEASE_HEADER = "Paceline-Lease"
-# What each status means to a host. Any other one, and no answer at all, is SiteAway.
+# What each status means to a host. Any other one of 5xx, and no answer at all, is SiteAway.
 FAILURES: dict[int, type[Exception]] = {
     HTTPStatus.UNAUTHORIZED: TokenRefused,
     HTTPStatus.FORBIDDEN: JoinRefused,
@@ -53,6 +53,11 @@ FAILURES: dict[int, type[Exception]] = {
     HTTPStatus.BAD_REQUEST: SiteBroken,
     HTTPStatus.INTERNAL_SERVER_ERROR: SiteBroken,
 }
+
+
+REDIRECTS = (301, 302, 303, 307, 308)
+# Refusals that may not come again.
+PASSING = (408, 425, 429)
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -88,14 +93,19 @@ class SiteClient:
         fingerprint: Mapping[str, Any],
         kept_runs: Sequence[int] = (),
         box: Mapping[str, Any] | None = None,
+        same_agent: bool = False,
     ) -> MessageFields:
-        """Say that the agent starts, with the keys of the runs whose documents it still has to hand in."""
+        """Say that the agent starts, with the keys of the runs whose documents it still has to hand in.
+
+        `same_agent`: only its worker begins anew.
+        """
         message = {
             "protocol": PROTOCOL,
             "version": version,
             "fingerprint": dict(fingerprint),
             "kept_runs": list(kept_runs),
             "box": box,
+            "same_agent": same_agent,
         }
         return self.call("register", message)
 
@@ -104,9 +114,9 @@ class SiteClient:
         with self._reading():
             return self.call("heartbeat", {}).text("state")
 
-    def stopping(self) -> None:
-        """Say that somebody ends the agent: what it held is free for others at once."""
-        self.call("stopping", {})
+    def stopping(self, kept_runs: Sequence[int] = ()) -> None:
+        """Say that somebody ends the agent: what it held is free for others at once, but what it has kept."""
+        self.call("stopping", {"kept_runs": list(kept_runs)})
 
     def claim(self, fingerprint: Mapping[str, Any]) -> Assignment | None:
         """The next run or experiment; None where there is nothing to do."""
@@ -201,4 +211,7 @@ class SiteClient:
             detail = read_message(error.read(LARGEST_ANSWER)).text("detail")
         except (MessageError, OSError, http.client.HTTPException):
             detail = f"{self.site} answers {error.code} {error.reason}."
-        return FAILURES.get(error.code, SiteAway)(detail)
+        if error.code in REDIRECTS:
+            detail = f"{self.site} redirects to {error.headers.get('Location')}: give that address as --site."
+        refused = SiteBroken if error.code < HTTPStatus.INTERNAL_SERVER_ERROR else SiteAway
+        return FAILURES.get(error.code, SiteAway if error.code in PASSING else refused)(detail)

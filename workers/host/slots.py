@@ -19,6 +19,7 @@ from workers.host.configuration import (
     read_identity,
     write_identity,
 )
+from workers.host.errors import SiteAway, TokenRefused
 from workers.host.machine import list_near_cores
 from workers.host.outages import StopRequested, ending_signals, try_until_answered
 from workers.host.site_client import SiteClient
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 PARENT = "PACELINE_SLOTS_PID"
 MOST_SLOTS = 64
 LOOK_SECONDS = 0.5
+RESTART_SECONDS = 15.0
 STOP_SECONDS = 30.0
 
 
@@ -97,8 +99,13 @@ def run_slots(home: Path, slots: Sequence[Slot], site: str, code: str) -> str:
         with ending_signals():
             for slot in slots:
                 agents[slot.name] = start_agent(home, slot, os.environ)
-            while any(agent.poll() is None for agent in agents.values()):
+            while any(agent.poll() != 0 for agent in agents.values()):
                 time.sleep(LOOK_SECONDS)
+                for slot in slots:
+                    if agents[slot.name].poll() not in (None, 0):
+                        logger.warning("The agent of %s has failed; it is started again", slot.name)
+                        time.sleep(RESTART_SECONDS)
+                        agents[slot.name] = start_agent(home, slot, os.environ)
             return "The agents of all slots have ended."
     except StopRequested:
         return "Ended."
@@ -108,7 +115,7 @@ def run_slots(home: Path, slots: Sequence[Slot], site: str, code: str) -> str:
 
 def join_missing_slots(home: Path, slots: Sequence[Slot], site: str, code: str) -> None:
     """Have each slot an identity; one code is good for all that have none."""
-    missing = [slot for slot in slots if read_identity(identity_folder(home, slot.name)) is None]
+    missing = [slot for slot in slots if needs_identity(home, slot, code)]
     if not missing:
         return
     if not (site and code):
@@ -117,6 +124,20 @@ def join_missing_slots(home: Path, slots: Sequence[Slot], site: str, code: str) 
     client = SiteClient(site)
     for identity in try_until_answered(lambda: client.join(code, [slot.name for slot in missing])):
         keep_identity(home, identity)
+
+
+def needs_identity(home: Path, slot: Slot, code: str) -> bool:
+    """Whether it has none, or one that the site has revoked while there is a code for a new one."""
+    known = read_identity(identity_folder(home, slot.name))
+    if known is None or not code:
+        return known is None
+    try:
+        SiteClient.of_identity(known).heartbeat()
+    except TokenRefused:
+        return True
+    except SiteAway:
+        return False
+    return False
 
 
 def keep_identity(home: Path, identity: HostIdentity) -> None:
@@ -131,7 +152,9 @@ def start_agent(home: Path, slot: Slot, surroundings: Mapping[str, str]) -> subp
     command += ["--cores", ",".join(map(str, slot.cores))]
     if slot.device is not None:
         command += ["--device", str(slot.device)]
-    return subprocess.Popen(command, env={**surroundings, PARENT: str(os.getpid())}, start_new_session=True)
+    # The code has served: with it a slot would join as another machine.
+    variables = {name: value for name, value in surroundings.items() if name != "PACELINE_JOIN_CODE"}
+    return subprocess.Popen(command, env={**variables, PARENT: str(os.getpid())}, start_new_session=True)
 
 
 def end_agents(agents: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -91,8 +91,10 @@ def test_without_a_token_nothing_is_told(client: Client, guess: str, machine: Ma
         ("runs/advance", {"lease": {"key": -1}}, "lease.token must be a text."),
         ("runs/heartbeat", b'{"progress": NaN}', "The message is no JSON with finite numbers."),
         ("runs/heartbeat", b'{"progress": 1e999}', "The message is no JSON with finite numbers."),
-        ("register", {"protocol": True}, "protocol must be a whole number."),
+        ("register", {"protocol": True}, "protocol must be a whole number up to 32767."),
         ("register", {"protocol": 1, "version": "x" * 61}, "version must be 60 characters long at most."),
+        ("register", {"protocol": 1, "version": "\0"}, "version must hold no NUL."),
+        ("claim", {"fingerprint": {"x": "y" * 70_000}}, "fingerprint must be 65536 characters long at most."),
         ("runs/document", b"{}", "Paceline-Lease must be the lease's key, attempt and token."),
     ],
 )
@@ -141,6 +143,12 @@ def test_a_drained_agent_that_is_started_again_is_active(call: Call, machine: Ma
     assert call("heartbeat") == (200, {"state": "active"})
 
 
+def test_a_worker_that_begins_anew_undoes_no_drain(call: Call, machine: Machine) -> None:
+    hosts.drain_machine(machine)
+    register_agent(call, same_agent=True)
+    assert call("heartbeat") == (200, {"state": "draining"})
+
+
 def test_a_run_that_kills_its_host_three_times_is_given_up(call: Call, run: Run) -> None:
     for _ in range(3):
         assert call("claim", {"fingerprint": {}})[1]["assignment"]["kind"] == "run"
@@ -154,6 +162,20 @@ def test_an_agent_that_a_person_ends_loses_no_attempt(call: Call, run: Run, leas
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("requested", 0)
     assert call("runs/heartbeat", {"lease": lease, "text": "", "log": ""})[0] == 409
+
+
+def test_an_agent_that_ends_gives_up_nothing_that_it_kept(
+    call: Call, run: Run, lease: dict[str, Any]
+) -> None:
+    advance_to_storing(call, lease)
+    call("stopping", {"kept_runs": [run.pk]})
+    assert call("runs/document", documents.encoded_document(), **lease_header(lease)) == (200, {})
+
+
+def test_a_claim_that_meets_a_retirement_gets_nothing(run: Run, machine: Machine) -> None:
+    """The request had shown its token before that was revoked."""
+    hosts.retire_machine(Machine.objects.get(pk=machine.pk))
+    assert hosts.claim_next(machine) is None
 
 
 def test_what_a_host_kept_to_hand_in_is_not_requeued(call: Call, run: Run, lease: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=Tru
 FORGINGS = {
     "a gigabyte": (
         "told = None; open(folder / 'forged', 'w').truncate(2**30 - 4096)",
-        "The document can't be read: document.json is larger than 67108864 bytes.",
+        "The document can't be read: document.json is larger than 16777216 bytes.",
     ),
     "half a document": (
         "told = None; (folder / 'forged').write_text(document.read_text()[:5000])",

@@ -53,7 +53,9 @@ def site() -> Iterator[tuple[type[Answering], SiteClient]]:
         (400, SiteBroken),
         (500, SiteBroken),
         (502, SiteAway),
-        (404, SiteAway),
+        (404, SiteBroken),
+        (413, SiteBroken),
+        (429, SiteAway),
     ],
 )
 def test_each_refusal_has_its_meaning_and_the_sites_sentence(
@@ -78,6 +80,6 @@ def test_what_is_no_answer_of_a_site_is_an_outage(
 def test_the_token_goes_nowhere_else(site: tuple[type[Answering], SiteClient]) -> None:
     answering, client = site
     answering.status, answering.location = 302, f"{client.site}/elsewhere"
-    with pytest.raises(SiteAway, match="answers 302"):
+    with pytest.raises(SiteAway, match="give that address as --site"):
         client.heartbeat()
     assert answering.seen == [("/api/v1/host/heartbeat", "Bearer host_secret")]
