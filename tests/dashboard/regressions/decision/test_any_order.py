@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +13,9 @@ from tests.dashboard.regressions.decision.builders import make_series
 from tests.dashboard.regressions.decision.simulated_project import Planted, SimulatedProject
 
 COUNT = 12
-# `EXAMPLES=3000` for a day on which the decision was changed.
-SOME = settings(max_examples=int(os.environ.get("EXAMPLES", "150")), deadline=None)
+# The same histories each time; with `EXAMPLES=3000` new ones, for a day on which the decision was changed.
+EXAMPLES = int(os.environ.get("EXAMPLES", "0"))
+SOME = settings(max_examples=EXAMPLES or 150, derandomize=not EXAMPLES, deadline=None)
 STEP_TIME, OTHER_CASE, MEMORY, CALLS = (
     make_series("step_time"),
     make_series("step_time", 2),
@@ -135,3 +137,18 @@ def test_what_is_decided_twice_stays() -> None:
     project.decide(focus=list(project.regressions))
     assert live_regressions(project) == before
     assert not project.asked
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="The first of two neighbouring steps is taken for the noise of the second, where pairs that were "
+    "asked for before an improvement ahead of both was measured have refuted it (grouping.group_beside).",
+)
+def test_a_step_beside_another_behind_an_improvement_is_not_lost() -> None:
+    """Found by new histories of the test above; not mended yet."""
+    history = [Planted(STEP_TIME, 2, 0.6), Planted(STEP_TIME, 4, 1.8), Planted(STEP_TIME, 5, 1.4)]
+    project = measure_in_order(history, [0, 1, 5, 3, 4, 2, *range(6, COUNT)], [False] * COUNT)
+    confirmed = [
+        row for row in project.regressions.values() if not row.withdrawn and row.state == "confirmed"
+    ]
+    assert {row.first_bad.position for row in live if row.state == "confirmed"} == {4, 5}
