@@ -148,7 +148,5 @@ def test_a_step_beside_another_behind_an_improvement_is_not_lost() -> None:
     """Found by new histories of the test above; not mended yet."""
     history = [Planted(STEP_TIME, 2, 0.6), Planted(STEP_TIME, 4, 1.8), Planted(STEP_TIME, 5, 1.4)]
     project = measure_in_order(history, [0, 1, 5, 3, 4, 2, *range(6, COUNT)], [False] * COUNT)
-    confirmed = [
-        row for row in project.regressions.values() if not row.withdrawn and row.state == "confirmed"
-    ]
+    live = [row for row in project.regressions.values() if not row.withdrawn]
     assert {row.first_bad.position for row in live if row.state == "confirmed"} == {4, 5}
