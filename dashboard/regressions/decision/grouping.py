@@ -89,7 +89,7 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
         group = best_group(change, groups, snapshot, verdicts)
         if group is not None:
             group.members.append(change)
-        elif beside := group_beside(change, groups):
+        elif beside := group_beside(change, groups, snapshot.changes):
             beside.evidence.append(change)
         else:
             groups.append(Group(members=[change]))
@@ -207,7 +207,9 @@ def best_group(
             distance = abs(change.range.bad - place.bad)
             if change.range.overlap(place):
                 exact.append((distance, index))
-            elif is_seen_beside(change, group) or is_placed_beside_by_noise(change, group, place):
+            elif is_seen_beside(change, group, snapshot.changes) or is_placed_beside_by_noise(
+                change, group, place
+            ):
                 wide.append((distance, index))
     for _, index in [*sorted(exact), *sorted(wide)]:
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
@@ -215,14 +217,14 @@ def best_group(
     return None
 
 
-def group_beside(change: Change, groups: Iterable[Group]) -> Group | None:
+def group_beside(change: Change, groups: Iterable[Group], changes: Sequence[Change]) -> Group | None:
     """The group with a change of the same series whose pairs have shown that there is no step at this one's.
 
     Detection sees the one step twice: where it is, by its phase, and beside it, by a noisy point.
     """
     for group in groups:
         seen = any(member.series.pk == change.series.pk for member in group.members)
-        if seen and is_seen_beside(change, group):
+        if seen and is_seen_beside(change, group, changes):
             return group
     return None
 
@@ -252,18 +254,28 @@ def is_placed_beside_by_noise(change: Change, group: Group, place: Range) -> boo
     return sees_the_same(change, group.members) and change.widened.overlap(place) is not None
 
 
-def is_seen_beside(change: Change, group: Group) -> bool:
+def is_seen_beside(change: Change, group: Group, changes: Sequence[Change]) -> bool:
     """True where pairs have shown that the step isn't at these commits, but in a range around them.
 
-    Noise has placed it beside where they found it.
+    Noise has placed it beside where they found it. `changes` are all that are known: pairs measure a range
+    from end to end, so that an improvement within it may have hidden the step from them.
     """
     proofs = verdicts_on_step(group.verdicts, change.series)
     confirmed = [proof for proof in proofs if proof.verdict == Outcome.CONFIRMED]
     around = [proof for proof in confirmed if proof.range.holds(change.range)]
     return bool(around) and any(
-        place.holds(change.range) and is_little_of(change, ratio)
+        place.holds(change.range) and is_little_of(change, ratio, speedups_within(place, change, changes))
         for place, ratio in measured_ranges(group.verdicts, proofs)
     )
+
+
+def speedups_within(place: Range, change: Change, changes: Iterable[Change]) -> list[Change]:
+    """The improvements of a change's series that lie in a range."""
+    return [
+        other
+        for other in changes
+        if other.direction == BETTER and other.series.pk == change.series.pk and place.holds(other.range)
+    ]
 
 
 def measured_ranges(
@@ -284,11 +296,15 @@ def measured_ranges(
                 yield behind, proof.ratio / step.ratio if proof.ratio and step.ratio else None
 
 
-def is_little_of(change: Change, ratio: float | None) -> bool:
-    """True where a ratio that pairs measured is none of a change's step; one that isn't known is none."""
+def is_little_of(change: Change, ratio: float | None, speedups: Sequence[Change]) -> bool:
+    """True where a ratio that pairs measured, but for the improvements in it, is none of a change's step.
+
+    One that isn't known is none, unless there are improvements.
+    """
     if ratio is None or not change.ratio:
-        return True
-    return abs(math.log(ratio)) <= LITTLE * abs(math.log(change.ratio))
+        return not speedups
+    hidden = sum(math.log(speedup.ratio) for speedup in speedups if speedup.ratio)
+    return abs(math.log(ratio) - hidden) <= LITTLE * abs(math.log(change.ratio))
 
 
 def sees_the_same(change: Change, others: Sequence[Change]) -> bool:
