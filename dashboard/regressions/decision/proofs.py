@@ -43,13 +43,26 @@ def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> 
     `verdicts`: newest first.
     """
     denied: Proof | None = None
-    for verdict in verdicts_on_step(verdicts, series):
+    on_series = verdicts_on_step(verdicts, series)
+    for verdict in on_series:
         proof = make_proof(verdict, verdicts)
         if proof.state != State.CONFIRMED:
             denied = denied or (proof if verdict.range.holds(seen) else None)
-        elif verdict.range.overlap(seen) and not (denied and denied.range.holds(proof.range)):
+        elif not verdict.range.overlap(seen) or is_narrowed_by_another_cause(proof, on_series):
+            continue
+        elif not (denied and denied.range.holds(proof.range)):
             return proof
     return denied
+
+
+def is_narrowed_by_another_cause(proof: Proof, on_series: Iterable[Verdict]) -> bool:
+    """True where the bisection of other series led to commits at which pairs refuted this one."""
+    return any(
+        verdict.verdict == Outcome.REFUTED
+        and verdict.range.holds(proof.range)
+        and not verdict.range.holds(proof.verdict.range)
+        for verdict in on_series
+    )
 
 
 def find_proof_beside(verdicts: Sequence[Verdict], series: SeriesLike, proved: Range) -> Proof | None:

@@ -144,3 +144,10 @@ def test_a_step_beside_another_behind_an_improvement_is_not_lost() -> None:
     project = measure_in_order(history, [0, 1, 5, 3, 4, 2, *range(6, COUNT)], [False] * COUNT)
     live = [row for row in project.regressions.values() if not row.withdrawn]
     assert {row.first_bad.position for row in live if row.state == "confirmed"} == {4, 5}
+
+
+def test_a_cause_is_not_told_by_a_series_that_was_refuted_there() -> None:
+    """Three causes of two series lie in one range: the bisection of one of them narrows the other's proof too."""
+    history = [Planted(MEMORY, 1, 1.31), Planted(OTHER_CASE, 5, 1.25), Planted(OTHER_CASE, 8, 1.25)]
+    project = measure_in_order(history, [0, 10, *range(2, 10), 1, 11], [False] * COUNT)
+    assert told_by(project) == {(1, "peak_memory"), (5, "step_time"), (8, "step_time")}
