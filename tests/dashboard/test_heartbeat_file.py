@@ -32,6 +32,7 @@ def test_it_is_touched_again_and_again(process: tuple[str, ...], tmp_path: Path)
         wait_until(file.exists)
         file.unlink()
         wait_until(file.exists)
+        assert started.poll() is None
     finally:
         started.terminate()
         started.wait(20)

@@ -27,7 +27,7 @@ SMALL = Sandbox(
 
 
 def require_kind(kind: str) -> None:
-    """Skip, with the reason in pytest's summary, where the machine itself refuses what a kind needs."""
+    """Fail where bubblewrap is missing; skip, with the reason, where the kernel itself allows no box."""
     tried = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "true"],
         capture_output=True,
@@ -37,7 +37,7 @@ def require_kind(kind: str) -> None:
     if tried.returncode != 0:
         pytest.skip(f"this machine allows no namespaces: {tried.stderr.strip()}")
     if kind == "bubblewrap" and not Path("/usr/bin/bwrap").exists():
-        pytest.skip("bubblewrap is not installed, and the set-up may not install it: apt install bubblewrap")
+        pytest.fail("bubblewrap is not installed, and the set-up may not install it: apt install bubblewrap")
 
 
 def small_box(kind: str, home: Path, sandbox: Sandbox = SMALL) -> Box:

@@ -53,6 +53,7 @@ def test_a_host_whose_token_was_revoked_stops(host: Host, requested: Requested) 
     hosts.retire_machine(Machine.objects.get())
     with heartbeat:
         wait_until(stop.is_set)
+    assert Machine.objects.get().state == Machine.State.RETIRED
 
 
 def test_while_the_site_is_away_nothing_of_the_log_is_lost(

@@ -35,6 +35,7 @@ def test_a_service_worker_says_that_it_lives_and_takes_messages(
         wait_until(lambda: Heartbeat.objects.filter(name="service worker"))
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         wait_until(lambda: Heartbeat.objects.filter(name="scheduler"))
+    assert Heartbeat.objects.count() == 2
 
 
 def test_a_host_is_woken_by_a_message_and_claims_once(

@@ -147,7 +147,7 @@ def test_a_step_beside_another_behind_an_improvement_is_not_lost() -> None:
 
 
 def test_a_cause_is_not_told_by_a_series_that_was_refuted_there() -> None:
-    """Three causes of two series lie in one range: the bisection of one of them narrows the other's proof too."""
+    """Three causes of two series lie in one range: bisecting one of them narrows the other's proof too."""
     history = [Planted(MEMORY, 1, 1.31), Planted(OTHER_CASE, 5, 1.25), Planted(OTHER_CASE, 8, 1.25)]
     project = measure_in_order(history, [0, 10, *range(2, 10), 1, 11], [False] * COUNT)
     assert told_by(project) == {(1, "peak_memory"), (5, "step_time"), (8, "step_time")}
