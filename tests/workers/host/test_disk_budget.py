@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def make_project(home: Path, name: str, *, days: float, machine: str = "gpu-1") 
     source = home.parent / "sources" / name
     if not source.exists():
         create_repository(source, {"train.py": "pass"})
-    mirror = locate_mirror(home, name, str(source))
+    mirror = replace(locate_mirror(home, name, ""), repository=str(source))
     mirror.fetch()
     worktree = Checkouts(home, machine).worktree(mirror)
     worktree.rebuild(head_commit(source))
