@@ -31,6 +31,8 @@ EXPERIMENT_ENDED = "workers.experiment_ended"
 HISTORY_REWRITTEN = "workers.history_rewritten"
 RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
+PREPARE_CHECK = "workers.prepare_check"
+TELL_CHECK = "workers.tell_check"
 SWEEP = "workers.sweep"
 SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
@@ -45,6 +47,8 @@ SUBJECTS = {
     HISTORY_REWRITTEN: "project",
     RESOLVE: "trigger",
     DELIVER: "delivery",
+    PREPARE_CHECK: "check",
+    TELL_CHECK: "check",
 }
 # Of a message: the web request that it was sent for.
 REQUEST_HEADER = "paceline_request"

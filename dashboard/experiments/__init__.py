@@ -4,7 +4,15 @@ Whoever asks reads the verdict: a regression's proof, a bisection, a person, a s
 docs/experiments.md.
 """
 
-from dashboard.experiments.asking import DEFAULT_METRIC, DEFAULT_PRECISION, Side, ask_estimate, ask_experiment
+from dashboard.experiments.asking import (
+    DEFAULT_METRIC,
+    DEFAULT_PRECISION,
+    ESTIMATE_PAIRS,
+    MOST_MINUTES,
+    Side,
+    ask_estimate,
+    ask_experiment,
+)
 from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.lease import (
     add_pair,
@@ -19,10 +27,13 @@ from dashboard.experiments.lease import (
     sweep_experiments,
 )
 from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
+from dashboard.experiments.weighing import bound_experiment
 
 __all__ = [
     "DEFAULT_METRIC",
     "DEFAULT_PRECISION",
+    "ESTIMATE_PAIRS",
+    "MOST_MINUTES",
     "EstimateRequest",
     "ExperimentError",
     "Side",
@@ -30,6 +41,7 @@ __all__ = [
     "ask_estimate",
     "ask_experiment",
     "ask_requested_estimate",
+    "bound_experiment",
     "cancel_experiments",
     "claim_experiment",
     "conclude_experiment",

@@ -42,6 +42,7 @@ def ask_experiment(
     before: float | None = None,
     after: float | None = None,
     precision: float | None = None,
+    floor: float | None = None,
     error: float | None = None,
     minutes: float | None = None,
     most_pairs: int | None = None,
@@ -50,7 +51,8 @@ def ask_experiment(
     """Request it; a machine of the configurations' pool is woken on commit.
 
     `before` and `after` are the levels of the step that a test or a place is about, in the metric's unit;
-    `precision` is what an estimate stops at. The budgets are the project's where none are given.
+    `precision` is what an estimate stops at, `floor` the difference that a bound is about. The budgets are
+    the project's where none are given.
     """
     risk = {} if error is None else {"error": error}
     experiment = Experiment.objects.create(
@@ -66,6 +68,7 @@ def ask_experiment(
         before=before,
         after=after,
         precision=precision,
+        floor=floor,
         most_pairs=most_pairs or project.experiment_pairs,
         most_seconds=60 * (minutes or project.experiment_minutes),
         requested_by=requested_by,

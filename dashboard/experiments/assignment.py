@@ -28,7 +28,7 @@ def assignment_of(experiment: Experiment) -> ExperimentAssignment:
         phase=experiment.phase or None,
         counted=experiment.metric.is_counted,
         in_turns=experiment.in_turns,
-        profiled=experiment.question == Experiment.Question.ESTIMATE and not experiment.profiles,
+        profiled=experiment.counts_functions and not experiment.profiles,
         machine=experiment.machine.name,
         pairs=experiment.pairs.count(),
     )

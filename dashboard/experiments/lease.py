@@ -19,6 +19,7 @@ from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool, Run
 
+Question = Experiment.Question
 State = Experiment.State
 Verdict = Experiment.Verdict
 
@@ -96,7 +97,8 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         experiment.seconds += pair.seconds if new else 0.0
         experiment.commands = experiment.commands or list(commands)
         # Without their phases and sweeps, which no verdict reads: all are read anew after each pair.
-        pairs = list(experiment.pairs.only("base", "head", "disturbed"))
+        read = ("base", "head", "disturbed", *(("others",) if experiment.question == Question.BOUND else ()))
+        pairs = list(experiment.pairs.only(*read))
         weighed = weigh_experiment(experiment, pairs, experiment.seconds)
         ExperimentPair.objects.filter(pk=row.pk).update(**weighed.columns)
         Experiment.objects.filter(pk=experiment.pk).update(

@@ -9,6 +9,13 @@ from typing import Any, cast
 
 from dashboard.detection import EFFECT_FLOORS, pairs
 from dashboard.detection.types import Kind
+from dashboard.experiments.bounds import (
+    Bounded,
+    MeasuredMetric,
+    bound_metric,
+    bound_others,
+    waits_for_quality,
+)
 from dashboard.experiments.scale import FARTHEST, StepScale
 from dashboard.metric_scale import MetricScale
 from dashboard.models import Experiment, ExperimentPair, Metric
@@ -16,6 +23,8 @@ from dashboard.models import Experiment, ExperimentPair, Metric
 Question = Experiment.Question
 Verdict = Experiment.Verdict
 
+# No step is suspected.
+WITHOUT_STEP = (Question.ESTIMATE, Question.BOUND)
 # What detection calls open is no verdict yet.
 OPEN = "open"
 # A counter repeats exactly or it doesn't: so many countings of each side tell which.
@@ -74,6 +83,8 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     share = estimate_head_share(scale, calm, experiment.error)
     if experiment.question == Question.ESTIMATE:
         verdict, reason = _estimate_verdict(experiment, share, scale, spent)
+    elif experiment.question == Question.BOUND:
+        verdict, reason = _bound_verdict(experiment, measured, spent)
     else:
         verdict, reason = _decided_verdict(experiment, share, scale, spent)
     interval = _interval_of(share, scale)
@@ -101,7 +112,7 @@ def _exact_estimate(base: float, head: float) -> Weighed:
 def scale_of(experiment: Experiment, calm: Sequence[Values]) -> StepScale:
     """The suspected step as one unit; of an estimate, which suspects none, one that all values have."""
     values = [value for pair in calm for value in pair]
-    if experiment.question == Question.ESTIMATE:
+    if experiment.question in WITHOUT_STEP:
         worse = 1 if experiment.metric.better == Metric.Better.LOWER else -1
         return StepScale.without_step(experiment.metric, worse, values)
     before, after = cast(float, experiment.before), cast(float, experiment.after)
@@ -163,6 +174,30 @@ def _estimate_verdict(
         "wanted": wanted,
         "calm": share.pairs,
     }
+
+
+def _bound_verdict(
+    experiment: Experiment, measured: Sequence[ExperimentPair], spent: float
+) -> tuple[str, dict[str, Any]]:
+    """It ends once the metric's own bound is known, and what is learned had its chance to tell."""
+    bounded, others = bound_experiment(experiment, measured)
+    verdict = bounded.verdict if bounded else ""
+    if verdict and (spent >= 1 or not waits_for_quality(others, bounded.pairs if bounded else 0)):
+        return Verdict(verdict), {}
+    return (Verdict.UNDECIDED, {"code": "both answers possible"}) if spent >= 1 else ("", {})
+
+
+def bound_experiment(
+    experiment: Experiment, measured: Sequence[ExperimentPair]
+) -> tuple[Bounded | None, list[Bounded]]:
+    """What an experiment's pairs say of its metric, and of what else they measured, by its floor."""
+    calm = [pair for pair in measured if not pair.disturbed]
+    metric = experiment.metric
+    own = MeasuredMetric(metric.name, metric.unit, metric.better, metric.kind)
+    floor, error = experiment.floor or 0.0, experiment.error
+    bounded = bound_metric(own, [(pair.base, pair.head) for pair in calm], floor, error)
+    others = bound_others([pair.others for pair in calm], floor, error)
+    return bounded, [other for other in others if other.metric.name != metric.name]
 
 
 def reached_precision(share: pairs.ShareEstimate, scale: StepScale) -> float | None:

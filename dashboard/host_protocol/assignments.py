@@ -89,13 +89,24 @@ Assignment = RunAssignment | ExperimentAssignment
 
 
 @dataclass(frozen=True)
+class OtherMetric:
+    """What both sides measured beside the metric that is weighed."""
+
+    unit: str
+    better: str
+    kind: str
+    base: float
+    head: float
+
+
+@dataclass(frozen=True)
 class PairMeasured:
     """One repetition of each side, in the metric's unit; `disturbed`: by other work.
 
     `base_first`: the base's was the first one, or began where both took turns. `seconds` both took. `phases`:
     own time by phase, in seconds per step, of the base and of the head. `sweeps`: the points of both sweeps,
     `base` and `head`, as documents have them, the `parameter` and, where a job is projected along their line,
-    its `amount`; empty where they weren't measured.
+    its `amount`; empty where they weren't measured. `others`: memory and quality of both, of the whole.
     """
 
     index: int
@@ -106,3 +117,4 @@ class PairMeasured:
     seconds: float
     phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     sweeps: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, OtherMetric] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from dashboard.host_protocol.assignments import (
     Assignment,
     ExperimentAssignment,
     Lease,
+    OtherMetric,
     PairMeasured,
     RunAssignment,
     SideAssignment,
@@ -20,7 +21,12 @@ from dashboard.host_protocol.assignments import (
 # As the columns of the site's tables hold them.
 LARGEST_KEY, LARGEST_INTEGER, LARGEST_SMALL = 2**63 - 1, 2**31 - 1, 2**15 - 1
 MOST_ITEMS = 10_000
+MOST_OTHERS = 50
 LONGEST_WORD = 100
+LONGEST_UNIT = 30
+BETTER = ("lower", "higher")
+# Of these metrics pairs tell beside the one that is weighed: what nobody wants to pay a faster step with.
+GUARDING_KINDS = ("memory", "quality")
 KINDS = {RunAssignment: "run", ExperimentAssignment: "experiment"}
 
 
@@ -246,4 +252,28 @@ def read_pair(fields: MessageFields) -> PairMeasured:
         seconds=fields.number("seconds"),
         phases=fields.number_pairs("phases"),
         sweeps=fields.mapping("sweeps"),
+        others=_read_others(fields) if "others" in fields.values else {},
     )
+
+
+def _read_others(fields: MessageFields) -> dict[str, OtherMetric]:
+    """A host of an earlier release sends none."""
+    others = fields.inside("others")
+    if len(others.values) > MOST_OTHERS or any(len(name) > LONGEST_WORD for name in others.values):
+        raise MessageError(f"others must have {MOST_OTHERS} members at most, with short names.")
+    return {name: _read_other(others.inside(name)) for name in others.values}
+
+
+def _read_other(fields: MessageFields) -> OtherMetric:
+    other = OtherMetric(
+        unit=fields.text("unit", most=LONGEST_UNIT),
+        better=fields.text("better", most=LONGEST_UNIT),
+        kind=fields.text("kind", most=LONGEST_UNIT),
+        base=fields.number("base"),
+        head=fields.number("head"),
+    )
+    if other.better not in BETTER or other.kind not in GUARDING_KINDS:
+        raise MessageError(
+            f"{fields.path} must say lower or higher for better, and {' or '.join(GUARDING_KINDS)} for kind."
+        )
+    return other

@@ -8,6 +8,7 @@ from dashboard.models.failed_jobs import FailedJob
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
 from dashboard.models.projects import Case, Commit, Project, Trigger
+from dashboard.models.pull_requests import Check, CheckedCase, PullRequest
 from dashboard.models.regressions import Change, Regression, RegressionExperiment
 from dashboard.models.runs import Document, Run, RunLog, Telemetry
 from dashboard.models.sentinels import Sentinel, SentinelPoint
@@ -18,6 +19,8 @@ __all__ = [
     "Case",
     "Change",
     "Channel",
+    "Check",
+    "CheckedCase",
     "Commit",
     "Configuration",
     "Delivery",
@@ -34,6 +37,7 @@ __all__ = [
     "Point",
     "Pool",
     "Project",
+    "PullRequest",
     "Regression",
     "RegressionExperiment",
     "Run",

@@ -27,14 +27,18 @@ class Experiment(LeasedJob):
         PROOF = "proof"
         BISECTION = "bisection"
         MERGE = "merge"
+        # Of a pull request's head against its merge base, and of the merge base against itself.
+        CHECK = "check"
         PERSON = "person"
         SCRIPT = "script"
 
     class Question(models.TextChoices):
         # Is the suspected step there? How much of it does the head have? How large is the difference?
+        # Is the head worse by a floor or more?
         TEST = "test"
         PLACE = "place"
         ESTIMATE = "estimate"
+        BOUND = "bound"
 
     class State(models.TextChoices):
         REQUESTED = "requested"
@@ -52,6 +56,9 @@ class Experiment(LeasedJob):
         PART = "part"
         # Of an estimate: the interval is as narrow as was asked for, or as the budget could make it.
         ESTIMATED = "estimated"
+        # Of a bound: surely worse, by the floor or more; or surely by less than the floor.
+        WORSE = "worse"
+        NOT_WORSE = "not worse"
         # Of any: the budget was spent before anything could be told, or one of the sides doesn't run.
         UNDECIDED = "undecided"
         UNTESTABLE = "untestable"
@@ -78,6 +85,12 @@ class Experiment(LeasedJob):
     # Of an estimate: it ends once the ratio is known to so much of itself.
     precision = models.FloatField(
         null=True, blank=True, validators=[MinValueValidator(0.0005), MaxValueValidator(1)]
+    )
+    floor = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0005), MaxValueValidator(10)],
+        help_text="Of a bound: a smaller part of the base's value is no reason to refuse the head.",
     )
     error = models.FloatField(default=0.01, help_text="The chance of a false verdict that it may take.")
     most_pairs = models.PositiveSmallIntegerField(default=24)
@@ -142,6 +155,11 @@ class Experiment(LeasedJob):
         return self.base_configuration_id != self.head_configuration_id
 
     @property
+    def counts_functions(self) -> bool:
+        """Whether the functions of both sides are counted before its first pair: of what nobody suspected."""
+        return self.question in (Experiment.Question.ESTIMATE, Experiment.Question.BOUND)
+
+    @property
     def differing_settings(self) -> tuple[set[str], set[str]]:
         """The settings, `compile=true`, that the base's case alone has, and those of the head's."""
         base, head = (
@@ -156,7 +174,9 @@ class ExperimentPair(models.Model):
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="pairs")
     index = models.PositiveSmallIntegerField()
-    base_first = models.BooleanField(help_text="Which was measured first, or began, alternates.")
+    base_first = models.BooleanField(
+        help_text="Which was measured first, or began: at random, and as often the one as the other."
+    )
     base = models.FloatField(help_text="The base's value, in the metric's unit.")
     head = models.FloatField()
     # Kept, shown, and not weighed: other work disturbed one of the two.
@@ -171,6 +191,9 @@ class ExperimentPair(models.Model):
     difference_high = models.FloatField(null=True, blank=True)
     phases = models.JSONField(
         default=dict, help_text="Own time by phase, in seconds per step: [of the base, of the head]."
+    )
+    others = models.JSONField(
+        default=dict, help_text="What else both measured: by metric its unit, better, kind, base and head."
     )
     sweeps = models.JSONField(
         default=dict,

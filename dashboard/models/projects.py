@@ -44,6 +44,16 @@ class Project(models.Model):
         validators=[MinValueValidator(0.01), MaxValueValidator(1)],
         help_text="Of a machine's time, at most, while runs wait.",
     )
+    check_minutes = models.FloatField(
+        default=20,
+        validators=[MinValueValidator(0.1), MaxValueValidator(10080)],
+        help_text="That a pull request's check may measure.",
+    )
+    check_floor = models.FloatField(
+        default=0.03,
+        validators=[MinValueValidator(0.0005), MaxValueValidator(10)],
+        help_text="A pull request that is worse by less isn't refused: 0.03 is 3 %.",
+    )
     sentinels = models.BooleanField(
         default=True, help_text="Measure a pinned commit of each case daily, to see when a machine moves."
     )

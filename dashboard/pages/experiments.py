@@ -94,11 +94,11 @@ def _progress_stages(experiment: Experiment, measured: int, profiled: bool) -> l
     """(what is done, past | now | ahead) of what an experiment goes through; empty once it has ended."""
     if experiment.state in Experiment.TERMINAL:
         return []
-    estimate = experiment.question == Experiment.Question.ESTIMATE
-    names = ["requested", *(["functions"] if estimate else []), "pairs"]
+    counted = experiment.counts_functions
+    names = ["requested", *(["functions"] if counted else []), "pairs"]
     current = 0
     if experiment.state == Experiment.State.MEASURING:
-        current = len(names) - 1 if profiled or measured or not estimate else 1
+        current = len(names) - 1 if profiled or measured or not counted else 1
     return [
         (name, "now" if index == current else "past" if index < current else "ahead")
         for index, name in enumerate(names)

@@ -2,6 +2,7 @@ from django.urls import path
 
 from dashboard.pages import (
     accounts,
+    checks,
     experiment_form,
     experiments,
     machine,
@@ -27,6 +28,10 @@ urlpatterns = [
     path("experiments/<int:pk>/", experiments.experiment_page, name="experiment"),
     path("experiments/<int:pk>/status/", experiments.experiment_status_fragment, name="experiment-status"),
     path("experiments/<int:pk>/cancel/", experiments.cancel_experiment, name="experiment-cancel"),
+    path("projects/<slug:slug>/checks/", checks.checks_page, name="project-checks"),
+    path("checks/<int:pk>/", checks.check_page, name="check"),
+    path("checks/<int:pk>/status/", checks.check_status_fragment, name="check-status"),
+    path("checks/<int:pk>/change/", checks.change_check, name="check-change"),
     path("series/<int:pk>/", series.series_page, name="series"),
     path("runs/<int:pk>/", run.run_page, name="run"),
     path("runs/<int:pk>/status/", run.run_status_fragment, name="run-status"),

@@ -27,8 +27,10 @@ ODD_BUT_HARMLESS = (
 )
 # --no-auto-gc: nothing that git leaves behind may run beside a measurement.
 FETCH = ("fetch", "--force", "--no-write-fetch-head", "--quiet", "--no-auto-gc")
-# Heads and tags only: what others propose (refs/pull/...) isn't fetched, so it can't be measured.
+# Heads and tags only: what others propose (refs/pull/...) isn't fetched before somebody may measure it.
 REFSPECS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+# Heads of pull requests, fetched one by one.
+PROPOSED = "refs/proposed/"
 # What a host fetched last: its history is what git tells the server that it has already.
 FETCHED = "refs/heads/fetched"
 # What a fetch or gc that was killed leaves behind: no other gets past the first, the second fill the disk.
@@ -99,6 +101,14 @@ class Mirror:
     def fetch_commit(self, commit: str, patience: float | None = None) -> None:
         """Bring one commit, whether or not a branch leads to it, and what stands before it; as `fetch`."""
         self._fetch([], (f"+{commit}:{FETCHED}",), patience, None)
+
+    def fetch_ref(self, ref: str, name: str) -> None:
+        """Bring what one ref of the repository leads to, under a name that no other fetch touches.
+
+        The head of a pull request is no branch of the repository: it comes only when it is asked for. Raises
+        as `fetch` does.
+        """
+        self._fetch([], (f"+{ref}:{PROPOSED}{safe_name(name)}",), None, None)
 
     def _fetch(
         self, options: Sequence[str], refs: Sequence[str], patience: float | None, time_limit: float | None

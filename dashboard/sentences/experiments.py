@@ -21,6 +21,8 @@ VERDICT_LABELS = {
     Verdict.NONE: "doesn't have it",
     Verdict.PART: "has a part of it",
     Verdict.ESTIMATED: "estimated",
+    Verdict.WORSE: "worse",
+    Verdict.NOT_WORSE: "not worse",
     Verdict.UNDECIDED: "undecided",
     Verdict.UNTESTABLE: "doesn't run",
 }
@@ -28,6 +30,7 @@ PURPOSE_LABELS = {
     Purpose.PROOF: "proof",
     Purpose.BISECTION: "bisection",
     Purpose.MERGE: "merged branch",
+    Purpose.CHECK: "check",
     Purpose.PERSON: "person",
     Purpose.SCRIPT: "script",
 }
@@ -90,6 +93,10 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return "The regression was withdrawn."
         case "absorbed":
             return "The regression turned out to be another one."
+        case "newer head":
+            return "The pull request has a newer head."
+        case "pull request closed":
+            return "The pull request was closed."
         case "cancelled":
             return f"Cancelled by {reason['person']}."
     return str(reason.get("text", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import shlex
 import threading
 import time
@@ -16,7 +17,8 @@ from typing import Any
 from paceline import document
 from paceline.document import Document
 
-from dashboard.host_protocol import ExperimentAssignment, PairMeasured, SideAssignment
+from dashboard.host_protocol import ExperimentAssignment, OtherMetric, PairMeasured, SideAssignment
+from dashboard.host_protocol.messages import GUARDING_KINDS, MOST_OTHERS
 from workers.host import launching
 from workers.host.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
@@ -73,6 +75,30 @@ def sweeps_of_both(base: Document, head: Document) -> dict[str, Any]:
         "base": [asdict(point) for point in base.scaling.points],
         "head": [asdict(point) for point in head.scaling.points],
     }
+
+
+def others_of_both(base: Document, head: Document) -> dict[str, OtherMetric]:
+    """Memory and quality of the whole, where both documents have a value of them."""
+    sides = [
+        {row.name: row for row in measured.metrics if row.kind in GUARDING_KINDS and not row.phase}
+        for measured in (base, head)
+    ]
+    both = [(sides[0][name], row) for name, row in sides[1].items() if name in sides[0]]
+    return {
+        after.name: OtherMetric(after.unit, after.better, after.kind, before.value, after.value)
+        for before, after in both[:MOST_OTHERS]
+        if before.value is not None and after.value is not None
+    }
+
+
+def is_base_first(experiment: int, index: int) -> bool:
+    """Whether a pair measures its base first: at random, and once in every two pairs.
+
+    A fixed order favours one side wherever the second process of a pair finds the machine warmer. Drawn from
+    the experiment's key, so that a worker which goes on with its pairs draws the same.
+    """
+    begins = random.Random(f"{experiment}:{index // 2}").random() < 0.5  # noqa: S311 - nobody has to guess it
+    return begins == (index % 2 == 0)
 
 
 def what_experiments_keep(measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,9 +171,9 @@ class ExperimentExecutor(Executor):
         return self.prepare(source, side.commit, folder_suffix=f"-{name}")
 
     def measure_pair(self, sides: Mapping[str, PreparedCode], index: int) -> PairMeasured:
-        """One repetition of each: base first in even pairs, head first in odd ones: A B B A and again."""
+        """One repetition of each."""
         started = time.monotonic()
-        order = SIDES if index % 2 == 0 else SIDES[::-1]
+        order = SIDES if is_base_first(self.assignment.lease.key, index) else SIDES[::-1]
         measure = self.measure_in_turns if self.assignment.in_turns else self.measure_in_sequence
         documents = measure({name: sides[name] for name in order}, f"pair {index + 1}")
         values = {name: self.weighed_value(self.side(name).commit, documents[name]) for name in SIDES}
@@ -160,6 +186,7 @@ class ExperimentExecutor(Executor):
             seconds=time.monotonic() - started,
             phases=own_times_by_phase(documents["base"], documents["head"]),
             sweeps=sweeps_of_both(documents["base"], documents["head"]),
+            others=others_of_both(documents["base"], documents["head"]),
         )
 
     def measure_in_sequence(self, sides: Mapping[str, PreparedCode], pair: str) -> dict[str, Document]:

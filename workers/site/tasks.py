@@ -65,9 +65,10 @@ def run_ended(run_id: int) -> None:
 @app.task(name=dispatch.EXPERIMENT_ENDED, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.EXPERIMENT_ENDED)
 def experiment_ended(experiment_id: int) -> None:
-    from dashboard import regressions
+    from dashboard import pull_requests, regressions
 
     regressions.experiment_ended(experiment_id)
+    pull_requests.experiment_ended(experiment_id)
 
 
 @app.task(name=dispatch.PROVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
@@ -91,6 +92,22 @@ def resolve_trigger(trigger_id: int) -> None:
     runs.resolve_trigger(trigger_id)
 
 
+@app.task(name=dispatch.PREPARE_CHECK, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.PREPARE_CHECK)
+def prepare_check(check_id: int) -> None:
+    from dashboard import pull_requests
+
+    pull_requests.prepare_check(check_id)
+
+
+@app.task(name=dispatch.TELL_CHECK, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.TELL_CHECK)
+def tell_check(check_id: int) -> None:
+    from dashboard import pull_requests
+
+    pull_requests.tell_check(check_id)
+
+
 @app.task(name=dispatch.DELIVER, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.DELIVER)
 def attempt_delivery(delivery_id: int) -> None:
@@ -99,13 +116,14 @@ def attempt_delivery(delivery_id: int) -> None:
 
 @app.task(name=dispatch.SWEEP)
 def sweep_everything() -> None:
-    from dashboard import experiments, regressions, site_outages
+    from dashboard import experiments, pull_requests, regressions, site_outages
 
     for sweep in (
         site_outages.grant_grace,
         runs.sweep_runs,
         experiments.sweep_experiments,
         regressions.sweep_proofs,
+        pull_requests.sweep_checks,
         send_due_deliveries,
         failed_jobs.send_due_jobs,
     ):

@@ -1,0 +1,25 @@
+"""The answer to a pull request: its head against its merge base, by experiments. See docs/checks.md."""
+
+from dashboard.pull_requests.approving import approve_check, call_intended
+from dashboard.pull_requests.asking import (
+    cancel_check,
+    check_revision,
+    follow_pull_request,
+    repeat_check,
+)
+from dashboard.pull_requests.ending import experiment_ended, sweep_checks
+from dashboard.pull_requests.errors import CheckError
+from dashboard.pull_requests.preparing import prepare_check
+
+__all__ = [
+    "CheckError",
+    "approve_check",
+    "call_intended",
+    "cancel_check",
+    "check_revision",
+    "experiment_ended",
+    "follow_pull_request",
+    "prepare_check",
+    "repeat_check",
+    "sweep_checks",
+]

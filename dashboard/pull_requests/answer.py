@@ -1,0 +1,84 @@
+"""What a check answers: of what its experiments say of each case, and of the base against itself. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboard.experiments.bounds import NOT_WORSE, WORSE, Bounded
+
+NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCase:
+    """What one case's pairs say: of the metric that is judged, and of memory and quality beside it.
+
+    `own` is None where no pair tells; `failure` says why a side doesn't run, empty where both do.
+    """
+
+    case: str
+    own: Bounded | None
+    others: Sequence[Bounded] = ()
+    failure: str = ""
+
+    @property
+    def all_bounded(self) -> list[Bounded]:
+        return [*([self.own] if self.own else []), *self.others]
+
+    @property
+    def worse(self) -> list[Bounded]:
+        return [bounded for bounded in self.all_bounded if bounded.verdict == WORSE]
+
+    @property
+    def verdict(self) -> str:
+        if self.worse:
+            return WORSE
+        if self.own is None or self.failure:
+            return NOT_KNOWN
+        return NOT_WORSE if self.own.verdict == NOT_WORSE else NOT_KNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """worse, not worse or not known; why it isn't known, as a code with values."""
+
+    answer: str
+    reason: dict[str, Any] = field(default_factory=dict)
+
+
+def answer_check(cases: Sequence[MeasuredCase], control: MeasuredCase | None) -> CheckAnswer:
+    """Worse is what is proved of one case; not worse takes all of them. All else isn't known, and no reason
+    to refuse a pull request.
+
+    A machine on which the base differs from itself by the floor proves nothing of the head.
+    """
+    moved = control.own if control else None
+    if moved is not None and (moved.verdict == WORSE or moved.is_better):
+        return CheckAnswer(NOT_KNOWN, {"code": "control moved", "ratio": ratio_of(moved)})
+    verdicts = [case.verdict for case in cases]
+    if WORSE in verdicts:
+        return CheckAnswer(WORSE)
+    if cases and all(verdict == NOT_WORSE for verdict in verdicts):
+        return CheckAnswer(NOT_WORSE)
+    failed = next((case for case in cases if case.failure), None)
+    if failed is not None:
+        return CheckAnswer(NOT_KNOWN, {"code": "side failed", "case": failed.case, "text": failed.failure})
+    return CheckAnswer(NOT_KNOWN, {"code": "both answers possible", "visible": smallest_visible(cases)})
+
+
+def smallest_visible(cases: Sequence[MeasuredCase]) -> float | None:
+    """The part by which each open case would have had to be worse to be seen; the largest of them.
+
+    None where nothing would have been.
+    """
+    widths = [case.own.smallest_visible if case.own else None for case in cases if case.verdict == NOT_KNOWN]
+    known = [width for width in widths if width is not None]
+    return math.expm1(max(known)) if known and len(known) == len(widths) else None
+
+
+def ratio_of(bounded: Bounded) -> float | None:
+    """head / base, where values have ratios."""
+    return math.exp(bounded.metric.worse * bounded.middle) if bounded.logarithmic else None

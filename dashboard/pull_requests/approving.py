@@ -1,0 +1,33 @@
+"""What people say of a check: that a fork's head may be run, that a slowdown is intended."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from dashboard import dispatch
+from dashboard.models import Check
+from dashboard.pull_requests.errors import CheckError
+
+State = Check.State
+LONGEST_NAME = 200
+
+
+def approve_check(check: Check, head_hash: str, person: str) -> None:
+    """Let a fork's code run: of the head that the person looked at, and of no other. Raises CheckError."""
+    with transaction.atomic():
+        if check.head_hash != head_hash:
+            raise CheckError(f"head: this check is of {check.head_hash[:10]}, not of {head_hash[:10]}.")
+        waiting = Check.objects.filter(pk=check.pk, state=State.WAITING)
+        if not waiting.update(state=State.REQUESTED, approved_by=person[:LONGEST_NAME]):
+            raise CheckError("check: it waits for no approval.")
+        dispatch.send_task(dispatch.PREPARE_CHECK, check.pk)
+        dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+
+
+def call_intended(check: Check, person: str) -> None:
+    """Let the pull request pass though it is worse. Raises CheckError for any other answer."""
+    with transaction.atomic():
+        refused = Check.objects.filter(pk=check.pk, answer=Check.Answer.WORSE, intended_by="")
+        if not refused.update(intended_by=person[:LONGEST_NAME]):
+            raise CheckError("check: only what is proved to be worse can be intended, once.")
+        dispatch.send_task(dispatch.TELL_CHECK, check.pk)

@@ -1,0 +1,173 @@
+"""Asking for a check, and what ends one before its time: a newer head, a closed pull request, a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from dashboard import dispatch, experiments, repositories
+from dashboard.models import Check, Experiment, Project, PullRequest
+from dashboard.pull_requests.errors import CheckError
+from dashboard.repositories import RepositoryError
+
+State = Check.State
+MOST_BENCHMARKS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedHead:
+    """A pull request as its forge tells of it now. `onto_hash` is the tip of its target; empty: not told."""
+
+    number: int
+    title: str
+    author: str
+    url: str
+    head_hash: str
+    head_ref: str
+    onto: str
+    onto_hash: str = ""
+    is_fork: bool = False
+    state: PullRequest.State = PullRequest.State.OPEN
+    merge_hash: str = ""
+
+
+def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | None:
+    """Keep what is told of a pull request, and check its head, once each. The new check, if there is one.
+
+    Told twice, or late, it has the effect of once.
+    """
+    with transaction.atomic():
+        # Its lock: of two deliveries at once the second finds what the first has made.
+        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        row, _ = PullRequest.objects.update_or_create(
+            project=project,
+            number=proposed.number,
+            defaults={
+                "title": proposed.title[:500],
+                "author": proposed.author[:200],
+                "url": proposed.url[:1000],
+                "head_hash": proposed.head_hash,
+                "head_ref": proposed.head_ref,
+                "base_ref": proposed.onto,
+                "is_fork": proposed.is_fork,
+                "state": proposed.state,
+                "merge_hash": proposed.merge_hash,
+            },
+        )
+        if row.state != PullRequest.State.OPEN:
+            end_checks(row, {"code": "pull request closed"})
+            return None
+        if row.checks.filter(head_hash=row.head_hash, onto=row.base_ref).exists():
+            return None
+        end_checks(row, {"code": "newer head"})
+        return _create_check(
+            project,
+            pull_request=row,
+            head_hash=row.head_hash,
+            onto=row.base_ref,
+            onto_hash=proposed.onto_hash,
+            state=State.WAITING if row.is_fork else State.REQUESTED,
+        )
+
+
+def check_revision(
+    project: Project,
+    head: str,
+    onto: str = "",
+    *,
+    benchmarks: Sequence[str] = (),
+    quick: bool | None = None,
+    minutes: float | None = None,
+    requested_by: Any = None,
+) -> Check:
+    """Check a branch or a commit against what it is to be merged into: the project's branch, if none is said.
+
+    Reads the project's repository. Raises CheckError.
+    """
+    if minutes is not None and not 0 < minutes <= experiments.MOST_MINUTES:
+        raise CheckError(f"minutes: {minutes:g} isn't above 0 and at most {experiments.MOST_MINUTES:,.0f}.")
+    if len(benchmarks) > MOST_BENCHMARKS:
+        raise CheckError(f"benchmarks: {len(benchmarks)} are more than {MOST_BENCHMARKS}.")
+    onto = onto or project.branch
+    mirror = project.mirror
+    hashes = {}
+    for field, revision in (("head", head), ("base", onto)):
+        try:
+            if field == "head":
+                mirror.fetch()
+            hashes[field] = repositories.resolve_revision(mirror, revision)
+        except RepositoryError as error:
+            raise CheckError(f"{field}: {error}") from error
+    with transaction.atomic():
+        return _create_check(
+            project,
+            head_hash=hashes["head"],
+            onto=onto,
+            onto_hash=hashes["base"],
+            benchmarks=list(dict.fromkeys(benchmarks)),
+            quick=quick,
+            minutes=minutes or project.check_minutes,
+            requested_by=requested_by,
+        )
+
+
+def repeat_check(check: Check, requested_by: Any = None) -> Check:
+    """Check the same head against the same merge base once more. Raises CheckError while one is under way."""
+    with transaction.atomic():
+        Project.objects.select_for_update(no_key=True).get(pk=check.project_id)
+        # As it is now, whatever the caller has read before.
+        pull_request = PullRequest.objects.filter(pk=check.pull_request_id).first()
+        if pull_request and pull_request.checks.filter(state__in=Check.ACTIVE).exists():
+            raise CheckError(f"check: one of {pull_request} is under way already.")
+        if pull_request and pull_request.head_hash != check.head_hash:
+            raise CheckError(f"check: {pull_request} has a newer head, {pull_request.head_hash[:10]}.")
+        return _create_check(
+            check.project,
+            pull_request=pull_request,
+            head_hash=check.head_hash,
+            onto=check.onto,
+            onto_hash=check.onto_hash,
+            benchmarks=check.benchmarks,
+            quick=check.quick,
+            minutes=check.minutes,
+            approved_by=check.approved_by,
+            requested_by=requested_by,
+            # Who may run code approved this very head already.
+            state=State.WAITING
+            if pull_request and pull_request.is_fork and not check.approved_by
+            else State.REQUESTED,
+        )
+
+
+def cancel_check(check: Check, person: Any) -> bool:
+    """End a check that hasn't ended; False where it has."""
+    with transaction.atomic():
+        return end_check(check, {"code": "cancelled", "person": str(person)})
+
+
+def end_checks(pull_request: PullRequest, reason: Mapping[str, Any]) -> None:
+    for check in pull_request.checks.filter(state__in=Check.ACTIVE):
+        end_check(check, reason)
+
+
+def end_check(check: Check, reason: Mapping[str, Any]) -> bool:
+    """Cancel it and its experiments: their hosts learn of it at their next heartbeat."""
+    active = Check.objects.filter(pk=check.pk, state__in=Check.ACTIVE)
+    ended = active.update(state=State.CANCELLED, reason=dict(reason), ended_at=timezone.now())
+    if ended:
+        experiments.cancel_experiments(Experiment.objects.filter(checked_case__of=check), reason)
+        dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+    return bool(ended)
+
+
+def _create_check(project: Project, **values: Any) -> Check:
+    values.setdefault("minutes", project.check_minutes)
+    check = Check.objects.create(project=project, floor=project.check_floor, **values)
+    if check.state == State.REQUESTED:
+        dispatch.send_task(dispatch.PREPARE_CHECK, check.pk)
+    dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+    return check

@@ -1,0 +1,247 @@
+"""From a requested check to its experiments: the merge base, the cases that the head touches, the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from paceline.manifest import Benchmark, ManifestError, case_key
+
+from dashboard import dispatch, experiments, repositories, runs
+from dashboard.experiments import EstimateRequest, ExperimentError, Side
+from dashboard.experiments.sides import FoundSides, WantedCase, create_sides, usual_measurement
+from dashboard.models import Check, CheckedCase, Document, Experiment, Metric, Project
+from dashboard.pull_requests.selection import touched_cases
+from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, RepositoryError, Unreachable
+
+State = Check.State
+METRIC = "step_time"
+# The chance that a check of identical commits says worse, whatever number of cases it has; below the floor
+# it says so never.
+CHECK_ERROR = 0.002
+# Of the base against itself: what moves it by the floor would move the head too.
+CONTROL_PAIRS = 6
+CONTROL_ERROR = 0.01
+# A case that gets less time than this tells nothing: the others get it.
+LEAST_MINUTES = 1.0
+# What can't be reached just now is tried again for so long.
+PATIENCE = timedelta(minutes=15)
+# Forges that show heads of pull requests as refs of the repository.
+HEAD_REFS = ("refs/pull/{number}/head", "refs/merge-requests/{number}/head")
+
+
+class NotMeasurableError(Exception):
+    """There is nothing to measure, or it can't be: a code with its values."""
+
+    def __init__(self, code: str, **values: Any) -> None:
+        super().__init__(code)
+        self.reason = {"code": code, **values}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The commits of both sides, the cases to measure, and those that are left out, with the code of why."""
+
+    base: CommitFacts
+    head: CommitFacts
+    wanted: list[FoundSides]
+    left_out: list[dict[str, str]]
+
+
+def prepare_check(check_id: int) -> None:
+    """Ask for the experiments of a requested check, or end it with the reason why there are none.
+
+    Safe to repeat. Raises Busy while another process fetches the repository.
+    """
+    check = Check.objects.select_related("project", "pull_request").filter(pk=check_id, state=State.REQUESTED)
+    requested = check.first()
+    if requested is None:
+        return
+    try:
+        plan = make_plan(requested)
+    except RepositoryBusy as error:
+        raise runs.Busy(str(error)) from error
+    except NotMeasurableError as error:
+        end_unmeasured(requested, error.reason)
+    except (RepositoryError, ExperimentError) as error:
+        if isinstance(error, Unreachable) and timezone.now() - requested.requested_at < PATIENCE:
+            return  # The sweep tries again.
+        end_unmeasured(requested, {"code": "can't be measured", "text": str(error)})
+    else:
+        ask_planned(requested, plan)
+
+
+def end_unmeasured(check: Check, reason: dict[str, Any]) -> None:
+    """Nothing that is measured is touched, or nothing can be known."""
+    untouched = reason["code"] == "nothing touched"
+    with transaction.atomic():
+        requested = Check.objects.filter(pk=check.pk, state=State.REQUESTED)
+        ended = requested.update(
+            state=State.DONE,
+            answer=Check.Answer.NOT_WORSE if untouched else Check.Answer.NOT_KNOWN,
+            reason=reason,
+            ended_at=timezone.now(),
+        )
+        if ended:
+            dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+
+
+def make_plan(check: Check) -> Plan:
+    """Reads the repository, writes nothing."""
+    project, mirror = check.project, check.project.mirror
+    mirror.fetch()
+    bring_head(mirror, check)
+    onto = check.onto_hash or repositories.resolve_revision(mirror, f"refs/heads/{check.onto}")
+    found = repositories.merge_base(mirror, check.head_hash, onto)
+    if found is None:
+        raise NotMeasurableError("no merge base", onto=check.onto)
+    if found == check.head_hash:
+        raise NotMeasurableError("nothing touched", files=0)
+    base, head = repositories.read_commits(mirror, [found, check.head_hash])
+    before, after = (read_manifest(project, mirror, facts) for facts in (base, head))
+    changed = repositories.changed_files(mirror, base.hash, head.hash)
+    paths = sorted({path for file in changed for path in (file.old, file.new) if path})
+    return choose_cases(check, Plan(base, head, [], []), before, after, paths)
+
+
+def bring_head(mirror: Mirror, check: Check) -> None:
+    """Have the head in the mirror: a fork's is no branch of it."""
+    if mirror.has_commit(check.head_hash):
+        return
+    number = check.pull_request.number if check.pull_request else None
+    for ref in HEAD_REFS if number is not None else ():
+        try:
+            mirror.fetch_ref(ref.format(number=number), str(number))
+        except RepositoryBusy:
+            raise
+        except RepositoryError:
+            continue
+        if mirror.has_commit(check.head_hash):
+            return
+    raise NotMeasurableError("head is gone", head=check.head_hash)
+
+
+def read_manifest(project: Project, mirror: Mirror, facts: CommitFacts) -> dict[str, Benchmark]:
+    for _, manifest in runs.read_commit_manifests(project, mirror, [facts]):
+        if isinstance(manifest, ManifestError):
+            raise NotMeasurableError("can't be measured", text=str(manifest))
+        return dict(manifest.benchmarks)
+    raise NotMeasurableError("head is gone", head=facts.hash)
+
+
+def choose_cases(
+    check: Check, plan: Plan, before: dict[str, Benchmark], after: dict[str, Benchmark], paths: list[str]
+) -> Plan:
+    """The cases of both commits that the changed files touch, as many as there are minutes for."""
+    both, left_out = cases_of_both(before, after)
+    if check.benchmarks:
+        both = [case for case in both if case.benchmark.name in check.benchmarks]
+    # What somebody asked for by name is measured whatever it touches.
+    touched = dict.fromkeys(range(len(both)), "")
+    if not check.benchmarks:
+        profiles = [profiled_files(check.project, case) for case in both]
+        touched = touched_cases(paths, dict(enumerate(profiles)))
+    left_out += [
+        {"case": str(case), "code": "not touched"} for index, case in enumerate(both) if index not in touched
+    ]
+    chosen = [both[index] for index in touched]
+    if not chosen:
+        code = "nothing touched" if both else "no common case"
+        raise NotMeasurableError(code, files=len(paths))
+    fitting = max(1, int(check.minutes / LEAST_MINUTES) - 1)
+    left_out += [{"case": str(case), "code": "no time"} for case in chosen[fitting:]]
+    request = EstimateRequest(base=plan.base.hash, quick=check.quick)
+    wanted = [
+        FoundSides(
+            (plan.base, WantedCase(before[case.benchmark.name], case.params)),
+            (plan.head, case),
+            *usual_measurement(check.project, case, request),
+        )
+        for case in chosen[:fitting]
+    ]
+    return Plan(plan.base, plan.head, wanted, left_out)
+
+
+def cases_of_both(
+    before: dict[str, Benchmark], after: dict[str, Benchmark]
+) -> tuple[list[WantedCase], list[dict[str, str]]]:
+    """The cases that both manifests have in the same version, and those that can't be compared."""
+    both, left_out = [], []
+    for name, benchmark in after.items():
+        known = before.get(name)
+        keys = {case.key for case in known.cases} if known else set()
+        for case in benchmark.cases:
+            wanted = WantedCase(benchmark, dict(case.params))
+            if case_key(wanted.params) not in keys or known is None:
+                left_out.append({"case": str(wanted), "code": "new"})
+            elif known.version != benchmark.version:
+                left_out.append({"case": str(wanted), "code": "another version"})
+            else:
+                both.append(wanted)
+    return both, left_out
+
+
+def profiled_files(project: Project, case: WantedCase) -> set[str] | None:
+    """The files whose functions the case's newest profile has; None where it has none."""
+    documents = Document.objects.filter(
+        run__commit__project=project,
+        run__configuration__case__benchmark=case.benchmark.name,
+        run__configuration__case__key=case_key(case.params),
+        body__profile__functions__isnull=False,
+    )
+    functions = documents.order_by("-run").values_list("body__profile__functions", flat=True).first()
+    return {str(row.get("file", "")) for row in functions} if functions else None
+
+
+def ask_planned(check: Check, plan: Plan) -> None:
+    """Ask for one experiment of each case, and for one of the base against itself."""
+    with transaction.atomic():
+        locked = Check.objects.select_for_update().filter(pk=check.pk, state=State.REQUESTED).first()
+        if locked is None:
+            return
+        metric, _ = Metric.objects.get_or_create(
+            name=METRIC, better=Metric.Better.LOWER, defaults={"unit": "s", "kind": Metric.Kind.TIME}
+        )
+        minutes = check.minutes / (len(plan.wanted) + 1)
+        sides = [create_sides(check.project, found) for found in plan.wanted]
+        for base, head in sides:
+            ask_case(locked, metric, base, head, minutes, CHECK_ERROR / len(sides))
+        base, _ = sides[0]
+        ask_case(locked, metric, base, base, minutes, CONTROL_ERROR, most_pairs=CONTROL_PAIRS)
+        locked.base_commit, locked.head_commit = base.commit, sides[0][1].commit
+        locked.state, locked.left_out = State.MEASURING, plan.left_out
+        locked.save(update_fields=["base_commit", "head_commit", "state", "left_out"])
+        dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+
+
+def ask_case(
+    check: Check,
+    metric: Metric,
+    base: Side,
+    head: Side,
+    minutes: float,
+    error: float,
+    most_pairs: int | None = None,
+) -> None:
+    experiment = experiments.ask_experiment(
+        check.project,
+        Experiment.Purpose.CHECK,
+        Experiment.Question.BOUND,
+        base,
+        head,
+        metric,
+        floor=check.floor,
+        error=error,
+        minutes=minutes,
+        most_pairs=most_pairs or experiments.ESTIMATE_PAIRS,
+        requested_by=check.requested_by,
+    )
+    CheckedCase.objects.create(
+        of=check,
+        configuration=head.configuration,
+        experiment=experiment,
+        is_control=most_pairs is not None,
+    )

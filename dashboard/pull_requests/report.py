@@ -1,0 +1,153 @@
+"""What a check has to say, for its page, its comment, its command and the API: rows, causes, commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboard.experiments.bounds import QUALITY, WORSE, Bounded
+from dashboard.experiments.paired_functions import function_rows
+from dashboard.experiments.paired_phases import paired_phases
+from dashboard.models import Check, CheckedCase, Experiment
+from dashboard.pull_requests.answer import MeasuredCase
+from dashboard.pull_requests.ending import measure_case
+
+# A phase or a function that has less of the difference isn't named as its cause.
+LEAST_SHARE = 0.1
+MOST_CAUSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What a case's difference comes from: a phase with its share, or a function of changed calls or time."""
+
+    case: str
+    phase: str = ""
+    share: float | None = None
+    function: str = ""
+    file: str = ""
+    calls: tuple[float, float] = (0.0, 0.0)  # per step, of base and head
+    seconds: tuple[float, float] = (0.0, 0.0)  # of its own, per step
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One metric of one case."""
+
+    case: str
+    bounded: Bounded
+    experiment: int
+
+    @property
+    def differs(self) -> bool:
+        """Surely, in either direction and by the floor or more."""
+        return self.bounded.verdict == WORSE or self.bounded.is_better
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """Rows: those that differ first, the worst before others. `control` is the base against itself."""
+
+    check: Check
+    rows: Sequence[CheckRow] = ()
+    causes: Sequence[Cause] = ()
+    commands: Sequence[str] = ()
+    control: Bounded | None = None
+    # Of all experiments: pairs measured, machines, and the part of the budget that is spent.
+    pairs: int = 0
+    machines: Sequence[str] = ()
+    spent: float = 0.0
+    waiting: Sequence[str] = field(default_factory=list)
+
+    @property
+    def differing(self) -> list[CheckRow]:
+        return [row for row in self.rows if row.differs]
+
+    @property
+    def same(self) -> list[CheckRow]:
+        return [row for row in self.rows if not row.differs]
+
+    @property
+    def learns_worse(self) -> bool:
+        return any(row.bounded.metric.kind == QUALITY and row.bounded.verdict == WORSE for row in self.rows)
+
+
+def read_report(check: Check) -> CheckReport:
+    """As its experiments stand now."""
+    rows: list[CheckRow] = []
+    causes: list[Cause] = []
+    control = None
+    related = check.cases.select_related(
+        "configuration__case", "experiment__metric", "experiment__machine"
+    ).prefetch_related("experiment__pairs")
+    cases = list(related)
+    for row in cases:
+        measured = measure_case(row)
+        if row.is_control:
+            control = measured.own
+            continue
+        rows += [CheckRow(measured.case, bounded, row.experiment_id) for bounded in measured.all_bounded]
+        causes += find_causes(row, measured)
+    experiments = [row.experiment for row in cases]
+    wanted = [row.experiment for row in cases if not row.is_control]
+    return CheckReport(
+        check,
+        sorted(rows, key=_row_order),
+        causes[:MOST_CAUSES],
+        next((experiment.commands for experiment in wanted if experiment.commands), ()),
+        control,
+        sum(len(experiment.pairs.all()) for experiment in experiments),
+        sorted({experiment.machine.name for experiment in experiments if experiment.machine}),
+        min(1.0, sum(experiment.seconds for experiment in experiments) / (60 * check.minutes)),
+        [str(row.configuration.case) for row in cases if row.experiment.state in Experiment.ACTIVE],
+    )
+
+
+def _row_order(row: CheckRow) -> tuple[bool, bool, float, str]:
+    """What got worse before what got better, large before small, then the rest."""
+    bounded = row.bounded
+    return (bounded.verdict != WORSE, not bounded.is_better, -abs(bounded.middle), row.case)
+
+
+def find_causes(row: CheckedCase, measured: MeasuredCase) -> list[Cause]:
+    """The phases and functions that a case's difference in time comes from; none where it has none."""
+    own = measured.own
+    if own is None or not (own.verdict == WORSE or own.is_better):
+        return []
+    return [*phase_causes(row.experiment, measured.case), *function_causes(row.experiment, measured.case)]
+
+
+def phase_causes(experiment: Experiment, case: str) -> list[Cause]:
+    phases = paired_phases(experiment)
+    whole = sum(phases.deltas.values()) if phases else 0.0
+    if phases is None or not whole:
+        return []
+    shares = sorted(((delta / whole, phase) for phase, delta in phases.deltas.items()), reverse=True)
+    return [Cause(case, phase=phase, share=share) for share, phase in shares[:1] if share >= LEAST_SHARE]
+
+
+def function_causes(experiment: Experiment, case: str) -> list[Cause]:
+    """The functions whose own time moved most, the way the whole moved, with their calls."""
+    profiles: Any = experiment.profiles
+    if not all((profiles.get(side) or {}).get("functions") for side in ("base", "head")):
+        return []
+    slower = (experiment.ratio or 1.0) > 1
+    moved = [
+        row
+        for row in function_rows(profiles["base"], profiles["head"])
+        if row.own_difference and (row.own_difference > 0) == slower
+    ]
+    whole = sum(abs(row.own_difference) for row in moved)
+    return [
+        Cause(
+            case,
+            phase=row.phase,
+            function=row.function,
+            file=row.file,
+            calls=(row.calls_base, row.calls_head),
+            seconds=(row.own_base, row.own_head),
+        )
+        for row in moved[:2]
+        if abs(row.own_difference) >= LEAST_SHARE * whole
+    ]

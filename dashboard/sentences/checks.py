@@ -1,0 +1,290 @@
+"""What a check says: on its page, in the status and the comment of its pull request, in a terminal."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from dashboard.experiments.bounds import OPEN, WORSE, Bounded
+from dashboard.models import Check
+from dashboard.sentences import labels, numbers
+
+if TYPE_CHECKING:
+    from dashboard.pull_requests.report import Cause, CheckReport, CheckRow
+
+Answer = Check.Answer
+State = Check.State
+
+LONGEST_STATUS = 140
+# A comment shows so many rows; the page has all.
+MOST_ROWS = 5
+# What markdown and forges read as something else than text: `@` would call people by their name.
+SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#|!~"})
+
+
+def change_text(bounded: Bounded) -> str:
+    """`+38 % [35, 41]`: how the head differs from the base; empty while too few pairs tell."""
+    if bounded.low is None or bounded.high is None:
+        return ""
+    ends = [bounded.metric.worse * end for end in (bounded.low, bounded.high)]
+    middle = bounded.metric.worse * bounded.middle
+    if bounded.logarithmic:
+        low, high = sorted(math.exp(end) for end in ends)
+        change = numbers.format_percent_change(math.exp(middle))
+        interval = numbers.format_percent_interval(low, high)
+        return change if low == high else f"{change} {interval}"
+    unit = bounded.metric.unit
+    low, high = sorted(ends)
+    change = numbers.format_signed_quantity(middle, unit)
+    return change if low == high else f"{change} {numbers.format_interval(low, high, unit)}"
+
+
+def verdict_text(bounded: Bounded) -> str:
+    """`worse`, `better`, `~` where there is no difference that matters, `not known`."""
+    if bounded.verdict == WORSE:
+        return "worse"
+    if bounded.is_better:
+        return "better"
+    return "not known" if bounded.verdict == OPEN else "~"
+
+
+def most_worse(bounded: Bounded) -> str:
+    """`2.1 %`: by how much the head may at most be worse."""
+    high = max(bounded.high or 0.0, 0.0)
+    if bounded.logarithmic:
+        return numbers.format_percent(100 * math.expm1(high))
+    return numbers.format_quantity(high, bounded.metric.unit)
+
+
+def reason_sentence(reason: Mapping[str, Any]) -> str:
+    """Why it isn't known, or why it ended; empty without a reason."""
+    match reason.get("code"):
+        case "nothing touched":
+            return "No benchmark runs what it changes."
+        case "no common case":
+            return "Head and merge base have no case in common."
+        case "no merge base":
+            return f"It has no history in common with {reason['onto']}."
+        case "head is gone":
+            return f"Its head {reason['head'][:10]} can't be found in the repository any more."
+        case "can't be measured":
+            return str(reason["text"])
+        case "side failed":
+            return f"{reason['case']} can't be measured: {reason['text']}"
+        case "control moved":
+            moved = reason.get("ratio")
+            by = f" by {numbers.format_percent(100 * (moved - 1))}" if moved else ""
+            return f"The merge base differed from itself{by}: this machine can't tell now."
+        case "both answers possible":
+            seen = reason.get("visible")
+            if seen is None:
+                return "Too few undisturbed pairs could be measured to tell anything."
+            return f"Its minutes are spent; {numbers.format_percent(100 * seen)} would have been seen."
+        case "newer head":
+            return "The pull request has a newer head."
+        case "pull request closed":
+            return "The pull request was closed."
+        case "cancelled":
+            return f"Cancelled by {reason['person']}."
+    return ""
+
+
+def headline(report: CheckReport) -> str:
+    """The answer in one sentence."""
+    check = report.check
+    if check.state == State.WAITING:
+        return "Waiting for an approval: the code comes from a fork."
+    if check.state == State.REQUESTED:
+        return "Waiting to be prepared."
+    if check.state == State.CANCELLED:
+        return reason_sentence(check.reason) or "Cancelled."
+    if check.state == State.MEASURING:
+        return f"Being measured: {report.pairs} pairs so far."
+    match check.answer:
+        case Answer.WORSE:
+            worst = report.rows[0]
+            metric = labels.lower_first(labels.metric_label(worst.bounded.metric.name))
+            # Beside being faster it may learn worse: then that is what counts.
+            what = (
+                "Learns worse" if report.learns_worse and worst.bounded.metric.kind == "quality" else "Worse"
+            )
+            said = f"{what}: {metric} {change_text(worst.bounded)} in {worst.case}."
+            return f"{said} Intended, says {check.intended_by}." if check.intended_by else said
+        case Answer.NOT_WORSE:
+            if not report.rows:
+                return reason_sentence(check.reason)
+            bound = max((row.bounded for row in report.rows if is_judged(row.bounded)), key=upper_end)
+            better = (
+                " Faster." if any(is_judged(r.bounded) and r.bounded.is_better for r in report.rows) else ""
+            )
+            if upper_end(bound) <= 0:
+                return f"Not slower.{better}"
+            return f"Not slower: by no more than {most_worse(bound)}.{better}"
+    return f"Not known. {reason_sentence(check.reason)}".strip()
+
+
+def is_judged(bounded: Bounded) -> bool:
+    return bounded.metric.kind == "time"
+
+
+def upper_end(bounded: Bounded) -> float:
+    return bounded.high if bounded.high is not None else math.inf
+
+
+def commits_text(check: Check) -> str:
+    """`abc1234567 against its merge base with main, def8901234`."""
+    base = f", {check.base_commit.short}" if check.base_commit else ""
+    return f"{check.head_hash[:10]} against its merge base with {check.onto}{base}"
+
+
+def cause_text(cause: Cause) -> str:
+    """`learn explains 92 %`, `train.py:push: 256 calls a step instead of 1`."""
+    if not cause.function:
+        return f"{cause.phase} explains {numbers.format_share(cause.share)} of it"
+    where = labels.function_location({"file": cause.file, "function": cause.function})
+    before, after = cause.calls
+    if before != after:
+        counts = f"{numbers.format_number(after)} calls a step instead of {numbers.format_number(before)}"
+        return f"{where}: {counts}"
+    taken = [numbers.format_quantity(value, "s") for value in (cause.seconds[1], cause.seconds[0])]
+    return f"{where}: {taken[0]} of its own a step instead of {taken[1]}"
+
+
+def next_step(check: Check) -> str:
+    """What a reader may do now."""
+    if check.state == State.WAITING:
+        return "Somebody who may run code here approves this very head on the page."
+    if check.answer == Answer.WORSE and not check.intended_by:
+        return "Repair it, or say on the page, or by a comment `/paceline intended`, that it is intended."
+    if check.answer == Answer.NOT_KNOWN:
+        return "Run it again, with more minutes or on a quieter machine."
+    return ""
+
+
+def status_state(check: Check) -> str:
+    """pending, success, failure or neutral, as forges call them. What isn't known is never a failure."""
+    if check.state in (State.REQUESTED, State.MEASURING, State.WAITING):
+        return "pending"
+    if check.state == State.CANCELLED or check.answer == Answer.NOT_KNOWN:
+        return "neutral"
+    return "failure" if check.answer == Answer.WORSE and not check.intended_by else "success"
+
+
+def status_description(report: CheckReport) -> str:
+    text = headline(report)
+    return text if len(text) <= LONGEST_STATUS else f"{text[: LONGEST_STATUS - 1]}…"
+
+
+def check_address(check: Check) -> str:
+    return f"{settings.PACELINE_URL}{check.get_absolute_url()}"
+
+
+def comment_marker(check: Check) -> str:
+    """By which the comment is found again: unseen in it."""
+    return f"<!-- paceline {settings.PACELINE_URL} {check.project.slug} -->"
+
+
+def escape_markdown(text: str) -> str:
+    """One line that shows as it is written, and calls nobody."""
+    return " ".join(text.split()).translate(SPECIAL).replace("@", "@\u200b")
+
+
+def code_span(text: str) -> str:
+    return f"`{' '.join(text.replace('`', ' ').split())}`"
+
+
+def comment_markdown(report: CheckReport) -> str:
+    """The one comment of a pull request: at most fifteen visible lines."""
+    check = report.check
+    lines = [comment_marker(check), f"**Paceline: {escape_markdown(headline(report))}**", ""]
+    lines += [f"{escape_markdown(commits_text(check))}{measured_text(report)}", ""]
+    shown = report.differing[:MOST_ROWS]
+    if shown:
+        lines += ["| case | metric | difference | |", "|---|---|---|---|", *map(_table_row, shown), ""]
+    folded = [*report.differing[MOST_ROWS:], *report.same]
+    if folded:
+        lines += [f"<details><summary>{folded_text(len(folded))}</summary>", ""]
+        lines += ["| case | metric | difference | |", "|---|---|---|---|", *map(_table_row, folded[:30]), ""]
+        lines += ["</details>", ""]
+    if report.causes and check.answer:
+        lines += [f"- {escape_markdown(cause_text(cause))}" for cause in report.causes]
+        lines.append("")
+    if step := next_step(check):
+        lines += [step, ""]
+    address = check_address(check)
+    links = f"[The whole check]({address}) · [run it again]({address}#again)"
+    repeat = f" · repeat it: {code_span(repeat_command(check))}" if check.base_commit_id else ""
+    return "\n".join([*lines, links + repeat, ""])
+
+
+def _table_row(row: Any) -> str:
+    bounded = row.bounded
+    cells = (
+        escape_markdown(row.case),
+        escape_markdown(labels.metric_label(bounded.metric.name)),
+        change_text(bounded) or "too few pairs",
+        verdict_text(bounded),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def folded_text(count: int) -> str:
+    return "1 more row without a difference" if count == 1 else f"{count} more rows without a difference"
+
+
+def measured_text(report: CheckReport) -> str:
+    """`: 24 pairs on gpu-1, the base against itself ~`."""
+    if not report.pairs:
+        return "."
+    where = f" on {escape_markdown(', '.join(report.machines))}" if report.machines else ""
+    control = f"; the merge base against itself: {change_text(report.control)}" if report.control else ""
+    return f": {report.pairs} pairs{where}{control.rstrip(': ') if control else ''}."
+
+
+def repeat_command(check: Check) -> str:
+    return f"manage.py check_commit {check.project.slug} {check.head_hash[:10]} --onto {check.onto} --wait"
+
+
+def comment_digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+LEFT_OUT = {
+    "not touched": "runs nothing that it changes",
+    "no time": "there are no minutes left for it",
+    "new": "the merge base doesn't have it",
+    "another version": "the merge base has another version of it",
+}
+
+
+def left_out_sentences(check: Check) -> list[str]:
+    """`cs2_vision isn't measured: runs nothing that it changes.`"""
+    return [f"{item['case']} isn't measured: {LEFT_OUT[item['code']]}." for item in check.left_out]
+
+
+def row_values(row: CheckRow) -> dict[str, Any]:
+    """A row as scripts read it: ratio and its interval, or differences where values have no ratio."""
+    bounded = row.bounded
+    worse = bounded.metric.worse
+    ends = [bounded.middle, bounded.low, bounded.high]
+    signed = [None if end is None else worse * end for end in ends]
+    middle, *sides = signed
+    known = [end for end in sides if end is not None]
+    low, high = sorted(known) if len(known) == 2 else (None, None)
+    spelled = [
+        None if end is None else math.exp(end) if bounded.logarithmic else end for end in (middle, low, high)
+    ]
+    names = ("ratio", "low", "high") if bounded.logarithmic else ("difference", "low", "high")
+    return {
+        "case": row.case,
+        "metric": bounded.metric.name,
+        "unit": bounded.metric.unit,
+        **dict(zip(names, spelled, strict=True)),
+        "pairs": bounded.pairs,
+        "verdict": verdict_text(bounded),
+        "experiment": row.experiment,
+    }

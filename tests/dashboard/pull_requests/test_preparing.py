@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from dashboard import dispatch
+from dashboard.models import Check, Experiment, Project
+from dashboard.pull_requests import check_revision, sweep_checks
+from tests.dashboard.conftest import Repository
+from tests.dashboard.factories import create_case, create_commit, profiled_function, store_measured_run
+from tests.dashboard.pull_requests.conftest import MANIFEST, TRAIN, Propose, prepare_check
+
+pytestmark = pytest.mark.django_db
+SECOND = MANIFEST.replace("loop", "second").replace("train.py", "second.py")
+
+
+def test_head_and_merge_base_are_asked_for_and_the_base_against_itself(
+    check: Check, proposed: Repository
+) -> None:
+    prepare_check(check)
+    base, head = proposed.git("rev-parse", "main~1", "feature").split()
+    rows = [row.experiment for row in check.cases.select_related("experiment__base_commit").order_by("pk")]
+    assert [(row.base_commit.hash, row.head_commit.hash) for row in rows] == [(base, head), (base, base)]
+    assert {(row.question, row.purpose, row.floor, row.most_seconds) for row in rows} == {
+        ("bound", "check", 0.03, 600)
+    }
+    assert [(row.error, row.most_pairs) for row in rows] == [(0.002, 400), (0.01, 6)]
+    assert (check.state, check.base_commit) == ("measuring", rows[0].base_commit)
+
+
+def test_preparing_twice_asks_once(check: Check) -> None:
+    prepare_check(prepare_check(check))
+    assert Experiment.objects.count() == 2
+
+
+def test_the_merge_base_stays_when_the_target_moves_on(propose: Propose, proposed: Repository) -> None:
+    tip = proposed.git("rev-parse", "main")
+    check = propose(onto_hash=tip)
+    assert check
+    # The branch is merged into its target meanwhile: seen from there, the merge base would be the head.
+    proposed.git("checkout", "--quiet", "main")
+    proposed.git("merge", "--quiet", "--no-ff", "--message", "Merge", "feature")
+    base = prepare_check(check).base_commit
+    assert base
+    assert base.hash == proposed.git("rev-parse", f"{tip}~1")
+
+
+def test_a_fork_is_fetched_from_the_ref_that_its_forge_shows(propose: Propose, proposed: Repository) -> None:
+    proposed.git("checkout", "--quiet", "--detach", "feature")
+    head = proposed.commit("From elsewhere", train_py=TRAIN.replace("8_000", "9_000"))
+    proposed.git("update-ref", "refs/pull/7/head", head)
+    proposed.git("checkout", "--quiet", "main")
+    check = propose(head_hash=head)
+    assert check
+    assert prepare_check(check).state == "measuring"
+
+
+def test_a_head_that_is_gone_is_not_known(propose: Propose) -> None:
+    check = propose(head_hash="1" * 40)
+    assert check
+    prepare_check(check)
+    assert (check.state, check.answer, check.reason["code"]) == ("done", "not known", "head is gone")
+
+
+def test_histories_without_a_common_commit_are_not_compared(propose: Propose, proposed: Repository) -> None:
+    proposed.git("checkout", "--quiet", "--orphan", "other")
+    check = propose(head_hash=proposed.commit("Begin anew"))
+    assert check
+    prepare_check(check)
+    assert (check.answer, check.reason) == ("not known", {"code": "no merge base", "onto": "main"})
+
+
+def test_prose_alone_passes_at_once(tracked: Project, proposed: Repository) -> None:
+    proposed.git("checkout", "--quiet", "-b", "prose", "main")
+    proposed.commit("Explain", README_md="More words")
+    check = prepare_check(check_revision(tracked, "prose"))
+    assert (check.state, check.answer, check.reason["code"]) == ("done", "not worse", "nothing touched")
+    assert not Experiment.objects.exists()
+
+
+def test_a_broken_manifest_is_not_known(tracked: Project, proposed: Repository) -> None:
+    proposed.commit("Break it", paceline_toml="[benchmarks")
+    check = prepare_check(check_revision(tracked, "feature"))
+    assert (check.answer, check.reason["code"]) == ("not known", "can't be measured")
+    assert "paceline.toml" in check.reason["text"]
+
+
+def test_only_the_cases_that_run_what_changed_are_measured(tracked: Project, proposed: Repository) -> None:
+    proposed.git("checkout", "--quiet", "main")
+    proposed.commit("Add a second one", paceline_toml=MANIFEST + SECOND, second_py=TRAIN)
+    commit = create_commit(tracked, 1)
+    for benchmark, file in (("loop", "train.py"), ("second", "second.py")):
+        case = create_case(tracked, benchmark)
+        store_measured_run(commit, case, {}, functions=[profiled_function("learn", file)])
+    proposed.git("checkout", "--quiet", "-b", "part")
+    proposed.commit("Change the second one", second_py=TRAIN.replace("8_000", "9_000"))
+    check = prepare_check(check_revision(tracked, "part"))
+    assert {str(row.configuration.case) for row in check.cases.all()} == {"second"}
+    assert check.left_out == [{"case": "loop", "code": "not touched"}]
+
+
+def test_new_cases_and_other_versions_are_left_out(tracked: Project, proposed: Repository) -> None:
+    proposed.git("checkout", "--quiet", "main")
+    proposed.commit("Add two", paceline_toml=MANIFEST + SECOND)
+    proposed.git("checkout", "--quiet", "-b", "part")
+    third = SECOND.replace("second]", "third]")
+    changed = SECOND.replace("version = 1", "version = 2")
+    proposed.commit("Change", paceline_toml=MANIFEST + changed + third)
+    check = prepare_check(check_revision(tracked, "part"))
+    assert check.left_out == [
+        {"case": "second", "code": "another version"},
+        {"case": "third", "code": "new"},
+    ]
+
+
+def test_cases_without_minutes_are_left_out(tracked: Project, proposed: Repository) -> None:
+    proposed.git("checkout", "--quiet", "main")
+    proposed.commit("Add a second one", paceline_toml=MANIFEST + SECOND, second_py=TRAIN)
+    proposed.git("checkout", "--quiet", "-b", "both")
+    proposed.commit("Change both", train_py=TRAIN + "\n", second_py=TRAIN + "\n")
+    check = prepare_check(check_revision(tracked, "both", minutes=2))
+    assert check.left_out == [{"case": "second", "code": "no time"}]
+    assert check.cases.count() == 2
+
+
+def test_what_is_forgotten_is_swept_up(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[object, ...]] = []
+    monkeypatch.setattr(dispatch, "send_task", lambda *call: sent.append(call))
+    sweep_checks()
+    assert sent == [(dispatch.PREPARE_CHECK, check.pk)]

@@ -1,0 +1,90 @@
+"""Checks of real pull requests, measured for real: one is slower, one isn't, one learns less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dashboard import pull_requests
+from dashboard.models import Check, Project
+from dashboard.pull_requests.report import read_report
+from dashboard.sentences import checks as sentences
+from tests.workers import repositories
+from tests.workers.conftest import Host
+
+MANIFEST = """
+[benchmarks.loop]
+version = 1
+script = "train.py"
+warmup_steps = 2
+steps = 10
+counting_steps = 4
+repetitions = 1
+time_limit = 60
+"""
+# The return is that of ten episodes: it varies with the repetition, as that of a real training run does.
+TRAIN = """
+import os
+import random
+import paceline
+
+draw = random.Random(os.urandom(8))
+for _ in paceline.steps(range(10**9)):
+    with paceline.phase("act"):
+        sum(range(4_000))
+    with paceline.phase("learn"):
+        learn_batch = sum(range(8_000))
+paceline.quality("return", draw.gauss(10.0, 0.3))
+"""
+SLOWER = TRAIN.replace("sum(range(8_000))", "sum(range(16_000))")
+SAME = TRAIN.replace("learn_batch", "batch")
+FORGETFUL = TRAIN.replace("sum(range(8_000))", "sum(range(10))").replace("gauss(10.0", "gauss(2.0")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return repositories.create_repository(tmp_path / "source", {"paceline.toml": MANIFEST, "train.py": TRAIN})
+
+
+def measure_check(host: Host, source: Path, train: str) -> Check:
+    """The check of a branch with this script, to its end."""
+    # Other tests run beside it: what is told is 10 %, which few pairs tell.
+    project = Project.objects.create(slug="demo", repository=str(source), check_floor=0.1)
+    repositories.run_git(source, "checkout", "--quiet", "-b", "feature")
+    repositories.commit_files(source, {"train.py": train})
+    check = pull_requests.check_revision(project, "feature", minutes=2)
+    pull_requests.prepare_check(check.pk)
+    while host.execute_next():
+        pass
+    pull_requests.sweep_checks()
+    check.refresh_from_db()
+    return check
+
+
+def test_a_slower_phase_is_refused_and_explained(host: Host, source: Path) -> None:
+    check = measure_check(host, source, SLOWER)
+    report = read_report(check)
+    assert (check.state, check.answer, sentences.status_state(check)) == ("done", "worse", "failure")
+    worst = report.rows[0].bounded
+    assert worst.metric.name == "step_time"
+    assert worst.middle > 0.2
+    assert report.causes[0].phase == "learn"
+    assert sentences.headline(report).startswith("Worse: step time +")
+
+
+def test_what_costs_nothing_passes(host: Host, source: Path) -> None:
+    check = measure_check(host, source, SAME)
+    report = read_report(check)
+    assert (check.answer, sentences.status_state(check)) == ("not worse", "success")
+    assert sentences.headline(report).startswith("Not slower")
+    assert not report.differing
+
+
+def test_what_is_faster_and_learns_less_is_refused(host: Host, source: Path) -> None:
+    check = measure_check(host, source, FORGETFUL)
+    report = read_report(check)
+    assert (check.answer, report.learns_worse) == ("worse", True)
+    assert sentences.headline(report).startswith("Learns worse: return (quality)")
+    faster = next(row for row in report.rows if row.bounded.metric.name == "step_time")
+    assert faster.bounded.is_better
