@@ -70,7 +70,10 @@ ROOMS = (
         STANDARD | SITE | {"dashboard", "paceline.metrics", "paceline.manifest"},
         never=frozenset(
             f"dashboard.{name}"
-            for name in ("regressions", "alerts", "pages", "models.Regression", "models.RegressionExperiment")
+            for name in (
+                *("regressions", "alerts", "pages", "models.Regression", "models.RegressionExperiment"),
+                *("pull_requests", "models.Check", "models.CheckedCase", "models.PullRequest"),
+            )
         ),
     ),
     Room(
@@ -99,7 +102,7 @@ ROOMS = (
             for part in (
                 *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
                 *("heartbeat_file", "structured_logs"),
-                *("regressions", "alerts"),
+                *("regressions", "alerts", "pull_requests"),
             )
         },
     ),

@@ -55,7 +55,7 @@ def check_context(check: Check) -> dict[str, Any]:
         "pull_request": check.pull_request,
         "report": report,
         "active": check.state in Check.ACTIVE,
-        "headline": sentences.headline(report),
+        "headline": sentences.answer_headline(report),
         "status": sentences.status_state(check),
         "next_step": sentences.next_step(check),
         "causes": [sentences.cause_text(cause) for cause in report.causes] if check.answer else [],

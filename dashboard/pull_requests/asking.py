@@ -120,7 +120,7 @@ def repeat_check(check: Check, requested_by: Any = None) -> Check:
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=check.project_id)
         # As it is now, whatever the caller has read before.
-        pull_request = PullRequest.objects.filter(pk=check.pull_request_id).first()
+        pull_request = PullRequest.objects.filter(checks=check).first()
         if pull_request and pull_request.checks.filter(state__in=Check.ACTIVE).exists():
             raise CheckError(f"check: one of {pull_request} is under way already.")
         if pull_request and pull_request.head_hash != check.head_hash:

@@ -23,7 +23,12 @@ LONGEST_STATUS = 140
 # A comment shows so many rows; the page has all.
 MOST_ROWS = 5
 # What markdown and forges read as something else than text: `@` would call people by their name.
-SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#|!~"})
+SPECIAL = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "\\`*_{}[]()#|!~"},
+        **{"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@\u200b"},
+    }
+)
 
 
 def change_text(bounded: Bounded) -> str:
@@ -93,7 +98,7 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
     return ""
 
 
-def headline(report: CheckReport) -> str:
+def answer_headline(report: CheckReport) -> str:
     """The answer in one sentence."""
     check = report.check
     if check.state == State.WAITING:
@@ -175,7 +180,7 @@ def status_state(check: Check) -> str:
 
 
 def status_description(report: CheckReport) -> str:
-    text = headline(report)
+    text = answer_headline(report)
     return text if len(text) <= LONGEST_STATUS else f"{text[: LONGEST_STATUS - 1]}…"
 
 
@@ -190,7 +195,7 @@ def comment_marker(check: Check) -> str:
 
 def escape_markdown(text: str) -> str:
     """One line that shows as it is written, and calls nobody."""
-    return " ".join(text.split()).translate(SPECIAL).replace("@", "@\u200b")
+    return " ".join(text.split()).translate(SPECIAL)
 
 
 def code_span(text: str) -> str:
@@ -200,7 +205,7 @@ def code_span(text: str) -> str:
 def comment_markdown(report: CheckReport) -> str:
     """The one comment of a pull request: at most fifteen visible lines."""
     check = report.check
-    lines = [comment_marker(check), f"**Paceline: {escape_markdown(headline(report))}**", ""]
+    lines = [comment_marker(check), f"**Paceline · {escape_markdown(answer_headline(report))}**", ""]
     lines += [f"{escape_markdown(commits_text(check))}{measured_text(report)}", ""]
     shown = report.differing[:MOST_ROWS]
     if shown:

@@ -45,6 +45,7 @@ from dashboard.structured_logs import log_context
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
+from tests.pages.check_builders import create_check, create_pull_request, measure_case
 from tests.pages.documents import complete_document, metric_row
 from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.test_causes import MOVED
@@ -134,6 +135,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         *site_pages(),
         *experiment_pages(folder),
         *machine_pages(),
+        *check_pages(),
     ]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
@@ -290,6 +292,26 @@ def experiment_pages(folder: Path) -> list[str]:
             for state in STATES
         ),
         *("/", "/projects/asked/"),
+    ]
+
+
+def check_pages() -> list[str]:
+    """Checks in all states, of pull requests and of branches."""
+    line = builders.create_commits(builders.create_project("checked"), 2)
+    fork = create_pull_request(line, is_fork=True)
+    left_out = [{"case": "b", "code": "not touched"}]
+    worse = create_check(line, fork, answer="worse", left_out=left_out, approved_by="ada", intended_by="ada")
+    measure_case(worse, line, 1.4)
+    measure_case(worse, [line[0], line[0]], 1)
+    waiting = create_check(line, create_pull_request(line, 8), state="waiting")
+    measuring = create_check(line, state="measuring")
+    measure_case(measuring, line, 1.2, state="measuring", verdict="")
+    for number in range(45):
+        create_check(line, create_pull_request(line, 100 + number, url=""), state="cancelled")
+    return [
+        *(f"/checks/{check.pk}/" for check in (worse, waiting, measuring)),
+        f"/checks/{measuring.pk}/status/",
+        *(f"/projects/{slug}/checks/" for slug in ("checked", "runs")),
     ]
 
 

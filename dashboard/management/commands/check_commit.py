@@ -81,7 +81,7 @@ class Command(SiteCommand):
             report = report_of(check.pk)
             self.stdout.write(json.dumps(as_json(report), indent=2) if options["json"] else as_text(report))
         if sentences.status_state(report.check) == "failure":
-            raise CommandError(sentences.headline(report))
+            raise CommandError(sentences.answer_headline(report))
 
 
 def report_of(key: int) -> CheckReport:
@@ -94,7 +94,7 @@ def wait_for_end(check: Check) -> None:
             while True:
                 report = report_of(check.pk)
                 ended = report.check.state not in Check.ACTIVE
-                bar.show(1.0 if ended else report.spent, sentences.headline(report))
+                bar.show(1.0 if ended else report.spent, sentences.answer_headline(report))
                 if ended:
                     return
                 time.sleep(POLL_SECONDS)
@@ -105,7 +105,7 @@ def wait_for_end(check: Check) -> None:
 def as_text(report: CheckReport) -> str:
     """The answer, what it was measured by, a line for each metric, and what it comes from."""
     check = report.check
-    lines = [f"{check.project}: {check}, {sentences.commits_text(check)}", sentences.headline(report)]
+    lines = [f"{check.project}: {check}, {sentences.commits_text(check)}", sentences.answer_headline(report)]
     for row in report.rows:
         metric = labels.metric_label(row.bounded.metric.name)
         change = sentences.change_text(row.bounded) or "too few pairs"
@@ -125,7 +125,7 @@ def as_json(report: CheckReport) -> dict[str, Any]:
         "onto": check.onto,
         "state": check.state,
         "answer": check.answer or None,
-        "sentence": sentences.headline(report),
+        "sentence": sentences.answer_headline(report),
         "reason": check.reason,
         "floor": check.floor,
         "rows": [sentences.row_values(row) for row in report.rows],

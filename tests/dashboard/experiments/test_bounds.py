@@ -66,26 +66,28 @@ def test_what_is_nothing_on_both_sides_is_not_worse() -> None:
     assert bounded.verdict == "not worse"
 
 
-def other(base: float, head: float, kind: str = "quality") -> dict[str, dict[str, object]]:
+def measure_other(base: float, head: float, kind: str = "quality") -> dict[str, dict[str, object]]:
     better = "higher" if kind == "quality" else "lower"
     return {f"{kind}.x": {"unit": "1", "better": better, "kind": kind, "base": base, "head": head}}
 
 
 def test_other_metrics_have_the_floor_of_their_kind() -> None:
     memory = bound_others(
-        [other(100.0 + pair % 2, 101.0 + pair % 2, "memory") for pair in range(8)], 0.0, 0.01
+        [measure_other(100.0 + pair % 2, 101.0 + pair % 2, "memory") for pair in range(8)], 0.0, 0.01
     )
-    learned = bound_others([other(1.0 + pair % 2, 0.96 * (1.0 + pair % 2)) for pair in range(8)], 0.0, 0.01)
+    learned = bound_others(
+        [measure_other(1.0 + pair % 2, 0.96 * (1.0 + pair % 2)) for pair in range(8)], 0.0, 0.01
+    )
     assert [bounded.verdict for bounded in (*memory, *learned)] == ["not worse", "not worse"]
     assert [round(bounded.floor, 3) for bounded in (*memory, *learned)] == [0.02, 0.095]
 
 
 def test_only_what_all_pairs_have_is_told() -> None:
-    assert bound_others([other(1.0, 1.0), {}], 0.0, 0.01) == []
+    assert bound_others([measure_other(1.0, 1.0), {}], 0.0, 0.01) == []
 
 
 def test_quality_may_still_tell_until_eight_pairs() -> None:
-    open_quality = bound_others([other(1.0 + pair, 2.5 - pair) for pair in range(4)], 0.0, 0.001)
+    open_quality = bound_others([measure_other(1.0 + pair, 2.5 - pair) for pair in range(4)], 0.0, 0.001)
     assert waits_for_quality(open_quality, 4)
     assert not waits_for_quality(open_quality, 8)
     assert not waits_for_quality([bound_pairs(1.03)], 4)

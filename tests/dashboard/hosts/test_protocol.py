@@ -47,7 +47,31 @@ def test_an_assignment_is_read_and_written_as_it_was(version: int, name: str) ->
 @pytest.mark.parametrize("version", KNOWN)
 def test_a_pair_is_read_and_written_as_it_was(version: int) -> None:
     golden = read_golden(version, "pair")
+    written = json.loads(json.dumps(pair_message(read_pair(MessageFields(golden)))))
+    # What the version has gained since is empty.
+    assert written == {**golden, "others": {}}
+
+
+def test_a_pair_tells_of_memory_and_quality() -> None:
+    golden = read_golden(1, "pair_with_others")
     assert json.loads(json.dumps(pair_message(read_pair(MessageFields(golden))))) == golden
+
+
+@pytest.mark.parametrize(
+    ("others", "sentence"),
+    [
+        ([], "others must be an object"),
+        ({"x": 1}, "others.x must be an object"),
+        ({"x": {}}, "others.x.unit must be a text"),
+        ({"x": {"unit": "s", "better": "lower", "kind": "time", "base": 1, "head": 1}}, "memory or quality"),
+        ({"x" * 101: {}}, "with short names"),
+        ({f"x{number}": {} for number in range(51)}, "50 members at most"),
+    ],
+)
+def test_other_metrics_are_read_as_what_they_must_be(others: Any, sentence: str) -> None:
+    golden = read_golden(1, "pair")
+    with pytest.raises(MessageError, match=sentence):
+        read_pair(MessageFields({**golden, "others": others}))
 
 
 @pytest.mark.django_db

@@ -11,57 +11,59 @@ STEP_TIME = MeasuredMetric("step_time", "s", "lower", "time")
 RETURN = MeasuredMetric("quality.return", "1", "higher", "quality")
 
 
-def bounded(low: float, high: float, metric: MeasuredMetric = STEP_TIME) -> Bounded:
+def make_bounded(low: float, high: float, metric: MeasuredMetric = STEP_TIME) -> Bounded:
     ends = math.log(low), math.log(high)
     return Bounded(metric, 10, True, math.log(1.03), sum(ends) / 2, *ends)
 
 
-SLOWER, SAME, OPEN, FASTER = bounded(1.2, 1.4), bounded(0.99, 1.01), bounded(0.98, 1.09), bounded(0.7, 0.8)
-LEARNS_LESS = bounded(1.5, 2.0, RETURN)
+SLOWER, SAME, OPEN, FASTER = (
+    make_bounded(low, high) for low, high in ((1.2, 1.4), (0.99, 1.01), (0.98, 1.09), (0.7, 0.8))
+)
+LEARNS_LESS = make_bounded(1.5, 2.0, RETURN)
 
 
-def case(own: Bounded | None, *others: Bounded, failure: str = "") -> MeasuredCase:
+def make_case(own: Bounded | None, *others: Bounded, failure: str = "") -> MeasuredCase:
     return MeasuredCase("tiny", own, others, failure)
 
 
 @pytest.mark.parametrize(
     ("cases", "answer"),
     [
-        ([case(SLOWER)], "worse"),
-        ([case(SAME), case(SLOWER)], "worse"),
-        ([case(SAME), case(FASTER)], "not worse"),
-        ([case(SAME), case(OPEN)], "not known"),
-        ([case(SLOWER), case(OPEN)], "worse"),
-        ([case(FASTER, LEARNS_LESS)], "worse"),
-        ([case(None)], "not known"),
-        ([case(SAME, failure="it crashed")], "not known"),
+        ([make_case(SLOWER)], "worse"),
+        ([make_case(SAME), make_case(SLOWER)], "worse"),
+        ([make_case(SAME), make_case(FASTER)], "not worse"),
+        ([make_case(SAME), make_case(OPEN)], "not known"),
+        ([make_case(SLOWER), make_case(OPEN)], "worse"),
+        ([make_case(FASTER, LEARNS_LESS)], "worse"),
+        ([make_case(None)], "not known"),
+        ([make_case(SAME, failure="it crashed")], "not known"),
         ([], "not known"),
     ],
 )
 def test_one_proved_case_is_enough_and_all_have_to_pass(cases: list[MeasuredCase], answer: str) -> None:
-    assert answer_check(cases, case(SAME)).answer == answer
+    assert answer_check(cases, make_case(SAME)).answer == answer
 
 
 @pytest.mark.parametrize("control", [SLOWER, FASTER])
 def test_where_the_base_differs_from_itself_nothing_is_known(control: Bounded) -> None:
-    answered = answer_check([case(SLOWER)], case(control))
+    answered = answer_check([make_case(SLOWER)], make_case(control))
     assert answered.answer == "not known"
     assert answered.reason["code"] == "control moved"
     assert answered.reason["ratio"] == pytest.approx(math.exp(control.middle))
 
 
 def test_a_control_that_tells_nothing_is_no_reason_to_doubt() -> None:
-    assert answer_check([case(SLOWER)], case(None)).answer == "worse"
-    assert answer_check([case(SAME)], None).answer == "not worse"
+    assert answer_check([make_case(SLOWER)], make_case(None)).answer == "worse"
+    assert answer_check([make_case(SAME)], None).answer == "not worse"
 
 
 def test_what_would_have_been_seen_is_said() -> None:
-    answered = answer_check([case(OPEN)], None)
+    answered = answer_check([make_case(OPEN)], None)
     assert answered.reason["code"] == "both answers possible"
     assert answered.reason["visible"] == pytest.approx(0.0547, abs=0.001)
-    assert answer_check([case(OPEN), case(None)], None).reason["visible"] is None
+    assert answer_check([make_case(OPEN), make_case(None)], None).reason["visible"] is None
 
 
 def test_a_side_that_does_not_run_is_named() -> None:
-    answered = answer_check([case(None, failure="abc: it crashed")], None)
+    answered = answer_check([make_case(None, failure="abc: it crashed")], None)
     assert answered.reason == {"code": "side failed", "case": "tiny", "text": "abc: it crashed"}

@@ -15,7 +15,7 @@ from tests.dashboard.pull_requests.conftest import CLOSED, Propose, prepare_chec
 pytestmark = pytest.mark.django_db
 
 
-def states() -> list[tuple[str, str]]:
+def check_states() -> list[tuple[str, str]]:
     return list(Check.objects.order_by("pk").values_list("state", "reason__code"))
 
 
@@ -43,14 +43,14 @@ def test_a_newer_head_ends_the_check_of_the_older_one(
     proposed.commit("Learn even more", train_py="pass")
     newer = propose()
     assert newer
-    assert states() == [("cancelled", "newer head"), ("requested", None)]
+    assert check_states() == [("cancelled", "newer head"), ("requested", None)]
     assert {row.experiment.state for row in check.cases.select_related("experiment")} == {"cancelled"}
     assert prepare_check(check).state == "cancelled"
 
 
 def test_a_closed_pull_request_ends_its_check(check: Check, propose: Propose) -> None:
     propose(state=CLOSED)
-    assert states() == [("cancelled", "pull request closed")]
+    assert check_states() == [("cancelled", "pull request closed")]
     # The same head is open again: what was cancelled then is asked for by hand.
     assert propose() is None
 

@@ -70,14 +70,14 @@ def test_a_slower_phase_is_refused_and_explained(host: Host, source: Path) -> No
     assert worst.metric.name == "step_time"
     assert worst.middle > 0.2
     assert report.causes[0].phase == "learn"
-    assert sentences.headline(report).startswith("Worse: step time +")
+    assert sentences.answer_headline(report).startswith("Worse: step time +")
 
 
 def test_what_costs_nothing_passes(host: Host, source: Path) -> None:
     check = measure_check(host, source, SAME)
     report = read_report(check)
     assert (check.answer, sentences.status_state(check)) == ("not worse", "success")
-    assert sentences.headline(report).startswith("Not slower")
+    assert sentences.answer_headline(report).startswith("Not slower")
     assert not report.differing
 
 
@@ -85,6 +85,6 @@ def test_what_is_faster_and_learns_less_is_refused(host: Host, source: Path) -> 
     check = measure_check(host, source, FORGETFUL)
     report = read_report(check)
     assert (check.answer, report.learns_worse) == ("worse", True)
-    assert sentences.headline(report).startswith("Learns worse: return (quality)")
+    assert sentences.answer_headline(report).startswith("Learns worse: return (quality)")
     faster = next(row for row in report.rows if row.bounded.metric.name == "step_time")
     assert faster.bounded.is_better

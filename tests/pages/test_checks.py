@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dashboard.models import Check, Commit
+from dashboard.pull_requests.report import read_report
+from dashboard.sentences import checks as sentences
+from tests.pages import builders
+from tests.pages.check_builders import create_check, create_pull_request, measure_case
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def line() -> list[Commit]:
+    return builders.create_commits(builders.create_project("snakes"), 2)
+
+
+@pytest.fixture
+def worse(line: list[Commit]) -> Check:
+    """A pull request's, that is 38 % slower."""
+    check = create_check(line, create_pull_request(line), answer="worse")
+    measure_case(check, line, 1.38, verdict="worse")
+    measure_case(check, [line[0], line[0]], 1)
+    return check
+
+
+def page_of(client: Client, check: Check) -> str:
+    return client.get(check.get_absolute_url()).content.decode()
+
+
+def test_the_page_says_what_is_worse_and_where_it_comes_from(client: Client, worse: Check) -> None:
+    page = page_of(client, worse)
+    assert "Worse: step time +38 % [37, 38] in walker[fast=true]." in page
+    assert "learn explains 100 % of it" in page
+    assert "replay.py:push: 256 calls a step instead of 1" in page
+    assert "Sample &lt;faster&gt;" in page
+
+
+def test_a_person_without_the_right_sees_no_button(client: Client, worse: Check) -> None:
+    assert 'value="intended"' not in page_of(client, worse)
+    client.force_login(User.objects.create_user("ada"))
+    client.post(f"/checks/{worse.pk}/change/", {"action": "intended"})
+    worse.refresh_from_db()
+    assert worse.intended_by == ""
+
+
+def test_what_is_intended_passes(signed_in: Client, worse: Check) -> None:
+    assert sentences.status_state(worse) == "failure"
+    signed_in.post(f"/checks/{worse.pk}/change/", {"action": "intended"})
+    worse.refresh_from_db()
+    assert sentences.status_state(worse) == "success"
+    assert f"Intended, says {worse.intended_by}." in page_of(signed_in, worse)
+
+
+def test_the_very_head_is_approved(signed_in: Client, line: list[Commit]) -> None:
+    check = create_check(line, create_pull_request(line, is_fork=True), state="waiting")
+    assert f"Let {check.head_hash[:10]} run" in page_of(signed_in, check)
+    wrong = signed_in.post(
+        f"/checks/{check.pk}/change/", {"action": "approve", "head": "0" * 40}, follow=True
+    )
+    assert "not of 0000000000" in wrong.content.decode()
+    signed_in.post(f"/checks/{check.pk}/change/", {"action": "approve", "head": check.head_hash})
+    check.refresh_from_db()
+    assert (check.state, bool(check.approved_by)) == ("requested", True)
+
+
+def test_it_is_cancelled_and_run_again(signed_in: Client, line: list[Commit]) -> None:
+    check = create_check(line, create_pull_request(line), state="requested")
+    signed_in.post(f"/checks/{check.pk}/change/", {"action": "cancel"})
+    check.refresh_from_db()
+    assert check.state == "cancelled"
+    answer = signed_in.post(f"/checks/{check.pk}/change/", {"action": "again"})
+    assert answer.headers["Location"] == Check.objects.latest("pk").get_absolute_url()
+    assert Check.objects.count() == 2
+
+
+def test_a_page_of_many_checks_asks_no_more_often(client: Client, line: list[Commit]) -> None:
+    for number in range(12):
+        create_check(line, create_pull_request(line, number + 1))
+    page = client.get("/projects/snakes/checks/").content.decode()
+    assert len(re.findall(r'href="/checks/\d+/"', page)) == 12
+
+
+def test_the_comment_has_fifteen_visible_lines_at_most(worse: Check) -> None:
+    text = sentences.comment_markdown(read_report(worse))
+    folded = re.sub(r"<details>.*?</details>", "<details>", text, flags=re.DOTALL)
+    shown = [row for row in folded.splitlines() if row and not row.startswith("<!--")]
+    assert len(shown) <= 15
+    assert text.startswith(sentences.comment_marker(worse))
+    assert "| walker\\[fast=true\\] | Step time | +38 % [37, 38] | worse |" in text
+    assert "1 more row without a difference" in text
+    assert f"[The whole check](http://127.0.0.1:8000/checks/{worse.pk}/)" in text
+
+
+def test_a_comment_calls_nobody_and_links_nowhere(line: list[Commit]) -> None:
+    reason = {"code": "can't be measured", "text": "@everyone [look](https://evil.example) <img src=x>"}
+    check = create_check(line, answer="not known", reason=reason)
+    text = sentences.comment_markdown(read_report(check))
+    assert "@everyone" not in text
+    assert "[look](" not in text
+    assert "<img" not in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "said"),
+    [
+        ({"state": "waiting"}, "pending", "Waiting for an approval"),
+        ({"state": "requested"}, "pending", "Waiting to be prepared."),
+        ({"state": "measuring"}, "pending", "Being measured: 0 pairs so far."),
+        ({"state": "cancelled", "reason": {"code": "newer head"}}, "neutral", "has a newer head."),
+        ({"answer": "not worse", "reason": {"code": "nothing touched"}}, "success", "No benchmark runs what"),
+        (
+            {"answer": "not known", "reason": {"code": "no merge base", "onto": "main"}},
+            "neutral",
+            "Not known.",
+        ),
+        (
+            {"answer": "not known", "reason": {"code": "both answers possible", "visible": 0.052}},
+            "neutral",
+            "5.2 % would have been seen.",
+        ),
+        (
+            {"answer": "not known", "reason": {"code": "control moved", "ratio": 1.08}},
+            "neutral",
+            "The merge base differed from itself by 8.0 %",
+        ),
+    ],
+)
+def test_what_is_not_known_is_never_a_failure(
+    line: list[Commit], fields: dict[str, object], state: str, said: str
+) -> None:
+    check = create_check(line, **fields)
+    report = read_report(check)
+    assert sentences.status_state(check) == state
+    assert said in sentences.status_description(report)
+    assert len(sentences.status_description(report)) <= 140
