@@ -37,6 +37,7 @@ SWEEP = "workers.sweep"
 SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
 PRUNE = "workers.prune"
+REMIND = "workers.remind"
 
 # What the id is of that a task's first argument is: its log lines have it under this name.
 SUBJECTS = {
@@ -59,6 +60,7 @@ SWEEPS = "sweeps"
 EVERY_SECONDS = 10
 WATCH_SECONDS = 900
 PRUNE_SECONDS = 3600
+REMIND_SECONDS = 900
 MOST_WAKE_MESSAGES = 100
 
 CONFIGURATION: dict[str, Any] = {
@@ -77,6 +79,7 @@ CONFIGURATION: dict[str, Any] = {
             ("heartbeat", SCHEDULER_HEARTBEAT, EVERY_SECONDS, SWEEPS),
             ("watch", WATCH_MACHINES, WATCH_SECONDS, SERVICE),
             ("prune", PRUNE, PRUNE_SECONDS, SERVICE),
+            ("remind", REMIND, REMIND_SECONDS, SERVICE),
         )
     },
 }

@@ -81,7 +81,14 @@ ROOMS = (
         "dashboard",
         STANDARD
         | SITE
-        | {"django_htmx", "prometheus_client", "paceline.document", "paceline.metrics", "paceline.manifest"},
+        | {
+            "django_htmx",
+            "prometheus_client",
+            "PIL",
+            "paceline.document",
+            "paceline.metrics",
+            "paceline.manifest",
+        },
     ),
     # A host may be anybody's machine: nothing of the site, no Django.
     Room(

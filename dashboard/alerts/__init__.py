@@ -1,14 +1,18 @@
 """Messages about regressions, on their way to a project's channels. See docs/alerts.md."""
 
-from dashboard.alerts.channels import ChannelError, add_channel
-from dashboard.alerts.delivering import (
+from dashboard.alerts.announcing import (
     ALERTED_STATES,
     announce_growth,
     announce_regression,
-    attempt_delivery,
-    due_deliveries,
+    tell_changes,
     transfer_deliveries,
 )
+from dashboard.alerts.channels import add_channel
+from dashboard.alerts.delivering import attempt_delivery, due_deliveries
+from dashboard.alerts.errors import ChannelError
+from dashboard.alerts.reminders import end_snooze, queue_digests, queue_reminders, schedule_digests
+from dashboard.alerts.snoozing import snooze_regression
+from dashboard.alerts.trials import request_test
 
 __all__ = [
     "ALERTED_STATES",
@@ -18,5 +22,12 @@ __all__ = [
     "announce_regression",
     "attempt_delivery",
     "due_deliveries",
+    "end_snooze",
+    "queue_digests",
+    "queue_reminders",
+    "request_test",
+    "schedule_digests",
+    "snooze_regression",
+    "tell_changes",
     "transfer_deliveries",
 ]

@@ -1,72 +1,96 @@
-"""Adding a channel: what can't work is refused before it is stored."""
+"""Adding a channel and changing it: what can't work is refused before it is stored."""
 
 from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Mapping
+from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
 
-from dashboard.alerts import webhook
-from dashboard.alerts.addresses import resolve_public_address
-from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
+from dashboard.alerts.errors import ChannelError
+from dashboard.alerts.kinds import KINDS
 from dashboard.models import Channel, Project
 from dashboard.secrets import is_lost
-
-
-class ChannelError(Exception):
-    """The channel can't be added; the message is one sentence for people."""
 
 
 def add_channel(
     project: Project,
     kind: str,
-    address: str,
+    address: str | Mapping[str, str],
     minimum_percent: float = 0.0,
     *,
     suspicions: bool = False,
     renew_secret: bool = False,
+    name: str = "",
 ) -> tuple[Channel, bool]:
     """The channel, and whether its secret is new; one that exists takes what is given and is turned on.
 
-    A webhook has a secret of its own, made anew where it is asked for or lost. Raises ChannelError.
+    `address` is an e-mail address or a URL, or the texts of the kind's fields. Raises ChannelError.
     """
     if not (math.isfinite(minimum_percent) and minimum_percent >= 0):
-        raise ChannelError(f"minimum-percent must be 0 or more, not {minimum_percent:g}.")
-    CHECKS[Channel.Kind(kind)](address)
-    values = {"minimum_percent": minimum_percent, "suspicions": suspicions, "enabled": True}
-    secret = secrets.token_urlsafe(32) if kind == Channel.Kind.WEBHOOK else ""
-    channel, new = Channel.objects.update_or_create(
-        project=project,
-        kind=kind,
-        address=address,
-        defaults=values,
-        create_defaults={**values, "secret": secret},
+        raise ChannelError(f"minimum-percent must be 0 or more, not {minimum_percent:g}.", "minimum_percent")
+    if isinstance(address, str):
+        address = {KINDS[kind].fields[0].name: address}
+    values: dict[str, Any] = {"minimum_percent": minimum_percent, "suspicions": suspicions, "enabled": True}
+    if name:
+        values["name"] = name
+    return store_channel(project, kind, address, values, renew_secret=renew_secret)
+
+
+def store_channel(
+    project: Project,
+    kind: str,
+    written: Mapping[str, str],
+    values: Mapping[str, Any],
+    *,
+    renew_secret: bool = False,
+    only_new: bool = False,
+) -> tuple[Channel, bool]:
+    """As `add_channel`, with the values of any columns; `only_new` refuses a channel that exists."""
+    made = KINDS[kind]
+    to = made.read_fields(written)
+    secret = secrets.token_urlsafe(32) if made.makes_secret else to.secret
+    channel, new = Channel.objects.get_or_create(
+        project=project, kind=kind, address=to.address, defaults={**values, "secret": secret}
     )
-    if secret and not new and (renew_secret or is_lost(channel.secret)):
-        channel.secret, new = secret, True
-        channel.save(update_fields=["secret"])
-    return channel, new
+    if new:
+        return channel, True
+    if only_new:
+        raise ChannelError(f"{project} has this channel already.", made.fields[0].name)
+    changed = dict(values)
+    # What its owner makes anew elsewhere, such as a token, comes in with the same address.
+    renewed = renew_secret or is_lost(channel.secret) or not made.makes_secret
+    if renewed:
+        changed["secret"] = secret
+    update_channel(channel, changed)
+    return channel, renewed and made.makes_secret
 
 
-def check_email(address: str) -> None:
+def update_channel(channel: Channel, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(channel, name, value)
+    if values:
+        channel.save(update_fields=list(values))
+
+
+def replace_destination(channel: Channel, written: Mapping[str, str]) -> None:
+    """Lead a channel elsewhere: its rules, its log and what it was told of stay. Raises ChannelError."""
+    made = KINDS[channel.kind]
+    to = made.read_fields(written)
+    values = {"address": to.address}
+    if not made.makes_secret:
+        values["secret"] = to.secret
     try:
-        validate_email(address)
-    except ValidationError as error:
-        raise ChannelError(f"{address!r} is not an e-mail address.") from error
+        with transaction.atomic():
+            update_channel(channel, values)
+    except IntegrityError as error:
+        raise ChannelError(f"{channel.project} has this channel already.", made.fields[0].name) from error
 
 
-def check_webhook(address: str) -> None:
-    if len(address) > 500:
-        raise ChannelError("The webhook's URL is longer than 500 characters.")
-    try:
-        url = webhook.parse_webhook_url(address)
-        resolve_public_address(url.hostname or "", url.port or webhook.DEFAULT_PORTS[url.scheme])
-    except PermanentDeliveryError as error:
-        raise ChannelError(str(error)) from error
-    except DeliveryError:
-        return  # A receiver may get its name later; each delivery looks it up again.
-
-
-CHECKS = {Channel.Kind.EMAIL: check_email, Channel.Kind.WEBHOOK: check_webhook}
+def renew_secret(channel: Channel) -> str:
+    """A new secret of a channel whose secret the site makes; the receiver must learn it."""
+    secret = secrets.token_urlsafe(32)
+    update_channel(channel, {"secret": secret})
+    return secret

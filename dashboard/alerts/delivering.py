@@ -1,20 +1,22 @@
-"""A delivery's life: announced, claimed by one worker at a time, tried until it gets through."""
+"""A delivery's life: claimed by one worker at a time, tried until it gets through or is no longer true."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
-from datetime import timedelta
+import time
+from datetime import datetime, timedelta
 
 from django.db.models import F, Func, Q, QuerySet, Value
 from django.db.models.functions import Now
+from django.utils import timezone
 
-from dashboard import dispatch, leases
-from dashboard.alerts import email, webhook
+from dashboard import leases
+from dashboard.alerts import announcing, kinds, snoozing, standings
+from dashboard.alerts.announcing import ALERTED_STATES
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
-from dashboard.models import Channel, Delivery, Regression
-
-SENDERS = {Channel.Kind.EMAIL: email.send_email, Channel.Kind.WEBHOOK: webhook.send_webhook}
+from dashboard.alerts.messages import STANDING_EVENTS
+from dashboard.alerts.send_times import earliest_send
+from dashboard.models import Delivery, Regression
 
 # A worker that died while it sent is given up for lost after this time: longer than any sender takes.
 CLAIM_LEASE = timedelta(minutes=3)
@@ -25,72 +27,10 @@ LONGEST_RETRY_DELAY = timedelta(hours=6)
 RETRY_FACTOR = 3
 # How long a message waits whose regression has become a suspicion again before it was sent.
 PROOF_WAIT = timedelta(minutes=1)
+SNOOZE_WAIT = timedelta(hours=1)
 MOST_DUE = 200
-ALERTED_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
-
-
-def announce_regression(regression: Regression, event: str = Delivery.Event.OPENED) -> list[Delivery]:
-    """Tell a project's channels of an event, each once for ever; new deliveries are sent on commit.
-
-    What isn't confirmed goes to those channels alone that ask for suspicions.
-    """
-    change = regression.change_percent
-    channels = eligible_channels(regression)
-    reached = [channel for channel in channels if reaches_channel_minimum(change, channel)]
-    return create_deliveries(regression, event, reached)
-
-
-def announce_growth(regression: Regression, earlier: float | None) -> list[Delivery]:
-    """Tell the channels for which the regression's `earlier` change, in percent, was too small."""
-    change = regression.change_percent
-    newly_reached = [
-        channel
-        for channel in eligible_channels(regression)
-        if reaches_channel_minimum(change, channel) and not reaches_channel_minimum(earlier, channel)
-    ]
-    return create_deliveries(regression, Delivery.Event.OPENED, newly_reached)
-
-
-def transfer_deliveries(source: Regression, target: Regression) -> None:
-    """Give the deliveries of a regression to the one that it turned out to be, save what that one has itself.
-
-    Waiting ones aren't lost then, and who was told isn't told of the same cause again.
-    """
-    existing = {(delivery.channel_id, delivery.event) for delivery in target.deliveries.all()}
-    keys = [
-        delivery.pk
-        for delivery in source.deliveries.all()
-        if (delivery.channel_id, delivery.event) not in existing
-    ]
-    Delivery.objects.filter(pk__in=keys).update(regression=target)
-
-
-def eligible_channels(regression: Regression) -> QuerySet[Channel]:
-    """The channels that may hear of a regression in its present state, whatever their minimum."""
-    if regression.is_away:
-        return Channel.objects.none()
-    channels = Channel.objects.filter(project=regression.project_id, enabled=True).order_by("pk")
-    if regression.state == Regression.State.CONFIRMED and not regression.proving:
-        return channels
-    return channels.filter(suspicions=True) if regression.state in ALERTED_STATES else channels.none()
-
-
-def create_deliveries(regression: Regression, event: str, channels: Iterable[Channel]) -> list[Delivery]:
-    """The new ones alone: a channel that was told of the event already isn't told again."""
-    created = []
-    for channel in channels:
-        delivery, new = Delivery.objects.get_or_create(
-            regression=regression, channel=channel, event=event, defaults={"next_attempt_at": Now()}
-        )
-        if new:
-            created.append(delivery)
-            dispatch.send_task(dispatch.DELIVER, delivery.pk)
-    return created
-
-
-def reaches_channel_minimum(change: float | None, channel: Channel) -> bool:
-    """What has no ratio (from nothing to something) is always worth telling."""
-    return change is None or abs(change) >= channel.minimum_percent
+# Events that begin with the regression; all others follow one of these.
+FIRST_EVENTS = (Delivery.Event.OPENED,)
 
 
 def due_deliveries() -> list[int]:
@@ -110,35 +50,97 @@ def attempt_delivery(delivery_id: int) -> None:
     delivery = claim_delivery(delivery_id)
     if delivery is None:
         return
-    regression = delivery.regression
-    if regression.withdrawn_at or regression.is_away or regression.state not in ALERTED_STATES:
+    if is_outdated(delivery):
         # Nobody was told, so there is nothing to log, and should it come back it is told then.
         claimed_delivery(delivery).delete()
         return
-    if regression.state != Regression.State.CONFIRMED and not delivery.channel.suspicions:
-        postpone_delivery(delivery)
+    if later := time_to_wait_for(delivery, timezone.now()):
+        postpone_delivery(delivery, later)
         return
+    send_claimed(delivery)
+
+
+def send_claimed(delivery: Delivery) -> None:
+    began = time.monotonic()
+    standing = standings.standing_of(delivery.regression) if delivery.regression else ""
     try:
         refuse_undeliverable(delivery)
-        SENDERS[Channel.Kind(delivery.channel.kind)](delivery)
+        kinds.send_delivery(delivery)
     except DeliveryError as error:
-        last = delivery.attempt >= Delivery.MOST_ATTEMPTS
-        record_failure(delivery, str(error), final=last or isinstance(error, PermanentDeliveryError))
+        once = delivery.event == Delivery.Event.TEST
+        last = once or delivery.attempt >= Delivery.MOST_ATTEMPTS
+        final = last or isinstance(error, PermanentDeliveryError)
+        record_failure(
+            delivery, str(error), final=final, wait=error.retry_after, seconds=time.monotonic() - began
+        )
     else:
-        done = {"state": Delivery.State.DELIVERED, "delivered_at": Now(), "lease_until": None}
+        done = {
+            "state": Delivery.State.DELIVERED,
+            "delivered_at": Now(),
+            "lease_until": None,
+            "told": standing or delivery.told,
+            "seconds": time.monotonic() - began,
+        }
         claimed_delivery(delivery).update(**done)
+        told = {"state": Delivery.State.DELIVERED, "delivered_at": Now()}
+        delivery.collected.filter(state=Delivery.State.COLLECTED).update(**told)
 
 
-def postpone_delivery(delivery: Delivery) -> None:
-    """Wait for a proof, which is no attempt: a counter's regression that a time has joined says that time."""
-    later = Now() + PROOF_WAIT
+def is_outdated(delivery: Delivery) -> bool:
+    """Whether what it would say isn't so any more, or follows something that its channel was never told."""
+    regression = delivery.regression
+    if regression is None:
+        return False
+    standing = standings.standing_of(regression)
+    if delivery.event in FIRST_EVENTS:
+        ended = bool(regression.withdrawn_at) or regression.is_away or regression.state not in ALERTED_STATES
+        # An incident that nothing would end any more.
+        incident = kinds.kind_of(delivery.channel).keeps_incidents and standing in standings.ENDED
+        return ended or incident
+    before = earlier_deliveries(delivery)
+    if not before.exclude(state=Delivery.State.FAILED).exists():
+        return True
+    newest = before.filter(state=Delivery.State.DELIVERED).order_by("-delivered_at", "-pk").first()
+    repeats = delivery.event == Delivery.Event.REMINDER
+    if newest is not None and newest.told == standing and not repeats:
+        return True
+    return not standings.is_still_true(delivery.event, standing)
+
+
+def earlier_deliveries(delivery: Delivery) -> QuerySet[Delivery]:
+    """What its channel was told of the same regression before."""
+    rows = Delivery.objects.filter(regression=delivery.regression_id, channel=delivery.channel_id)
+    return rows.filter(pk__lt=delivery.pk)
+
+
+def time_to_wait_for(delivery: Delivery, now: datetime) -> datetime | None:
+    """The next moment to look at it again; None where it is to be sent now. A test waits for nothing."""
+    if delivery.event == Delivery.Event.TEST:
+        return None
+    regression = delivery.regression
+    if regression is not None:
+        unproved = regression.state != Regression.State.CONFIRMED
+        suspected = unproved and delivery.event in STANDING_EVENTS
+        if suspected and not announcing.takes_suspicions(delivery.channel):
+            return now + PROOF_WAIT
+        if earlier_deliveries(delivery).filter(state=Delivery.State.PENDING).exists():
+            # One after the other: nobody is told that something is over before that it began.
+            return now + PROOF_WAIT
+        if snoozing.is_snoozed(regression, now):
+            return now + SNOOZE_WAIT
+    earliest = earliest_send(delivery.channel, now)
+    return earliest if earliest > now else None
+
+
+def postpone_delivery(delivery: Delivery, later: datetime) -> None:
+    """Wait, which is no attempt: for a proof, for the end of quiet hours, for an earlier message."""
     claimed_delivery(delivery).update(next_attempt_at=later, lease_until=None, attempt=F("attempt") - 1)
 
 
 def refuse_undeliverable(delivery: Delivery) -> None:
     if delivery.attempt > Delivery.MOST_ATTEMPTS:
         raise PermanentDeliveryError("The last attempt was cut off before its end.")
-    if not delivery.channel.enabled:
+    if not delivery.channel.enabled and delivery.event != Delivery.Event.TEST:
         raise PermanentDeliveryError("The channel was turned off.")
 
 
@@ -149,10 +151,11 @@ def claim_delivery(delivery_id: int) -> Delivery | None:
     if claimed is None:
         return None
     return Delivery.objects.select_related(
-        "channel",
+        "channel__project",
         "regression__project",
         "regression__first_bad",
         "regression__culprit",
+        "regression__recovered_by",
         "regression__last_good",
         "regression__series__metric",
         "regression__series__configuration__case",
@@ -165,14 +168,22 @@ def claimed_delivery(delivery: Delivery) -> QuerySet[Delivery]:
     return leases.held_row(Delivery, leases.lease_of(delivery), state=Delivery.State.PENDING)
 
 
-def record_failure(delivery: Delivery, sentence: str, *, final: bool) -> None:
-    """Keep why the attempt failed, and when the next one comes."""
+def record_failure(
+    delivery: Delivery, sentence: str, *, final: bool, wait: float | None = None, seconds: float | None = None
+) -> None:
+    """Keep why the attempt failed, and when the next one comes: not before the `wait` it was asked for."""
     appended = Func(F("errors"), Value(sentence[:1000]), function="array_append")
     if final:
-        claimed_delivery(delivery).update(errors=appended, state=Delivery.State.FAILED, lease_until=None)
+        failed = {"state": Delivery.State.FAILED, "lease_until": None}
+        claimed_delivery(delivery).update(errors=appended, seconds=seconds, **failed)
+        # What a digest would have told waits for the next one.
+        delivery.collected.filter(state=Delivery.State.COLLECTED).update(digest=None)
     else:
-        later = Now() + retry_delay(delivery.attempt)
-        claimed_delivery(delivery).update(errors=appended, next_attempt_at=later, lease_until=None)
+        asked = min(timedelta(seconds=wait or 0), LONGEST_RETRY_DELAY)
+        later = Now() + max(retry_delay(delivery.attempt), asked)
+        claimed_delivery(delivery).update(
+            errors=appended, seconds=seconds, next_attempt_at=later, lease_until=None
+        )
 
 
 def retry_delay(attempts: int) -> timedelta:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import re
 import smtplib
+from collections.abc import Mapping
+from email.mime.image import MIMEImage
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives
+from django.core.validators import validate_email
 from django.template.loader import render_to_string
 
-from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
-from dashboard.alerts.payload import regression_url
-from dashboard.models import Delivery, Regression
-from dashboard.sentences import labels
-from dashboard.sentences import regressions as sentences
+from dashboard.alerts.channel_kind import ChannelKind, Destination, KindField, required_text
+from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
+from dashboard.alerts.messages import STANDING_EVENTS, compose_message
+from dashboard.alerts.pictures import draw_regression
+from dashboard.models import Delivery
+
+PICTURE_ID = "step"
+ADDRESS = KindField("address", "E-mail address", "team@example.org")
+
+
+def read_email_fields(written: Mapping[str, str]) -> Destination:
+    address = required_text(written, ADDRESS)
+    try:
+        validate_email(address)
+    except ValidationError as error:
+        raise ChannelError(f"{address!r} is not an e-mail address.", ADDRESS.name) from error
+    return Destination(address)
 
 
 def send_email(delivery: Delivery) -> None:
@@ -32,39 +47,37 @@ def send_email(delivery: Delivery) -> None:
 
 
 def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
-    regression = delivery.regression
-    context = {
-        "regression": regression,
-        "title": sentences.regression_title(regression),
-        "change": sentences.describe_change(regression),
-        "levels": labels.format_levels(regression),
-        "suspects": [
-            {**suspect, "edit": sentences.describe_edit(regression, suspect)}
-            for suspect in regression.suspects[:5]
-        ],
-        "operations": [sentences.describe_operation(operation) for operation in regression.operations[:3]],
-        "link": regression_url(regression),
-    }
-    message = EmailMultiAlternatives(
-        subject=email_subject(regression),
-        body=render_to_string("mail/regression.txt", context),
+    message = compose_message(delivery)
+    picture = email_picture(delivery)
+    context = {"message": message, "picture_id": PICTURE_ID if picture else ""}
+    mail = EmailMultiAlternatives(
+        subject=message.subject,
+        body=render_to_string("mail/message.txt", context),
         to=[delivery.channel.address],
         headers={
             # The same at each attempt: a mailbox that got it twice shows it once.
             "Message-ID": f"<delivery-{delivery.pk}.{delivery.created_at:%Y%m%d%H%M%S}@{site_host()}>",
+            # Of all mails about one regression: a mailbox shows them as one conversation.
+            "References": f"<{message.topic}@{site_host()}>",
             "Auto-Submitted": "auto-generated",
-            "X-Paceline-Project": regression.project.slug,
+            "X-Paceline-Project": message.project,
         },
     )
-    message.attach_alternative(render_to_string("mail/regression.html", context), "text/html")
-    return message
+    mail.attach_alternative(render_to_string("mail/message.html", context), "text/html")
+    if picture:
+        mail.mixed_subtype = "related"
+        image = MIMEImage(picture, "png")
+        image.add_header("Content-ID", f"<{PICTURE_ID}>")
+        image.add_header("Content-Disposition", "inline", filename="step.png")
+        mail.attach(image)
+    return mail
 
 
-def email_subject(regression: Regression) -> str:
-    """One line: a commit's subject may hold what must not reach a header."""
-    headline = sentences.regression_headline(regression)
-    where = sentences.describe_place(regression, brief=True) if regression.names_commit else regression.cause
-    return re.sub(r"\s+", " ", f"[{regression.project.slug}] {headline} {where}")
+def email_picture(delivery: Delivery) -> bytes:
+    """Empty where there is none to show."""
+    if delivery.regression is None or delivery.event not in STANDING_EVENTS or not delivery.channel.pictures:
+        return b""
+    return draw_regression(delivery.regression)
 
 
 def site_host() -> str:
@@ -80,3 +93,6 @@ def error_reason(error: Exception) -> str:
 def join_reply_lines(text: bytes | str) -> str:
     plain = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     return " ".join(plain.split()).rstrip(".")
+
+
+KIND = ChannelKind("E-mail", (ADDRESS,), read_email_fields, send_email)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
-
+from dashboard.alerts.digest_content import group_regressions
+from dashboard.alerts.messages import compose_message, regression_url
 from dashboard.models import Commit, Delivery, Regression, Series
 from dashboard.sentences import regressions as sentences
+from dashboard.sentences.alerts import message_sentence
 from dashboard.sentences.causes import cause_sentence
 
 FORMAT = "paceline.alert/1"
@@ -19,15 +20,34 @@ FORMAT = "paceline.alert/1"
 
 def alert_payload(delivery: Delivery) -> dict[str, Any]:
     regression = delivery.regression
-    return {
+    common = {
         "format": FORMAT,
         "delivery": delivery.pk,
         "event": delivery.event,
         "created": delivery.created_at.isoformat(timespec="seconds"),
-        "project": regression.project.slug,
+        "project": delivery.channel.project.slug,
+    }
+    if regression is None:
+        return {**common, **_message_without_regression(delivery)}
+    return {
+        **common,
         "title": sentences.regression_title(regression),
+        "sentence": message_sentence(regression, delivery.event),
         "regression": regression_fields(regression),
     }
+
+
+def _message_without_regression(delivery: Delivery) -> dict[str, Any]:
+    """Of a digest or a test. A digest has the regressions of each of its groups."""
+    message = compose_message(delivery)
+    fields = {"title": message.title, "sentence": message.sentence, "regression": None}
+    if delivery.event != Delivery.Event.DIGEST:
+        return fields
+    groups = {
+        name.lower(): [regression_fields(regression) for regression in rows]
+        for name, rows in group_regressions(delivery)
+    }
+    return fields | {"digest": groups}
 
 
 def regression_fields(regression: Regression) -> dict[str, Any]:
@@ -35,6 +55,9 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         "id": regression.pk,
         "url": regression_url(regression),
         "state": regression.state,
+        "recovered_by": commit_fields(regression.recovered_by) if regression.recovered_by else None,
+        "withdrawn": bool(regression.withdrawn_at),
+        "triaged": regression.triaged or None,
         "commit": commit_fields(regression.blamed),
         "commits_left": regression.commits_left,
         "merged_by": commit_fields(regression.first_bad) if regression.culprit else None,
@@ -55,10 +78,6 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         "suspects": regression.suspects,
         "operations": regression.operations,
     }
-
-
-def regression_url(regression: Regression) -> str:
-    return settings.PACELINE_URL + regression.get_absolute_url()
 
 
 def commit_fields(commit: Commit) -> dict[str, str]:

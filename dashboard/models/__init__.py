@@ -1,6 +1,6 @@
 """The tables. One file per subject; docs/schema.md describes them, docs/glossary.md defines their names."""
 
-from dashboard.models.alerts import Channel, Delivery
+from dashboard.models.alerts import AlertRule, Channel, Delivery, Snooze
 from dashboard.models.configurations import Configuration
 from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
@@ -16,6 +16,7 @@ from dashboard.models.series import Metric, Point, Series, SeriesLatest
 from dashboard.models.triage import Triage
 
 __all__ = [
+    "AlertRule",
     "Case",
     "Change",
     "Channel",
@@ -46,6 +47,7 @@ __all__ = [
     "SentinelPoint",
     "Series",
     "SeriesLatest",
+    "Snooze",
     "Telemetry",
     "Triage",
     "Trigger",

@@ -182,7 +182,9 @@ def _hand_over_triage(regression: Regression, heir: Regression) -> None:
 def _write_branch_cause(cause: BranchCause) -> None:
     Change.objects.filter(pk__in=cause.changes).exclude(regression=cause.key).update(regression=cause.key)
     if cause.repair_known:
-        _save_differences(Regression.objects.get(pk=cause.key), {"recovered_by_id": cause.recovered_by})
+        regression = Regression.objects.get(pk=cause.key)
+        _save_differences(regression, {"recovered_by_id": cause.recovered_by})
+        alerts.tell_changes(regression)
 
 
 def _measure_next(project: Project, outcome: Outcome, regression: Regression) -> None:
@@ -256,10 +258,10 @@ def _open_residual(project: Project, rest: ResidualCause) -> None:
 
 
 def _tell_channels(outcome: Outcome, regression: Regression) -> None:
-    if outcome.standing is None:
-        return
-    if outcome.tell:
+    """What opens or has grown enough, and to those who were told of it what has become of it."""
+    if outcome.standing is not None and outcome.tell:
         alerts.announce_regression(regression, Delivery.Event.OPENED)
-    if outcome.resized:
+    if outcome.standing is not None and outcome.resized:
         before = None if outcome.ratio_before is None else 100 * (outcome.ratio_before - 1)
         alerts.announce_growth(regression, before)
+    alerts.tell_changes(regression)

@@ -124,6 +124,7 @@ def sweep_everything() -> None:
         experiments.sweep_experiments,
         regressions.sweep_proofs,
         pull_requests.sweep_checks,
+        alerts.queue_digests,
         send_due_deliveries,
         failed_jobs.send_due_jobs,
     ):
@@ -153,6 +154,12 @@ def watch_machines() -> None:
 @count_failures(dispatch.PRUNE)
 def prune_runs() -> None:
     retention.prune_runs(seconds=PRUNE_BUDGET_SECONDS)
+
+
+@app.task(name=dispatch.REMIND)
+@count_failures(dispatch.REMIND)
+def queue_reminders() -> None:
+    alerts.queue_reminders()
 
 
 @app.task(name=dispatch.SCHEDULER_HEARTBEAT)

@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.alerts import addresses, webhook
+from dashboard.alerts import addresses, http_exchange, webhook
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.models import Delivery
 from tests.dashboard.alerts.sinks import HttpSink
@@ -108,7 +108,7 @@ def test_the_name_is_looked_up_once(
 )
 def test_a_wrong_url_is_refused(url: str, sentence: str) -> None:
     with pytest.raises(PermanentDeliveryError, match=sentence):
-        webhook.parse_webhook_url(url)
+        http_exchange.parse_webhook_url(url)
 
 
 @pytest.fixture
@@ -138,6 +138,6 @@ def test_an_answer_that_does_not_end_is_cut_off(
     dribbling: str, make_delivery: Make, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = True
-    monkeypatch.setattr(webhook, "EXCHANGE_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(http_exchange, "EXCHANGE_TIMEOUT_SECONDS", 0.2)
     with pytest.raises(DeliveryError, match="no answer in time"):
         webhook.send_webhook(make_delivery("webhook", dribbling))

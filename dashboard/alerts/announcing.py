@@ -1,0 +1,143 @@
+"""What is said of a regression, and to whom: each event once for each channel, as rows to be delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from dashboard import dispatch
+from dashboard.alerts import rules, snoozing, standings
+from dashboard.alerts.kinds import kind_of
+from dashboard.alerts.rules import RegressionFacts
+from dashboard.alerts.standings import NextMessage, ToldMessage
+from dashboard.models import AlertRule, Channel, Delivery, Regression
+
+ALERTED_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
+
+
+def announce_regression(regression: Regression, event: str = Delivery.Event.OPENED) -> list[Delivery]:
+    """Tell a project's channels of an event, each once for ever; new deliveries are sent on commit.
+
+    What isn't confirmed goes to those channels alone whose rules ask for suspicions.
+    """
+    if not may_be_announced(regression):
+        return []
+    facts = rules.facts_of(regression)
+    reached = [
+        channel
+        for channel in open_channels(regression)
+        if rules.wants_regression(rules.rules_of(channel), facts)
+    ]
+    told = standings.standing_of(regression) or Delivery.Told.CONFIRMED
+    return create_deliveries(regression, NextMessage(event, told, 0), reached)
+
+
+def announce_growth(regression: Regression, earlier: float | None) -> list[Delivery]:
+    """Tell the channels for which the regression's `earlier` change, in percent, was too small."""
+    if not may_be_announced(regression):
+        return []
+    facts = rules.facts_of(regression)
+    before = RegressionFacts(facts.subjects, facts.branch, facts.state, earlier)
+    newly_reached = []
+    for channel in open_channels(regression):
+        asked = rules.rules_of(channel)
+        if rules.wants_regression(asked, facts) and not rules.wants_regression(asked, before):
+            newly_reached.append(channel)
+    told = standings.standing_of(regression) or Delivery.Told.CONFIRMED
+    return create_deliveries(regression, NextMessage(Delivery.Event.OPENED, told, 0), newly_reached)
+
+
+def may_be_announced(regression: Regression) -> bool:
+    return not regression.is_away and regression.state in ALERTED_STATES
+
+
+def open_channels(regression: Regression) -> QuerySet[Channel]:
+    """The channels of its project that are turned on, with their rules."""
+    channels = Channel.objects.filter(project=regression.project_id, enabled=True)
+    return channels.prefetch_related("rules").order_by("pk")
+
+
+def tell_changes(regression: Regression) -> list[Delivery]:
+    """Tell each channel what has changed since what it was told of the regression, and nobody else."""
+    if snoozing.is_snoozed(regression):
+        return []
+    standing = standings.standing_of(regression)
+    if standing == Delivery.Told.NOTHING:
+        return []
+    created = []
+    for channel, told in told_channels(regression):
+        kind = kind_of(channel)
+        suspicions = standing != AlertRule.State.SUSPECTED or takes_suspicions(channel)
+        following = standings.next_message(
+            told, standing, suspicions=suspicions, keeps_incidents=kind.keeps_incidents
+        )
+        if following:
+            created += create_deliveries(regression, following, [channel])
+    return created
+
+
+def takes_suspicions(channel: Channel) -> bool:
+    return rules.wants_suspicions(rules.rules_of(channel))
+
+
+def told_channels(regression: Regression) -> list[tuple[Channel, list[ToldMessage]]]:
+    """The channels that were told of it, or are about to be, each with its messages in order."""
+    rows = Delivery.objects.filter(regression=regression, channel__enabled=True)
+    rows = rows.exclude(state=Delivery.State.FAILED).select_related("channel__project")
+    ordered = rows.order_by("channel_id", "pk")
+    return [
+        (channel, [ToldMessage(row.event, row.told, row.round) for row in messages])
+        for channel, messages in groupby(ordered, key=lambda row: row.channel)
+    ]
+
+
+def remind_channels(regression: Regression, channels: Iterable[Channel], turn: int = 0) -> list[Delivery]:
+    """Say again what still stands; `turn` 0 is the reminder that comes once by itself."""
+    standing = standings.standing_of(regression)
+    if standing not in (Delivery.Told.SUSPECTED, Delivery.Told.CONFIRMED):
+        return []
+    wanted = [channel for channel in channels if not kind_of(channel).keeps_incidents]
+    return create_deliveries(regression, NextMessage(Delivery.Event.REMINDER, standing, turn), wanted)
+
+
+def create_deliveries(
+    regression: Regression, message: NextMessage, channels: Iterable[Channel]
+) -> list[Delivery]:
+    """The new ones alone: a channel that was told of the event already isn't told again."""
+    created = []
+    for channel in channels:
+        state = Delivery.State.COLLECTED if collects_messages(channel) else Delivery.State.PENDING
+        delivery, new = Delivery.objects.get_or_create(
+            regression=regression,
+            channel=channel,
+            event=message.event,
+            round=message.round,
+            defaults={"next_attempt_at": Now(), "told": message.told, "state": state},
+        )
+        if new:
+            created.append(delivery)
+        if new and state == Delivery.State.PENDING:
+            dispatch.send_task(dispatch.DELIVER, delivery.pk)
+    return created
+
+
+def collects_messages(channel: Channel) -> bool:
+    """Whether it gets digests: an incident can't wait for one."""
+    return bool(channel.digest) and not kind_of(channel).keeps_incidents
+
+
+def transfer_deliveries(source: Regression, target: Regression) -> None:
+    """Give the deliveries of a regression to the one that it turned out to be, save what that one has itself.
+
+    Waiting ones aren't lost then, and who was told isn't told of the same cause again.
+    """
+    existing = {delivery_key(delivery) for delivery in target.deliveries.all()}
+    keys = [delivery.pk for delivery in source.deliveries.all() if delivery_key(delivery) not in existing]
+    Delivery.objects.filter(pk__in=keys).update(regression=target)
+
+
+def delivery_key(delivery: Delivery) -> tuple[int, str, int]:
+    return delivery.channel_id, delivery.event, delivery.round

@@ -1,0 +1,43 @@
+"""What a digest lists: the events that were collected for it, and what still waits for triage."""
+
+from __future__ import annotations
+
+from dashboard.models import Delivery, Regression
+from dashboard.querysets.regressions import OPEN, regressions_with_related
+
+# So many of what waits are listed; the page has all of them.
+MOST_WAITING = 20
+NEW_EVENTS = (Delivery.Event.OPENED, Delivery.Event.CONFIRMED, Delivery.Event.REOPENED)
+ENDED_EVENTS = (Delivery.Event.RECOVERED, Delivery.Event.WITHDRAWN)
+
+
+def group_regressions(digest: Delivery) -> list[tuple[str, list[Regression]]]:
+    """(group, its regressions): what is new, what recovered or was withdrawn, and what still waits."""
+    rows = list(digest.collected.order_by("created_at").values_list("event", "regression_id"))
+    ended = {key: event for event, key in rows if event in ENDED_EVENTS}
+    new = _read_regressions([key for event, key in rows if event in NEW_EVENTS and key not in ended])
+    recovered = _read_regressions([key for key, event in ended.items() if event == ENDED_EVENTS[0]])
+    withdrawn = _read_regressions([key for key, event in ended.items() if event == ENDED_EVENTS[1]])
+    listed = {regression.pk for regression in (*new, *recovered, *withdrawn)}
+    return [
+        ("New", new),
+        ("Recovered", recovered),
+        ("Withdrawn", withdrawn),
+        ("Waiting for triage", waiting_regressions(digest, listed)),
+    ]
+
+
+def _read_regressions(keys: list[int | None]) -> list[Regression]:
+    found = regressions_with_related().in_bulk([key for key in keys if key])
+    return list(found.values())
+
+
+def waiting_regressions(digest: Delivery, without: set[int]) -> list[Regression]:
+    """What the channel was told of before and nobody has triaged."""
+    told = Delivery.objects.filter(
+        channel=digest.channel_id, event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
+    )
+    rows = regressions_with_related().filter(
+        OPEN, triaged=Regression.Triaged.OPEN, pk__in=told.values("regression")
+    )
+    return list(rows.exclude(pk__in=without).order_by("opened_at")[:MOST_WAITING])

@@ -1,0 +1,84 @@
+"""How a regression stands, and what a channel that was told of it is to be told now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dashboard.models import Delivery, Regression
+
+Event, Told = Delivery.Event, Delivery.Told
+
+ENDED = (Told.RECOVERED, Told.WITHDRAWN, Told.CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldMessage:
+    """A message about the regression that the channel has got, or will."""
+
+    event: str
+    told: str
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class NextMessage:
+    event: str
+    told: str
+    round: int
+
+
+def standing_of(regression: Regression) -> str:
+    """One of Told; NOTHING while nothing can be said for sure."""
+    not_real = regression.triaged == Regression.Triaged.NOT_REAL
+    if regression.withdrawn_at or not_real or regression.state == Regression.State.REFUTED:
+        return Told.WITHDRAWN
+    if regression.recovered_by_id:
+        return Told.RECOVERED
+    if regression.is_away:
+        return Told.CLOSED
+    if regression.state == Regression.State.CONFIRMED:
+        return Told.NOTHING if regression.proving else Told.CONFIRMED
+    return Told.SUSPECTED if regression.state == Regression.State.SUSPECTED else Told.NOTHING
+
+
+def next_message(
+    told: Sequence[ToldMessage], standing: str, *, suspicions: bool, keeps_incidents: bool
+) -> NextMessage | None:
+    """What has changed since the newest of what a channel was told; None where nothing worth a message has.
+
+    `told` in the order of its making; empty: it was told nothing, and hears of it only when it opens.
+    """
+    if not told or standing == Told.NOTHING:
+        return None
+    before, turn = told[-1].told, max(message.round for message in told)
+    if standing == Told.CLOSED and not keeps_incidents:
+        return None
+    if standing in ENDED:
+        return None if before in ENDED else NextMessage(_ending_event(standing), standing, turn)
+    if standing == Told.SUSPECTED and not suspicions:
+        return None
+    if before in ENDED:
+        return NextMessage(Event.REOPENED, standing, turn + 1)
+    if (before, standing) == (Told.SUSPECTED, Told.CONFIRMED):
+        return NextMessage(Event.CONFIRMED, standing, turn)
+    return None
+
+
+def _ending_event(standing: str) -> str:
+    return {
+        Told.RECOVERED: Event.RECOVERED,
+        Told.WITHDRAWN: Event.WITHDRAWN,
+        Told.CLOSED: Event.CLOSED,
+    }[Told(standing)]
+
+
+def is_still_true(event: str, standing: str) -> bool:
+    """Whether a message that waits still says what is so; else it is dropped, and a newer one takes over."""
+    if event in (Event.OPENED, Event.CONFIRMED, Event.REOPENED, Event.REMINDER):
+        return standing not in (Told.WITHDRAWN, Told.CLOSED)
+    return standing == {
+        Event.RECOVERED: Told.RECOVERED,
+        Event.WITHDRAWN: Told.WITHDRAWN,
+        Event.CLOSED: Told.CLOSED,
+    }.get(Event(event), standing)

@@ -1,0 +1,148 @@
+"""What a message says of a regression, of a digest and of a test: the words of all kinds of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dashboard.models import Delivery, Regression
+from dashboard.sentences import labels, numbers
+from dashboard.sentences import regressions as sentences
+
+Event = Delivery.Event
+
+MOST_SUSPECTS = 5
+MOST_OPERATIONS = 3
+_HEADS = {
+    Event.OPENED: "Regression",
+    Event.CONFIRMED: "Confirmed",
+    Event.RECOVERED: "Recovered",
+    Event.REOPENED: "Back",
+    Event.WITHDRAWN: "Withdrawn",
+    Event.CLOSED: "Put away",
+    Event.REMINDER: "Waits for triage",
+}
+TEST_TITLE = "Test message"
+
+
+def message_title(regression: Regression, event: str) -> str:
+    """`Regression in snakes: step time +38 % [35, 41]`."""
+    head = _HEADS[Event(event)]
+    if event == Event.OPENED and regression.state != Regression.State.CONFIRMED:
+        head = "Suspicion"
+    return f"{head} in {regression.project.slug}: {sentences.regression_headline(regression)}"
+
+
+def message_subject(regression: Regression, event: str) -> str:
+    """The subject of a mail: `[snakes] step time +38 % [35, 41] since abc1234567`."""
+    headline = sentences.regression_headline(regression)
+    place = brief_place(regression)
+    head = "" if event == Event.OPENED else f"{_HEADS[Event(event)]}: "
+    return f"[{regression.project.slug}] {head}{headline} {place}"
+
+
+def brief_place(regression: Regression) -> str:
+    """`since abc1234567`, or the cause where no commit is to blame."""
+    named = regression.names_commit
+    return sentences.describe_place(regression, brief=True) if named else regression.cause
+
+
+def message_sentence(regression: Regression, event: str) -> str:
+    """The first line: what happened to the regression, and what it is."""
+    title = sentences.regression_title(regression)
+    match event:
+        case Event.CONFIRMED:
+            return f"Confirmed: {title}"
+        case Event.RECOVERED:
+            return f"{short_line(regression)} has recovered: {repair_text(regression)}"
+        case Event.REOPENED:
+            return f"It is back: {title}"
+        case Event.WITHDRAWN:
+            return f"{short_line(regression)} is none: {withdrawal_text(regression)}"
+        case Event.CLOSED:
+            return f"{short_line(regression)} was triaged as {regression.triaged}"
+        case Event.REMINDER:
+            return f"Nobody has triaged it yet: {title}"
+    return title
+
+
+def short_line(regression: Regression) -> str:
+    """`step time +38 % [35, 41] since abc1234567`: which regression, in a few words."""
+    return f"{sentences.regression_headline(regression)} {brief_place(regression)}"
+
+
+def repair_text(regression: Regression) -> str:
+    """`abc1234567 “Sample in place” brought the level back`."""
+    commit = regression.recovered_by
+    return f"{commit.short} “{commit.subject}” brought the level back" if commit else "the level is back"
+
+
+def withdrawal_text(regression: Regression) -> str:
+    """Why what was told is taken back."""
+    if regression.triaged == Regression.Triaged.NOT_REAL:
+        return "a person has called it not real"
+    if regression.state == Regression.State.REFUTED:
+        return "interleaved runs of both commits don't show it"
+    return sentences.withdrawal_sentence(regression)
+
+
+def message_facts(regression: Regression) -> list[tuple[str, str]]:
+    """(name, text) of what a person wants to know first."""
+    good = regression.last_good
+    return [
+        ("project", regression.project.slug),
+        ("case", f"{regression.series.case} on pool {regression.series.pool}"),
+        ("metric", f"{sentences.describe_change(regression)}: {labels.format_levels(regression)}"),
+        _commit_fact(regression),
+        ("last good", f"{good.short} {good.subject}"),
+        ("state", _state_fact(regression)),
+    ]
+
+
+def _commit_fact(regression: Regression) -> tuple[str, str]:
+    if not regression.names_commit:
+        return "between", sentences.commit_range(regression)
+    if regression.commits_left > 1:
+        return "commit", sentences.describe_range(regression)
+    blamed = regression.blamed
+    merged = sentences.merged_words(regression)
+    return "commit", f"{blamed.short} {blamed.subject} ({blamed.author}){merged}"
+
+
+def _state_fact(regression: Regression) -> str:
+    label = sentences.regression_state_label(regression)
+    repaired = regression.recovered_by if label == "recovered" else None
+    return f"{label} by {repaired.short}" if repaired else label
+
+
+def suspect_lines(regression: Regression) -> list[str]:
+    """`replay.py:41 ReplayBuffer.sample (was changed in that commit)`."""
+    lines = []
+    for suspect in regression.suspects[:MOST_SUSPECTS]:
+        edit = sentences.describe_edit(regression, suspect)
+        line = f"{suspect['file']}:{suspect.get('line', '')} {suspect['function']}"
+        lines.append(f"{line} ({edit})" if edit else line)
+    return lines
+
+
+def operation_lines(regression: Regression) -> list[str]:
+    return [sentences.describe_operation(row) for row in regression.operations[:MOST_OPERATIONS]]
+
+
+def picture_text(regression: Regression) -> str:
+    """What the picture shows, for who can't see it."""
+    series = regression.series
+    levels = labels.format_levels(regression)
+    return f"{labels.series_label(series)} of {series.case} over the commits: {levels}"
+
+
+def digest_title(project: str, counts: Sequence[tuple[str, int]]) -> str:
+    """`Digest of snakes: 2 new, 1 recovered`."""
+    named = [f"{numbers.format_number(count)} {name}" for name, count in counts if count]
+    return f"Digest of {project}: {', '.join(named) or 'nothing new'}"
+
+
+def sentence_of_test(project: str) -> str:
+    return (
+        f"This is a test of Paceline's alerts of {project}, asked for on the page of its channels. "
+        "Nothing has happened."
+    )
