@@ -31,8 +31,7 @@ def announce_regression(regression: Regression, event: str = Delivery.Event.OPEN
         for channel in open_channels(regression)
         if rules.wants_regression(rules.rules_of(channel), facts)
     ]
-    told = standings.standing_of(regression) or Delivery.Told.CONFIRMED
-    return create_deliveries(regression, NextMessage(event, told, 0), reached)
+    return create_deliveries(regression, NextMessage(event, standing_when_opened(regression), 0), reached)
 
 
 def announce_growth(regression: Regression, earlier: float | None) -> list[Delivery]:
@@ -46,8 +45,14 @@ def announce_growth(regression: Regression, earlier: float | None) -> list[Deliv
         asked = rules.rules_of(channel)
         if rules.wants_regression(asked, facts) and not rules.wants_regression(asked, before):
             newly_reached.append(channel)
-    told = standings.standing_of(regression) or Delivery.Told.CONFIRMED
-    return create_deliveries(regression, NextMessage(Delivery.Event.OPENED, told, 0), newly_reached)
+    opening = NextMessage(Delivery.Event.OPENED, standing_when_opened(regression), 0)
+    return create_deliveries(regression, opening, newly_reached)
+
+
+def standing_when_opened(regression: Regression) -> str:
+    """What the first message says of it: never that it is none."""
+    standing = standings.standing_of(regression)
+    return Delivery.Told.CONFIRMED if standing in ("", Delivery.Told.WITHDRAWN) else standing
 
 
 def may_be_announced(regression: Regression) -> bool:

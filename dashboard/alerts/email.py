@@ -65,7 +65,7 @@ def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
     )
     mail.attach_alternative(render_to_string("mail/message.html", context), "text/html")
     if picture:
-        mail.mixed_subtype = "related"
+        mail.mixed_subtype = "related"  # type: ignore[attr-defined]
         image = MIMEImage(picture, "png")
         image.add_header("Content-ID", f"<{PICTURE_ID}>")
         image.add_header("Content-Disposition", "inline", filename="step.png")

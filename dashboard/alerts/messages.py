@@ -173,7 +173,8 @@ def fit_text(text: str, most: int, escape: Callable[[str], str] = keep_text) -> 
 
     Letters outside the Basic Multilingual Plane count as two, as services that count UTF-16 do.
     """
-    pieces, size = [], 0
+    pieces: list[str] = []
+    size = 0
     lengths = [_utf16_length(escape(letter)) for letter in text]
     fits = sum(lengths) <= most
     for letter, length in zip(text, lengths, strict=True):

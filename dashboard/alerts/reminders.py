@@ -102,8 +102,13 @@ def create_digest(channel: Channel) -> Delivery | None:
 
 
 def is_news(row: Delivery) -> bool:
+    """Whether what was collected still says something: what nobody was told of needs no taking back."""
     if row.regression is None:
         return False
+    if row.event == Delivery.Event.WITHDRAWN:
+        told = row.regression.deliveries.filter(channel=row.channel_id, state=Delivery.State.DELIVERED)
+        if not told.exists():
+            return False
     return standings.is_still_true(row.event, standings.standing_of(row.regression))
 
 

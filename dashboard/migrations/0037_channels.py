@@ -25,7 +25,7 @@ def keep_channels_as_they_are(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0035_boxes'),
+        ('dashboard', '0036_pull_requests'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -8,9 +8,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from dashboard.alerts import rules
 from dashboard.models import Channel, Project, Regression, Triage
 from dashboard.pages.experiment_links import regression_address
-from dashboard.pages.paging import requested_page
+from dashboard.pages.paging import parse_whole_number, requested_page
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series import regression_trend_json
@@ -18,6 +19,7 @@ from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.costs import weekly_cost
 from dashboard.regressions.triage import BECOMES
 from dashboard.sentences import labels
+from dashboard.sentences.channels import snooze_text
 from dashboard.sentences.costs import cost_sentence, tally_sentence
 from dashboard.sentences.regressions import (
     crossed_limits,
@@ -95,6 +97,7 @@ def render_regression(
         "imported": imported,
         "asking": regression_address(regression),
         **phase_comparison_context(regression, proved["sizing"]),
+        "snoozed": snooze_text(regression.snooze) if hasattr(regression, "snooze") else "",
         "triages": list(regression_queries.regression_triages(regression)),
         "actions": available_actions(regression),
         "refused": refused,
@@ -115,8 +118,10 @@ def available_actions(regression: Regression) -> list[tuple[str, str, str]]:
 
 @require_safe
 def deliveries_page(request: HttpRequest) -> HttpResponse:
-    listed = requested_page(request, regression_queries.delivery_log(), ROWS_PER_PAGE)
-    return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed)})
+    """All messages, or those to one `channel`."""
+    channel = parse_whole_number(request, "channel", 0, 2**62)
+    listed = requested_page(request, regression_queries.delivery_log(channel=channel), ROWS_PER_PAGE)
+    return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed), "of": channel})
 
 
 def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
@@ -124,9 +129,18 @@ def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
     deliveries = list(regression_queries.delivery_log(regression))
     if deliveries:
         return {"deliveries": deliveries}
-    channels = list(Channel.objects.filter(project=regression.project))
-    reason = nobody_told(regression, channels, imported=imported)
+    channels = list(Channel.objects.filter(project=regression.project).prefetch_related("rules"))
+    unasked = is_unasked(regression, [channel for channel in channels if channel.enabled])
+    reason = nobody_told(regression, channels, imported=imported, unasked=unasked)
     return {"nobody_told": reason, "channel_missing": not channels and not imported}
+
+
+def is_unasked(regression: Regression, channels: list[Channel]) -> bool:
+    """Whether rules keep it from all of these channels; those without rules have sentences of their own."""
+    if not any(channel.rules.all() for channel in channels):
+        return False
+    facts = rules.facts_of(regression)
+    return not any(rules.wants_regression(rules.rules_of(channel), facts) for channel in channels)
 
 
 def _suspect_row(regression: Regression, suspect: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,11 @@ from django.urls import path
 from dashboard.pages import (
     accounts,
     checks,
+    channel_form,
+    channels,
     experiment_form,
     experiments,
+    feed,
     machine,
     machines,
     overview,
@@ -26,6 +29,31 @@ urlpatterns = [
     path("projects/<slug:slug>/triggers/", project.triggers_page, name="project-triggers"),
     path("projects/<slug:slug>/experiments/", experiments.experiments_page, name="project-experiments"),
     path("projects/<slug:slug>/experiments/new/", experiment_form.new_experiment_page, name="experiment-new"),
+    path("projects/<slug:slug>/regressions.atom", feed.project_feed, name="project-feed"),
+    path("projects/<slug:slug>/settings/channels/", channels.channels_page, name="project-channels"),
+    path(
+        "projects/<slug:slug>/settings/channels/new/<slug:kind>/",
+        channel_form.new_channel_page,
+        name="project-channel-new",
+    ),
+    path(
+        "projects/<slug:slug>/settings/channels/<int:pk>/", channel_form.channel_page, name="project-channel"
+    ),
+    path(
+        "projects/<slug:slug>/settings/channels/<int:pk>/change/",
+        channels.change_channel,
+        name="project-channel-change",
+    ),
+    path(
+        "projects/<slug:slug>/settings/channels/<int:pk>/rules/",
+        channel_form.change_rules,
+        name="project-channel-rules",
+    ),
+    path(
+        "projects/<slug:slug>/settings/channels/tests/<int:pk>/",
+        channels.test_result_fragment,
+        name="project-channel-test",
+    ),
     path("experiments/<int:pk>/", experiments.experiment_page, name="experiment"),
     path("experiments/<int:pk>/status/", experiments.experiment_status_fragment, name="experiment-status"),
     path("experiments/<int:pk>/cancel/", experiments.cancel_experiment, name="experiment-cancel"),
@@ -42,6 +70,7 @@ urlpatterns = [
     path("regressions/", regressions.regressions_page, name="regressions"),
     path("regressions/<int:pk>/", regressions.regression_page, name="regression"),
     path("regressions/<int:pk>/triage/", triage.submit_triage, name="regression-triage"),
+    path("regressions/<int:pk>/snooze/", triage.submit_snooze, name="regression-snooze"),
     path("pictures/<str:token>/step.png", pictures.step_picture, name="step-picture"),
     path("machines/", machines.machines_page, name="machines"),
     path("machines/codes/", machines.make_join_code, name="machine-code"),

@@ -82,6 +82,7 @@ def regressions_with_related() -> QuerySet[Regression]:
         "last_good",
         "recovered_by",
         "triaged_by",
+        "snooze__person",
         "series__metric",
         "series__configuration__case",
         "series__configuration__pool",
@@ -174,8 +175,10 @@ def regression_triages(regression: Regression) -> QuerySet[Triage]:
     return regression.triages.select_related("person").order_by("-at", "-pk")
 
 
-def delivery_log(regression: Regression | None = None) -> QuerySet[Delivery]:
+def delivery_log(regression: Regression | None = None, channel: int | None = None) -> QuerySet[Delivery]:
     rows = Delivery.objects.select_related("channel__project", "regression__series__metric")
+    if channel:
+        rows = rows.filter(channel=channel)
     return rows.filter(regression=regression) if regression else rows
 
 

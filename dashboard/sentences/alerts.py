@@ -65,6 +65,17 @@ def message_sentence(regression: Regression, event: str) -> str:
     return title
 
 
+def event_of_state(regression: Regression) -> str:
+    """The event that says how it stands now."""
+    if regression.withdrawn_at or regression.state == Regression.State.REFUTED:
+        return Event.WITHDRAWN
+    if regression.triaged == Regression.Triaged.NOT_REAL:
+        return Event.WITHDRAWN
+    if regression.recovered_by_id:
+        return Event.RECOVERED
+    return Event.CLOSED if regression.is_away else Event.OPENED
+
+
 def short_line(regression: Regression) -> str:
     """`step time +38 % [35, 41] since abc1234567`: which regression, in a few words."""
     return f"{sentences.regression_headline(regression)} {brief_place(regression)}"

@@ -32,12 +32,16 @@ def regression_headline(regression: Regression) -> str:
     """
     limits = crossed_limits(regression)
     texts = [violation_text(limit) for limit in limits]
-    if not limits or regression.changes.exists():
+    # Where many were read at once, with their limits and changes, neither is asked for again.
+    known = getattr(regression, "_prefetched_objects_cache", {})
+    if not limits or (known["changes"] if "changes" in known else regression.changes.exists()):
         texts.append(describe_change(regression))
     return ", ".join(texts)
 
 
 def crossed_limits(regression: Regression) -> list[Limit]:
+    if "limits" in getattr(regression, "_prefetched_objects_cache", {}):
+        return list(regression.limits.all())
     return list(regression.limits.select_related("series__metric").order_by("series_id"))
 
 
@@ -185,10 +189,12 @@ def format_seconds(value: float) -> str:
     return numbers.format_quantity(value, "s")
 
 
-def nobody_told(regression: Regression, channels: Sequence[Channel], *, imported: bool = False) -> str:
+def nobody_told(
+    regression: Regression, channels: Sequence[Channel], *, imported: bool = False, unasked: bool = False
+) -> str:
     """Why nobody was told of it so far; `channels` are all of its project, also those turned off.
 
-    `imported`: it was found in another tool's results.
+    `imported`: it was found in another tool's results. `unasked`: there are rules, and none asks for it.
     """
     if regression.is_away:
         return f"Nobody: it was triaged as {regression.triaged}, and what is triaged away isn't told."
@@ -198,6 +204,8 @@ def nobody_told(regression: Regression, channels: Sequence[Channel], *, imported
         return "Nobody, and nobody will be: it was found in imported results, which are old history."
     if not regression.proving and (reason := why_never_told(regression)):
         return f"Nobody: {reason}"
+    if unasked:
+        return "Nobody: no rule of the project's channels asks for it."
     if reason := why_no_channel(regression, [channel for channel in channels if channel.enabled]):
         return f"Nobody: {reason}" if channels else "Nobody: the project has no channel."
     if regression.proving:

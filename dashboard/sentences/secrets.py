@@ -16,7 +16,9 @@ def describe_secret(secret: StoredSecret) -> str:
 def _command_to_set(secret: StoredSecret) -> str:
     row = secret.row
     if isinstance(row, Channel):
-        return f"manage.py add_channel {row.project} --webhook {row.address}"
+        if row.kind == Channel.Kind.WEBHOOK:
+            return f"manage.py add_channel {row.project} --webhook {row.address}"
+        return f"the page of the channels of {row.project}, or manage.py add_channel"
     if isinstance(row, Project) and secret.field == "hook_secret":
         return f"manage.py install_hook {row}"
     return f"manage.py add_project {row} --repository ADDRESS, with the user and password in it"

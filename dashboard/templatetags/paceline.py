@@ -18,6 +18,7 @@ from dashboard.sentences import (
     boxes,
     causes,
     checks,
+    channels,
     disturbances,
     doubts,
     experiments,
@@ -34,6 +35,7 @@ register = template.Library()
 register.filter("quantity", numbers.format_quantity)
 register.filter("box_sentence", boxes.describe_box)
 register.filter("signed_quantity", numbers.format_signed_quantity)
+register.filter("outcome_of_test", channels.outcome_of_test)
 register.filter("number", numbers.format_number)
 register.filter("duration", numbers.format_duration)
 register.filter("percent_change", numbers.format_percent_change)

@@ -1,0 +1,155 @@
+"""The channels of a project: which there are, and what a person does with one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard import alerts
+from dashboard.alerts.channel_settings import read_day_ahead
+from dashboard.alerts.channels import renew_secret, update_channel
+from dashboard.alerts.kinds import KINDS, kind_of
+from dashboard.alerts.send_times import zone_of
+from dashboard.models import Channel, Delivery, Project
+from dashboard.querysets import channels as channel_queries
+from dashboard.sentences import channels as sentences
+
+PERMISSION = "dashboard.change_channel"
+View = Callable[..., HttpResponse]
+
+
+def for_channel_keepers(view: View) -> View:
+    """Only for those who may change channels; others are told so. The view gets the project."""
+
+    @wraps(view)
+    def guard(request: HttpRequest, slug: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        project = get_object_or_404(Project, slug=slug)
+        address = reverse("project-channels", args=[slug])
+        if not request.user.is_authenticated:
+            return redirect_to_login(address)
+        if not request.user.has_perm(PERMISSION):
+            messages.error(request, "Your account may not change channels: ask an administrator.")
+            return redirect("project", slug)
+        return view(request, project, *args, **kwargs)
+
+    return guard
+
+
+@require_safe
+@for_channel_keepers
+def channels_page(request: HttpRequest, project: Project) -> HttpResponse:
+    return render_channels(request, project)
+
+
+def render_channels(request: HttpRequest, project: Project, **extra: Any) -> HttpResponse:
+    now = timezone.now()
+    rows = [
+        {
+            "channel": channel,
+            "label": kind_of(channel).label,
+            "told": sentences.told_text(channel),
+            "when": sentences.timing_text(channel, now),
+            "state": sentences.channel_state(channel, now),
+        }
+        for channel in channel_queries.listed_channels(project)
+    ]
+    context = {
+        "project": project,
+        "tab": "channels",
+        "rows": rows,
+        "kinds": [(name, kind.label) for name, kind in KINDS.items()],
+        "feed": reverse("project-feed", args=[project.slug]),
+        **extra,
+    }
+    return render(request, "project_channels.html", context)
+
+
+@require_POST
+@for_channel_keepers
+@never_cache
+def change_channel(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
+    """The form's fields: `action`, a key of ACTIONS, and `until` to mute."""
+    channel = get_object_or_404(Channel.objects.select_related("project"), project=project, pk=pk)
+    act = ACTIONS.get(request.POST.get("action", ""))
+    if act is None:
+        messages.error(request, "A channel can't be told to do that.")
+        return redirect("project-channels", project.slug)
+    return act(request, channel) or redirect("project-channels", project.slug)
+
+
+def _test_channel(request: HttpRequest, channel: Channel) -> HttpResponse:
+    """The answer shows how it goes: the page asks again until it is known."""
+    delivery = alerts.request_test(channel)
+    return render_channels(request, channel.project, tested=delivery, testing=True)
+
+
+def _mute_channel(request: HttpRequest, channel: Channel) -> None:
+    now = timezone.now().astimezone(zone_of(channel))
+    try:
+        until = read_day_ahead(request.POST.get("until", ""), now)
+    except alerts.ChannelError as error:
+        messages.error(request, str(error))
+        return
+    update_channel(channel, {"muted_until": until})
+    messages.success(request, f"{channel.name or channel.address} is muted until {until:%Y-%m-%d}.")
+
+
+def _unmute_channel(request: HttpRequest, channel: Channel) -> None:
+    update_channel(channel, {"muted_until": None})
+    # What waited for its end is sent now.
+    channel.deliveries.filter(state=Delivery.State.PENDING, attempt=0).update(next_attempt_at=timezone.now())
+    messages.success(request, f"{channel.name or channel.address} is told again.")
+
+
+def _turn_on(request: HttpRequest, channel: Channel) -> None:
+    update_channel(channel, {"enabled": True})
+    messages.success(request, f"{channel.name or channel.address} is turned on.")
+
+
+def _turn_off(request: HttpRequest, channel: Channel) -> None:
+    update_channel(channel, {"enabled": False})
+    messages.success(request, f"{channel.name or channel.address} is turned off: it is told nothing.")
+
+
+def _remove_channel(request: HttpRequest, channel: Channel) -> None:
+    name = channel.name or channel.address
+    channel.delete()
+    messages.success(request, f"{name} is removed, with the log of what it was told.")
+
+
+def _renew_secret(request: HttpRequest, channel: Channel) -> HttpResponse | None:
+    """The answer shows the secret, which nothing else shows: no redirect, then."""
+    if not kind_of(channel).makes_secret:
+        messages.error(request, "Its secret is made by its service: edit the channel to change it.")
+        return None
+    return render_channels(request, channel.project, secret=renew_secret(channel), secret_of=channel)
+
+
+ACTIONS: dict[str, Callable[[HttpRequest, Channel], HttpResponse | None]] = {
+    "test": _test_channel,
+    "mute": _mute_channel,
+    "unmute": _unmute_channel,
+    "turn-on": _turn_on,
+    "turn-off": _turn_off,
+    "remove": _remove_channel,
+    "renew-secret": _renew_secret,
+}
+
+
+@require_safe
+@for_channel_keepers
+def test_result_fragment(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
+    """How a test message went; asked for again and again while it is under way."""
+    rows = Delivery.objects.select_related("channel__project").filter(event=Delivery.Event.TEST)
+    delivery = get_object_or_404(rows, channel__project=project, pk=pk)
+    return render(request, "fragments/channel_test.html", {"tested": delivery, "project": project})

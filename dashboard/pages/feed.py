@@ -1,0 +1,72 @@
+"""An Atom feed of a project's regressions: for readers that come and ask, with no channel."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models import Max, Prefetch, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.feedgenerator import Atom1Feed, get_tag_uri
+from django.utils.html import format_html, format_html_join
+from django.views.decorators.http import condition, require_safe
+
+from dashboard.alerts.messages import flat_text
+from dashboard.models import Limit, Project, Regression
+from dashboard.querysets.regressions import IMPORTED, regressions_with_related
+from dashboard.sentences import alerts as sentences
+
+MOST_ENTRIES = 50
+# What was told, or would have been had there been a channel.
+TOLD = Q(state=Regression.State.CONFIRMED, proving=False) | Q(
+    deliveries__event="opened", deliveries__state="delivered"
+)
+
+
+def feed_regressions(slug: str) -> QuerySet[Regression]:
+    limits = Limit.objects.select_related("series__metric").order_by("series_id")
+    rows = regressions_with_related().filter(TOLD, project__slug=slug).exclude(IMPORTED).distinct()
+    return rows.prefetch_related(Prefetch("limits", limits), "changes").order_by("-updated_at", "-pk")
+
+
+def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: ARG001
+    """None, too, of a project that is not there."""
+    rows = Regression.objects.filter(project__slug=slug)
+    newest: datetime | None = rows.aggregate(newest=Max("updated_at"))["newest"]
+    return newest
+
+
+@require_safe
+@condition(last_modified_func=last_update)
+def project_feed(request: HttpRequest, slug: str) -> HttpResponse:  # noqa: ARG001
+    project = get_object_or_404(Project, slug=slug)
+    address = settings.PACELINE_URL + project.get_absolute_url()
+    feed = Atom1Feed(
+        title=f"Regressions of {project.slug}",
+        link=address,
+        description="",
+        feed_url=settings.PACELINE_URL + reverse("project-feed", args=[project.slug]),
+        feed_guid=get_tag_uri(address, project.created_at),
+    )
+    for regression in feed_regressions(slug)[:MOST_ENTRIES]:
+        add_entry(feed, regression)
+    return HttpResponse(feed.writeString("utf-8"), content_type=feed.content_type)
+
+
+def add_entry(feed: Atom1Feed, regression: Regression) -> None:
+    """Its id stays when its state changes: readers show the entry as updated."""
+    address = settings.PACELINE_URL + regression.get_absolute_url()
+    facts = format_html_join("", "<li>{}: {}</li>", sentences.message_facts(regression))
+    event = sentences.event_of_state(regression)
+    text = flat_text(sentences.message_sentence(regression, event))
+    feed.add_item(
+        title=flat_text(sentences.message_title(regression, event)),
+        link=address,
+        description=format_html("<p>{}</p><ul>{}</ul>", text, facts),
+        unique_id=get_tag_uri(address, regression.opened_at),
+        pubdate=regression.opened_at,
+        updateddate=regression.updated_at,
+        author_name=regression.blamed.author or "unknown",
+    )

@@ -1,0 +1,242 @@
+"""The page of a project's channels, its forms, and the feed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from dashboard import alerts
+from dashboard.models import AlertRule, Channel, Delivery, Project, Regression
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+PAGE = "/projects/snake/settings/channels/"
+HOOK = "https://93.184.216.34/services/T0/B0/a-secret-key"
+FIELDS = {"minimum_percent": "5", "remind_days": "7", "digest": "", "digest_at": "09:00", "time_zone": "UTC"}
+
+
+@pytest.fixture
+def regression() -> Regression:
+    return builders.create_stepped_regression(state="confirmed")
+
+
+@pytest.fixture
+def keeper(client: Client, regression: Regression) -> Client:
+    """Signed in as somebody who may change channels."""
+    user = User.objects.create_user("ada")
+    user.user_permissions.add(Permission.objects.get(codename="change_channel"))
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def channel(regression: Regression) -> Channel:
+    return Channel.objects.create(project=regression.project, kind="email", address="team@example.org")
+
+
+def shown(response: Any) -> str:
+    return str(response.content.decode()).replace("&#x27;", "'")
+
+
+def test_only_who_may_change_channels_sees_them(client: Client, regression: Regression) -> None:
+    assert client.get(PAGE)["Location"].startswith("/sign-in/")
+    client.force_login(User.objects.create_user("eve"))
+    assert client.get(PAGE)["Location"] == "/projects/snake/"
+    assert client.post(f"{PAGE}new/email/", {**FIELDS, "address": "eve@example.org"}).status_code == 302
+    assert not Channel.objects.exists()
+
+
+def test_a_chat_is_added_and_its_url_never_shown(keeper: Client) -> None:
+    response = keeper.post(f"{PAGE}new/slack/", {**FIELDS, "url": HOOK, "name": "#training"}, follow=True)
+    channel = Channel.objects.get()
+    assert (channel.kind, channel.secret, channel.minimum_percent) == ("slack", HOOK, 5)
+    pages = [shown(response), *(shown(keeper.get(page)) for page in (PAGE, f"{PAGE}{channel.pk}/"))]
+    assert all("#training" in page for page in pages)
+    assert not any("a-secret-key" in page for page in pages)
+    assert "a-secret-key" not in shown(keeper.get("/deliveries/"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "sentence"),
+    [
+        ("slack", {"url": ""}, "Webhook URL is missing."),
+        ("slack", {"url": "https://93.184.216.34/hook/a-secret-key"}, "isn't one of Slack's"),
+        ("slack", {"url": "http://93.184.216.34/services/a-secret-key"}, "must begin with https://"),
+        ("discord", {"url": HOOK}, "isn't one of Discord's"),
+        ("mattermost", {"url": HOOK}, "isn't one of Mattermost's"),
+        ("teams", {"url": "https://x.webhook.office.com/a-secret-key"}, "Microsoft has retired those"),
+        (
+            "matrix",
+            {"server": "https://93.184.216.34", "room": "#room:x", "token": "a"},
+            "Room id begins with !",
+        ),
+        ("pagerduty", {"key": "a-secret-key"}, "Integration key has 32 letters and digits."),
+        ("webhook", {"address": "http://127.0.0.1/hook"}, "is the internal address 127.0.0.1"),
+        ("email", {"address": "team@example.org", "minimum_percent": "few"}, "Least change is a number"),
+        (
+            "email",
+            {"address": "team@example.org", "quiet_from": "22:00"},
+            "Quiet hours have a beginning",
+        ),
+        ("email", {"address": "team@example.org", "time_zone": "Mars/Base"}, "Time zone is a name like"),
+        ("email", {"address": "team@example.org", "digest": "hourly"}, "Messages come at once"),
+    ],
+)
+def test_a_wrong_field_gets_its_sentence(
+    keeper: Client, kind: str, fields: dict[str, str], sentence: str
+) -> None:
+    response = keeper.post(f"{PAGE}new/{kind}/", FIELDS | fields)
+    assert response.status_code == 400
+    assert sentence in shown(response)
+    assert "a-secret-key" not in shown(response)
+    assert not Channel.objects.exists()
+
+
+def test_editing_keeps_the_secret_unless_a_new_one_is_typed(keeper: Client) -> None:
+    keeper.post(f"{PAGE}new/slack/", {**FIELDS, "url": HOOK})
+    page = f"{PAGE}{Channel.objects.get().pk}/"
+    keeper.post(page, {**FIELDS, "url": "", "name": "#speed", "quiet_from": "22:00", "quiet_until": "07:00"})
+    channel = Channel.objects.get()
+    assert (channel.secret, channel.name, f"{channel.quiet_until:%H}") == (HOOK, "#speed", "07")
+    keeper.post(page, {**FIELDS, "url": f"{HOOK}-2"})
+    assert Channel.objects.get().secret == f"{HOOK}-2"
+
+
+def test_the_same_channel_is_not_added_twice(keeper: Client, channel: Channel) -> None:
+    response = keeper.post(f"{PAGE}new/email/", {**FIELDS, "address": "team@example.org"})
+    assert "snake has this channel already." in shown(response)
+
+
+def test_the_secret_of_a_webhook_is_shown_once(keeper: Client) -> None:
+    response = keeper.post(f"{PAGE}new/webhook/", {**FIELDS, "address": "https://93.184.216.34/hook"})
+    secret = Channel.objects.get().secret
+    assert secret in shown(response)
+    assert secret not in shown(keeper.get(PAGE))
+
+
+def test_a_test_shows_how_it_went(keeper: Client, channel: Channel, settings: Settings) -> None:
+    response = keeper.post(f"{PAGE}{channel.pk}/change/", {"action": "test"})
+    delivery = Delivery.objects.get()
+    assert "is under way" in shown(response)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    alerts.attempt_delivery(delivery.pk)
+    assert "Delivered in " in shown(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
+    Delivery.objects.update(state="failed", errors=["hooks.slack.com answered 404 Not Found: no_service."])
+    assert "404 Not Found: no_service." in shown(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
+
+
+def test_it_is_muted_turned_off_and_removed(keeper: Client, channel: Channel) -> None:
+    change = f"{PAGE}{channel.pk}/change/"
+    day = (timezone.now() + timedelta(days=9)).date().isoformat()
+    assert f"is muted until {day}" in shown(
+        keeper.post(change, {"action": "mute", "until": day}, follow=True)
+    )
+    keeper.post(change, {"action": "unmute"})
+    keeper.post(change, {"action": "turn-off"})
+    channel.refresh_from_db()
+    assert (channel.muted_until, channel.enabled) == (None, False)
+    assert "lies behind us" in shown(
+        keeper.post(change, {"action": "mute", "until": "2020-01-01"}, follow=True)
+    )
+    keeper.post(change, {"action": "remove"})
+    assert not Channel.objects.exists()
+
+
+def test_rules_are_added_moved_and_removed(keeper: Client, channel: Channel) -> None:
+    rules = f"{PAGE}{channel.pk}/rules/"
+    for case in ("snake_*", "zelda_*"):
+        keeper.post(rules, {"action": "add", "case": case, "states": ["confirmed"], "tell": "no"})
+    last = AlertRule.objects.latest("position")
+    keeper.post(rules, {"action": "up", "rule": last.pk})
+    assert [rule.case for rule in AlertRule.objects.all()] == ["zelda_*", "snake_*"]
+    assert "leave out confirmed, of zelda_*" in shown(keeper.get(f"{PAGE}{channel.pk}/"))
+    keeper.post(rules, {"action": "remove", "rule": last.pk})
+    assert AlertRule.objects.get().case == "snake_*"
+    refused = keeper.post(rules, {"action": "add", "case": "x"})
+    assert (refused.status_code, AlertRule.objects.count()) == (400, 1)
+    assert "Choose in which states" in shown(refused)
+
+
+def test_no_channel_of_another_project_is_reached(keeper: Client) -> None:
+    other = builders.create_project("other")
+    channel = Channel.objects.create(project=other, kind="email", address="team@example.org")
+    for address in (f"{PAGE}{channel.pk}/change/", f"{PAGE}{channel.pk}/rules/"):
+        assert keeper.post(address, {"action": "remove"}).status_code == 404
+    assert keeper.get(f"{PAGE}{channel.pk}/").status_code == 404
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_the_page_asks_the_same_number_of_questions(
+    keeper: Client, regression: Regression, django_assert_num_queries: Any, count: int
+) -> None:
+    for number in range(count):
+        delivery = builders.create_delivery(regression, address=f"{number}@example.org")
+        AlertRule.objects.create(channel=delivery.channel, position=0, states=["confirmed"])
+    with django_assert_num_queries(7):
+        assert keeper.get(PAGE).status_code == 200
+
+
+def test_deliveries_of_one_channel_are_listed(client: Client, regression: Regression) -> None:
+    for address in ("one@example.org", "two@example.org"):
+        delivery = builders.create_delivery(regression, address=address)
+    page = shown(client.get(f"/deliveries/?channel={delivery.channel_id}"))
+    assert page.count("…@example.org") == 1
+
+
+def test_a_regression_is_snoozed_and_woken(client: Client, regression: Regression) -> None:
+    client.force_login(User.objects.create_superuser("root"))
+    address = f"{regression.get_absolute_url()}snooze/"
+    client.post(address, {"action": "snooze", "growth": "10"})
+    assert "until it is 10 % worse than it was then, by root" in shown(
+        client.get(regression.get_absolute_url())
+    )
+    client.post(address, {"action": "end"})
+    assert "Nobody is told of it until" not in shown(client.get(regression.get_absolute_url()))
+    assert "Name a day" in shown(client.post(address, {"action": "snooze"}, follow=True))
+
+
+def test_the_feed_keeps_an_entry_whose_state_changes(client: Client, regression: Regression) -> None:
+    first = client.get("/projects/snake/regressions.atom")
+    assert first["Content-Type"].startswith("application/atom+xml")
+    Regression.objects.filter(pk=regression.pk).update(
+        recovered_by=regression.first_bad, updated_at=timezone.now()
+    )
+    second = shown(client.get("/projects/snake/regressions.atom"))
+    ids = [text.partition("<entry>")[2].split("<id>")[1].split("</id>")[0] for text in (shown(first), second)]
+    assert ids[0] == ids[1]
+    assert "Regression in snake: step time" in shown(first)
+    assert "Recovered in snake: step time" in second
+
+
+def test_a_feed_is_not_sent_again_unchanged(client: Client, regression: Regression) -> None:
+    modified = client.get("/projects/snake/regressions.atom")["Last-Modified"]
+    again = client.get("/projects/snake/regressions.atom", headers={"If-Modified-Since": modified})
+    assert again.status_code == 304
+    assert client.get("/projects/nothing/regressions.atom").status_code == 404
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_a_feed_asks_the_same_number_of_questions(
+    client: Client, django_assert_num_queries: Any, count: int
+) -> None:
+    line = builders.create_measured_commits(count + 1)
+    series = builders.headline_series(line[0].runs.get().case)
+    for good, bad in pairwise(line):
+        builders.create_regression(series, good, bad, state="confirmed")
+    with django_assert_num_queries(5):
+        page = client.get("/projects/snake/regressions.atom")
+    assert shown(page).count("<entry>") == count
+
+
+def test_a_channel_that_waits_for_its_digest_says_so(client: Client, regression: Regression) -> None:
+    builders.create_delivery(regression)
+    Delivery.objects.update(state="collected", delivered_at=None)
+    assert "with the next digest" in shown(client.get("/deliveries/"))
+    assert Project.objects.count() == 1
