@@ -88,10 +88,10 @@ def read_secret_url(written: Mapping[str, str], field: KindField) -> SplitResult
 def secret_destination(url: SplitResult) -> Destination:
     """A URL that is a secret: its host is shown, with digits that tell it from others of that host."""
     whole = url.geturl()
-    return Destination(f"{url.scheme}://{url.netloc}/#{fingerprint(whole)}", whole)
+    return Destination(f"{url.scheme}://{url.netloc}/#{secret_fingerprint(whole)}", whole)
 
 
-def fingerprint(secret: str) -> str:
+def secret_fingerprint(secret: str) -> str:
     """Too short to find the secret by, long enough to tell two of them apart."""
     return hashlib.sha256(secret.encode()).hexdigest()[:8]
 

@@ -61,7 +61,8 @@ def send_matrix(delivery: Delivery) -> None:
 
 def transaction_id(delivery: Delivery) -> str:
     """The same at each attempt, and no other delivery's: numbers begin again in a restored database."""
-    return f"paceline-{delivery.pk}-{delivery.created_at:%Y%m%d%H%M%S%f}"
+    moment = delivery.created_at.strftime("%Y%m%d%H%M%S%f")
+    return f"paceline-{delivery.pk}-{moment}"
 
 
 def matrix_message(message: Message) -> dict[str, Any]:
@@ -79,29 +80,29 @@ def matrix_message(message: Message) -> dict[str, Any]:
 def matrix_html(message: Message) -> str:
     """Of the elements that the specification lets clients show."""
     parts = [
-        f"<strong>{_escaped(message.title)}</strong>",
-        f"<p>{_escaped(message.sentence)}</p>",
+        f"<strong>{escape_html(message.title)}</strong>",
+        f"<p>{escape_html(message.sentence)}</p>",
     ]
     if message.facts:
-        rows = "".join(f"<li>{name}: {_escaped(text)}</li>" for name, text in message.facts)
+        rows = "".join(f"<li>{name}: {escape_html(text)}</li>" for name, text in message.facts)
         parts.append(f"<ul>{rows}</ul>")
     parts += [_html_section(section) for section in message.sections]
-    parts.append(f'<p><a href="{html.escape(message.link.url)}">{_escaped(message.link.text)}</a></p>')
+    parts.append(f'<p><a href="{html.escape(message.link.url)}">{escape_html(message.link.text)}</a></p>')
     return "".join(parts)
 
 
 def _html_section(section: Section) -> str:
     items = "".join(
-        f'<li><a href="{html.escape(line.url)}">{_escaped(line.text)}</a></li>'
+        f'<li><a href="{html.escape(line.url)}">{escape_html(line.text)}</a></li>'
         if line.url
-        else f"<li>{_escaped(line.text)}</li>"
+        else f"<li>{escape_html(line.text)}</li>"
         for line in section.lines[:MOST_LINES]
     )
     kind = "ol" if section.ranked else "ul"
-    return f"<p>{_escaped(section.title)}</p><{kind}>{items}</{kind}>"
+    return f"<p>{escape_html(section.title)}</p><{kind}>{items}</{kind}>"
 
 
-def _escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     return fit_text(text, MOST_HTML_PART, html.escape)
 
 

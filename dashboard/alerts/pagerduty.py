@@ -16,10 +16,10 @@ from dashboard.alerts.channel_kind import (
     ChannelKind,
     Destination,
     KindField,
-    fingerprint,
     read_url,
     readable_secret,
     required_text,
+    secret_fingerprint,
 )
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.http_exchange import json_reason, parse_webhook_url, post_to_service
@@ -46,7 +46,7 @@ def read_pagerduty_fields(written: Mapping[str, str]) -> Destination:
     if region not in ENDPOINTS:
         raise ChannelError("Service region is us or eu.", REGION.name)
     read_url(ENDPOINTS[region], REGION.name)
-    return Destination(f"{ENDPOINTS[region]}#{fingerprint(key)}", key)
+    return Destination(f"{ENDPOINTS[region]}#{secret_fingerprint(key)}", key)
 
 
 def send_pagerduty(delivery: Delivery) -> None:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from dashboard.alerts.channel_settings import read_day_ahead, read_number
 from dashboard.alerts.errors import ChannelError
 from dashboard.models import Regression, Snooze
+from dashboard.sentences import numbers
 
 LEAST_GROWTH = 0.1
 
@@ -42,7 +43,7 @@ def read_growth(regression: Regression, text: str) -> float:
     except ChannelError as error:
         raise ChannelError(str(error), "growth") from None
     if not LEAST_GROWTH <= percent <= 1000:
-        raise ChannelError(f"Growth is {LEAST_GROWTH:g} to 1000 %.", "growth")
+        raise ChannelError(f"Growth is {numbers.format_field(LEAST_GROWTH)} to 1000 %.", "growth")
     if regression.ratio is None:
         raise ChannelError("It grew from nothing, so that it has no percentage: name a day.", "until")
     return percent

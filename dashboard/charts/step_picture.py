@@ -86,9 +86,9 @@ def _draw_grid(canvas: ImageDraw.ImageDraw, plot: Plot, unit: str) -> None:
         height = plot.y(value)
         _draw_line(canvas, (PLOT_LEFT, height), (PLOT_RIGHT, height), GRID, 1)
         label = f"{numbers.format_number(value / scaled.size)} {scaled.unit}".strip()
-        _write(canvas, (PLOT_LEFT - 8, height), label, MUTED, LABEL_SIZE, "rm")
-    _write(canvas, (PLOT_LEFT, PLOT_BOTTOM + 8), "older commits", MUTED, LABEL_SIZE, "lt")
-    _write(canvas, (PLOT_RIGHT, PLOT_BOTTOM + 8), "newer", MUTED, LABEL_SIZE, "rt")
+        _write_text(canvas, (PLOT_LEFT - 8, height), label, MUTED, LABEL_SIZE, "rm")
+    _write_text(canvas, (PLOT_LEFT, PLOT_BOTTOM + 8), "older commits", MUTED, LABEL_SIZE, "lt")
+    _write_text(canvas, (PLOT_RIGHT, PLOT_BOTTOM + 8), "newer", MUTED, LABEL_SIZE, "rt")
 
 
 def _draw_levels(canvas: ImageDraw.ImageDraw, plot: Plot, step: tuple[int, int], levels: Level) -> None:
@@ -113,18 +113,18 @@ def _draw_point(canvas: ImageDraw.ImageDraw, plot: Plot, point: PicturePoint, is
 
 
 def _draw_title(canvas: ImageDraw.ImageDraw, title: str, change: str) -> None:
-    _write(canvas, (WIDTH - 14, 12), change, BAD, TITLE_SIZE, "rt")
+    _write_text(canvas, (WIDTH - 14, 12), change, BAD, TITLE_SIZE, "rt")
     room = WIDTH - 40 - _text_width(change, TITLE_SIZE)
     while title and _text_width(title, TITLE_SIZE) > room:
         title = title.rstrip("…")[:-1] + "…" if len(title) > 1 else ""
-    _write(canvas, (14, 12), title, INK, TITLE_SIZE, "lt")
+    _write_text(canvas, (14, 12), title, INK, TITLE_SIZE, "lt")
 
 
 def _text_width(text: str, size: int) -> float:
     return float(ImageFont.load_default(size).getlength(text))
 
 
-def _write(
+def _write_text(
     canvas: ImageDraw.ImageDraw, at: tuple[float, float], text: str, colour: str, size: int, anchor: str
 ) -> None:
     font = ImageFont.load_default(size * SCALE)

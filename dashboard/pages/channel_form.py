@@ -25,6 +25,11 @@ from dashboard.sentences import numbers
 from dashboard.sentences.channels import rule_text
 
 LONGEST = 2000
+SETTINGS = (
+    *("name", "minimum_percent", "remind_days", "digest", "digest_at", "quiet_from", "quiet_until"),
+    "time_zone",
+)
+RULE_FIELDS = ("case", "metric", "branch", "minimum_percent", "states", "tell")
 MOST_RULES = 50
 
 
@@ -124,6 +129,7 @@ def render_form(
         for field in kind.fields
     ]
     rules = list(channel.rules.all()) if channel.pk else []
+    wrong_rule = {rule_error.field: str(rule_error)} if rule_error else {}
     context = {
         "project": channel.project,
         "tab": "channels",
@@ -131,10 +137,10 @@ def render_form(
         "kind": kind,
         "fields": fields,
         "values": written,
-        "errors": errors,
+        "errors": {name: errors.get(name, "") for name in SETTINGS},
         "rules": [(row, rule_text(row)) for row in rules],
-        "rule": rule or {},
-        "rule_error": {rule_error.field: str(rule_error)} if rule_error else {},
+        "rule": {**dict.fromkeys(RULE_FIELDS, ""), **(rule or {})},
+        "rule_error": {**dict.fromkeys(RULE_FIELDS, ""), **wrong_rule},
         "states": AlertRule.State.values,
         "digests": [("", "at once"), ("daily", "a digest each day"), ("weekly", "a digest each Monday")],
     }

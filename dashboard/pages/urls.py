@@ -2,9 +2,9 @@ from django.urls import path
 
 from dashboard.pages import (
     accounts,
-    checks,
     channel_form,
     channels,
+    checks,
     experiment_form,
     experiments,
     feed,

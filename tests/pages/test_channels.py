@@ -41,7 +41,7 @@ def channel(regression: Regression) -> Channel:
     return Channel.objects.create(project=regression.project, kind="email", address="team@example.org")
 
 
-def shown(response: Any) -> str:
+def page_text(response: Any) -> str:
     return str(response.content.decode()).replace("&#x27;", "'")
 
 
@@ -57,10 +57,10 @@ def test_a_chat_is_added_and_its_url_never_shown(keeper: Client) -> None:
     response = keeper.post(f"{PAGE}new/slack/", {**FIELDS, "url": HOOK, "name": "#training"}, follow=True)
     channel = Channel.objects.get()
     assert (channel.kind, channel.secret, channel.minimum_percent) == ("slack", HOOK, 5)
-    pages = [shown(response), *(shown(keeper.get(page)) for page in (PAGE, f"{PAGE}{channel.pk}/"))]
+    pages = [page_text(response), *(page_text(keeper.get(page)) for page in (PAGE, f"{PAGE}{channel.pk}/"))]
     assert all("#training" in page for page in pages)
     assert not any("a-secret-key" in page for page in pages)
-    assert "a-secret-key" not in shown(keeper.get("/deliveries/"))
+    assert "a-secret-key" not in page_text(keeper.get("/deliveries/"))
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_wrong_field_gets_its_sentence(
 ) -> None:
     response = keeper.post(f"{PAGE}new/{kind}/", FIELDS | fields)
     assert response.status_code == 400
-    assert sentence in shown(response)
-    assert "a-secret-key" not in shown(response)
+    assert sentence in page_text(response)
+    assert "a-secret-key" not in page_text(response)
     assert not Channel.objects.exists()
 
 
@@ -111,38 +111,38 @@ def test_editing_keeps_the_secret_unless_a_new_one_is_typed(keeper: Client) -> N
 
 def test_the_same_channel_is_not_added_twice(keeper: Client, channel: Channel) -> None:
     response = keeper.post(f"{PAGE}new/email/", {**FIELDS, "address": "team@example.org"})
-    assert "snake has this channel already." in shown(response)
+    assert "snake has this channel already." in page_text(response)
 
 
 def test_the_secret_of_a_webhook_is_shown_once(keeper: Client) -> None:
     response = keeper.post(f"{PAGE}new/webhook/", {**FIELDS, "address": "https://93.184.216.34/hook"})
     secret = Channel.objects.get().secret
-    assert secret in shown(response)
-    assert secret not in shown(keeper.get(PAGE))
+    assert secret in page_text(response)
+    assert secret not in page_text(keeper.get(PAGE))
 
 
 def test_a_test_shows_how_it_went(keeper: Client, channel: Channel, settings: Settings) -> None:
     response = keeper.post(f"{PAGE}{channel.pk}/change/", {"action": "test"})
     delivery = Delivery.objects.get()
-    assert "is under way" in shown(response)
+    assert "is under way" in page_text(response)
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     alerts.attempt_delivery(delivery.pk)
-    assert "Delivered in " in shown(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
+    assert "Delivered in " in page_text(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
     Delivery.objects.update(state="failed", errors=["hooks.slack.com answered 404 Not Found: no_service."])
-    assert "404 Not Found: no_service." in shown(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
+    assert "404 Not Found: no_service." in page_text(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
 
 
 def test_it_is_muted_turned_off_and_removed(keeper: Client, channel: Channel) -> None:
     change = f"{PAGE}{channel.pk}/change/"
     day = (timezone.now() + timedelta(days=9)).date().isoformat()
-    assert f"is muted until {day}" in shown(
+    assert f"is muted until {day}" in page_text(
         keeper.post(change, {"action": "mute", "until": day}, follow=True)
     )
     keeper.post(change, {"action": "unmute"})
     keeper.post(change, {"action": "turn-off"})
     channel.refresh_from_db()
     assert (channel.muted_until, channel.enabled) == (None, False)
-    assert "lies behind us" in shown(
+    assert "lies behind us" in page_text(
         keeper.post(change, {"action": "mute", "until": "2020-01-01"}, follow=True)
     )
     keeper.post(change, {"action": "remove"})
@@ -156,12 +156,12 @@ def test_rules_are_added_moved_and_removed(keeper: Client, channel: Channel) -> 
     last = AlertRule.objects.latest("position")
     keeper.post(rules, {"action": "up", "rule": last.pk})
     assert [rule.case for rule in AlertRule.objects.all()] == ["zelda_*", "snake_*"]
-    assert "leave out confirmed, of zelda_*" in shown(keeper.get(f"{PAGE}{channel.pk}/"))
+    assert "leave out confirmed, of zelda_*" in page_text(keeper.get(f"{PAGE}{channel.pk}/"))
     keeper.post(rules, {"action": "remove", "rule": last.pk})
     assert AlertRule.objects.get().case == "snake_*"
     refused = keeper.post(rules, {"action": "add", "case": "x"})
     assert (refused.status_code, AlertRule.objects.count()) == (400, 1)
-    assert "Choose in which states" in shown(refused)
+    assert "Choose in which states" in page_text(refused)
 
 
 def test_no_channel_of_another_project_is_reached(keeper: Client) -> None:
@@ -186,7 +186,7 @@ def test_the_page_asks_the_same_number_of_questions(
 def test_deliveries_of_one_channel_are_listed(client: Client, regression: Regression) -> None:
     for address in ("one@example.org", "two@example.org"):
         delivery = builders.create_delivery(regression, address=address)
-    page = shown(client.get(f"/deliveries/?channel={delivery.channel_id}"))
+    page = page_text(client.get(f"/deliveries/?channel={delivery.channel_id}"))
     assert page.count("…@example.org") == 1
 
 
@@ -194,12 +194,12 @@ def test_a_regression_is_snoozed_and_woken(client: Client, regression: Regressio
     client.force_login(User.objects.create_superuser("root"))
     address = f"{regression.get_absolute_url()}snooze/"
     client.post(address, {"action": "snooze", "growth": "10"})
-    assert "until it is 10 % worse than it was then, by root" in shown(
+    assert "until it is 10 % worse than it was then, by root" in page_text(
         client.get(regression.get_absolute_url())
     )
     client.post(address, {"action": "end"})
-    assert "Nobody is told of it until" not in shown(client.get(regression.get_absolute_url()))
-    assert "Name a day" in shown(client.post(address, {"action": "snooze"}, follow=True))
+    assert "Nobody is told of it until" not in page_text(client.get(regression.get_absolute_url()))
+    assert "Name a day" in page_text(client.post(address, {"action": "snooze"}, follow=True))
 
 
 def test_the_feed_keeps_an_entry_whose_state_changes(client: Client, regression: Regression) -> None:
@@ -208,10 +208,12 @@ def test_the_feed_keeps_an_entry_whose_state_changes(client: Client, regression:
     Regression.objects.filter(pk=regression.pk).update(
         recovered_by=regression.first_bad, updated_at=timezone.now()
     )
-    second = shown(client.get("/projects/snake/regressions.atom"))
-    ids = [text.partition("<entry>")[2].split("<id>")[1].split("</id>")[0] for text in (shown(first), second)]
+    second = page_text(client.get("/projects/snake/regressions.atom"))
+    ids = [
+        text.partition("<entry>")[2].split("<id>")[1].split("</id>")[0] for text in (page_text(first), second)
+    ]
     assert ids[0] == ids[1]
-    assert "Regression in snake: step time" in shown(first)
+    assert "Regression in snake: step time" in page_text(first)
     assert "Recovered in snake: step time" in second
 
 
@@ -232,11 +234,46 @@ def test_a_feed_asks_the_same_number_of_questions(
         builders.create_regression(series, good, bad, state="confirmed")
     with django_assert_num_queries(5):
         page = client.get("/projects/snake/regressions.atom")
-    assert shown(page).count("<entry>") == count
+    assert page_text(page).count("<entry>") == count
 
 
 def test_a_channel_that_waits_for_its_digest_says_so(client: Client, regression: Regression) -> None:
     builders.create_delivery(regression)
     Delivery.objects.update(state="collected", delivered_at=None)
-    assert "with the next digest" in shown(client.get("/deliveries/"))
+    assert "with the next digest" in page_text(client.get("/deliveries/"))
     assert Project.objects.count() == 1
+
+
+def visit_channel_pages(client: Client, slug: str) -> None:
+    """The page and the forms with all that they may show; `client` may change channels."""
+    page, project = f"/projects/{slug}/settings/channels/", Project.objects.get(slug=slug)
+    client.get(page)
+    wrong = dict.fromkeys((*FIELDS, "name", "quiet_from", "quiet_until"), "\t")
+    for kind in ("pagerduty", "slack", "webhook"):
+        client.get(f"{page}new/{kind}/")
+        assert client.post(f"{page}new/{kind}/", wrong).status_code == 400
+    client.post(f"{page}new/webhook/", {**FIELDS, "address": "https://93.184.216.34/hook", "name": "hook"})
+    channel = Channel.objects.get(project=project, kind="webhook")
+    regression = Regression.objects.filter(project=project).earliest("pk")
+    delivered = builders.create_delivery(regression, kind="webhook", address=channel.address)
+    for event, state in (("confirmed", "pending"), ("recovered", "collected"), ("reopened", "failed")):
+        Delivery.objects.create(
+            channel=channel, regression=regression, event=event, state=state, next_attempt_at=timezone.now()
+        )
+    for case in ("snake_*", "zelda_*"):
+        client.post(f"{page}{channel.pk}/rules/", {"action": "add", "case": case, "states": ["confirmed"]})
+    client.post(f"{page}{channel.pk}/rules/", {"action": "add", "minimum_percent": "x", "tell": "no"})
+    for name in ("case", "metric", "branch", "minimum_percent", "states"):
+        wrong_rule = {"action": "add", "states": ["confirmed"], name: "\n x"}
+        client.post(f"{page}{channel.pk}/rules/", wrong_rule if name != "states" else {"action": "add"})
+    client.get(f"{page}{channel.pk}/")
+    client.post(f"{page}{channel.pk}/change/", {"action": "test"})
+    Channel.objects.filter(pk=channel.pk).update(muted_until=timezone.now() + timedelta(days=1))
+    client.get(page)
+    tested = Delivery.objects.filter(event="test").latest("pk")
+    for state in ("failed", "delivered"):
+        Delivery.objects.filter(pk=tested.pk).update(state=state)
+        client.get(f"{page}tests/{tested.pk}/")
+    client.get(f"/deliveries/?channel={delivered.channel_id}")
+    alerts.snooze_regression(regression, None, growth="10")
+    client.get(regression.get_absolute_url())

@@ -49,6 +49,7 @@ from tests.pages.check_builders import create_check, create_pull_request, measur
 from tests.pages.documents import complete_document, metric_row
 from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.test_causes import MOVED
+from tests.pages.test_channels import visit_channel_pages
 from tests.pages.test_disturbances import disturb_most
 from tests.pages.test_run_parts import STACKS
 
@@ -140,6 +141,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
     ask_wrongly(client)
+    visit_channel_pages(client, "snake")
     client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)
     assert client.post("/machines/codes/", {"pool": "gpu"}).status_code == 200
     assert client.post("/machines/codes/", {"pool": "a pool"}).status_code == 400

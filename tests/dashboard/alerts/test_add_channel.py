@@ -48,7 +48,7 @@ def test_adding_again_changes_the_minimum(project: Project) -> None:
         (["--email", "a@example.org", "--minimum-percent", "-1"], "minimum-percent must be 0 or more"),
         (["--email", "a@example.org", "--minimum-percent", "nan"], "minimum-percent must be 0 or more"),
         (["--email", "a@example.org", "--minimum-percent", "few"], "minimum-percent"),
-        ([], "one of the arguments --email --webhook is required"),
+        ([], "one of the arguments --email --webhook --kind is required"),
     ],
 )
 def test_what_can_not_work_is_refused(project: Project, arguments: list[str], sentence: str) -> None:

@@ -31,7 +31,7 @@ def deliver_all() -> None:
         alerts.attempt_delivery(key)
 
 
-def change(**fields: Any) -> list[str]:
+def told_after(**fields: Any) -> list[str]:
     """The events that are told once the regression has these fields."""
     Regression.objects.update(**fields)
     made = alerts.tell_changes(Regression.objects.get())
@@ -44,7 +44,7 @@ def test_what_recovers_comes_back_and_recovers_is_told_each_time(
     channel: Channel, regression: Regression, mailbox: MailSink
 ) -> None:
     good = regression.last_good
-    events = [change(recovered_by=commit) for commit in (good, None, good)]
+    events = [told_after(recovered_by=commit) for commit in (good, None, good)]
     assert events == [["recovered"], ["reopened"], ["recovered"]]
     heads = [message["Subject"].split("] ")[1].split(":")[0] for message in mailbox.messages]
     assert heads == ["Recovered", "Back", "Recovered"]
@@ -54,8 +54,8 @@ def test_what_recovers_comes_back_and_recovers_is_told_each_time(
 def test_one_conversation_holds_all_mails_of_a_regression(
     channel: Channel, regression: Regression, mailbox: MailSink
 ) -> None:
-    change(recovered_by=regression.last_good)
-    change(recovered_by=None)
+    told_after(recovered_by=regression.last_good)
+    told_after(recovered_by=None)
     assert len({message["References"] for message in mailbox.messages}) == 1
     assert len({message["Message-ID"] for message in mailbox.messages}) == 2
 
@@ -71,7 +71,7 @@ def test_one_conversation_holds_all_mails_of_a_regression(
 def test_what_is_none_is_taken_back(
     channel: Channel, mailbox: MailSink, fields: dict[str, Any], reason: str
 ) -> None:
-    assert change(**fields) == ["withdrawn"]
+    assert told_after(**fields) == ["withdrawn"]
     body = mailbox.messages[0].get_body(("plain",))
     assert body is not None
     assert reason in body.get_content()
@@ -79,18 +79,18 @@ def test_what_is_none_is_taken_back(
 
 @pytest.mark.parametrize("fields", [{"triaged": "intended"}, {"triaged": "acknowledged"}, {"proving": True}])
 def test_what_a_person_puts_away_is_no_news(channel: Channel, fields: dict[str, Any]) -> None:
-    assert change(**fields) == []
+    assert told_after(**fields) == []
 
 
 def test_a_suspicion_that_was_told_is_told_as_confirmed(channel: Channel) -> None:
     Delivery.objects.update(told="suspected")
-    assert change(state="suspected") == []
-    assert change(state="confirmed") == ["confirmed"]
+    assert told_after(state="suspected") == []
+    assert told_after(state="confirmed") == ["confirmed"]
 
 
 def test_who_was_never_reached_hears_of_no_end(channel: Channel, regression: Regression) -> None:
     Delivery.objects.update(state="failed")
-    assert change(recovered_by=regression.last_good) == []
+    assert told_after(recovered_by=regression.last_good) == []
 
 
 def test_nobody_is_told_of_an_end_before_the_beginning(
@@ -98,7 +98,7 @@ def test_nobody_is_told_of_an_end_before_the_beginning(
 ) -> None:
     later = timezone.now() + timedelta(hours=1)
     Delivery.objects.update(state="pending", next_attempt_at=later)
-    assert change(recovered_by=regression.last_good) == ["recovered"]
+    assert told_after(recovered_by=regression.last_good) == ["recovered"]
     assert mailbox.messages == []
     for _ in range(2):
         Delivery.objects.update(next_attempt_at=timezone.now())
@@ -134,7 +134,7 @@ def test_a_channel_without_reminders_gets_none(channel: Channel) -> None:
 def test_what_is_snoozed_is_told_when_its_day_has_come(channel: Channel, regression: Regression) -> None:
     day = (timezone.now() + timedelta(days=3)).date().isoformat()
     alerts.snooze_regression(regression, None, until=day)
-    assert change(recovered_by=regression.last_good) == []
+    assert told_after(recovered_by=regression.last_good) == []
     Snooze.objects.update(until=timezone.now())
     alerts.queue_reminders()
     assert Delivery.objects.latest("pk").event == "recovered"
