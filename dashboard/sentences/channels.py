@@ -15,7 +15,7 @@ def told_text(channel: Channel) -> str:
         return "by its rule" if len(rules) == 1 else f"by its {len(rules)} rules"
     what = "suspicions and confirmed regressions" if channel.suspicions else "confirmed regressions"
     least = channel.minimum_percent
-    return f"{what} of {numbers.format_percent(least)} and more" if least else f"all {what}"
+    return f"{what} of {numbers.format_field(least)} % and more" if least else f"all {what}"
 
 
 def rule_text(rule: AlertRule) -> str:
@@ -25,7 +25,7 @@ def rule_text(rule: AlertRule) -> str:
     parts += [f"metric {rule.metric}"] if rule.metric else []
     parts += [f"on branch {rule.branch}"] if rule.branch else []
     least = rule.minimum_percent
-    parts += [f"of {numbers.format_percent(least)} and more"] if least else []
+    parts += [f"of {numbers.format_field(least)} % and more"] if least else []
     return ", ".join(parts)
 
 
@@ -49,7 +49,7 @@ def snooze_text(snooze: Snooze) -> str:
     if snooze.until:
         parts.append(f"until {snooze.until:%Y-%m-%d}")
     if snooze.growth_percent is not None:
-        parts.append(f"until it is {numbers.format_percent(snooze.growth_percent)} worse than it was then")
+        parts.append(f"until it is {numbers.format_field(snooze.growth_percent)} % worse than it was then")
     person = f", by {snooze.person.get_username()}" if snooze.person else ""
     return " or ".join(parts) + person
 
