@@ -13,7 +13,7 @@ from dashboard.alerts import rules, snoozing, standings
 from dashboard.alerts.kinds import kind_of
 from dashboard.alerts.rules import RegressionFacts
 from dashboard.alerts.standings import NextMessage, ToldMessage
-from dashboard.models import AlertRule, Channel, Delivery, Regression
+from dashboard.models import AlertRule, Channel, Delivery, Regression, Snooze
 
 ALERTED_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
 
@@ -137,11 +137,13 @@ def collects_messages(channel: Channel) -> bool:
 def transfer_deliveries(source: Regression, target: Regression) -> None:
     """Give the deliveries of a regression to the one that it turned out to be, save what that one has itself.
 
-    Waiting ones aren't lost then, and who was told isn't told of the same cause again.
+    Waiting ones aren't lost then, and who was told isn't told of the same cause again. Its snooze goes along.
     """
     existing = {delivery_key(delivery) for delivery in target.deliveries.all()}
     keys = [delivery.pk for delivery in source.deliveries.all() if delivery_key(delivery) not in existing]
     Delivery.objects.filter(pk__in=keys).update(regression=target)
+    if not Snooze.objects.filter(regression=target).exists():
+        Snooze.objects.filter(regression=source).update(regression=target)
 
 
 def delivery_key(delivery: Delivery) -> tuple[int, str, int]:

@@ -55,7 +55,8 @@ def parse_webhook_url(address: str) -> SplitResult:
         raise PermanentDeliveryError("The webhook's URL must begin with http:// or https:// and name a host.")
     if url.username or url.password:
         raise PermanentDeliveryError("The webhook's URL must not hold a user or a password.")
-    if port == 0 or not address.isascii() or any(character <= " " for character in address):
+    # What http.client would refuse it repeats in its error.
+    if port == 0 or not address.isascii() or any(letter <= " " or letter == "\x7f" for letter in address):
         raise PermanentDeliveryError("The webhook's URL holds a character or a port that no URL may have.")
     return url
 

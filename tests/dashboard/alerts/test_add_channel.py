@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from dashboard.models import Channel, Project
 
@@ -38,9 +40,45 @@ def test_adding_again_changes_the_minimum(project: Project) -> None:
     assert (channel.minimum_percent, channel.enabled) == (7, True)
 
 
+HOOK = "https://93.184.216.34/services/T0/B0/a-secret-key"
+
+
+def test_the_url_of_a_chat_is_read_from_a_file_and_not_shown(project: Project, tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text(f"{HOOK}\n")
+    output = add_channel("--kind", "slack", "--name", "#training", "--secret-file", str(file))
+    assert output == "Confirmed regressions of snakes are told to slack #training.\n"
+    assert Channel.objects.get().secret == HOOK
+
+
+def test_a_token_is_read_from_the_environment(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACELINE_CHANNEL_SECRET", "a-token")
+    add_channel("--kind", "matrix", "--server", "https://93.184.216.34", "--room", "!room:example.org")
+    channel = Channel.objects.get()
+    assert (channel.address, channel.secret) == ("https://93.184.216.34/!room:example.org", "a-token")
+
+
+def test_adding_a_chat_again_changes_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACELINE_CHANNEL_SECRET", HOOK)
+    for minimum in ("5", "7"):
+        add_channel("--kind", "slack", "--minimum-percent", minimum)
+    assert Channel.objects.get().minimum_percent == 7
+
+
+def test_no_secret_is_kept_in_plain(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACELINE_CHANNEL_SECRET", HOOK)
+    add_channel("--kind", "slack")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT dashboard_channel::text FROM dashboard_channel")
+        assert "a-secret-key" not in str(cursor.fetchall())
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (["--kind", "slack"], "Webhook URL is missing: give --secret-file or set PACELINE_CHANNEL_SECRET"),
+        (["--kind", "slack", "--secret-file", "/nowhere"], "--secret-file: /nowhere can't be read"),
+        (["--kind", "slack", "--secret-file", "/dev/null"], "Webhook URL is missing."),
         (["--email", "nobody"], "'nobody' is not an e-mail address"),
         (["--webhook", "example.org/hook"], "must begin with http"),
         (["--webhook", "http://127.0.0.1/hook"], "is the internal address 127.0.0.1"),

@@ -103,6 +103,7 @@ def test_the_name_is_looked_up_once(
         ("https://ada:secret@example.org/", "must not hold a user"),
         ("https://example.org:99999/", "Port out of range"),
         ("https://example.org/a b", "a character or a port"),
+        ("https://example.org/a\x7fb", "a character or a port"),
         ("https://example.org/a\r\nX: y", "a character or a port"),
     ],
 )
