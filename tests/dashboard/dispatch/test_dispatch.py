@@ -100,4 +100,5 @@ def test_what_is_short_is_scheduled_apart_from_what_may_wait() -> None:
         dispatch.SCHEDULER_HEARTBEAT: dispatch.SWEEPS,
         dispatch.WATCH_MACHINES: dispatch.SERVICE,
         dispatch.PRUNE: dispatch.SERVICE,
+        dispatch.REMIND: dispatch.SERVICE,
     }
