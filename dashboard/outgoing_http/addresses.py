@@ -1,4 +1,4 @@
-"""Which addresses a webhook may reach: the public internet's, unless an administrator allows others."""
+"""Which addresses a request may go to: the public internet's, unless an administrator allows others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 from django.conf import settings
 
-from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
+from dashboard.outgoing_http.errors import InternalAddressError, OutgoingError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -24,20 +24,20 @@ NON_PUBLIC_NETWORKS = tuple(
 )
 
 
-def resolve_public_address(host: str, port: int) -> str:
+def resolve_public_address(host: str, port: int, permission: str) -> str:
     """The address to connect to for a host name, looked up once. The caller connects to it and to no other.
 
-    Raises DeliveryError where the name has no address now, PermanentDeliveryError where all are internal.
+    `permission` names the setting by which an administrator allows internal addresses. Raises OutgoingError
+    where the name has no address now, InternalAddressError where all are internal.
     """
     addresses = resolve_host(host, port)
-    if settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS:
+    if getattr(settings, permission):
         return addresses[0]
     for address in addresses:
         if is_public_address(address):
             return address
-    raise PermanentDeliveryError(
-        f"{host} is the internal address {addresses[0]}; "
-        "an administrator can allow those with PACELINE_ALLOW_INTERNAL_WEBHOOKS."
+    raise InternalAddressError(
+        f"{host} is the internal address {addresses[0]}; an administrator can allow those with {permission}."
     )
 
 
@@ -46,7 +46,7 @@ def resolve_host(host: str, port: int) -> list[str]:
         rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         text = error.strerror if isinstance(error, socket.gaierror) else "it isn't a host name"
-        raise DeliveryError(f"The address of {host} can't be found: {text}.") from error
+        raise OutgoingError(f"The address of {host} can't be found: {text}.") from error
     return list(dict.fromkeys(str(row[4][0]) for row in rows))
 
 

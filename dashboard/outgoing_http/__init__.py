@@ -1,0 +1,16 @@
+"""Requests to other machines, whose names people typed in: guarded, limited in time and in size."""
+
+from dashboard.outgoing_http.addresses import resolve_public_address
+from dashboard.outgoing_http.errors import InternalAddressError, OutgoingError, WrongUrlError
+from dashboard.outgoing_http.sending import Answer, exchange, parse_url, port_of
+
+__all__ = [
+    "Answer",
+    "InternalAddressError",
+    "OutgoingError",
+    "WrongUrlError",
+    "exchange",
+    "parse_url",
+    "port_of",
+    "resolve_public_address",
+]
