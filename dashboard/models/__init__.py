@@ -5,6 +5,7 @@ from dashboard.models.configurations import Configuration
 from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
 from dashboard.models.failed_jobs import FailedJob
+from dashboard.models.forges import ForgeConnection, ForgeDelivery, RepositoryPoll
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
 from dashboard.models.projects import Case, Commit, Project, Trigger
@@ -30,6 +31,8 @@ __all__ = [
     "Experiment",
     "ExperimentPair",
     "FailedJob",
+    "ForgeConnection",
+    "ForgeDelivery",
     "Heartbeat",
     "JoinCode",
     "Limit",
@@ -41,6 +44,7 @@ __all__ = [
     "PullRequest",
     "Regression",
     "RegressionExperiment",
+    "RepositoryPoll",
     "Run",
     "RunLog",
     "Sentinel",

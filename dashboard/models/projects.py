@@ -57,6 +57,11 @@ class Project(models.Model):
     sentinels = models.BooleanField(
         default=True, help_text="Measure a pinned commit of each case daily, to see when a machine moves."
     )
+    poll_minutes = models.PositiveSmallIntegerField(
+        default=0,
+        validators=[MaxValueValidator(10080)],
+        help_text="How often the site looks for new commits by itself; 0: never.",
+    )
     credentials = EncryptedField(
         blank=True, default="", help_text="USER:PASSWORD of the repository's address, where it needs them."
     )
@@ -148,6 +153,8 @@ class Trigger(models.Model):
         HOOK = "hook"
         COMMAND = "command"
         SCHEDULE = "schedule"
+        FORGE = "forge"
+        POLL = "poll"
 
     class State(models.TextChoices):
         RECEIVED = "received"
