@@ -30,7 +30,7 @@ class Answer:
 
 
 def parse_url(address: str, subject: str) -> SplitResult:
-    """The parts of a URL. Raises WrongUrlError, naming what is wrong with it; `subject` begins the sentence."""
+    """The parts of a URL. Raises WrongUrlError, saying what is wrong; `subject` begins the sentence."""
     try:
         url = urlsplit(address)
         port = url.port
@@ -60,7 +60,7 @@ def exchange(
 ) -> Answer:
     """The answer to a request, with as much as `most_bytes` of its body; without it where that is 0.
 
-    `permission` is as in `resolve_public_address`. Raises OutgoingError where no answer came, or a longer one.
+    `permission` is as in `resolve_public_address`. Raises OutgoingError where none came, or a longer one.
     """
     host, port = url.hostname or "", port_of(url)
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")

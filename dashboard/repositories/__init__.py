@@ -25,6 +25,7 @@ from dashboard.repositories.history import (
     parse_range,
     reachable_between,
     read_commits,
+    read_message,
     resolve_revision,
     select_commits,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "reachable_between",
     "read_commits",
     "read_manifests",
+    "read_message",
     "read_objects",
     "resolve_revision",
     "safe_name",

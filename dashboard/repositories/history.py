@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dashboard.repositories.commits import CommitContents, parse_commit
+from dashboard.repositories.commits import MOST_MESSAGE_BYTES, CommitContents, parse_commit
 from dashboard.repositories.errors import GitError, RepositoryError
 from dashboard.repositories.mirror import Mirror
 from dashboard.repositories.objects import GitObject, read_objects
@@ -171,6 +171,17 @@ def read_commits(mirror: Mirror, hashes: Sequence[str]) -> list[CommitFacts]:
     read_objects(mirror, hashes, collect, most_bytes=MOST_COMMIT_BYTES)
     locations = locate_commits(mirror, contents)
     return [_describe_commit(sha, contents[sha], *locations[sha]) for sha in hashes]
+
+
+def read_message(mirror: Mirror, commit: str) -> str:
+    """The message of a commit, as much of it as anybody reads."""
+    found: list[str] = []
+
+    def collect(answer: GitObject) -> None:
+        found.append(answer.data.partition(b"\n\n")[2][:MOST_MESSAGE_BYTES].decode("utf-8", "replace"))
+
+    read_objects(mirror, [commit], collect, most_bytes=MOST_COMMIT_BYTES)
+    return "".join(found)
 
 
 def _describe_commit(sha: str, contents: CommitContents, branch: str, position: int) -> CommitFacts:

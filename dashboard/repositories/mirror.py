@@ -19,6 +19,8 @@ from dashboard.repositories.locks import hold_lock, try_lock
 
 FETCH_SECONDS = 600
 LOCK_SECONDS = 20
+REMOTE_SECONDS = 60
+FULL_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # Odd, not dangerous: a `transfer.fsckObjects` of the account doesn't refuse a repository for it.
 ODD_BUT_HARMLESS = (
     *("badDate", "badDateOverflow", "badTimezone", "zeroPaddedDate", "missingSpaceBeforeDate"),
@@ -109,6 +111,33 @@ class Mirror:
         as `fetch` does.
         """
         self._fetch([], (f"+{ref}:{PROPOSED}{safe_name(name)}",), None, None)
+
+    def remote_tip(self) -> str:
+        """The newest commit of the branch, as the repository says now; nothing is fetched.
+
+        Raises Unreachable where it can't be asked, RepositoryError where it has no such branch.
+        """
+        if not self.repository:
+            raise RepositoryError(f"{self.project} has no repository, only an imported history.")
+        if not self._configuration.is_file():
+            with self.locked():
+                self._prepare()
+        ref = f"refs/heads/{self.branch}"
+        address, credentials = split_credentials(self.repository)
+        try:
+            printed = self.git.run(
+                ["ls-remote", "--quiet", "--", address, ref],
+                folder=self.folder,
+                variables={**self.variables, **credential_variables(address, credentials)},
+                time_limit=REMOTE_SECONDS,
+            )
+        except RepositoryError as error:
+            raise Unreachable(f"{hide_password(self.repository)} can't be asked: {error}") from error
+        rows = [line.split("\t") for line in printed.decode("utf-8", "replace").splitlines()]
+        tips = [sha for sha, name in (row for row in rows if len(row) == 2) if name == ref]
+        if not tips or not FULL_HASH.fullmatch(tips[0]):
+            raise RepositoryError(f"{hide_password(self.repository)} has no branch {self.branch!r}.")
+        return tips[0]
 
     def _fetch(
         self, options: Sequence[str], refs: Sequence[str], patience: float | None, time_limit: float | None

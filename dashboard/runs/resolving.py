@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
@@ -30,26 +30,31 @@ Item = TypeVar("Item")
 logger = logging.getLogger(__name__)
 
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again for this long.
-UNATTENDED = (Trigger.Source.HOOK, Trigger.Source.SCHEDULE)
+PUSHED = (Trigger.Source.HOOK, Trigger.Source.FORGE, Trigger.Source.POLL)
+UNATTENDED = (*PUSHED, Trigger.Source.SCHEDULE)
 PATIENCE = timedelta(minutes=15)
 # Of a larger push so many commits are measured, evenly spread: bisection finds a cause that lies between.
 MOST_PUSHED = 100
 # More first-parent commits than any push has.
 LARGEST_PUSH = 1_000_000
 # A new commit is measured before a backlog, what a schedule asks for after it.
-PRIORITY = {Trigger.Source.HOOK: 10, Trigger.Source.SCHEDULE: -10}
+PRIORITY = {**dict.fromkeys(PUSHED, 10), Trigger.Source.SCHEDULE: -10}
+# In the message of a push's newest commit: nothing of it is measured.
+SKIP_MARKS = ("[skip bench]", "[bench skip]")
 
 
 @dataclass
 class Plan:
     """Which benchmarks to measure at which commits, and a sentence for each commit that is left out.
 
-    `pushed` is the number of commits of a push of which only some are measured, else 0.
+    `pushed` is the number of commits of a push of which only some are measured, else 0. `skipped_by` is the
+    commit whose message says that none is.
     """
 
     wanted: list[tuple[CommitFacts, list[Benchmark]]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     pushed: int = 0
+    skipped_by: str = ""
 
 
 def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
@@ -104,7 +109,10 @@ def make_plan(trigger: Trigger) -> Plan:
     plan = Plan()
     if trigger.source in UNATTENDED:
         # Nobody reads a refusal, or asks again for less.
-        hashes = repositories.select_commits(mirror, trigger.revisions, LARGEST_PUSH)
+        hashes = repositories.select_commits(mirror, pushed_revisions(mirror, trigger), LARGEST_PUSH)
+        if trigger.source in PUSHED and is_skipped(mirror, hashes[-1]):
+            plan.skipped_by = hashes[-1]
+            return plan
         if len(hashes) > MOST_PUSHED:
             plan.pushed, hashes = len(hashes), spread_evenly(hashes, MOST_PUSHED)
     else:
@@ -129,6 +137,24 @@ def make_plan(trigger: Trigger) -> Plan:
             plan.wanted = spread_evenly(plan.wanted, fitting)
     caps.check_runs(project, plan.wanted)
     return plan
+
+
+def pushed_revisions(mirror: Mirror, trigger: Trigger) -> dict[str, Any]:
+    """What a push asks for, as the repository is now: a range whose beginning isn't behind its end, or isn't
+    known here, was forced there, and stands for its newest commit."""
+    span = trigger.revisions.get("range")
+    if trigger.source not in PUSHED or not span:
+        return dict(trigger.revisions)
+    first, final = repositories.parse_range(span)
+    if first != final and mirror.has_commit(first) and repositories.merge_base(mirror, first, final) == first:
+        return {"range": span}
+    return {"commit": final}
+
+
+def is_skipped(mirror: Mirror, commit: str) -> bool:
+    """Whether the message of a push's newest commit asks for no measurement."""
+    message = repositories.read_message(mirror, commit).lower()
+    return any(mark in message for mark in SKIP_MARKS)
 
 
 def spread_evenly(items: list[Item], count: int) -> list[Item]:
@@ -180,6 +206,10 @@ def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
     with transaction.atomic():
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
+            return []
+        if plan.skipped_by:
+            said = f"Nothing is measured: the message of {plan.skipped_by[:10]} says so."
+            _close_trigger(trigger, Trigger.State.RESOLVED, said)
             return []
         commits = get_or_create_commits(trigger.project, [facts for facts, _ in plan.wanted])
         cases = _get_or_create_cases(trigger.project, plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.models import Channel, Project
+from dashboard.models import Channel, ForgeConnection, Project
 from dashboard.secrets.stored import StoredSecret
 
 
@@ -19,6 +19,9 @@ def _command_to_set(secret: StoredSecret) -> str:
         if row.kind == Channel.Kind.WEBHOOK:
             return f"manage.py add_channel {row.project} --webhook {row.address}"
         return f"the page of the channels of {row.project}, or manage.py add_channel"
+    if isinstance(row, ForgeConnection):
+        again = f"manage.py connect_forge {row.project} --kind {row.kind} --repository {row.repository}"
+        return f"{again} --renew-secret" if secret.field == "webhook_secret" else again
     if isinstance(row, Project) and secret.field == "hook_secret":
         return f"manage.py install_hook {row}"
     return f"manage.py add_project {row} --repository ADDRESS, with the user and password in it"

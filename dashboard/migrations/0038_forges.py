@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0035_boxes'),
+        ('dashboard', '0037_channels'),
     ]
 
     operations = [

@@ -1,0 +1,127 @@
+"""The webhook of a forge. Each delivery has its effect once: its identity and what it causes are one
+transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, JsonResponse
+from django.http.request import UnreadablePostError
+from django.views.decorators.csrf import csrf_exempt
+
+from dashboard.forges.deliveries import LARGEST_BODY, read_delivery
+from dashboard.forges.errors import ForgeError
+from dashboard.forges.events import (
+    CommentEvent,
+    Delivery,
+    Event,
+    OtherEvent,
+    PingEvent,
+    PullRequestEvent,
+    PushEvent,
+)
+from dashboard.forges.receivers import comment_received, pull_request_received
+from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
+from dashboard.secrets import is_lost
+from dashboard.triggers.receiving import receive_trigger
+
+BRANCHES = "refs/heads/"
+
+
+class RepeatedDelivery(Exception):  # noqa: N818 - reads as a fact
+    """This delivery had its effect already."""
+
+
+@csrf_exempt
+def receive_forge_hook(request: HttpRequest, slug: str) -> JsonResponse:
+    """POST only. 202 with one sentence under `message`, and the id of a trigger; else `error`."""
+    try:
+        connection, delivery = authenticate_delivery(request, slug)
+        return JsonResponse(take_delivery(connection.project, delivery), status=202)
+    except RepeatedDelivery:
+        return JsonResponse({"message": "This delivery was received before."}, status=200)
+    except ForgeError as error:
+        response = JsonResponse({"error": str(error)}, status=error.status)
+        if error.status == 405:
+            response["Allow"] = "POST"
+        return response
+
+
+def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnection, Delivery]:
+    """The connection and what its forge says. Nothing of a body is read before its signature holds."""
+    if request.method != "POST":
+        raise ForgeError(405, "A webhook sends POST.")
+    connection = ForgeConnection.objects.select_related("project").filter(project__slug=slug).first()
+    if connection is None:
+        raise ForgeError(404, "There is no such project, or it isn't connected with a forge.")
+    if is_lost(connection.webhook_secret):
+        raise ForgeError(
+            401, "This connection's secret can't be read any more: run connect_forge --renew-secret."
+        )
+    try:
+        body = request.read(LARGEST_BODY + 1)
+    except UnreadablePostError:
+        raise ForgeError(400, "The request ended before its body did.") from None
+    delivery = read_delivery(connection.kind, request.headers, body, connection.webhook_secret)
+    # A hook of a whole organization tells of its other repositories too.
+    if delivery.repository.lower() not in ("", connection.repository.lower()):
+        raise ForgeError(
+            422, f"{slug} is connected with {connection.repository}, not with {delivery.repository}."
+        )
+    return connection, delivery
+
+
+def take_delivery(project: Project, delivery: Delivery) -> dict[str, Any]:
+    """The effect of a delivery, all of it or none. Raises RepeatedDelivery."""
+    with transaction.atomic():
+        keep_identity(project, delivery.identity)
+        answers = [take_event(project, event) for event in delivery.events]
+    # Of a push to several branches, what was asked for is told rather than what was left.
+    return next((answer for answer in answers if "trigger" in answer), answers[0])
+
+
+def keep_identity(project: Project, identity: str) -> None:
+    """A second request with this identity waits here for the end of the first one's transaction."""
+    try:
+        with transaction.atomic():
+            ForgeDelivery.objects.create(project=project, identity=identity)
+    except IntegrityError:
+        raise RepeatedDelivery from None
+
+
+def take_event(project: Project, event: Event) -> dict[str, Any]:
+    match event:
+        case PushEvent():
+            return take_push(project, event)
+        case PullRequestEvent():
+            pull_request_received.send(Project, project=project, event=event)
+            return {"message": f"Pull request {event.number} is known as {event.action}."}
+        case CommentEvent():
+            comment_received.send(Project, project=project, event=event)
+            return {"message": f"The comment on {event.number} was read."}
+        case PingEvent():
+            return {"message": f"{project} hears its forge."}
+        case OtherEvent():
+            return {"message": f"Nothing is done about {event.name or 'this event'}."}
+
+
+def take_push(project: Project, push: PushEvent) -> dict[str, Any]:
+    if not push.ref.startswith(BRANCHES):
+        return {"message": "Tags are not measured yet."}
+    if push.ref != f"{BRANCHES}{project.branch}":
+        return {"message": f"Only {BRANCHES}{project.branch} is measured."}
+    if push.deleted or not push.after:
+        return {"message": f"{project.branch} was deleted: there is nothing to measure."}
+    trigger = receive_trigger(project, Trigger.Source.FORGE, pushed_revisions(push))
+    return {
+        "message": f"The commits of this push are measured by trigger {trigger.pk}.",
+        "trigger": trigger.pk,
+    }
+
+
+def pushed_revisions(push: PushEvent) -> dict[str, Any]:
+    """The commits that a push brought. Whether history was rewritten is seen in the repository, later."""
+    if push.before and not push.created and push.before != push.after:
+        return {"range": f"{push.before}..{push.after}"}
+    return {"commit": push.after}
