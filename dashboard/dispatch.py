@@ -38,6 +38,7 @@ SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
 PRUNE = "workers.prune"
 REMIND = "workers.remind"
+POLL = "workers.poll_project"
 
 # What the id is of that a task's first argument is: its log lines have it under this name.
 SUBJECTS = {
@@ -46,6 +47,7 @@ SUBJECTS = {
     EXPERIMENT_ENDED: "experiment",
     PROVE: "regression",
     HISTORY_REWRITTEN: "project",
+    POLL: "project",
     RESOLVE: "trigger",
     DELIVER: "delivery",
     PREPARE_CHECK: "check",

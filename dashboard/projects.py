@@ -24,6 +24,7 @@ NUMBER_FIELDS = {
     "experiment-minutes": "experiment_minutes",
     "experiment-pairs": "experiment_pairs",
     "experiment-share": "experiment_share",
+    "poll": "poll_minutes",
 }
 LONGEST_SHOWN = 200
 URL = re.compile(r"(https?|ssh|git|file)://.+|[\w.-]+@[\w.-]+:.+")

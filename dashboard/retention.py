@@ -14,10 +14,12 @@ from django.db import transaction
 from django.db.models import Exists, F, Func, JSONField, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Now
 
-from dashboard.models import Document, Regression, Run, RunLog, Telemetry
+from dashboard.models import Document, ForgeDelivery, Regression, Run, RunLog, Telemetry
 
 # A transaction takes so many runs: nobody waits for its locks, and it needs little memory.
 BATCH = 100
+# How long a forge's request isn't taken a second time.
+KEEP_DELIVERIES = timedelta(days=400)
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ def prune_runs(*, seconds: float, dry: bool = False) -> dict[str, int]:
     """
     end = monotonic() + seconds
     return {part.name: _prune_part(part, end, dry) for part in kept_parts() if part.days}
+
+
+def drop_old_deliveries() -> None:
+    """Forget which requests of forges were received long ago."""
+    ForgeDelivery.objects.filter(received_at__lt=Now() - KEEP_DELIVERIES).delete()
 
 
 def _prune_part(part: Part, end: float, dry: bool) -> int:

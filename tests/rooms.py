@@ -76,6 +76,14 @@ ROOMS = (
             )
         ),
     ),
+    # What a forge says and is told: it knows nobody who listens, and neither page nor trigger.
+    Room(
+        "dashboard/forges",
+        "dashboard.forges",
+        STANDARD
+        | {"django", "cryptography", "dashboard.outgoing_http", "dashboard.secrets"}
+        | {"dashboard.models.ForgeConnection", "dashboard.models.Project"},
+    ),
     Room(
         "dashboard",
         "dashboard",
@@ -109,7 +117,7 @@ ROOMS = (
             for part in (
                 *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
                 *("heartbeat_file", "structured_logs"),
-                *("regressions", "alerts", "pull_requests"),
+                *("regressions", "alerts", "pull_requests", "triggers"),
             )
         },
     ),

@@ -167,7 +167,7 @@ class BitbucketForge:
     def is_own(self, comment: Fields) -> bool:
         if self._own_account is None:
             self._own_account = self.client.get_object("/user").text("uuid")
-        return comment.get("user.uuid") == self._own_account
+        return bool(comment.get("user.uuid") == self._own_account)
 
     def role_of(self, account: str) -> Role:
         """By the account's UUID alone."""

@@ -19,8 +19,8 @@ from dashboard.outgoing_http import (
     InternalAddressError,
     OutgoingError,
     WrongUrlError,
-    exchange,
     parse_url,
+    send_request,
 )
 
 # The setting by which an administrator allows internal addresses.
@@ -130,7 +130,9 @@ class Client:
             **self.authorization(),
         }
         try:
-            return exchange(url, method, data, headers, permission=PERMISSION, most_bytes=MOST_ANSWER_BYTES)
+            return send_request(
+                url, method, data, headers, permission=PERMISSION, most_bytes=MOST_ANSWER_BYTES
+            )
         except InternalAddressError as error:
             raise ForgeRefused(str(error)) from error
         except OutgoingError as error:

@@ -177,7 +177,7 @@ class GitHubForge:
             return str(comment.get("performed_via_github_app.id")) == self.app_id
         if self._own_account is None:
             self._own_account = self.client.get_object("/user").number("id")
-        return comment.get("user.id") == self._own_account
+        return bool(comment.get("user.id") == self._own_account)
 
     def role_of(self, account: str) -> Role:
         path = f"{self.base}/collaborators/{quote(account, safe='')}/permission"

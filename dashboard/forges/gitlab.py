@@ -193,7 +193,7 @@ class GitLabForge:
         return f"{self.base}/merge_requests/{number}/notes"
 
     def find_own_comment(self, number: int, marker: str) -> int | None:
-        query = {"sort": "asc", "order_by": "created_at", **PAGE}
+        query: dict[str, str | int] = {"sort": "asc", "order_by": "created_at", **PAGE}
         with readable_answers(NAME):
             for note in self.client.get_pages(self.notes(number), query):
                 if marker in note.text("body", LONGEST_COMMENT, default="") and self.is_own(note):
@@ -203,7 +203,7 @@ class GitLabForge:
     def is_own(self, note: Fields) -> bool:
         if self._own_account is None:
             self._own_account = self.client.get_object("/user").number("id")
-        return note.get("author.id") == self._own_account
+        return bool(note.get("author.id") == self._own_account)
 
     def role_of(self, account: str) -> Role:
         user = self.user_number(account)

@@ -2,15 +2,15 @@
 
 from dashboard.outgoing_http.addresses import resolve_public_address
 from dashboard.outgoing_http.errors import InternalAddressError, OutgoingError, WrongUrlError
-from dashboard.outgoing_http.sending import Answer, exchange, parse_url, port_of
+from dashboard.outgoing_http.sending import Answer, parse_url, port_of, send_request
 
 __all__ = [
     "Answer",
     "InternalAddressError",
     "OutgoingError",
     "WrongUrlError",
-    "exchange",
     "parse_url",
     "port_of",
     "resolve_public_address",
+    "send_request",
 ]

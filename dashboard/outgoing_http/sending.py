@@ -49,7 +49,7 @@ def port_of(url: SplitResult) -> int:
     return url.port or DEFAULT_PORTS[url.scheme]
 
 
-def exchange(
+def send_request(
     url: SplitResult,
     method: str,
     body: bytes,

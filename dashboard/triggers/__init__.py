@@ -1,7 +1,8 @@
-"""What asks for measurements: the web page, the git hook, the command. Each becomes a row and a message."""
+"""What asks for measurements: page, git hook, forge, poll, command. Each becomes a row and a message."""
 
 from dashboard.triggers.command import from_command
+from dashboard.triggers.polling import poll_project, send_due_polls
 from dashboard.triggers.receiving import TriggerError, parse_revisions
 from dashboard.triggers.web import from_web
 
-__all__ = ["TriggerError", "from_command", "from_web", "parse_revisions"]
+__all__ = ["TriggerError", "from_command", "from_web", "parse_revisions", "poll_project", "send_due_polls"]

@@ -21,9 +21,10 @@ from dashboard.forges.events import (
     PullRequestEvent,
     PushEvent,
 )
-from dashboard.forges.receivers import comment_received, pull_request_received
+from dashboard.forges.receivers import comment_received
 from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
 from dashboard.secrets import is_lost
+from dashboard.triggers.open_pull_requests import note_pull_request, send_event
 from dashboard.triggers.receiving import receive_trigger
 
 BRANCHES = "refs/heads/"
@@ -38,7 +39,7 @@ def receive_forge_hook(request: HttpRequest, slug: str) -> JsonResponse:
     """POST only. 202 with one sentence under `message`, and the id of a trigger; else `error`."""
     try:
         connection, delivery = authenticate_delivery(request, slug)
-        return JsonResponse(take_delivery(connection.project, delivery), status=202)
+        return JsonResponse(take_delivery(connection, delivery), status=202)
     except RepeatedDelivery:
         return JsonResponse({"message": "This delivery was received before."}, status=200)
     except ForgeError as error:
@@ -72,11 +73,11 @@ def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnect
     return connection, delivery
 
 
-def take_delivery(project: Project, delivery: Delivery) -> dict[str, Any]:
+def take_delivery(connection: ForgeConnection, delivery: Delivery) -> dict[str, Any]:
     """The effect of a delivery, all of it or none. Raises RepeatedDelivery."""
     with transaction.atomic():
-        keep_identity(project, delivery.identity)
-        answers = [take_event(project, event) for event in delivery.events]
+        keep_identity(connection.project, delivery.identity)
+        answers = [take_event(connection, event) for event in delivery.events]
     # Of a push to several branches, what was asked for is told rather than what was left.
     return next((answer for answer in answers if "trigger" in answer), answers[0])
 
@@ -90,12 +91,14 @@ def keep_identity(project: Project, identity: str) -> None:
         raise RepeatedDelivery from None
 
 
-def take_event(project: Project, event: Event) -> dict[str, Any]:
+def take_event(connection: ForgeConnection, event: Event) -> dict[str, Any]:
+    project = connection.project
     match event:
         case PushEvent():
             return take_push(project, event)
         case PullRequestEvent():
-            pull_request_received.send(Project, project=project, event=event)
+            note_pull_request(connection, event)
+            send_event(project, event)
             return {"message": f"Pull request {event.number} is known as {event.action}."}
         case CommentEvent():
             comment_received.send(Project, project=project, event=event)

@@ -114,9 +114,17 @@ def attempt_delivery(delivery_id: int) -> None:
     alerts.attempt_delivery(delivery_id)
 
 
+@app.task(name=dispatch.POLL, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.POLL)
+def poll_project(project_id: int) -> None:
+    from dashboard import triggers
+
+    triggers.poll_project(project_id)
+
+
 @app.task(name=dispatch.SWEEP)
 def sweep_everything() -> None:
-    from dashboard import experiments, pull_requests, regressions, site_outages
+    from dashboard import experiments, pull_requests, regressions, site_outages, triggers
 
     for sweep in (
         site_outages.grant_grace,
@@ -126,6 +134,7 @@ def sweep_everything() -> None:
         pull_requests.sweep_checks,
         alerts.queue_digests,
         send_due_deliveries,
+        triggers.send_due_polls,
         failed_jobs.send_due_jobs,
     ):
         try:
@@ -154,6 +163,7 @@ def watch_machines() -> None:
 @count_failures(dispatch.PRUNE)
 def prune_runs() -> None:
     retention.prune_runs(seconds=PRUNE_BUDGET_SECONDS)
+    retention.drop_old_deliveries()
 
 
 @app.task(name=dispatch.REMIND)

@@ -25,6 +25,7 @@ NUMBERS: tuple[tuple[str, type, str], ...] = (
         float,
         "the part of a machine's time that experiments may take while runs wait (default: 0.25)",
     ),
+    ("poll", int, "look for new commits every N minutes, where no hook can tell of them (default: 0, never)"),
 )
 # What these options were called before; scripts may still say so.
 EARLIER_NAMES = {

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.parametrize("kind", ["github"])
 LIMIT = b'{"message": "You have exceeded a secondary rate limit."}'
 
 
-def refusal(forge: Forge, stand_in: StandIn, *answers: Forced) -> ForgeAnswerError:
+def expect_refusal(forge: Forge, stand_in: StandIn, *answers: Forced) -> ForgeAnswerError:
     stand_in.forced = list(answers)
     with pytest.raises(ForgeAnswerError) as caught:
         forge.check_access()
@@ -55,14 +55,14 @@ def test_a_limit_says_until_when(
         name: str(int(now) + int(value[3:])) if value.startswith("in ") else value
         for name, value in headers.items()
     }
-    error = refusal(forge, stand_in, Forced(status, sent, body))
+    error = expect_refusal(forge, stand_in, Forced(status, sent, body))
     assert isinstance(error, ForgeBusy)
     assert abs(error.until.timestamp() - now - seconds) < 20
 
 
 def test_a_limit_may_name_a_date(forge: Forge, stand_in: StandIn) -> None:
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=7)
-    error = refusal(forge, stand_in, Forced(429, {"Retry-After": format_datetime(until, usegmt=True)}))
+    error = expect_refusal(forge, stand_in, Forced(429, {"Retry-After": format_datetime(until, usegmt=True)}))
     assert isinstance(error, ForgeBusy)
     assert error.until == until
     assert str(error) == f"GitHub limits requests until {until:%Y-%m-%d %H:%M:%S} UTC."
@@ -70,14 +70,14 @@ def test_a_limit_may_name_a_date(forge: Forge, stand_in: StandIn) -> None:
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 def test_a_forge_in_trouble_is_away(forge: Forge, stand_in: StandIn, status: int) -> None:
-    error = refusal(forge, stand_in, Forced(status, {}, b"<html>"))
+    error = expect_refusal(forge, stand_in, Forced(status, {}, b"<html>"))
     assert isinstance(error, ForgeAway)
     assert str(error) == f"GitHub answered {status}."
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422])
 def test_a_no_is_a_no(forge: Forge, stand_in: StandIn, status: int) -> None:
-    error = refusal(forge, stand_in, Forced(status, {}, b'{"message": "Must have\\nadmin rights."}'))
+    error = expect_refusal(forge, stand_in, Forced(status, {}, b'{"message": "Must have\\nadmin rights."}'))
     assert isinstance(error, ForgeRefused)
     assert error.status == status
     assert str(error).startswith(f"GitHub answered {status}: Must have admin rights.")
@@ -85,31 +85,31 @@ def test_a_no_is_a_no(forge: Forge, stand_in: StandIn, status: int) -> None:
 
 @pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000, b"[]", b"7"])
 def test_what_is_no_json_object_is_no_answer(forge: Forge, stand_in: StandIn, body: bytes) -> None:
-    assert isinstance(refusal(forge, stand_in, Forced(200, {}, body)), ForgeAway)
+    assert isinstance(expect_refusal(forge, stand_in, Forced(200, {}, body)), ForgeAway)
 
 
 def test_an_endless_answer_is_cut_off(
     forge: Forge, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dashboard.forges.client.MOST_ANSWER_BYTES", 1000)
-    error = refusal(forge, stand_in, Forced(200, {}, b" " * 1001))
+    error = expect_refusal(forge, stand_in, Forced(200, {}, b" " * 1001))
     assert (type(error), str(error)) == (ForgeAway, "127.0.0.1 answered more than 1000 bytes.")
 
 
 def test_a_redirect_leads_nowhere_else(forge: Forge, stand_in: StandIn) -> None:
-    error = refusal(forge, stand_in, Forced(302, {"Location": "http://127.0.0.1:9/repos"}))
+    error = expect_refusal(forge, stand_in, Forced(302, {"Location": "http://127.0.0.1:9/repos"}))
     assert (type(error), str(error)) == (ForgeRefused, "GitHub answered with the address of another place.")
 
 
 def test_redirects_end(forge: Forge, stand_in: StandIn) -> None:
-    error = refusal(forge, stand_in, *[Forced(302, {"Location": "/repos/a/b"})] * 9)
+    error = expect_refusal(forge, stand_in, *[Forced(302, {"Location": "/repos/a/b"})] * 9)
     assert str(error) == "GitHub redirects without end."
     assert len(stand_in.forced) == 6
 
 
 def test_no_sentence_has_the_token(forge: Forge, stand_in: StandIn) -> None:
     said = json.dumps({"message": f"Bad token {TOKEN}, Bearer {TOKEN}"}).encode()
-    error = refusal(forge, stand_in, Forced(401, {}, said))
+    error = expect_refusal(forge, stand_in, Forced(401, {}, said))
     assert TOKEN not in str(error) + repr(error) + repr(vars(forge))
     assert "Bad token …" in str(error)
 

@@ -27,7 +27,7 @@ SIGNATURES = {
 }
 
 
-def refusal(kind: str, headers: dict[str, str], body: bytes, secret: str = SECRET) -> tuple[int, str]:
+def expect_refusal(kind: str, headers: dict[str, str], body: bytes, secret: str = SECRET) -> tuple[int, str]:
     with pytest.raises(ForgeError) as caught:
         read_delivery(kind, headers, body, secret)
     return caught.value.status, str(caught.value)
@@ -37,24 +37,24 @@ def refusal(kind: str, headers: dict[str, str], body: bytes, secret: str = SECRE
 @pytest.mark.parametrize("wrong", ["", "sha256=" + "0" * 64, "nonsense", "sha256=ü", "\udcff"])
 def test_a_wrong_signature_is_refused(kind: str, wrong: str) -> None:
     headers = Sender(kind).headers("push", b"{}") | {SIGNATURES[kind]: wrong}
-    status, sentence = refusal(kind, headers, b"{}")
+    status, sentence = expect_refusal(kind, headers, b"{}")
     assert status == 401
     assert SIGNATURES[kind] in sentence
 
 
 @pytest.mark.parametrize("kind", ["github", "gitea", "bitbucket"])
 def test_a_changed_body_is_refused(kind: str) -> None:
-    assert refusal(kind, Sender(kind).headers("push", b"{}"), b"{} ")[0] == 401
+    assert expect_refusal(kind, Sender(kind).headers("push", b"{}"), b"{} ")[0] == 401
 
 
 @pytest.mark.parametrize("kind", SIGNATURES)
 def test_without_a_secret_nothing_is_taken(kind: str) -> None:
     headers = Sender(kind, "").headers("push", b"{}")
-    assert refusal(kind, headers, b"{}", "") == (401, "No delivery is taken without a secret.")
+    assert expect_refusal(kind, headers, b"{}", "") == (401, "No delivery is taken without a secret.")
 
 
 def test_what_is_too_large_is_not_even_looked_at() -> None:
-    assert refusal("github", {}, b" " * (LARGEST_BODY + 1))[0] == 413
+    assert expect_refusal("github", {}, b" " * (LARGEST_BODY + 1))[0] == 413
 
 
 def test_the_newer_signature_of_gitlab_holds() -> None:
@@ -66,12 +66,12 @@ def test_the_newer_signature_of_gitlab_holds() -> None:
 
 def test_a_wrong_newer_signature_is_not_saved_by_the_token() -> None:
     headers = {**signed_by_gitlab(BODY), "X-Gitlab-Token": SECRET}
-    assert refusal("gitlab", headers, BODY + b" ")[0] == 401
+    assert expect_refusal("gitlab", headers, BODY + b" ")[0] == 401
 
 
 @pytest.mark.parametrize("off", [-400, 400])
 def test_an_old_or_early_signature_is_refused(off: int) -> None:
-    status, sentence = refusal("gitlab", signed_by_gitlab(BODY, stamp=time.time() + off), BODY)
+    status, sentence = expect_refusal("gitlab", signed_by_gitlab(BODY, stamp=time.time() + off), BODY)
     assert (status, sentence.endswith("check the clock.")) == (401, True)
 
 
@@ -82,7 +82,8 @@ def test_forgejo_signs_in_its_own_name() -> None:
     own = {**headers, "X-Forgejo-Event": "push", "X-Forgejo-Signature": signature}
     assert isinstance(read_delivery("gitea", own, body, SECRET).event, PushEvent)
     assert (
-        refusal("gitea", {**own, "X-Forgejo-Signature": "0", "X-Gitea-Signature": signature}, body)[0] == 401
+        expect_refusal("gitea", {**own, "X-Forgejo-Signature": "0", "X-Gitea-Signature": signature}, body)[0]
+        == 401
     )
 
 
@@ -98,7 +99,7 @@ def test_a_form_holds_the_payload_too() -> None:
 @pytest.mark.parametrize("form", ["application/json", "application/x-www-form-urlencoded"])
 def test_garbage_with_a_signature_is_refused(body: bytes, form: str) -> None:
     headers = Sender("github").headers("push", body) | {"Content-Type": form}
-    assert refusal("github", headers, body)[0] == 400
+    assert expect_refusal("github", headers, body)[0] == 400
 
 
 @pytest.mark.parametrize("name", ["gitlab/push", "bitbucket/repo-push"])
@@ -112,7 +113,7 @@ def test_a_delivery_without_an_identity_is_refused(name: str) -> None:
         if not key.endswith(("UUID", "Key", "key")) or "Event" in key
     }
     kept.pop("X-Gitlab-Event-UUID", None)
-    assert refusal(kind, kept, body)[0] == 400
+    assert expect_refusal(kind, kept, body)[0] == 400
 
 
 def test_the_identity_of_a_body_stays_whatever_an_unsigned_header_says() -> None:

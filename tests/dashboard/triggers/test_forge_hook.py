@@ -281,3 +281,14 @@ def test_a_push_may_say_that_it_is_not_measured(tracked: Project, repository: Re
     trigger = resolve_push(Hooked(tracked), before, after)
     assert (trigger.state, Run.objects.count()) == ("resolved", 0)
     assert trigger.detail == f"Nothing is measured: the message of {after[:10]} says so."
+
+
+def test_the_poll_knows_what_a_webhook_told(hooked: Hooked, heard: list[Any]) -> None:
+    opened = example_of_project("github/pull-request-opened")
+    hooked.send("pull_request", opened)
+    hooked.connection.refresh_from_db()
+    head = opened["pull_request"]["head"]["sha"]
+    assert hooked.connection.open_pull_requests == {"2": [head, "master", False]}
+    hooked.send("pull_request", example_of_project("github/pull-request-closed"))
+    hooked.connection.refresh_from_db()
+    assert hooked.connection.open_pull_requests == {}

@@ -1,0 +1,119 @@
+"""Looking for new commits and pull requests, where no hook tells of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from dashboard import dispatch
+from dashboard.forges.errors import ForgeAnswerError, ForgeBusy
+from dashboard.forges.forge import forge_of
+from dashboard.models import ForgeConnection, Project, RepositoryPoll, Run, Trigger
+from dashboard.repositories import RepositoryError
+from dashboard.triggers.open_pull_requests import tell_changes
+from dashboard.triggers.receiving import receive_trigger
+
+MOST_DUE = 100
+# After each failure in a row the pause is twice as long, up to the longest.
+LONGEST_PAUSE = timedelta(hours=6)
+MOST_DOUBLINGS = 12
+
+
+def send_due_polls() -> None:
+    """Send a task for each project whose next look is due, of several sweeps by one."""
+    for project in due_projects()[:MOST_DUE]:
+        if claim_poll(project):
+            dispatch.send_task(dispatch.POLL, project.pk)
+
+
+def due_projects() -> QuerySet[Project]:
+    due = Q(poll=None) | Q(poll__next_at__lte=Now())
+    return Project.objects.filter(due, poll_minutes__gt=0).exclude(repository="").order_by("pk")
+
+
+def claim_poll(project: Project) -> bool:
+    """Whether the look is this caller's. The one after it is planned: a lost message costs one look."""
+    poll, new = RepositoryPoll.objects.get_or_create(
+        project=project, defaults={"next_at": Now() + usual_pause(project)}
+    )
+    if new:
+        return True
+    due = RepositoryPoll.objects.filter(pk=poll.pk, next_at__lte=Now())
+    return due.update(next_at=Now() + usual_pause(project)) == 1
+
+
+def usual_pause(project: Project) -> timedelta:
+    return timedelta(minutes=project.poll_minutes)
+
+
+def poll_project(project_id: int) -> None:
+    """Ask the repository for its branch, and a connected forge for its pull requests. A failure is told by a
+    refused trigger, once until a look succeeds again."""
+    project = Project.objects.filter(pk=project_id, poll_minutes__gt=0).first()
+    if project is None:
+        return
+    try:
+        follow_branch(project, project.mirror.remote_tip())
+        follow_pull_requests(project)
+    except ForgeBusy as error:
+        RepositoryPoll.objects.filter(project=project).update(next_at=error.until)
+    except (RepositoryError, ForgeAnswerError) as error:
+        note_failure(project, str(error))
+    else:
+        RepositoryPoll.objects.filter(project=project).update(failures=0)
+
+
+def follow_branch(project: Project, tip: str) -> None:
+    """Ask for the commits up to the branch's newest one, unless somebody has asked for it already."""
+    with transaction.atomic():
+        poll, _ = RepositoryPoll.objects.select_for_update().get_or_create(
+            project=project, defaults={"next_at": Now() + usual_pause(project)}
+        )
+        if poll.tip == tip:
+            return
+        if not is_requested(project, tip):
+            revisions = {"range": f"{poll.tip}..{tip}"} if poll.tip else {"commit": tip}
+            receive_trigger(project, Trigger.Source.POLL, revisions)
+        RepositoryPoll.objects.filter(pk=poll.pk).update(tip=tip)
+
+
+def is_requested(project: Project, commit: str) -> bool:
+    """Whether a hook, a forge or a person asked for this commit, or it has been measured."""
+    asked = Q(revisions__commit=commit) | Q(revisions__range__endswith=f"..{commit}")
+    triggers = Trigger.objects.filter(asked, project=project).exclude(state=Trigger.State.REFUSED)
+    measured = Run.objects.filter(
+        commit__project=project, commit__hash=commit, origin=Run.Origin.MEASURED, configuration__quick=False
+    )
+    return triggers.exists() or measured.exists()
+
+
+def follow_pull_requests(project: Project) -> None:
+    connection = ForgeConnection.objects.select_related("project").filter(project=project).first()
+    if connection is not None:
+        tell_changes(connection, forge_of(connection))
+
+
+def note_failure(project: Project, sentence: str) -> None:
+    with transaction.atomic():
+        poll = RepositoryPoll.objects.select_for_update().get(project=project)
+        if not poll.failures:
+            Trigger.objects.create(
+                project=project,
+                source=Trigger.Source.POLL,
+                state=Trigger.State.REFUSED,
+                detail=sentence,
+                resolved_at=timezone.now(),
+            )
+        failures = poll.failures + 1
+        next_at: Any = Now() + pause_after(project, failures)
+        RepositoryPoll.objects.filter(pk=poll.pk).update(failures=failures, next_at=next_at)
+
+
+def pause_after(project: Project, failures: int) -> timedelta:
+    usual = usual_pause(project)
+    return max(usual, min(usual * (1 << min(failures, MOST_DOUBLINGS)), LONGEST_PAUSE))
