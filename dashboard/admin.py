@@ -16,6 +16,7 @@ from dashboard.models import (
     Configuration,
     Delivery,
     Experiment,
+    ForgeConnection,
     Heartbeat,
     Machine,
     Metric,
@@ -49,7 +50,7 @@ class ReadOnly(ModelAdmin):
         return False
 
 
-def describe_secrets(row: Project | Channel) -> str:
+def describe_secrets(row: Project | Channel | ForgeConnection) -> str:
     """Which secrets a row has, and what sets those again that can't be read any more."""
     found = [describe_secret(secret) for secret in secrets_of(row)]
     return " ".join(f"The {sentence}." for sentence in found) or "None is set."
@@ -85,6 +86,18 @@ class ChannelAdmin(ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         # manage.py add_channel makes the secret and shows it once.
         return False
+
+
+@admin.register(ForgeConnection)
+class ForgeConnectionAdmin(ReadOnly):
+    list_display = ("project", "kind", "repository", "api_address")
+    list_filter = ("kind",)
+    exclude = ("token", "webhook_secret", "open_pull_requests")
+    readonly_fields = ("secrets",)
+
+    @admin.display(description="secrets")
+    def secrets(self, connection: ForgeConnection) -> str:
+        return describe_secrets(connection)
 
 
 @admin.register(Machine)

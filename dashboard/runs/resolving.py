@@ -146,8 +146,10 @@ def pushed_revisions(mirror: Mirror, trigger: Trigger) -> dict[str, Any]:
     if trigger.source not in PUSHED or not span:
         return dict(trigger.revisions)
     first, final = repositories.parse_range(span)
-    if first != final and mirror.has_commit(first) and repositories.merge_base(mirror, first, final) == first:
-        return {"range": span}
+    if mirror.has_commit(first):
+        ends = [repositories.resolve_revision(mirror, name) for name in (first, final)]
+        if ends[0] != ends[1] and repositories.merge_base(mirror, *ends) == ends[0]:
+            return {"range": span}
     return {"commit": final}
 
 

@@ -81,5 +81,5 @@ class Command(SiteCommand):
         self.stdout.write(
             f"Project {project} watches {project.branch} of {project.repository}.\n"
             f"Measure its newest commit: manage.py trigger {project} --wait\n"
-            f"Measure every commit from now on: manage.py install_hook {project}"
+            f"Measure every commit from now on: manage.py install_hook {project}, or connect_forge {project}"
         )

@@ -7,7 +7,7 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
-from dashboard.models import Channel, Project, Run
+from dashboard.models import Channel, ForgeConnection, Project, Run
 
 pytestmark = pytest.mark.django_db
 OURS = [model for model in admin.site._registry if model._meta.app_label == "dashboard"]
@@ -37,7 +37,10 @@ def test_secrets_are_not_shown(administrator: Client, project: Project) -> None:
     channel = Channel.objects.create(
         project=project, kind="webhook", address="https://x", secret="hidden one"
     )
-    for row in (project, channel):
+    forge = ForgeConnection.objects.create(
+        project=project, kind="github", repository="a/b", token="hidden one", webhook_secret="hidden one"
+    )
+    for row in (project, channel, forge):
         address = reverse(f"admin:dashboard_{row._meta.model_name}_change", args=[row.pk])
         page = administrator.get(address)
         text = page.content.decode()
