@@ -9,9 +9,8 @@ from urllib.parse import SplitResult
 
 from django.conf import settings
 
-from dashboard.alerts.addresses import resolve_public_address
 from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
-from dashboard.alerts.http_exchange import DEFAULT_PORTS, parse_webhook_url
+from dashboard.alerts.http_exchange import check_webhook_host, parse_webhook_url
 from dashboard.models import Delivery
 from dashboard.secrets import is_lost
 
@@ -69,7 +68,7 @@ def read_url(text: str, field: str) -> SplitResult:
     """The parts of a URL that may be posted to. The sentence of its ChannelError doesn't repeat it."""
     try:
         url = parse_webhook_url(text)
-        resolve_public_address(url.hostname or "", url.port or DEFAULT_PORTS[url.scheme])
+        check_webhook_host(url)
     except PermanentDeliveryError as error:
         raise ChannelError(str(error), field) from None
     except DeliveryError:

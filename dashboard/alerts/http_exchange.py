@@ -5,22 +5,25 @@ from __future__ import annotations
 import http.client
 import json
 import math
-import socket
-import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Event, Timer
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
-from dashboard.alerts.addresses import resolve_public_address
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
+from dashboard.outgoing_http import (
+    InternalAddressError,
+    OutgoingError,
+    WrongUrlError,
+    parse_url,
+    port_of,
+    resolve_public_address,
+    send_request,
+)
 
-STEP_TIMEOUT_SECONDS = 10
-# For the whole exchange: a receiver that sends a byte now and then would hold a worker for ever.
-EXCHANGE_TIMEOUT_SECONDS = 30
-DEFAULT_PORTS = {"http": 80, "https": 443}
+# The setting by which an administrator allows internal addresses.
+PERMISSION = "PACELINE_ALLOW_INTERNAL_WEBHOOKS"
 # Of a service's answer so much is read for the sentence that says what is wrong.
 MOST_ANSWER_BYTES = 4096
 MOST_REASON_LETTERS = 200
@@ -44,21 +47,26 @@ class Answer:
 def parse_webhook_url(address: str) -> SplitResult:
     """The parts of a webhook's URL. Raises PermanentDeliveryError, naming what is wrong with it."""
     try:
-        url = urlsplit(address)
-        port = url.port
-    except ValueError as error:
-        # Behind ` as ` stands what was written there, which may be a secret.
-        raise PermanentDeliveryError(
-            f"The webhook's URL is wrong: {str(error).partition(' as ')[0]}."
-        ) from None
-    if url.scheme not in DEFAULT_PORTS or not url.hostname:
-        raise PermanentDeliveryError("The webhook's URL must begin with http:// or https:// and name a host.")
-    if url.username or url.password:
-        raise PermanentDeliveryError("The webhook's URL must not hold a user or a password.")
-    # What http.client would refuse it repeats in its error.
-    if port == 0 or not address.isascii() or any(letter <= " " or letter == "\x7f" for letter in address):
-        raise PermanentDeliveryError("The webhook's URL holds a character or a port that no URL may have.")
-    return url
+        return parse_url(address, "The webhook's URL")
+    except WrongUrlError as error:
+        raise PermanentDeliveryError(str(error)) from error
+
+
+def check_webhook_host(url: SplitResult) -> None:
+    """Raises DeliveryError where the host isn't found, PermanentDeliveryError where it mustn't be reached."""
+    with delivery_errors():
+        resolve_public_address(url.hostname or "", port_of(url), PERMISSION)
+
+
+@contextmanager
+def delivery_errors() -> Iterator[None]:
+    """What keeps a request from its receiver, as a reason for the delivery log."""
+    try:
+        yield
+    except InternalAddressError as error:
+        raise PermanentDeliveryError(str(error)) from error
+    except OutgoingError as error:
+        raise DeliveryError(str(error)) from error
 
 
 def post_to_service(
@@ -125,24 +133,11 @@ def exchange_request(
     url: SplitResult, body: bytes, headers: Mapping[str, str], *, method: str = "POST", read: bool = False
 ) -> Answer:
     """The answer. Its body isn't read unless `read`: nobody looks at it, and it may be endless."""
-    host, port = url.hostname or "", url.port or DEFAULT_PORTS[url.scheme]
-    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    connection = http.client.HTTPConnection(host, port, timeout=STEP_TIMEOUT_SECONDS)
-    address = resolve_public_address(host, port)
-    try:
-        connection.sock = open_connection(url.scheme, address, host, port)
-        with exchange_deadline(connection.sock):
-            if isinstance(connection.sock, ssl.SSLSocket):
-                connection.sock.do_handshake()
-            connection.request(method, target, body, {"Host": url.netloc, **headers})
-            with connection.getresponse() as response:
-                text = response.read(MOST_ANSWER_BYTES) if read else b""
-                wait = parse_retry_after(response.headers.get("Retry-After"))
-                return Answer(response.status, text.decode("utf-8", "replace"), wait)
-    except (OSError, http.client.HTTPException) as error:
-        raise DeliveryError(f"{host} could not be reached: {error_reason(error)}.") from error
-    finally:
-        connection.close()
+    most = MOST_ANSWER_BYTES if read else 0
+    with delivery_errors():
+        answer = send_request(url, method, body, headers, permission=PERMISSION, most_bytes=most, whole=False)
+    wait = parse_retry_after(answer.headers.get("retry-after"))
+    return Answer(answer.status, answer.body.decode("utf-8", "replace"), wait)
 
 
 def parse_retry_after(text: str | None) -> float | None:
@@ -152,48 +147,3 @@ def parse_retry_after(text: str | None) -> float | None:
     except ValueError:
         return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
-
-
-@contextmanager
-def exchange_deadline(connection: socket.socket) -> Iterator[None]:
-    """Cut the connection off after EXCHANGE_TIMEOUT_SECONDS. Raises TimeoutError then, whatever came back."""
-    passed = Event()
-
-    def cut_off() -> None:
-        passed.set()
-        with suppress(OSError):  # It may have ended by itself.
-            connection.shutdown(socket.SHUT_RDWR)
-
-    watchdog = Timer(EXCHANGE_TIMEOUT_SECONDS, cut_off)
-    watchdog.daemon = True
-    watchdog.start()
-    try:
-        yield
-    finally:
-        watchdog.cancel()
-        if passed.is_set():
-            raise TimeoutError
-
-
-def open_connection(scheme: str, address: str, host: str, port: int) -> socket.socket:
-    """A connection to this very address: a second look-up of the name could answer another one.
-
-    TLS shakes hands later, within the deadline.
-    """
-    plain = socket.create_connection((address, port), timeout=STEP_TIMEOUT_SECONDS)
-    if scheme == "http":
-        return plain
-    try:
-        return ssl.create_default_context().wrap_socket(
-            plain, server_hostname=host, do_handshake_on_connect=False
-        )
-    except BaseException:
-        plain.close()
-        raise
-
-
-def error_reason(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return text.strip().rstrip(".") or type(error).__name__

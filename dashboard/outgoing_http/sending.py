@@ -35,12 +35,14 @@ def parse_url(address: str, subject: str) -> SplitResult:
         url = urlsplit(address)
         port = url.port
     except ValueError as error:
-        raise WrongUrlError(f"{subject} is wrong: {error}.") from error
+        # Behind ` as ` stands what was written there, which may be a secret.
+        raise WrongUrlError(f"{subject} is wrong: {str(error).partition(' as ')[0]}.") from None
     if url.scheme not in DEFAULT_PORTS or not url.hostname:
         raise WrongUrlError(f"{subject} must begin with http:// or https:// and name a host.")
     if url.username or url.password:
         raise WrongUrlError(f"{subject} must not hold a user or a password: they would be shown.")
-    if port == 0 or not address.isascii() or any(character <= " " for character in address):
+    # What http.client would refuse it repeats in its error.
+    if port == 0 or not address.isascii() or any(letter <= " " or letter == "\x7f" for letter in address):
         raise WrongUrlError(f"{subject} holds a character or a port that no URL may have.")
     return url
 
@@ -57,10 +59,12 @@ def send_request(
     *,
     permission: str,
     most_bytes: int = 0,
+    whole: bool = True,
 ) -> Answer:
     """The answer to a request, with as much as `most_bytes` of its body; without it where that is 0.
 
-    `permission` is as in `resolve_public_address`. Raises OutgoingError where none came, or a longer one.
+    `permission` is as in `resolve_public_address`. Raises OutgoingError where none came, or a longer one;
+    unless `whole` the beginning of a longer one is enough.
     """
     host, port = url.hostname or "", port_of(url)
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -72,17 +76,17 @@ def send_request(
             if isinstance(connection.sock, ssl.SSLSocket):
                 connection.sock.do_handshake()
             connection.request(method, target, body or None, {"Host": url.netloc, **headers})
-            return read_answer(connection, host, most_bytes)
+            return read_answer(connection, host, most_bytes, whole)
     except (OSError, http.client.HTTPException) as error:
         raise OutgoingError(f"{host} could not be reached: {error_reason(error)}.") from error
     finally:
         connection.close()
 
 
-def read_answer(connection: http.client.HTTPConnection, host: str, most_bytes: int) -> Answer:
+def read_answer(connection: http.client.HTTPConnection, host: str, most_bytes: int, whole: bool) -> Answer:
     with connection.getresponse() as response:
         # Not read where nobody looks at it: it may be endless.
-        body = response.read(most_bytes + 1) if most_bytes else b""
+        body = response.read(most_bytes + whole) if most_bytes else b""
         if len(body) > most_bytes:
             raise OutgoingError(f"{host} answered more than {most_bytes} bytes.")
         return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, body)

@@ -10,9 +10,10 @@ import pytest
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.alerts import addresses, http_exchange, webhook
+from dashboard.alerts import http_exchange, webhook
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.models import Delivery
+from dashboard.outgoing_http import addresses, sending
 from tests.dashboard.alerts.sinks import HttpSink
 
 Make = Callable[..., Delivery]
@@ -139,6 +140,6 @@ def test_an_answer_that_does_not_end_is_cut_off(
     dribbling: str, make_delivery: Make, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = True
-    monkeypatch.setattr(http_exchange, "EXCHANGE_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(sending, "EXCHANGE_TIMEOUT_SECONDS", 0.2)
     with pytest.raises(DeliveryError, match="no answer in time"):
         webhook.send_webhook(make_delivery("webhook", dribbling))
