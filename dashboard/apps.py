@@ -1,3 +1,5 @@
+from typing import Any
+
 from django.apps import AppConfig
 
 
@@ -7,3 +9,20 @@ class DashboardConfig(AppConfig):
 
     def ready(self) -> None:
         from dashboard import checks  # noqa: F401  (importing registers them)
+        from dashboard.forges.receivers import comment_received, pull_request_received
+
+        pull_request_received.connect(hear_pull_request)
+        comment_received.connect(hear_comment)
+
+
+def hear_pull_request(**told: Any) -> None:
+    # Not above: it imports numpy, for which every command would wait.
+    from dashboard.pull_requests.receiving import receive_pull_request
+
+    receive_pull_request(**told)
+
+
+def hear_comment(**told: Any) -> None:
+    from dashboard.pull_requests.receiving import receive_comment
+
+    receive_comment(**told)

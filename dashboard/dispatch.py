@@ -33,6 +33,8 @@ RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
 PREPARE_CHECK = "workers.prepare_check"
 TELL_CHECK = "workers.tell_check"
+COMPLETE_PULL_REQUEST = "workers.complete_pull_request"
+OBEY_COMMENT = "workers.obey_comment"
 SWEEP = "workers.sweep"
 SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
@@ -52,6 +54,8 @@ SUBJECTS = {
     DELIVER: "delivery",
     PREPARE_CHECK: "check",
     TELL_CHECK: "check",
+    COMPLETE_PULL_REQUEST: "project",
+    OBEY_COMMENT: "project",
 }
 # Of a message: the web request that it was sent for.
 REQUEST_HEADER = "paceline_request"

@@ -10,6 +10,8 @@ from dashboard.pull_requests.asking import (
 from dashboard.pull_requests.ending import experiment_ended, sweep_checks
 from dashboard.pull_requests.errors import CheckError
 from dashboard.pull_requests.preparing import prepare_check
+from dashboard.pull_requests.receiving import complete_pull_request, obey_comment
+from dashboard.pull_requests.telling import tell_check
 
 __all__ = [
     "CheckError",
@@ -17,9 +19,12 @@ __all__ = [
     "call_intended",
     "cancel_check",
     "check_revision",
+    "complete_pull_request",
     "experiment_ended",
     "follow_pull_request",
+    "obey_comment",
     "prepare_check",
     "repeat_check",
     "sweep_checks",
+    "tell_check",
 ]

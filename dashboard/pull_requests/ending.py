@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard import dispatch, experiments
+from dashboard import dispatch
 from dashboard.models import Check, CheckedCase, Experiment
-from dashboard.pull_requests.answer import MeasuredCase, answer_check
-from dashboard.sentences.experiments import reason_sentence
+from dashboard.pull_requests.answer import answer_check
+from dashboard.pull_requests.measured_cases import measured_cases
+from dashboard.pull_requests.telling import send_untold_checks
 
 State = Check.State
 
@@ -26,6 +27,7 @@ def sweep_checks() -> None:
         dispatch.send_task(dispatch.PREPARE_CHECK, key)
     for key in Check.objects.filter(state=State.MEASURING).values_list("pk", flat=True):
         end_answered(key)
+    send_untold_checks()
 
 
 def end_answered(check_id: int) -> None:
@@ -40,19 +42,3 @@ def end_answered(check_id: int) -> None:
         check.ended_at = timezone.now()
         check.save(update_fields=["state", "answer", "reason", "ended_at"])
         dispatch.send_task(dispatch.TELL_CHECK, check.pk)
-
-
-def measured_cases(check: Check) -> tuple[list[MeasuredCase], MeasuredCase | None]:
-    """What the experiments of a check say by now; apart, that of the base against itself."""
-    rows = check.cases.select_related("configuration__case", "experiment__metric")
-    measured = [(row, measure_case(row)) for row in rows.prefetch_related("experiment__pairs")]
-    control = next((case for row, case in measured if row.is_control), None)
-    return [case for row, case in measured if not row.is_control], control
-
-
-def measure_case(row: CheckedCase) -> MeasuredCase:
-    experiment = row.experiment
-    own, others = experiments.bound_experiment(experiment, list(experiment.pairs.all()))
-    failed = experiment.verdict == Experiment.Verdict.UNTESTABLE
-    failure = reason_sentence(experiment.reason) if failed else ""
-    return MeasuredCase(str(row.configuration.case), own, others, failure)

@@ -11,7 +11,7 @@ from dashboard.experiments.paired_functions import function_rows
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import MeasuredCase
-from dashboard.pull_requests.ending import measure_case
+from dashboard.pull_requests.measured_cases import measure_case
 
 # A phase or a function that has less of the difference isn't named as its cause.
 LEAST_SHARE = 0.1

@@ -108,6 +108,22 @@ def tell_check(check_id: int) -> None:
     pull_requests.tell_check(check_id)
 
 
+@app.task(name=dispatch.COMPLETE_PULL_REQUEST, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.COMPLETE_PULL_REQUEST)
+def complete_pull_request(project_id: int, number: int) -> None:
+    from dashboard import pull_requests
+
+    pull_requests.complete_pull_request(project_id, number)
+
+
+@app.task(name=dispatch.OBEY_COMMENT, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.OBEY_COMMENT)
+def obey_comment(project_id: int, number: int, account: str, name: str, said: str) -> None:
+    from dashboard import pull_requests
+
+    pull_requests.obey_comment(project_id, number, account, name, said)
+
+
 @app.task(name=dispatch.DELIVER, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.DELIVER)
 def attempt_delivery(delivery_id: int) -> None:

@@ -1,0 +1,114 @@
+"""What a forge tells of pull requests and of comments on them, as a webhook or a poll has read it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+from dashboard import dispatch
+from dashboard.forges.errors import ForgeAnswerError
+from dashboard.forges.events import Action, CommentEvent, PullRequestEvent
+from dashboard.forges.forge import forge_of
+from dashboard.models import Check, ForgeConnection, Project, PullRequest
+from dashboard.pull_requests.approving import approve_check, call_intended
+from dashboard.pull_requests.asking import ProposedHead, follow_pull_request, repeat_check
+from dashboard.pull_requests.errors import CheckError
+from dashboard.repositories import LONGEST_BRANCH
+
+logger = logging.getLogger(__name__)
+
+STATES = {
+    Action.OPENED: PullRequest.State.OPEN,
+    Action.UPDATED: PullRequest.State.OPEN,
+    Action.CLOSED: PullRequest.State.CLOSED,
+    Action.MERGED: PullRequest.State.MERGED,
+}
+# A line of its own in a comment. An approval names the head that its writer looked at.
+COMMAND = re.compile(r"^/paceline (intended|again|approve ([0-9a-f]{7,64}))\s*$", re.MULTILINE)
+FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def receive_pull_request(project: Project, event: PullRequestEvent, **_: Any) -> None:
+    """Follow it, unless it is a draft that was never checked. Called within the delivery's transaction."""
+    if event.action not in STATES:
+        return
+    if not FULL_HASH.fullmatch(event.head_commit):
+        # Bitbucket's are shortened: the worker asks for the whole one.
+        dispatch.send_task(dispatch.COMPLETE_PULL_REQUEST, project.pk, event.number)
+        return
+    if event.is_draft and event.action in (Action.OPENED, Action.UPDATED):
+        return
+    follow_pull_request(project, proposed_head(event))
+
+
+def proposed_head(event: PullRequestEvent) -> ProposedHead:
+    tip = event.base_commit if FULL_HASH.fullmatch(event.base_commit) else ""
+    return ProposedHead(
+        number=event.number,
+        title=event.title,
+        author=event.author,
+        url=event.url if event.url.startswith(("https://", "http://")) else "",
+        head_hash=event.head_commit,
+        head_ref=event.head_ref[:LONGEST_BRANCH],
+        onto=event.base_ref[:LONGEST_BRANCH],
+        onto_hash=tip,
+        is_fork=event.is_fork,
+        state=STATES[event.action],
+        merge_hash=event.merge_commit if FULL_HASH.fullmatch(event.merge_commit) else "",
+    )
+
+
+def complete_pull_request(project_id: int, number: int) -> None:
+    """Ask the forge for a pull request of which it told an abbreviated head. Raises what the forge's does."""
+    connection = ForgeConnection.objects.select_related("project").filter(project=project_id).first()
+    if connection is None:
+        return
+    event = forge_of(connection).read_pull_request(number)
+    if event.action in STATES and FULL_HASH.fullmatch(event.head_commit) and not event.is_draft:
+        follow_pull_request(connection.project, proposed_head(event))
+
+
+def receive_comment(project: Project, event: CommentEvent, **_: Any) -> None:
+    """Look into a comment that speaks to us, later: whether its writer may is asked of the forge."""
+    match = COMMAND.search(event.body) if event.is_pull_request else None
+    if match and event.author_account:
+        dispatch.send_task(
+            dispatch.OBEY_COMMENT, project.pk, event.number, event.author_account, event.author, match[1]
+        )
+
+
+def obey_comment(project_id: int, number: int, account: str, name: str, said: str) -> None:
+    """Do what a comment says, if the forge lets its writer write to the repository."""
+    connection = ForgeConnection.objects.select_related("project").filter(project=project_id).first()
+    newest = Check.objects.filter(
+        pull_request__project=project_id, pull_request__number=number
+    ).select_related("project", "pull_request")
+    check = newest.order_by("-pk").first()
+    if connection is None or check is None:
+        return
+    try:
+        role = forge_of(connection).role_of(account)
+    except ForgeAnswerError as error:
+        logger.warning("What %s may do in %s isn't known: %s", account, connection, error)
+        raise
+    if role not in ("write", "admin"):
+        logger.info("%s may not say %r on #%s of %s", account, said, number, connection.project)
+        return
+    try:
+        act_on_comment(check, said, f"{name} ({connection.kind})")
+    except CheckError as error:
+        logger.info("%r on #%s of %s: %s", said, number, connection.project, error)
+
+
+def act_on_comment(check: Check, said: str, person: str) -> None:
+    """Raises CheckError."""
+    command, _, given = said.partition(" ")
+    if command == "intended":
+        call_intended(check, person)
+    elif command == "again":
+        repeat_check(check)
+    elif check.head_hash.startswith(given):
+        approve_check(check, check.head_hash, person)
+    else:
+        raise CheckError(f"head: the newest is {check.head_hash[:10]}, not {given[:10]}.")

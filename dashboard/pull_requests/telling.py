@@ -1,0 +1,129 @@
+"""The commit status and the one comment of a pull request, kept as the check stands.
+
+What was told is kept, so that a task which comes twice tells once. A forge that is away or busy is tried
+again by the sweep; one that refuses isn't asked again for the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from dashboard import dispatch
+from dashboard.forges.answers import Forge, StatusState
+from dashboard.forges.errors import ForgeAway, ForgeBusy, ForgeRefused
+from dashboard.forges.forge import forge_of
+from dashboard.models import Check, ForgeConnection, PullRequest
+from dashboard.pull_requests.report import CheckReport, read_report
+from dashboard.sentences import checks as sentences
+
+logger = logging.getLogger(__name__)
+
+CONTEXT = "paceline"
+# After so long nobody waits for the answer any more.
+PATIENCE = timedelta(days=2)
+PAUSE = timedelta(minutes=1)
+RELATED = ("project", "pull_request", "base_commit")
+
+
+def tell_check(check_id: int) -> None:
+    """Tell the forge of a pull request how its check stands. Nobody else is told; safe to repeat."""
+    check = Check.objects.select_related(*RELATED).filter(pk=check_id).first()
+    connection = ForgeConnection.objects.filter(project__checks=check_id).select_related("project").first()
+    if check is None or connection is None or check.pull_request is None or is_paused(check):
+        return
+    report = read_report(check)
+    try:
+        forge = forge_of(connection)
+        tell_status(forge, report)
+        if is_newest(check):
+            tell_comment(forge, report, check.pull_request)
+    except ForgeRefused as error:
+        # The rights are too few, or the repository is another one: it would refuse the same again.
+        keep_told(check, error=str(error), refused=sentences.status_description(report), again_at="")
+        logger.warning("%s of %s isn't told: %s", check, check.project, error)
+    except (ForgeAway, ForgeBusy) as error:
+        until = error.until if isinstance(error, ForgeBusy) else timezone.now() + PAUSE
+        keep_told(check, error=str(error), again_at=until.isoformat())
+        logger.info("%s of %s is told later: %s", check, check.project, error)
+    else:
+        if "error" in check.told:
+            keep_told(check, error="", again_at="")
+
+
+def is_paused(check: Check) -> bool:
+    """While its forge wants to be left alone, or where it refused the very same."""
+    again = check.told.get("again_at")
+    return bool(again) and datetime.fromisoformat(again) > timezone.now()
+
+
+def is_newest(check: Check) -> bool:
+    """Of two checks of one pull request the later one has the comment."""
+    return not Check.objects.filter(pull_request=check.pull_request, pk__gt=check.pk).exists()
+
+
+def tell_status(forge: Forge, report: CheckReport) -> None:
+    check = report.check
+    state, text = sentences.status_state(check), sentences.status_description(report)
+    # While it is measured each pair would be another text.
+    said = [state, "" if state == "pending" else text]
+    if check.told.get("status") == said or check.told.get("refused") == text:
+        return
+    forge.set_status(
+        check.head_hash, StatusState(state), text, sentences.check_address(check), context_of(check)
+    )
+    keep_told(check, status=said)
+
+
+def context_of(check: Check) -> str:
+    return f"{CONTEXT}/{check.project.slug}"
+
+
+def tell_comment(forge: Forge, report: CheckReport, pull_request: PullRequest) -> None:
+    """Post the comment, or edit the one that is there. It says nothing before there is something to say."""
+    check = report.check
+    if check.state in (Check.State.REQUESTED, Check.State.MEASURING):
+        return
+    text = sentences.comment_markdown(report)
+    digest = sentences.comment_digest(text)
+    if check.told.get("comment") == digest:
+        return
+    known = pull_request.comment_id or forge.find_own_comment(
+        pull_request.number, sentences.comment_marker(check)
+    )
+    if known and edit_comment(forge, pull_request, int(known), text):
+        number = int(known)
+    else:
+        number = forge.post_comment(pull_request.number, text)
+    PullRequest.objects.filter(pk=pull_request.pk).update(comment_id=str(number))
+    keep_told(check, comment=digest)
+
+
+def edit_comment(forge: Forge, pull_request: PullRequest, comment: int, text: str) -> bool:
+    """False where somebody has deleted the comment."""
+    try:
+        forge.edit_comment(pull_request.number, comment, text)
+    except ForgeRefused as error:
+        if error.status not in (404, 410):
+            raise
+        return False
+    return True
+
+
+def keep_told(check: Check, **values: Any) -> None:
+    with transaction.atomic():
+        row = Check.objects.select_for_update().only("told").get(pk=check.pk)
+        check.told = {**row.told, **values}
+        Check.objects.filter(pk=check.pk).update(told=check.told)
+
+
+def send_untold_checks() -> None:
+    """Tell what a forge was too busy for, or away."""
+    late = Check.objects.filter(~Q(told__again_at=""), told__again_at__isnull=False)
+    for key in late.filter(requested_at__gt=timezone.now() - PATIENCE).values_list("pk", flat=True):
+        dispatch.send_task(dispatch.TELL_CHECK, key)
