@@ -29,7 +29,7 @@ def connect_project(project: Project, kind: str) -> None:
     ForgeConnection.objects.create(project=project, kind=kind, repository=REPOSITORIES[kind], **values)
 
 
-def deliver(name: str, **changes: Any) -> Any:
+def deliver_webhook(name: str, **changes: Any) -> Any:
     """Send an example, of the connected repository, with the values at some paths changed."""
     kind = name.partition("/")[0]
     payload = read_example(name)
@@ -47,7 +47,7 @@ def test_a_pull_request_of_github_is_checked(tracked: Project, proposed: Reposit
     head, tip = proposed.git("rev-parse", "feature", "main").split()
     changes = {"pull_request__head__sha": head, "pull_request__base__sha": tip}
     changes |= {"pull_request__base__ref": "main", "pull_request__draft": False}
-    assert deliver(GITHUB, **changes).status_code == 202
+    assert deliver_webhook(GITHUB, **changes).status_code == 202
     check = Check.objects.get()
     assert (check.head_hash, check.onto, check.onto_hash) == (head, "main", tip)
     assert check.state == "requested"
@@ -57,30 +57,30 @@ def test_a_pull_request_of_github_is_checked(tracked: Project, proposed: Reposit
 def test_one_delivery_has_its_effect_once(tracked: Project) -> None:
     connect_project(tracked, "github")
     for _ in range(3):
-        deliver(GITHUB, pull_request__draft=False)
+        deliver_webhook(GITHUB, pull_request__draft=False)
     assert Check.objects.count() == 1
 
 
 def test_a_draft_is_not_checked_before_it_is_ready(tracked: Project) -> None:
     connect_project(tracked, "github")
-    deliver(GITHUB, pull_request__draft=True)
+    deliver_webhook(GITHUB, pull_request__draft=True)
     assert not Check.objects.exists()
-    deliver(GITHUB, pull_request__draft=False)
+    deliver_webhook(GITHUB, pull_request__draft=False)
     assert Check.objects.count() == 1
 
 
 @pytest.mark.parametrize("name", ["gitlab/merge-request", "gitea/pull-request"])
 def test_pull_requests_of_other_forges_are_known(tracked: Project, name: str) -> None:
     connect_project(tracked, name.partition("/")[0])
-    assert deliver(name).status_code == 202
+    assert deliver_webhook(name).status_code == 202
     assert PullRequest.objects.count() == 1
 
 
 def test_a_closed_one_ends_its_check(tracked: Project) -> None:
     connect_project(tracked, "github")
-    deliver(GITHUB, pull_request__draft=False)
+    deliver_webhook(GITHUB, pull_request__draft=False)
     number = PullRequest.objects.get().number
-    deliver("github/pull-request-closed", number=number, pull_request__number=number)
+    deliver_webhook("github/pull-request-closed", number=number, pull_request__number=number)
     assert Check.objects.get().state == "cancelled"
 
 
@@ -161,5 +161,7 @@ def test_a_command_has_a_line_of_its_own(
     connect_project(tracked, "github")
     sent: list[Any] = []
     monkeypatch.setattr("dashboard.dispatch.send_task", lambda *call: sent.append(call))
-    deliver("github/issue-comment-created", comment__body=body, issue__pull_request={"url": "https://x"})
+    deliver_webhook(
+        "github/issue-comment-created", comment__body=body, issue__pull_request={"url": "https://x"}
+    )
     assert [call[-1] for call in sent] == ([said] if said else [])
