@@ -85,6 +85,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # First: what the others log and answer has the request's id too.
     "dashboard.structured_logs.identify_requests",
+    # Before what answers by itself: files and refusals have the headers too.
+    "dashboard.browser_security.restrict_browsers",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.readable_requests.refuse_unreadable_requests",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -137,9 +139,18 @@ WHITENOISE_USE_FINDERS = True
 DEFAULT_FROM_EMAIL = read_text("DEFAULT_FROM_EMAIL", "paceline@localhost")
 globals().update(email_settings(read_text("EMAIL_URL", "console:")))
 
-SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PACELINE_URL.startswith("https://")
+# A browser takes a cookie of such a name from this very host alone, over TLS: no neighbour can set it.
+_cookie_prefix = "__Host-" if SESSION_COOKIE_SECURE else ""
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_cookie_prefix}sessionid", f"{_cookie_prefix}csrftoken"
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+# Lax: who follows a link in a mail is signed in, and an OpenID provider's answer finds its session.
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 86_400 * read_integer("PACELINE_SESSION_DAYS", 14, least=1, most=400)
+# Not in a cookie of their own.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 # With answers over TLS alone: gunicorn knows it from the proxy, if FORWARDED_ALLOW_IPS names that one.
 SECURE_HSTS_SECONDS = read_integer("PACELINE_HSTS_SECONDS", 2_592_000 if SESSION_COOKIE_SECURE else 0)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024

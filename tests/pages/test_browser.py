@@ -16,6 +16,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from plotly.offline import get_plotlyjs_version
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard import hosts
@@ -24,6 +25,7 @@ from tests.dashboard.factories import set_environment
 from tests.pages import builders
 from tests.pages.documents import complete_document, environment_member
 from tests.pages.experiment_builders import create_ended
+from tests.pages.test_static import VENDOR
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -161,6 +163,61 @@ def test_charts_are_drawn(site: Site, where: str, figures: int, marks: str) -> N
     assert page.locator(marks).count() > 0
 
 
+def test_no_page_violates_the_content_security_policy(site: Site) -> None:
+    page = site.page("/")
+    for where in PAGES:
+        site.go(page, where)
+    assert page.evaluate("document.querySelectorAll('style').length") == 0
+    assert site.complaints == []
+
+
+INSERT = """([name, text]) =>
+    document.body.append(Object.assign(document.createElement(name), {textContent: text}))"""
+
+
+def test_a_script_or_a_style_in_a_page_is_refused(site: Site) -> None:
+    page = site.page("/")
+    for name, inserted in (("script", "document.title = 'run'"), ("style", "body { display: none }")):
+        page.evaluate(INSERT, [name, inserted])
+    assert page.title() != "run"
+    assert page.evaluate("getComputedStyle(document.body).display") == "block"
+    assert len(site.complaints) == 2
+    site.complaints.clear()
+
+
+def test_the_label_of_a_point_is_drawn_within_the_policy(site: Site) -> None:
+    page = site.page("/series/{series}/")
+    page.locator(".scatterlayer .points path.point").last.hover(force=True)
+    bold = page.locator(".hoverlayer .hovertext tspan[style*=bold]").first
+    assert bold.evaluate("text => getComputedStyle(text).fontWeight") == "700"
+
+
+ADMINISTRATION = (
+    "/admin/",
+    "/admin/dashboard/run/",
+    "/admin/dashboard/run/{run}/change/",
+    "/admin/auth/user/add/",
+)
+
+
+def test_no_page_of_the_administration_violates_it(site: Site) -> None:
+    page = signed_in_page(site, "/admin/")
+    for where in ADMINISTRATION:
+        site.go(page, where)
+    assert site.complaints == []
+
+
+def test_plotly_finds_the_styles_that_it_would_make(browser: Browser) -> None:
+    page = browser.new_page()
+    page.add_script_tag(path=VENDOR / f"plotly-basic-{get_plotlyjs_version()}.min.js")
+    page.add_style_tag(path=VENDOR / f"plotly-basic-{get_plotlyjs_version()}.css")
+    made, kept = page.evaluate(
+        "[...document.styleSheets].map(sheet => [...sheet.cssRules].map(rule => rule.cssText))"
+    )
+    assert len(made) > 20
+    assert kept == made
+
+
 def test_no_page_is_wider_than_a_phone(site: Site) -> None:
     page = site.page("/", viewport=PHONE, has_touch=True, is_mobile=True)
     for where in PAGES:
@@ -271,7 +328,8 @@ def signed_in_page(site: Site, where: str, **context: object) -> Page:
     page.fill("#id_username", "ada")
     page.fill("#id_password", "a long secret")
     page.keyboard.press("Enter")
-    page.wait_for_url(f"**{where.format(**site.ids)}")
+    page.wait_for_url(lambda address: "/sign-in/" not in address)
+    page.wait_for_load_state()
     return page
 
 
