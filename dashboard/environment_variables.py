@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -97,6 +98,28 @@ def read_folder(name: str, default: Path) -> Path:
 
 def read_list(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in read_text(name, default).split(",") if word.strip()]
+
+
+def read_networks(name: str, default: str) -> str:
+    """Addresses and networks, comma-separated, or `*`."""
+    value = read_text(name, default)
+    try:
+        for part in value.split(",") if value != "*" else ():
+            ipaddress.ip_network(part.strip(), strict=False)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} has no address or network: {error}.") from None
+    return value
+
+
+def read_secret(name: str) -> str:
+    """The value itself, or the first line of the file that NAME_FILE names."""
+    file = read_text(f"{name}_FILE")
+    if not file:
+        return read_text(name)
+    try:
+        return Path(file).expanduser().read_text().partition("\n")[0].strip()
+    except (OSError, ValueError) as error:
+        raise ImproperlyConfigured(f"{name}_FILE can't be read: {error}.") from None
 
 
 def database_settings(url: str) -> dict[str, object]:

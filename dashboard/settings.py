@@ -14,6 +14,7 @@ from dashboard.environment_variables import (
     read_integer,
     read_list,
     read_name,
+    read_networks,
     read_site_url,
     read_text,
     read_url,
@@ -22,6 +23,7 @@ from dashboard.environment_variables import (
 from dashboard.secrets.keys import read_earlier_keys, read_or_make_key
 from dashboard.services import service_addresses
 from dashboard.structured_logs import FORMATS, logging_settings
+from dashboard.throttling.rates import DEFAULT_RATES, parse_rates
 
 BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "amqp", "amqps")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -69,6 +71,15 @@ BROKER_URL = read_url("BROKER_URL", _embedded.broker_url, BROKER_SCHEMES)
 # Where hosts are woken; one that can't reach it asks for work by itself.
 PACELINE_HOSTS_BROKER_URL = read_url("PACELINE_HOSTS_BROKER_URL", BROKER_URL, BROKER_SCHEMES)
 
+# Of whom it is believed which client a request is from, as gunicorn believes of these which scheme it had.
+FORWARDED_ALLOW_IPS = read_networks("FORWARDED_ALLOW_IPS", "127.0.0.1,::1")
+PACELINE_RATES = parse_rates("PACELINE_RATES", read_list("PACELINE_RATES"), DEFAULT_RATES)
+PACELINE_LONGEST_SIGN_IN_DELAY = read_integer("PACELINE_LONGEST_SIGN_IN_DELAY", 900, least=1, most=86_400)
+# In Postgres: all web processes share it, and nothing more has to run for it.
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "dashboard_cache"}
+}
+
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -85,6 +96,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # First: what the others log and answer has the request's id too.
     "dashboard.structured_logs.identify_requests",
+    "dashboard.client_addresses.name_clients",
     # Before what answers by itself: files and refusals have the headers too.
     "dashboard.browser_security.restrict_browsers",
     "django.middleware.security.SecurityMiddleware",
@@ -97,6 +109,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "dashboard.throttling.limited_requests.LimitRequests",
 ]
 
 ROOT_URLCONF = "dashboard.urls"

@@ -14,6 +14,7 @@ from dashboard.models.regressions import Change, Regression, RegressionExperimen
 from dashboard.models.runs import Document, Run, RunLog, Telemetry
 from dashboard.models.sentinels import Sentinel, SentinelPoint
 from dashboard.models.series import Metric, Point, Series, SeriesLatest
+from dashboard.models.throttles import Throttle
 from dashboard.models.triage import Triage
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "SeriesLatest",
     "Snooze",
     "Telemetry",
+    "Throttle",
     "Triage",
     "Trigger",
 ]

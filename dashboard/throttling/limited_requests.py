@@ -1,0 +1,52 @@
+"""Which requests are limited, each by the rate of its group: PACELINE_RATES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from dashboard.throttling.keys import visitor_of
+from dashboard.throttling.rates import Rate, count_request
+from dashboard.throttling.refusals import refuse_for_now
+
+READS = ("GET", "HEAD")
+# Name of an address -> (its group, the methods that are counted).
+LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    # These make machines work.
+    "trigger": ("triggers", ("POST",)),
+    "experiment-new": ("experiments", ("POST",)),
+    "machine-code": ("codes", ("POST",)),
+    # These read much: documents, profiles, a history.
+    "series": ("pages", READS),
+    "run": ("pages", READS),
+    "run-frames": ("pages", READS),
+    "run-log": ("pages", READS),
+    "regression": ("pages", READS),
+    "experiment": ("pages", READS),
+    "machine": ("pages", READS),
+}
+
+
+class LimitRequests:
+    """The middleware that answers 429 to who comes too often."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, _view: Any, _arguments: Any, _named: Any
+    ) -> HttpResponse | None:
+        match = request.resolver_match
+        group, methods = LIMITED_REQUESTS.get(match.view_name if match else "", ("", ()))
+        rate: Rate | None = settings.PACELINE_RATES.get(group)
+        if rate is None or request.method not in methods:
+            return None
+        seconds = count_request(rate, group, visitor_of(request))
+        return refuse_for_now(request, seconds) if seconds else None

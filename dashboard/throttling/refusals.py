@@ -1,0 +1,29 @@
+"""The answer to who comes too often: 429, when to come again, one sentence."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+
+def refuse_for_now(request: HttpRequest, seconds: int) -> HttpResponse:
+    """As a page for browsers, as JSON below /api/."""
+    sentence = f"Too many requests: try again in {waiting_time(seconds)}."
+    if request.path.startswith("/api/"):
+        response: HttpResponse = JsonResponse({"error": sentence})
+        response.status_code = HTTPStatus.TOO_MANY_REQUESTS
+    else:
+        context = {"sentence": sentence}
+        response = render(request, "429.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
+    response["Retry-After"] = str(seconds)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def waiting_time(seconds: int) -> str:
+    """`1 second`, `90 seconds`, `15 minutes`."""
+    if seconds > 120:
+        return f"{-(-seconds // 60)} minutes"
+    return "1 second" if seconds == 1 else f"{seconds} seconds"
