@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest
@@ -166,3 +170,30 @@ class SeriesAdmin(ReadOnly):
 
 
 admin.site.register([Case, Change, Configuration, Heartbeat, Metric, Pool], ReadOnly)
+
+# Providers are named by variables, tokens aren't kept, and one's sessions stand on one's own page.
+admin.site.unregister(
+    [
+        model
+        for model in (EmailAddress, SocialApp, SocialToken, UserSession)
+        if admin.site.is_registered(model)
+    ]
+)
+admin.site.unregister([Authenticator, SocialAccount])
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(ReadOnly):
+    """Deleting one takes a second factor away from who has lost it."""
+
+    list_display = ("user", "type", "created_at", "last_used_at")
+    list_select_related = ("user",)
+    exclude = ("data",)
+
+
+@admin.register(SocialAccount)
+class SocialAccountAdmin(ReadOnly):
+    """Deleting one unlinks an account from the provider's."""
+
+    list_display = ("user", "uid", "provider", "last_login")
+    list_select_related = ("user",)

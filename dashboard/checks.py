@@ -27,6 +27,16 @@ def check_email(**_: Any) -> list[checks.CheckMessage]:
 
 
 @checks.register(deploy=True)
+def check_openid_people(**_: Any) -> list[checks.CheckMessage]:
+    chosen = settings.PACELINE_OIDC
+    if chosen is None or chosen.allowed_domains or chosen.allowed_groups:
+        return []
+    hint = "Set PACELINE_OIDC_ALLOWED_DOMAINS or PACELINE_OIDC_ALLOWED_GROUPS, unless the provider chooses."
+    message = f"Everybody with an account at {chosen.issuer} may sign in."
+    return [checks.Warning(message, hint=hint, id="paceline.W003")]
+
+
+@checks.register(deploy=True)
 def check_public_address(**_: Any) -> list[checks.CheckMessage]:
     if not settings.PACELINE_URL.startswith(("http://127.0.0.1", "http://localhost")):
         return []

@@ -59,6 +59,18 @@ def site_host(url: str) -> str:
     return parts.netloc.removesuffix(f":{parts.port}")
 
 
+def is_loopback_site(url: str, host: str) -> bool:
+    """Whether only this machine reaches the site: by its address, and by what it listens on."""
+    return all(_is_loopback(name) for name in (urlsplit(url).hostname or "", host))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def split_url(name: str, url: str) -> SplitResult:
     """The parts of an address, of which the port is a number where there is one."""
     try:

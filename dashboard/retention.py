@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
 
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Exists, F, Func, JSONField, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Now
 
-from dashboard.models import Document, ForgeDelivery, Regression, Run, RunLog, Telemetry
+from dashboard.models import Document, ForgeDelivery, Regression, Run, RunLog, Telemetry, Throttle
+from dashboard.throttling.attempts import FORGOTTEN_AFTER_SECONDS
 
 # A transaction takes so many runs: nobody waits for its locks, and it needs little memory.
 BATCH = 100
@@ -65,6 +68,15 @@ def prune_runs(*, seconds: float, dry: bool = False) -> dict[str, int]:
 def drop_old_deliveries() -> None:
     """Forget which requests of forges were received long ago."""
     ForgeDelivery.objects.filter(received_at__lt=Now() - KEEP_DELIVERIES).delete()
+
+
+def drop_expired_sessions() -> None:
+    """Sessions that are over, and counts of visitors that say nothing any more."""
+    Session.objects.filter(expire_date__lt=Now()).delete()
+    there = Session.objects.filter(session_key=OuterRef("session_key"))
+    UserSession.objects.filter(~Exists(there)).delete()
+    old = Now() - timedelta(seconds=FORGOTTEN_AFTER_SECONDS)
+    Throttle.objects.filter(free_at__lt=Now(), started_at__lt=old).delete()
 
 
 def _prune_part(part: Part, end: float, dry: bool) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from dashboard.accounts.openid_settings import read_openid_settings
 from dashboard.environment_variables import (
     database_settings,
     email_settings,
+    is_loopback_site,
     read_boolean,
     read_choice,
     read_folder,
@@ -89,6 +91,12 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "django_htmx",
     "dashboard",
 ]
@@ -109,7 +117,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "dashboard.throttling.limited_requests.LimitRequests",
+    "dashboard.accounts.second_factors.RequireSecondFactors",
 ]
 
 ROOT_URLCONF = "dashboard.urls"
@@ -136,9 +146,48 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "overview"
+
+# A link to set a password is good for a day.
+PASSWORD_RESET_TIMEOUT = 86_400
+
+ACCOUNT_ADAPTER = "dashboard.accounts.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+# Of the form to sign up, which there isn't.
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "Paceline: "
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
+# dashboard.throttling counts instead.
+ACCOUNT_RATE_LIMITS = False
+
+MFA_ADAPTER = "dashboard.accounts.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Paceline"
+# Clocks of phones are off by some seconds: the code before and the code after are right too.
+MFA_TOTP_TOLERANCE = 1
+# Accounts are made by administrators, who vouch for the address.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_FORMS = {
+    "authenticate": "dashboard.accounts.forms.DelayedAuthenticateForm",
+    "reauthenticate": "dashboard.accounts.forms.DelayedReauthenticateForm",
+    "activate_totp": "dashboard.accounts.forms.DelayedActivateForm",
+}
+PACELINE_REQUIRE_SECOND_FACTOR = read_choice(
+    "PACELINE_REQUIRE_SECOND_FACTOR",
+    "none" if is_loopback_site(PACELINE_URL, PACELINE_HOST) else "admins",
+    ("admins", "all", "none"),
+)
+
+SOCIALACCOUNT_ADAPTER = "dashboard.accounts.openid_people.ProviderAdapter"
+SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True
+PACELINE_OIDC = read_openid_settings()
 
 LANGUAGE_CODE = "en-us"
 USE_I18N = False
@@ -151,11 +200,14 @@ WHITENOISE_USE_FINDERS = True
 
 DEFAULT_FROM_EMAIL = read_text("DEFAULT_FROM_EMAIL", "paceline@localhost")
 globals().update(email_settings(read_text("EMAIL_URL", "console:")))
+# Of a changed password or second factor the account is told.
+ACCOUNT_EMAIL_NOTIFICATIONS = read_text("EMAIL_URL", "console:") != "console:"
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PACELINE_URL.startswith("https://")
 # A browser takes a cookie of such a name from this very host alone, over TLS: no neighbour can set it.
 _cookie_prefix = "__Host-" if SESSION_COOKIE_SECURE else ""
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_cookie_prefix}sessionid", f"{_cookie_prefix}csrftoken"
+PACELINE_BROWSER_COOKIE_NAME = f"{_cookie_prefix}knownbrowser"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 # Lax: who follows a link in a mail is signed in, and an OpenID provider's answer finds its session.
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"

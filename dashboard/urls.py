@@ -1,7 +1,9 @@
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from dashboard import health, prometheus
+from dashboard.accounts.views import redirect_to_sign_in
 
 handler500 = "dashboard.error_pages.show_server_error"
 
@@ -10,7 +12,11 @@ urlpatterns = [
     path("readyz", health.report_readiness, name="readyz"),
     path("metrics", prometheus.report_metrics, name="metrics"),
     path("api/v1/", include("dashboard.api.urls")),
+    # One door: the administration has no sign-in of its own.
+    path("admin/login/", redirect_to_sign_in),
+    path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password")),
     path("admin/", admin.site.urls),
+    path("", include("dashboard.accounts.urls")),
     path("", include("dashboard.triggers.urls")),
     path("", include("dashboard.pages.urls")),
 ]

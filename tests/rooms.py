@@ -89,6 +89,7 @@ ROOMS = (
         "dashboard",
         STANDARD
         | SITE
+        | {"allauth", "jwt", "requests"}
         | {
             "django_htmx",
             "prometheus_client",

@@ -6,6 +6,7 @@ import difflib
 import sys
 from typing import Any, NoReturn
 
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
@@ -58,3 +59,11 @@ def project_named(slug: str) -> Project:
     if slugs:
         raise CommandError(f"There is no project {slug!r}; known are {', '.join(slugs[:8])}.")
     raise CommandError(f"There is no project {slug!r}, nor any other: begin with manage.py add_project.")
+
+
+def account_named(name: str) -> User:
+    """The account, or a CommandError that says what to do."""
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        raise CommandError(f"There is no account {name!r}: manage.py add_user {name} makes it.")
+    return user

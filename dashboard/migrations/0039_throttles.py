@@ -12,7 +12,7 @@ CACHE = """
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0035_boxes'),
+        ('dashboard', '0038_forges'),
     ]
 
     operations = [

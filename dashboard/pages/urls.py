@@ -1,7 +1,6 @@
 from django.urls import path
 
 from dashboard.pages import (
-    accounts,
     channel_form,
     channels,
     checks,
@@ -78,6 +77,4 @@ urlpatterns = [
     path("machines/<int:pk>/status/", machine.machine_status_fragment, name="machine-status"),
     path("machines/<int:pk>/state/", machine.change_machine_state, name="machine-state"),
     path("deliveries/", regressions.deliveries_page, name="deliveries"),
-    path("sign-in/", accounts.sign_in, name="sign-in"),
-    path("sign-out/", accounts.sign_out, name="sign-out"),
 ]

@@ -39,12 +39,13 @@ def reserve_attempt(*key: str, free: int, longest: int) -> int:
 
     `free` attempts (two at least) may be made at once; no delay is longer than `longest` seconds.
     """
-    row = {"key": hash_key("attempts", *key), "free": free, "longest": longest}
+    kept = hash_key("attempts", *key)
+    numbers = {"doublings": MOST_DOUBLINGS, "forgotten": FORGOTTEN_AFTER_SECONDS}
     with connection.cursor() as cursor:
-        cursor.execute(RESERVE, {**row, "doublings": MOST_DOUBLINGS, "forgotten": FORGOTTEN_AFTER_SECONDS})
+        cursor.execute(RESERVE, {"key": kept, "free": free, "longest": longest, **numbers})
         if cursor.fetchone():
             return 0
-        cursor.execute(LEFT, [row["key"]])
+        cursor.execute(LEFT, [kept])
         found = cursor.fetchone()
     return max(1, math.ceil(found[0])) if found else 1
 

@@ -20,6 +20,17 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "trigger": ("triggers", ("POST",)),
     "experiment-new": ("experiments", ("POST",)),
     "machine-code": ("codes", ("POST",)),
+    # These try secrets, or send mail.
+    "account_reset_password": ("passwords", ("POST",)),
+    "account_reset_password_from_key": ("passwords", (*READS, "POST")),
+    "account_change_password": ("passwords", ("POST",)),
+    "account_reauthenticate": ("passwords", ("POST",)),
+    "mfa_authenticate": ("passwords", ("POST",)),
+    "mfa_reauthenticate": ("passwords", ("POST",)),
+    "mfa_activate_totp": ("passwords", ("POST",)),
+    # These ask the provider.
+    "openid_connect_login": ("provider", ("POST",)),
+    "openid_connect_callback": ("provider", READS),
     # These read much: documents, profiles, a history.
     "series": ("pages", READS),
     "run": ("pages", READS),

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 
-def refuse_for_now(request: HttpRequest, seconds: int) -> HttpResponse:
+def refuse_for_now(request: HttpRequest, seconds: int, what: str = "requests") -> HttpResponse:
     """As a page for browsers, as JSON below /api/."""
-    sentence = f"Too many requests: try again in {waiting_time(seconds)}."
+    sentence = f"Too many {what}: try again in {waiting_time(seconds)}."
     if request.path.startswith("/api/"):
         response: HttpResponse = JsonResponse({"error": sentence})
         response.status_code = HTTPStatus.TOO_MANY_REQUESTS

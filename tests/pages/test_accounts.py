@@ -10,17 +10,17 @@ pytestmark = pytest.mark.django_db
 
 
 def test_signing_in_leads_back_to_where_one_was(client: Client, operator: User) -> None:
-    asked = {"username": "ada", "password": "a long secret", "next": "/regressions/"}
+    asked = {"login": "ada", "password": "a long secret", "next": "/regressions/"}
     assert client.post("/sign-in/", asked)["Location"] == "/regressions/"
 
 
 def test_a_wrong_password_gets_one_sentence(client: Client, operator: User) -> None:
-    answer = client.post("/sign-in/", {"username": "ada", "password": "guess"})
+    answer = client.post("/sign-in/", {"login": "ada", "password": "guess"})
     assert 'role="alert"' in answer.content.decode()
 
 
 def test_signing_in_never_leads_to_another_site(client: Client, operator: User) -> None:
-    asked = {"username": "ada", "password": "a long secret", "next": "https://evil.example/"}
+    asked = {"login": "ada", "password": "a long secret", "next": "https://evil.example/"}
     assert client.post("/sign-in/", asked)["Location"] == "/"
 
 

@@ -13,6 +13,7 @@ from datetime import timedelta
 from itertools import combinations
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -20,7 +21,9 @@ from plotly.offline import get_plotlyjs_version
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard import hosts
+from dashboard.accounts.openid_settings import OpenIDSettings
 from dashboard.models import Experiment, Metric, Run, RunLog, Sentinel
+from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
 from tests.dashboard.factories import set_environment
 from tests.pages import builders
 from tests.pages.documents import complete_document, environment_member
@@ -190,6 +193,33 @@ def test_the_label_of_a_point_is_drawn_within_the_policy(site: Site) -> None:
     page.locator(".scatterlayer .points path.point").last.hover(force=True)
     bold = page.locator(".hoverlayer .hovertext tspan[style*=bold]").first
     assert bold.evaluate("text => getComputedStyle(text).fontWeight") == "700"
+
+
+ACCOUNT = (
+    *("/account/", "/account/password/", "/account/password/reset/", "/account/second-factor/set-up/"),
+    *("/account/confirm/", "/account/inactive/", "/account/password/new/1-1/"),
+)
+
+
+def test_no_page_of_an_account_violates_it_or_is_wider_than_a_phone(site: Site) -> None:
+    page = signed_in_page(site, "/account/", viewport=PHONE, is_mobile=True)
+    for where in ACCOUNT:
+        site.go(page, where)
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, where
+    assert site.complaints == []
+
+
+def test_the_provider_is_reached_within_the_policy(site: Site, settings: LazySettings) -> None:
+    provider, server = start_provider()
+    settings.PACELINE_URL = site.address
+    settings.PACELINE_OIDC = OpenIDSettings(provider.issuer, CLIENT_ID, CLIENT_SECRET, name="Example")
+    page = site.page("/sign-in/?next=/machines/")
+    page.get_by_role("button", name="Sign in with Example").click()
+    page.get_by_role("link", name="ada").wait_for()
+    assert page.url == f"{site.address}/machines/"
+    server.shutdown()
+    server.server_close()
 
 
 ADMINISTRATION = (

@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.template import Context, Template, Variable, engines
-from django.test import Client
+from django.test import Client, override_settings
 from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs, runs
+from dashboard.accounts.links import password_link
+from dashboard.accounts.openid_settings import OpenIDSettings
 from dashboard.alerts.email import compose_email
 from dashboard.error_pages import show_server_error
 from dashboard.models import (
@@ -43,6 +46,8 @@ from dashboard.models import (
 from dashboard.querysets.experiments import STATES
 from dashboard.structured_logs import log_context
 from tests.dashboard import factories
+from tests.dashboard.accounts.conftest import PASSWORD, set_up_second_factor, sign_in
+from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.check_builders import create_check, create_pull_request, measure_case
@@ -129,7 +134,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         visitor.get(where)
     with log_context(request="4729a76dfd72"):
         assert show_server_error(HttpRequest()).status_code == 500
-    visitor.post("/sign-in/", {"username": "ada", "password": "a guess", "next": "/"})
+    visitor.post("/sign-in/", {"login": "ada", "password": "a guess", "next": "/"})
     for where in [
         *run_pages(),
         *regression_pages(),
@@ -140,11 +145,46 @@ def visit_everything(client: Client, folder: Path) -> None:
     ]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
+    visit_accounts()
+    client.get("/admin/")
     ask_wrongly(client)
     visit_channel_pages(client, "snake")
     client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)
     assert client.post("/machines/codes/", {"pool": "gpu"}).status_code == 200
     assert client.post("/machines/codes/", {"pool": "a pool"}).status_code == 400
+
+
+def visit_accounts() -> None:
+    """All that has to do with signing in, on a site with a provider."""
+    provider, server = start_provider()
+    chosen = OpenIDSettings(provider.issuer, CLIENT_ID, CLIENT_SECRET, name="Example")
+    person = User.objects.create_user("eve", "eve@example.org", PASSWORD)
+    browser = Client(headers={"User-Agent": "Lynx"})
+    with override_settings(PACELINE_OIDC=chosen, PACELINE_REQUIRE_SECOND_FACTOR="all"):
+        browser.get("/sign-in/")
+        browser.post("/sign-in/provider/")
+        browser.get("/sign-in/provider/answer/")
+        browser.get(urlsplit(password_link(person)).path, follow=True)
+        browser.get("/account/password/new/1-used/")
+        browser.get("/account/password/reset/")
+        browser.post("/account/password/reset/", {"email": "eve@example.org"})
+        sign_in(browser, "eve")
+        browser.get("/account/")
+        browser.post("/account/password/", {"oldpassword": "a guess"})
+        set_up_second_factor(browser)
+        for where in ("/account/", "/account/confirm/", "/account/confirm/code/"):
+            assert browser.get(where).status_code == 200
+        browser.post("/account/second-factor/remove/")
+        browser.get("/account/recovery-codes/new/")
+        browser.get("/account/recovery-codes/download/")
+        browser.post("/sign-out/")
+        sign_in(browser, "eve")
+        assert browser.get("/sign-in/code/").status_code == 200
+    for _ in range(6):
+        refused = sign_in(Client(), "nobody", "a guess")
+    assert refused.status_code == 429
+    server.shutdown()
+    server.server_close()
 
 
 def ask_wrongly(client: Client) -> None:

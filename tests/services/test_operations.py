@@ -11,13 +11,13 @@ from dashboard import dispatch
 from dashboard.services.processes import CHECKOUT, HOST_VARIABLES, Site, process_commands
 
 TEXT = (CHECKOUT / "docs/operations.md").read_text()
+READERS = ("dashboard/settings.py", "dashboard/accounts/openid_settings.py")
 
 
 def variables_read() -> dict[str, object]:
     """Name -> default of each variable that the settings read; None where no plain value is the default."""
-    tree = ast.parse((CHECKOUT / "dashboard/settings.py").read_text())
     defaults: dict[str, object] = {}
-    for node in ast.walk(tree):
+    for node in (node for file in READERS for node in ast.walk(ast.parse((CHECKOUT / file).read_text()))):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -26,6 +26,8 @@ def variables_read() -> dict[str, object]:
             name, default = (*node.args, None, None)[:2]
             if isinstance(name, ast.Constant):
                 defaults[name.value] = default.value if isinstance(default, ast.Constant) else None
+                if node.func.id == "read_secret":
+                    defaults[f"{name.value}_FILE"] = None
     return defaults
 
 

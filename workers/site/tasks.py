@@ -180,6 +180,7 @@ def watch_machines() -> None:
 def prune_runs() -> None:
     retention.prune_runs(seconds=PRUNE_BUDGET_SECONDS)
     retention.drop_old_deliveries()
+    retention.drop_expired_sessions()
 
 
 @app.task(name=dispatch.REMIND)

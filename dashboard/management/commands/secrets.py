@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
+from dashboard.accounts.second_factors import reencrypt_second_factors
 from dashboard.environment_variables import read_text
 from dashboard.management.base import SiteCommand
 from dashboard.secrets.keys import EARLIER, renew_key
@@ -39,6 +40,7 @@ class Command(SiteCommand):
             self.renew_key()
         elif options["reencrypt"]:
             self.tell(reencrypt_secrets())
+            self.tell_second_factors()
         else:
             self.tell(list_secrets())
 
@@ -56,10 +58,15 @@ class Command(SiteCommand):
             settings.SECRET_KEY = renew_key(site.home)
             settings.SECRET_KEY_FALLBACKS = [before, *settings.SECRET_KEY_FALLBACKS]
             self.tell(reencrypt_secrets())
+            self.tell_second_factors()
         self.stdout.write(
             f"The new key is in {site.home}. The one before is beside it in {EARLIER}, which only sessions "
             "of before need; remove it when you like."
         )
+
+    def tell_second_factors(self) -> None:
+        count = reencrypt_second_factors()
+        self.stdout.write(f"{count} key{pluralize(count)} of second factors and recovery codes as well.")
 
     def tell(self, secrets: list[StoredSecret]) -> None:
         lost = [secret for secret in secrets if secret.lost]
