@@ -8,6 +8,7 @@ from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.totp.forms import ActivateTOTPForm
+from django.contrib.auth.signals import user_login_failed
 from django.core.cache import cache
 from django.core.exceptions import ValidationError
 
@@ -27,7 +28,12 @@ class DelayedCode:
     def clean_code(self) -> str:
         if seconds := sign_in_delays.reserve_code(self.user):
             raise ImmediateHttpResponse(refuse_for_now(context.request, seconds, "wrong codes"))
-        code: str = super().clean_code()  # type: ignore[misc]
+        try:
+            code: str = super().clean_code()  # type: ignore[misc]
+        except ValidationError:
+            wrong = {"username": self.user.get_username(), "second_factor": "wrong"}
+            user_login_failed.send(sender=__name__, credentials=wrong, request=context.request)
+            raise
         used = hash_key("code", str(self.user.pk), "".join(code.split()))
         if not cache.add(f"used-code:{used}", True, CODE_LIVES_SECONDS):
             raise ValidationError("This code was used just now: wait for the next one.")

@@ -28,8 +28,13 @@ MOST_ACCOUNTS = 8
 def reserve_sign_in(request: HttpRequest, name: str) -> int:
     """0 where a password may be tried now, else the seconds to wait."""
     longest = settings.PACELINE_LONGEST_SIGN_IN_DELAY
-    seconds = reserve_attempt(*_address_key(request), free=FREE_OF_ADDRESS, longest=longest)
-    return seconds or reserve_attempt(*_account_key(request, name), free=FREE_OF_ACCOUNT, longest=longest)
+    if seconds := reserve_attempt(*_address_key(request), free=FREE_OF_ADDRESS, longest=longest):
+        return seconds
+    seconds = reserve_attempt(*_account_key(request, name), free=FREE_OF_ACCOUNT, longest=longest)
+    if seconds:
+        # Nothing was tried: the address pays for what it tries.
+        forgive_attempt(*_address_key(request))
+    return seconds
 
 
 def note_success(request: HttpRequest, name: str) -> None:

@@ -198,6 +198,7 @@ def test_the_label_of_a_point_is_drawn_within_the_policy(site: Site) -> None:
 ACCOUNT = (
     *("/account/", "/account/password/", "/account/password/reset/", "/account/second-factor/set-up/"),
     *("/account/confirm/", "/account/inactive/", "/account/password/new/1-1/"),
+    *("/projects/snake/", "/projects/snake/experiments/new/", "/machines/{machine}/"),
 )
 
 

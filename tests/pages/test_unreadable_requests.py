@@ -35,9 +35,7 @@ def test_a_form_in_another_charset_is_refused(client: Client, kind: str, charset
 @pytest.mark.django_db
 @pytest.mark.parametrize("charset", ["utf-8", "UTF-8"])
 def test_a_form_in_utf8_is_read(client: Client, charset: str) -> None:
-    answer = client.generic(
-        "POST", "/sign-in/", b"username=%C3%A4da", content_type=f"{FORM}; charset={charset}"
-    )
+    answer = client.generic("POST", "/sign-in/", b"login=%C3%A4da", content_type=f"{FORM}; charset={charset}")
     assert answer.status_code == 200
     assert 'value="äda"' in answer.text
 

@@ -8,6 +8,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.conf import LazySettings
 from django.contrib.auth.models import User
+from django.contrib.auth.signals import user_login_failed
 from django.core.management import call_command
 from django.db.models import F
 from django.test import Client
@@ -77,6 +78,19 @@ def test_guessing_codes_gets_slow(client: Client, key: str) -> None:
     assert enter_code(other, shown_code(key, -1)) == 429
     Throttle.objects.update(free_at=F("free_at") - timedelta(seconds=2))
     assert enter_code(other, shown_code(key, -1)) == 302
+
+
+def test_a_wrong_code_can_be_recorded(client: Client, key: str) -> None:
+    heard: list[dict[str, str]] = []
+
+    def hear_failure(credentials: dict[str, str], **_: object) -> None:
+        heard.append(credentials)
+
+    user_login_failed.connect(hear_failure)
+    sign_in(client)
+    enter_code(client, "000000")
+    user_login_failed.disconnect(hear_failure)
+    assert heard == [{"username": "ada", "second_factor": "wrong"}]
 
 
 def test_the_key_is_kept_encrypted(key: str) -> None:

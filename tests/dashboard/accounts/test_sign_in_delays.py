@@ -51,6 +51,12 @@ def test_an_address_is_slow_whatever_accounts_it_tries(ada: User) -> None:
     assert sign_in(elsewhere).status_code == 302
 
 
+def test_who_is_refused_at_an_account_pays_nothing_at_the_address(ada: User) -> None:
+    client = Client(headers={"X-Forwarded-For": "192.0.2.1"})
+    assert guess_passwords(client, 30).count(429) == 25
+    assert sign_in(client, "another", "a guess").status_code == 200
+
+
 def test_an_account_of_ones_own_gives_no_free_guesses(ada: User) -> None:
     User.objects.create_user("eve", password="a long secret")
     client = Client(headers={"X-Forwarded-For": "192.0.2.1"})
