@@ -19,7 +19,6 @@ from django.utils.http import urlencode
 
 from dashboard.secrets import decrypt_token, encrypt_text, is_lost
 
-REQUIREMENTS = ("admins", "all", "none")
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 # Pages that are only there to write.
 FORMS = ("experiment-new",)
