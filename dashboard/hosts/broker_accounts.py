@@ -13,8 +13,8 @@ import redis
 from django.conf import settings
 
 from dashboard.host_protocol.queues import host_keys
-from dashboard.hosts.tokens import make_token
 from dashboard.models import Machine
+from dashboard.secrets.tokens import make_token
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from dashboard.hosts import broker_accounts
 from dashboard.hosts.errors import JoinRefused
-from dashboard.hosts.tokens import hash_token, make_token
 from dashboard.models import JoinCode, Machine, Pool
+from dashboard.secrets.tokens import hash_token, make_token
 
 CODE_LIVES = timedelta(minutes=15)
 CODE_BYTES = 15

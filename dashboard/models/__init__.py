@@ -1,5 +1,6 @@
 """The tables. One file per subject; docs/schema.md describes them, docs/glossary.md defines their names."""
 
+from dashboard.models.access import Action, ApiToken, Membership
 from dashboard.models.alerts import AlertRule, Channel, Delivery, Snooze
 from dashboard.models.configurations import Configuration
 from dashboard.models.environments import Environment
@@ -18,7 +19,9 @@ from dashboard.models.throttles import Throttle
 from dashboard.models.triage import Triage
 
 __all__ = [
+    "Action",
     "AlertRule",
+    "ApiToken",
     "Case",
     "Change",
     "Channel",
@@ -38,6 +41,7 @@ __all__ = [
     "JoinCode",
     "Limit",
     "Machine",
+    "Membership",
     "Metric",
     "Point",
     "Pool",

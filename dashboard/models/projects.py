@@ -13,9 +13,19 @@ from dashboard.secrets import EncryptedField
 class Project(models.Model):
     """A monitored git repository and its settings."""
 
+    class Visibility(models.TextChoices):
+        PUBLIC = "public"
+        PRIVATE = "private"
+
     slug = models.SlugField(max_length=60, unique=True)
     repository = models.CharField(max_length=4096, help_text="Path or URL that git can fetch from.")
     branch = models.CharField(max_length=LONGEST_BRANCH, default="main")
+    visibility = models.CharField(
+        max_length=10,
+        choices=Visibility.choices,
+        default=Visibility.PUBLIC,
+        help_text="Who may read it: everybody, or its members alone.",
+    )
     manifest = models.TextField(
         blank=True, help_text="Kept here for code that can't be changed; empty: paceline.toml of each commit."
     )

@@ -1,0 +1,107 @@
+"""Who asks, and what they may do: a person, a token that a person made, or nobody that we know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+
+from dashboard.access.tokens import PREFIX, use_token
+from dashboard.models import Action, ApiToken, Membership, Project
+
+Role = Membership.Role
+
+ALLOWED: dict[str, frozenset[Action]] = {
+    Role.VIEWER: frozenset({Action.VIEW}),
+    Role.OPERATOR: frozenset({Action.VIEW, Action.OPERATE}),
+    Role.ADMIN: frozenset({Action.VIEW, Action.OPERATE, Action.ADMINISTER}),
+}
+# Who has this permission of Django's is an operator of every project, also of private ones.
+OPERATOR_PERMISSION = "dashboard.add_trigger"
+OPERATOR_ACTIONS = ALLOWED[Role.OPERATOR]
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """`user` is the person who is signed in or who made the `token`; None for an anonymous one."""
+
+    user: User | None = None
+    token: ApiToken | None = None
+
+    def may(self, action: str, project: Project | None = None, permission: str = "") -> bool:
+        """`permission`: of Django's; where given, it allows the same in every project that they may view."""
+        if self.token is not None:
+            covered = project is not None and self.token.project_id == project.pk
+            if not covered or action not in self.token.actions:
+                return False
+        if action == Action.ADMINISTER_SITE:
+            return self._has_permission(permission)
+        return project is not None and self._person_may(Action(action), project, permission)
+
+    def _person_may(self, action: Action, project: Project, permission: str) -> bool:
+        if action == Action.VIEW and project.visibility == Project.Visibility.PUBLIC:
+            return True
+        if self.user is None or not self.user.is_active:
+            return False
+        if self.user.is_superuser or action in ALLOWED.get(self.roles.get(project.pk, ""), ()):
+            return True
+        if action in OPERATOR_ACTIONS and self._has_permission(OPERATOR_PERMISSION):
+            return True
+        return self._has_permission(permission) and self._person_may(Action.VIEW, project, "")
+
+    def _has_permission(self, permission: str) -> bool:
+        if self.user is None or not self.user.is_active:
+            return False
+        return self.user.is_superuser or bool(permission and self.user.has_perm(permission))
+
+    @cached_property
+    def roles(self) -> dict[int, str]:
+        """By the project's key."""
+        rows = Membership.objects.filter(user=self.user) if self.user else Membership.objects.none()
+        return dict(rows.values_list("project_id", "role"))
+
+    @property
+    def sees_every_project(self) -> bool:
+        return self.token is None and self._has_permission(OPERATOR_PERMISSION)
+
+    def visible_projects(self) -> QuerySet[Project]:
+        """What lists that span projects are filtered by."""
+        if self.token is not None:
+            return Visitor(self.user).visible_projects().filter(pk=self.token.project_id)
+        if self.sees_every_project:
+            return Project.objects.all()
+        public = Q(visibility=Project.Visibility.PUBLIC)
+        if self.user is None:
+            return Project.objects.filter(public)
+        return Project.objects.filter(public | Q(pk__in=self._own_memberships().values("project")))
+
+    def _own_memberships(self) -> QuerySet[Membership]:
+        return Membership.objects.filter(user=self.user)
+
+
+def visitor_of(request: HttpRequest) -> Visitor:
+    """Who asks. TokenRefused for a token that is good for nothing: it never counts as anonymous."""
+    attributes: dict[str, Any] = request.__dict__
+    if "_visitor" not in attributes:
+        attributes["_visitor"] = _identify_visitor(request)
+    found: Visitor = attributes["_visitor"]
+    return found
+
+
+def _identify_visitor(request: HttpRequest) -> Visitor:
+    written = bearer_token(request)
+    if written.startswith(PREFIX) or (written and getattr(request, "takes_tokens", False)):
+        token = use_token(written)
+        return Visitor(token.made_by, token)
+    user = getattr(request, "user", None)
+    return Visitor(user) if user is not None and user.is_authenticated else Visitor()
+
+
+def bearer_token(request: HttpRequest) -> str:
+    """What the request's Authorization header bears; empty where that is of another kind."""
+    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else ""
