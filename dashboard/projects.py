@@ -40,11 +40,14 @@ def add_project(
     branch: str = "main",
     manifest: Path | None = None,
     numbers: Mapping[str, float | None] | None = None,
+    *,
+    private: bool = False,
 ) -> Project:
     """Register a repository (path or URL) that can be fetched and has the branch; raises ProjectError.
 
     `manifest` is a file that the site keeps for code that can't be changed; `numbers` has the names of
-    NUMBER_FIELDS, None where one stays as it is. Adding the same project again returns it with these numbers.
+    NUMBER_FIELDS, None where one stays as it is. A private project is read by its members alone. Adding the
+    same project again returns it with these numbers, and private where that is asked for.
     """
     given = {NUMBER_FIELDS[name]: value for name, value in (numbers or {}).items() if value is not None}
     address, credentials = split_credentials(absolute_address(repository))
@@ -53,11 +56,13 @@ def add_project(
         repository=address,
         credentials=credentials,
         branch=branch,
+        visibility=Project.Visibility.PRIVATE if private else Project.Visibility.PUBLIC,
         manifest=_read_manifest(manifest),
     )
     existing = Project.objects.filter(slug=slug).first()
     if existing is not None:
-        return _change_numbers(_renew_credentials(_check_same_project(existing, wanted), wanted), given)
+        same = _renew_credentials(_check_same_project(existing, wanted), wanted)
+        return _hide_project(_change_numbers(same, given), wanted)
     wanted.hook_secret = secrets.token_urlsafe(32)
     _set_numbers(wanted, given)
     _check_repository(wanted)
@@ -100,6 +105,14 @@ def _renew_credentials(existing: Project, wanted: Project) -> Project:
         existing.credentials = wanted.credentials
         _check_repository(existing)
         existing.save(update_fields=["credentials"])
+    return existing
+
+
+def _hide_project(existing: Project, wanted: Project) -> Project:
+    """Make it private where that is wanted; nobody shows it to everybody by adding it again."""
+    if wanted.visibility == Project.Visibility.PRIVATE != existing.visibility:
+        existing.visibility = wanted.visibility
+        existing.save(update_fields=["visibility"])
     return existing
 
 

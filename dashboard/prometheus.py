@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from statistics import quantiles
 
-from django.db.models import Count, F, Min
+from django.db.models import Count, F, Min, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -15,7 +15,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from dashboard.models import Delivery, FailedJob, Heartbeat, Machine, Regression, Run, Trigger
+from dashboard.access import visitor_of
+from dashboard.models import Delivery, FailedJob, Heartbeat, Machine, Project, Regression, Run, Trigger
 from dashboard.querysets.regressions import OPEN
 
 LATELY = timedelta(hours=1)
@@ -28,15 +29,21 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 @never_cache
 @require_safe
-def report_metrics(_request: HttpRequest) -> HttpResponse:
-    """The text format of Prometheus; as public as the pages."""
+def report_metrics(request: HttpRequest) -> HttpResponse:
+    """The text format of Prometheus; it names the projects that the visitor may view."""
     registry = CollectorRegistry()
-    registry.register(SiteCollector())
+    registry.register(SiteCollector(visitor_of(request).visible_projects()))
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
 class SiteCollector:
-    """Gauges of the queue, of runs, machines, parts, deliveries, failed jobs and regressions."""
+    """Gauges of the queue, of runs, machines, parts, deliveries, failed jobs and regressions.
+
+    What names projects names those of `visible` alone.
+    """
+
+    def __init__(self, visible: QuerySet[Project]) -> None:
+        self.visible = visible
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Nothing: registering the collector must ask the database nothing."""
@@ -82,7 +89,9 @@ class SiteCollector:
             ),
         )
         yield make_gauge("waiting_jobs", "What the site itself has yet to do.", ("kind",), _waiting_jobs())
-        regressions = Regression.objects.filter(OPEN).values_list("project__slug", "state")
+        regressions = Regression.objects.filter(OPEN, project__in=self.visible).values_list(
+            "project__slug", "state"
+        )
         yield make_gauge(
             "open_regressions",
             "Regressions that need a person.",

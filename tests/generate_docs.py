@@ -54,12 +54,29 @@ def schema_tables() -> str:
     return "\n".join(parts)
 
 
+def rules_table() -> str:
+    from django.urls import get_resolver
+
+    from dashboard.access.checks import named_routes
+    from dashboard.access.rules import RULES
+
+    routes = dict(named_routes(get_resolver().url_patterns))
+    rows = ["| address | for | or with | tokens |", "|---|---|---|---|"]
+    for name, rule in sorted(RULES.items(), key=lambda item: routes[item[0]]):
+        who = f"{rule.who}: what they may view" if rule.spans_projects else str(rule.who)
+        verb, _, noun = rule.permission.rpartition(".")[2].partition("_")
+        permission = f"*Can {verb} {noun}*" if verb else ""
+        rows.append(f"| `/{routes[name]}` | {who} | {permission} | {'yes' if rule.api else ''} |")
+    return "\n".join(rows)
+
+
 def generated_files() -> dict[Path, str]:
     """Each file that has generated parts, with the text that it should hold."""
-    glossary, schema = DOCS / "glossary.md", DOCS / "schema.md"
+    glossary, schema, rights = DOCS / "glossary.md", DOCS / "schema.md", DOCS / "rights.md"
     return {
         glossary: replace_generated_part("metrics", glossary.read_text(), metrics_table()),
         schema: replace_generated_part("tables", schema.read_text(), schema_tables()),
+        rights: replace_generated_part("rules", rights.read_text(), rules_table()),
     }
 
 

@@ -90,9 +90,25 @@ def refuse_request(status: HTTPStatus, sentence: str) -> JsonResponse:
     return JsonResponse({"detail": sentence}, status=status)
 
 
+def refuse_unknown_host(request: HttpRequest) -> HttpResponseBase | None:
+    """The answer to a request without a machine's token; None where it bears one."""
+
+    def find_machine(asked: HttpRequest) -> HttpResponse:
+        requesting_machine(asked)
+        return HttpResponse()
+
+    answer = answer_readably(find_machine, request)
+    return None if answer.status_code == HTTPStatus.OK else answer
+
+
 def requesting_machine(request: HttpRequest) -> Machine:
     """The machine whose token the request carries; TokenRefused."""
-    machine = hosts.machine_with_token(sent_token(request.headers.get("Authorization", "")))
+    attributes: dict[str, Any] = request.__dict__
+    if attributes.get("_machine") is None:
+        attributes["_machine"] = hosts.machine_with_token(
+            sent_token(request.headers.get("Authorization", ""))
+        )
+    machine: Machine | None = attributes["_machine"]
     if machine is None:
         raise TokenRefused
     return machine

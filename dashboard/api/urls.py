@@ -1,8 +1,9 @@
 from django.urls import path
 
-from dashboard.api import host_git, hosts
+from dashboard.api import host_git, hosts, tokens
 
 urlpatterns = [
+    path("token", tokens.describe_token, name="api-token"),
     path("host/join", hosts.join_host, name="host-join"),
     path("host/register", hosts.register_host, name="host-register"),
     path("host/heartbeat", hosts.keep_heartbeat, name="host-heartbeat"),

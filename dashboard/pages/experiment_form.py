@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
@@ -17,7 +16,6 @@ from dashboard.models import Commit, Experiment, Project
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.sentences import experiments as experiment_sentences
 from dashboard.sentences import labels, numbers
-from dashboard.triggers.web import PERMISSION
 
 FIELDS = ("base", "head", "case", "head_case", "toggle", "metric", "precision", "minutes", "quick", "pool")
 LONGEST = 1000
@@ -27,13 +25,9 @@ COMMON_METRICS = ("step_time", "throughput", "peak_memory", "device_memory", "fu
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_required
 def new_experiment_page(request: HttpRequest, slug: str) -> HttpResponse:
     """GET shows the form with what the address says, POST asks."""
     project = get_object_or_404(Project, slug=slug)
-    if not request.user.has_perm(PERMISSION):
-        messages.error(request, "You may look at experiments but not ask for one: ask an administrator.")
-        return redirect("project-experiments", slug)
     written = read_fields(request.POST if request.method == "POST" else request.GET)
     if request.method != "POST":
         return _render_form(request, project, written)

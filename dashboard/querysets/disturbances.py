@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, Window
+from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Configuration, Document, Project, Run
@@ -33,13 +33,14 @@ class TaintedCase:
     codes: tuple[str, ...]
 
 
-def mostly_tainted_cases(now: datetime, project: Project | None = None) -> list[TaintedCase]:
-    """By the runs of the last days alone, however long the history is; MOST_CASES at most."""
+def mostly_tainted_cases(now: datetime, projects: QuerySet[Project]) -> list[TaintedCase]:
+    """Of these projects, by the runs of the last days alone; MOST_CASES at most."""
     recent = Run.objects.filter(
-        requested_at__gt=now - RECENT, state=Run.State.DONE, origin=Run.Origin.MEASURED
+        requested_at__gt=now - RECENT,
+        state=Run.State.DONE,
+        origin=Run.Origin.MEASURED,
+        configuration__case__project__in=projects,
     )
-    if project:
-        recent = recent.filter(configuration__case__project=project)
     suspicious = recent.filter(tainted=True).values("configuration").annotate(number=Count("pk"))
     keys = list(suspicious.filter(number__gte=MOSTLY).values_list("configuration", flat=True))
     if not keys:

@@ -55,9 +55,9 @@ def count_by_state(project: Project, purpose: str = "") -> dict[str, int]:
     )
 
 
-def active_experiments() -> QuerySet[Experiment]:
+def active_experiments(projects: QuerySet[Project]) -> QuerySet[Experiment]:
     """Those that are being measured, then those that wait."""
-    rows = experiments_with_related().filter(state__in=Experiment.ACTIVE)
+    rows = experiments_with_related().filter(state__in=Experiment.ACTIVE, project__in=projects)
     return rows.order_by(F("measuring_at").desc(nulls_last=True), "requested_at", "pk")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from dashboard.models import Limit, Regression, Series, SeriesLatest
+from dashboard.models import Limit, Project, Regression, Series, SeriesLatest
 from dashboard.querysets.regressions import STANDING
 
 
@@ -36,11 +36,12 @@ def currently_crossed() -> QuerySet[SeriesLatest]:
     )
 
 
-def crossed_without_regression() -> QuerySet[SeriesLatest]:
-    """Those of them that no open regression names already."""
+def crossed_without_regression(projects: QuerySet[Project]) -> QuerySet[SeriesLatest]:
+    """Those of these projects that no open regression names already."""
     own = Regression.objects.filter(STANDING, series=OuterRef("series"))
     telling = Regression.objects.filter(STANDING, limits__series=OuterRef("series"))
-    return currently_crossed().filter(~Exists(own), ~Exists(telling))
+    crossed = currently_crossed().filter(series__configuration__case__project__in=projects)
+    return crossed.filter(~Exists(own), ~Exists(telling))
 
 
 def limits_between(series: Series, least: int, most: int) -> list[Limit]:

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, F, Func, Min, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, F, Func, Min, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import JSONObject
 
-from dashboard.models import Experiment, Machine, Metric, Pool, Run, Sentinel, SentinelPoint
+from dashboard.models import Experiment, Machine, Metric, Pool, Project, Run, Sentinel, SentinelPoint
 from dashboard.querysets.runs import runs_with_related
 
 # The newest runs of a machine by which the list judges it.
@@ -44,25 +44,39 @@ def retired_machines() -> QuerySet[Machine]:
 
 @dataclass(slots=True)
 class HeldWork:
-    """What a machine measures now: one of each at most, unless a lease of lost work isn't over yet."""
+    """What a machine measures now: one of each at most, unless a lease of lost work isn't over yet.
+
+    `hidden`: how much more, of projects that the visitor may not view.
+    """
 
     runs: list[Run] = field(default_factory=list)
     experiments: list[Experiment] = field(default_factory=list)
+    hidden: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.runs or self.experiments)
+        return bool(self.runs or self.experiments or self.hidden)
 
 
-def work_by_machine(machines: Iterable[Machine]) -> dict[int, HeldWork]:
+def work_by_machine(machines: Iterable[Machine], visible: QuerySet[Project]) -> dict[int, HeldWork]:
     """By the machine's key; what holds nothing is left out."""
     work: dict[int, HeldWork] = defaultdict(HeldWork)
     keys = [machine.pk for machine in machines]
-    for run in runs_with_related().filter(state__in=Run.HELD, machine__in=keys):
-        work[run.machine_id or 0].runs.append(run)
+    own = Exists(visible.filter(pk=OuterRef("configuration__case__project")))
+    run: Any
+    for run in runs_with_related().filter(state__in=Run.HELD, machine__in=keys).annotate(shown=own):
+        held_work = work[run.machine_id or 0]
+        if run.shown:
+            held_work.runs.append(run)
+        held_work.hidden += not run.shown
     held = Experiment.objects.filter(state__in=Experiment.HELD, machine__in=keys)
+    held = held.annotate(shown=Exists(visible.filter(pk=OuterRef("project"))))
     related = held.select_related("metric", "base_configuration__case").defer("profiles", "commands")
+    experiment: Any
     for experiment in related.order_by("pk"):
-        work[experiment.machine_id or 0].experiments.append(experiment)
+        held_work = work[experiment.machine_id or 0]
+        if experiment.shown:
+            held_work.experiments.append(experiment)
+        held_work.hidden += not experiment.shown
     return dict(work)
 
 
@@ -107,9 +121,10 @@ def pool_names() -> list[str]:
     return list(Pool.objects.order_by("name").values_list("name", flat=True))
 
 
-def machine_runs(machine: Machine) -> QuerySet[Run]:
-    """What it measured and measures, the newest first."""
-    return runs_with_related().filter(machine=machine).order_by("-claimed_at", "-pk")
+def machine_runs(machine: Machine, visible: QuerySet[Project]) -> QuerySet[Run]:
+    """What it measured and measures of these projects, the newest first."""
+    runs = runs_with_related().filter(machine=machine, configuration__case__project__in=visible)
+    return runs.order_by("-claimed_at", "-pk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +159,10 @@ class CalibratedRun:
     drifted: bool
 
 
-def calibrated_runs(machine: Machine) -> list[CalibratedRun]:
-    """The newest ones, the oldest of these first."""
+def calibrated_runs(machine: Machine, visible: QuerySet[Project]) -> list[CalibratedRun]:
+    """The newest ones of these projects, the oldest of these first."""
     rows = Run.objects.filter(machine=machine, claimed_at__isnull=False, calibration__isnull=False)
+    rows = rows.filter(configuration__case__project__in=visible)
     newest = rows.order_by("-claimed_at").values_list("pk", "claimed_at", "calibration", "warning_codes")
     return [
         CalibratedRun(pk, claimed_at, seconds, "calibration_drift" in codes)
@@ -155,10 +171,10 @@ def calibrated_runs(machine: Machine) -> list[CalibratedRun]:
     ][::-1]
 
 
-def sentinels_with_points(machine: Machine) -> list[Any]:
-    """The sentinels that were measured last; `newest_points` are dicts of their step time, the newest first.
+def sentinels_with_points(machine: Machine, visible: QuerySet[Project]) -> list[Any]:
+    """Of these projects those that were measured last; `newest_points` are dicts of their step time.
 
-    Each with `run`, `value`, `tainted` and `at`, seconds since 1970.
+    The newest first, each with `run`, `value`, `tainted` and `at`, seconds since 1970.
     """
     # By its key, not by its name: else the index doesn't give the newest ones.
     metrics = list(Metric.objects.filter(name=SENTINEL_METRIC).values_list("pk", flat=True))
@@ -166,7 +182,8 @@ def sentinels_with_points(machine: Machine) -> list[Any]:
     newest = points.order_by("-measured_at")
     moment = Func(Value("epoch"), F("measured_at"), function="date_part")
     members = JSONObject(run="run_id", value="value", tainted="tainted", at=moment)
-    rows = Sentinel.objects.filter(machine=machine).annotate(
+    own = Sentinel.objects.filter(machine=machine, configuration__case__project__in=visible)
+    rows = own.annotate(
         measured_at=Subquery(newest.values("measured_at")[:1]),
         newest_points=ArraySubquery(newest.values(member=members)[:SENTINEL_POINTS]),
     )

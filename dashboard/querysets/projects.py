@@ -18,7 +18,7 @@ SHOWN_REFUSALS = timedelta(days=1)
 REMOVED_AFTER = timedelta(days=30)
 
 
-def projects_with_summary() -> QuerySet[Project]:
+def projects_with_summary(visible: QuerySet[Project]) -> QuerySet[Project]:
     """Each with its numbers of open regressions and active runs, and its newest commit and done run."""
     regressions = Regression.objects.filter(OPEN, project=OuterRef("pk"))
     active = Run.objects.filter(configuration__case__project=OuterRef("pk")).exclude(state__in=Run.TERMINAL)
@@ -27,7 +27,7 @@ def projects_with_summary() -> QuerySet[Project]:
         "-finished_at"
     )
     return (
-        Project.objects.defer("manifest", "hook_secret")
+        visible.defer("manifest", "hook_secret")
         .annotate(
             open_regressions=_count_subquery(regressions, "project"),
             active_runs=_count_subquery(active, "configuration__case__project"),

@@ -103,10 +103,9 @@ def is_imported(regression: Regression) -> bool:
     return Regression.objects.filter(IMPORTED, pk=regression.pk).exists()
 
 
-def filter_regressions(state: str, project: str = "") -> QuerySet[Regression]:
-    """`state` is a key of FILTERS; `project` a slug, or empty for all of them."""
-    rows = regressions_with_related().filter(FILTERS[state])
-    return rows.filter(project__slug=project) if project else rows
+def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regression]:
+    """`state` is a key of FILTERS."""
+    return regressions_with_related().filter(FILTERS[state], project__in=projects)
 
 
 def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[int, Regression]:
@@ -182,12 +181,16 @@ def delivery_log(regression: Regression | None = None, channel: int | None = Non
     return rows.filter(regression=regression) if regression else rows
 
 
-def given_up_deliveries(now: datetime) -> QuerySet[Delivery]:
-    """Alerts of open regressions that never got through, lately; a channel that was turned off wants none."""
+def given_up_deliveries(now: datetime, projects: QuerySet[Project]) -> QuerySet[Delivery]:
+    """Alerts of these projects' open regressions that never got through, lately.
+
+    A channel that was turned off wants none.
+    """
     rows = delivery_log().filter(
         state=Delivery.State.FAILED,
         next_attempt_at__gte=now - RECENT_DELIVERIES,
         channel__enabled=True,
+        channel__project__in=projects,
         regression__in=Regression.objects.filter(OPEN),
     )
     return rows.order_by("-next_attempt_at", "-pk")
@@ -209,13 +212,13 @@ class ProofTally:
         return self.confirmed + self.refuted + self.undecided
 
 
-def tally_proofs(project: str = "", days: int = TALLY_DAYS) -> ProofTally:
-    """Of the last `days` days; of the project of that slug, or of all.
+def tally_proofs(projects: QuerySet[Project], days: int = TALLY_DAYS) -> ProofTally:
+    """Of these projects in the last `days` days.
 
     A suspicion is of one series, and has its newest verdict.
     """
     since = timezone.now() - timedelta(days=days)
-    own = {"regression__project__slug": project} if project else {}
+    own = {"regression__project__in": projects}
     proofs = RegressionExperiment.objects.filter(
         experiment__purpose=Experiment.Purpose.PROOF, experiment__state=Experiment.State.DONE
     )
@@ -264,9 +267,9 @@ def alarm_precision(series: Series) -> AlarmPrecision:
     return AlarmPrecision(**counts)
 
 
-def count_by_filter(project: str = "") -> dict[str, int]:
+def count_by_filter(projects: QuerySet[Project]) -> dict[str, int]:
     """How many each of FILTERS would list."""
-    rows = Regression.objects.filter(project__slug=project) if project else Regression.objects.all()
+    rows = Regression.objects.filter(project__in=projects)
     counters = {f"n{index}": Count("pk", filter=rule) for index, rule in enumerate(FILTERS.values()) if rule}
     counts = rows.aggregate(total=Count("pk"), **counters)
     return {name: counts.get(f"n{index}", counts["total"]) for index, name in enumerate(FILTERS)}

@@ -30,10 +30,11 @@ def project_runs(project: Project) -> QuerySet[Run]:
     return runs_with_related().filter(configuration__case__project=project)
 
 
-def active_runs() -> QuerySet[Run]:
+def active_runs(projects: QuerySet[Project]) -> QuerySet[Run]:
     """Those that are being worked on, then those that wait."""
     order = (F("claimed_at").desc(nulls_last=True), "-priority", "requested_at", "pk")
-    return runs_with_related().exclude(state__in=Run.TERMINAL).order_by(*order)
+    rows = runs_with_related().filter(configuration__case__project__in=projects)
+    return rows.exclude(state__in=Run.TERMINAL).order_by(*order)
 
 
 def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tuple[list[Run], int]:
@@ -42,13 +43,13 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
 
     Bounded reads: one query sorted by state would read every run that the project ever had.
     """
-    active = active_runs().filter(configuration__case__project=project)
+    active = active_runs(Project.objects.filter(pk=project.pk))
     shown = [*active.filter(state__in=Run.HELD)[:held], *active.filter(state=Run.State.REQUESTED)[:waiting]]
     newest_ended = project_runs(project).filter(state__in=Run.TERMINAL)[:ended]
     return [*shown, *newest_ended], active.count() - len(shown)
 
 
-def recent_failures(now: datetime) -> QuerySet[Run]:
+def recent_failures(now: datetime, projects: QuerySet[Project]) -> QuerySet[Run]:
     """Failures of the last days that nobody has measured again since, and no later commit repaired."""
     same_case = {
         f"configuration__{name}": OuterRef(f"configuration__{name}") for name in ("case", "pool", "quick")
@@ -61,7 +62,8 @@ def recent_failures(now: datetime) -> QuerySet[Run]:
         **same_case,
     )
     recent = {"state": Run.State.FAILED, "finished_at__gt": now - RECENT_FAILURES}
-    return runs_with_related().filter(~Exists(later), ~Exists(repaired), **recent)
+    rows = runs_with_related().filter(configuration__case__project__in=projects)
+    return rows.filter(~Exists(later), ~Exists(repaired), **recent)
 
 
 def next_measurement(run: Run) -> Run | None:

@@ -17,6 +17,7 @@ from django.test import Client
 from django.urls import include, path
 
 from dashboard import dispatch
+from dashboard.access.rules import ANYBODY, RULES
 from dashboard.structured_logs import current_ids, log_context, logging_settings
 from tests.processes import CHECKOUT, running_worker
 from tests.workers.waiting import wait_until
@@ -36,14 +37,16 @@ def fail_unforeseen(_request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [
-    path("seen", answer_in_log),
-    path("broken", fail_unforeseen),
+    path("seen", answer_in_log, name="seen"),
+    path("broken", fail_unforeseen, name="broken"),
     path("", include("dashboard.urls")),
 ]
 
 
 @pytest.fixture
-def visitor(settings: Any) -> Client:
+def visitor(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Client:
+    for name in ("seen", "broken"):
+        monkeypatch.setitem(RULES, name, ANYBODY)
     settings.ROOT_URLCONF = __name__
     return Client(raise_request_exception=False)
 

@@ -72,18 +72,18 @@ def test_a_case_whose_runs_are_mostly_disturbed_is_named(
 def test_two_of_five_need_nobody(client: Client, commits: list[Commit], case: Case) -> None:
     disturb_most(commits, case)
     create_calm_run(commits[5], case)
-    assert mostly_tainted_cases(timezone.now()) != []
+    assert mostly_tainted_cases(timezone.now(), Project.objects.all()) != []
     create_calm_run(commits[5], case)
-    assert mostly_tainted_cases(timezone.now()) == []
+    assert mostly_tainted_cases(timezone.now(), Project.objects.all()) == []
     assert "Nothing. No open regression" in get_page(client)
 
 
 def test_each_way_of_measuring_stands_for_itself(commits: list[Commit], case: Case) -> None:
     for number, commit in enumerate(commits[:4]):
         builders.create_tainted_run(commit, case, "co_tenant", quick=number > 1)
-    assert mostly_tainted_cases(timezone.now()) == []
+    assert mostly_tainted_cases(timezone.now(), Project.objects.all()) == []
     builders.create_tainted_run(commits[4], case, "co_tenant", quick=True)
-    (found,) = mostly_tainted_cases(timezone.now())
+    (found,) = mostly_tainted_cases(timezone.now(), Project.objects.all())
     assert (found.configuration.quick, found.tainted, found.measured) == (True, 3, 3)
 
 
@@ -91,10 +91,10 @@ def test_neither_sentinels_nor_last_months_runs_count(commits: list[Commit], cas
     for commit in commits[:2]:
         builders.create_tainted_run(commit, case, "co_tenant")
     sentinel = builders.create_tainted_run(commits[2], case, "co_tenant", origin=Run.Origin.SENTINEL)
-    assert mostly_tainted_cases(timezone.now()) == []
+    assert mostly_tainted_cases(timezone.now(), Project.objects.all()) == []
     Run.objects.filter(pk=sentinel.pk).update(origin=Run.Origin.MEASURED)
-    assert len(mostly_tainted_cases(timezone.now())) == 1
-    assert mostly_tainted_cases(timezone.now() + RECENT) == []
+    assert len(mostly_tainted_cases(timezone.now(), Project.objects.all())) == 1
+    assert mostly_tainted_cases(timezone.now() + RECENT, Project.objects.all()) == []
 
 
 def test_a_project_tells_of_its_own_cases_alone(client: Client, commits: list[Commit], case: Case) -> None:

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
 
+from dashboard.access.rules import ANYBODY, RULES
 from dashboard.models import Project
 from dashboard.pages.urls import urlpatterns as pages
 from dashboard.repositories import RepositoryError
@@ -21,7 +22,12 @@ def ask_git(request: HttpRequest, slug: str) -> HttpResponse:
     return HttpResponse()
 
 
-urlpatterns = [path("planted/<slug:slug>/", ask_git), path("", include((pages, "pages")))]
+urlpatterns = [path("planted/<slug:slug>/", ask_git, name="planted"), path("", include(pages))]
+
+
+@pytest.fixture(autouse=True)
+def _anybody_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "planted", ANYBODY)
 
 
 @pytest.mark.urls(__name__)

@@ -69,7 +69,7 @@ def test_who_may_only_look_is_told_how_to_measure(client: Client) -> None:
     assert "to measure commits from here" in get_page(client, "/projects/empty/")
     client.force_login(User.objects.create_user("viewer"))
     shown = get_page(client, "/projects/empty/")
-    assert "Can add trigger" in shown
+    assert "can make you an operator" in shown
     assert "Press <em>Measure" not in shown
 
 

@@ -149,6 +149,8 @@ def visit_everything(client: Client, folder: Path) -> None:
     client.get("/admin/")
     ask_wrongly(client)
     visit_channel_pages(client, "snake")
+    visitor.force_login(User.objects.create_user("eve"))
+    assert visitor.get("/projects/runs/experiments/new/").status_code == 403
     client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)
     assert client.post("/machines/codes/", {"pool": "gpu"}).status_code == 200
     assert client.post("/machines/codes/", {"pool": "a pool"}).status_code == 400

@@ -39,7 +39,7 @@ class Command(SiteCommand):
     help = (
         "Register a git repository as a project. Its benchmarks stand in paceline.toml at the top of the "
         "repository, or, for code that can't be changed, in a file that the site keeps (--manifest). "
-        "Adding a project again changes the numbers that are given. "
+        "Adding a project again changes the numbers that are given, and hides it where --private is. "
         "Example: manage.py add_project my-training --repository ~/my-training"
     )
 
@@ -56,6 +56,9 @@ class Command(SiteCommand):
         parser.add_argument("--branch", default="main", help="the branch that is watched (default: main)")
         parser.add_argument(
             "--manifest", type=Path, metavar="FILE", help="keep this manifest instead of the commits' own"
+        )
+        parser.add_argument(
+            "--private", action="store_true", help="only its members may read it (default: everybody may)"
         )
         for name, kind, explanation in NUMBERS:
             parser.add_argument(f"--{name}", type=kind, metavar="N", help=explanation)
@@ -74,6 +77,7 @@ class Command(SiteCommand):
                     options["branch"],
                     options["manifest"],
                     {name: options[name.replace("-", "_")] for name, _, _ in NUMBERS},
+                    private=options["private"],
                 )
             except ProjectError as error:
                 raise CommandError(str(error)) from error

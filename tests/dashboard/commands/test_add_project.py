@@ -152,3 +152,12 @@ def test_a_number_that_can_not_be_is_refused(
     with pytest.raises(CommandError, match="^" + sentence):
         call_command("add_project", "snakes", "--repository", str(repository.folder), option, value)
     assert not Project.objects.exists()
+
+
+def test_a_project_is_hidden_and_never_shown_by_adding_it(repository: Repository) -> None:
+    wanted = ["add_project", "snakes", "--repository", str(repository.folder)]
+    call_command(*wanted)
+    assert Project.objects.get().visibility == "public"
+    for options in (["--private"], []):
+        call_command(*wanted, *options)
+        assert Project.objects.get().visibility == "private"

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard import hosts, runs
+from dashboard.api.host_requests import UNKNOWN_HOST
 from dashboard.host_protocol import OLDEST_PROTOCOL, PROTOCOL
 from dashboard.models import Document, Experiment, Machine, Run, RunLog
 from tests.dashboard import documents
@@ -217,6 +218,8 @@ def test_a_body_that_is_too_large_is_refused(call: Call) -> None:
 
 def test_a_browser_gets_a_sentence(client: Client) -> None:
     answer = client.get("/api/v1/host/claim")
+    assert (answer.status_code, answer.json()["detail"]) == (401, UNKNOWN_HOST)
+    answer = client.get("/api/v1/host/join")
     assert (answer.status_code, answer.json()) == (405, {"detail": "This address takes POST."})
 
 

@@ -88,11 +88,11 @@ def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Ca
     found, second = slower_with_limit(factories.create_commits(project, 2), of)
     row = Limit.objects.get(run=second)
     SeriesLatest.objects.filter(series=row.series_id).update(limit=row)
-    assert [latest.limit for latest in limits.crossed_without_regression()] == [row]
+    assert [latest.limit for latest in limits.crossed_without_regression(Project.objects.all())] == [row]
     judge_run(second.pk)
-    assert not limits.crossed_without_regression().exists()
+    assert not limits.crossed_without_regression(Project.objects.all()).exists()
     Regression.objects.filter(pk=found.pk).update(state="refuted")
-    assert limits.crossed_without_regression().exists()
+    assert limits.crossed_without_regression(Project.objects.all()).exists()
 
 
 def test_a_commit_that_crosses_two_limits_says_both(project: Project, of: Case) -> None:

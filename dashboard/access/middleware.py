@@ -1,0 +1,109 @@
+"""Every request is held to the table of rules before its view is called: a view can't forget it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
+
+from dashboard.access.errors import TokenRefused
+from dashboard.access.rules import PROJECT_ACTIONS, Rule, Who, find_project, is_allowed, rule_of_match
+from dashboard.access.visitors import Visitor, visitor_of
+from dashboard.api.host_requests import refuse_unknown_host
+from dashboard.models import Action, Project
+from dashboard.sentences.access import PAGES_ONLY, refusal_sentence
+
+# The same for what isn't there and for what a visitor may not know of.
+NOT_HERE = "There is nothing at this address."
+
+
+class AccessMiddleware:
+    """Before CSRF's: a request that bears a token needs no cookie of it, where the rule takes tokens."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, _view: Any, _arguments: Any, named: Mapping[str, Any]
+    ) -> HttpResponseBase | None:
+        match = request.resolver_match
+        rule = rule_of_match(match) if match else None
+        if rule is None:
+            return show_refusal(request, "Nobody may use this address: no rule says who may.")
+        if rule.who == Who.HOST_TOKEN:
+            return refuse_unknown_host(request)
+        if rule.who in (Who.JOIN_CODE, Who.SIGNED_HOOK):
+            return None
+        request.__dict__["takes_tokens"] = rule.api
+        try:
+            visitor = visitor_of(request)
+        except TokenRefused as refused:
+            return answer_in_json(HTTPStatus.UNAUTHORIZED, str(refused))
+        if visitor.token is not None:
+            if not rule.api:
+                return answer_in_json(HTTPStatus.FORBIDDEN, PAGES_ONLY)
+            # Nobody's session counts beside a token, and no browser sends one by itself.
+            request.user = AnonymousUser()
+            request.__dict__["_dont_enforce_csrf_checks"] = True
+        return self.hold_to_rule(request, visitor, rule, named)
+
+    def hold_to_rule(
+        self, request: HttpRequest, visitor: Visitor, rule: Rule, named: Mapping[str, Any]
+    ) -> HttpResponseBase | None:
+        project = find_project(rule, named) if rule.found_by else None
+        if is_hidden(visitor, rule, project):
+            if rule.api:
+                return answer_in_json(HTTPStatus.NOT_FOUND, NOT_HERE)
+            raise Http404(NOT_HERE)
+        if is_allowed(visitor, rule, project):
+            return None
+        if rule.api:
+            anonymous = visitor.user is None
+            status = HTTPStatus.UNAUTHORIZED if anonymous else HTTPStatus.FORBIDDEN
+            said = "Send a token: Authorization: Bearer plt_..." if anonymous else ""
+            return answer_in_json(status, said or refusal_sentence(visitor, rule, project))
+        if visitor.user is None:
+            return redirect_to_login(address_after_sign_in(request, rule, named))
+        return show_refusal(request, refusal_sentence(visitor, rule, project))
+
+
+def show_refusal(request: HttpRequest, sentence: str) -> HttpResponse:
+    """The page of one sentence that says who can grant it. Rendered here: raising logs a traceback."""
+    return render(request, "403.html", {"exception": sentence}, status=HTTPStatus.FORBIDDEN)
+
+
+def is_hidden(visitor: Visitor, rule: Rule, project: Project | None) -> bool:
+    """Whether the address looks like one where nothing is: there is nothing, or nothing for this visitor."""
+    if rule.who not in PROJECT_ACTIONS:
+        return False
+    if project is None:
+        return True
+    # A token of another project sees as much as nobody does.
+    knows = Visitor() if visitor.token and visitor.token.project_id != project.pk else Visitor(visitor.user)
+    return not knows.may(Action.VIEW, project)
+
+
+def address_after_sign_in(request: HttpRequest, rule: Rule, named: Mapping[str, Any]) -> str:
+    """Where signing in leads: what was posted is gone then."""
+    if rule.after_sign_in:
+        return reverse(rule.after_sign_in, kwargs=dict(named))
+    return request.get_full_path()
+
+
+def answer_in_json(status: HTTPStatus, sentence: str) -> JsonResponse:
+    answer = JsonResponse({"detail": sentence}, status=status)
+    if status == HTTPStatus.UNAUTHORIZED:
+        answer["WWW-Authenticate"] = 'Bearer realm="paceline"'
+    add_never_cache_headers(answer)
+    return answer

@@ -1,0 +1,179 @@
+"""One table says who may use which address. A middleware holds every request to it; pages offer by it.
+
+A new address needs a line in RULES: without one nobody may use it, and a system check says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.urls import ResolverMatch
+
+from dashboard.access.visitors import Visitor
+from dashboard.models import Action, Experiment, Project, Regression, Run, Series
+
+
+class Who(StrEnum):
+    """Whom an address is for."""
+
+    ANYBODY = "anybody"
+    SIGNED_IN = "whoever is signed in"
+    VIEW = "whoever may view the project"
+    OPERATE = "operators of the project"
+    ADMINISTER = "admins of the project"
+    SITE_ADMINISTRATOR = "administrators of the site"
+    STAFF = "staff, with Django's permissions"
+    HOST_TOKEN = "a host, by its token"  # noqa: S105 - no token
+    JOIN_CODE = "a host, by a join code"
+    SIGNED_HOOK = "a git hook, by its signature"
+
+
+# What a visitor must be able to do in the project that the address is about.
+PROJECT_ACTIONS = {Who.VIEW: Action.VIEW, Who.OPERATE: Action.OPERATE, Who.ADMINISTER: Action.ADMINISTER}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`found_by`: a key of LOOKUPS, by which the address names its project. `permission`: of Django's; it
+    allows the same in every project that its holder may view. `api`: takes tokens. `after_sign_in`: the page,
+    of the same arguments, to which signing in leads where the address itself takes no look. `spans_projects`:
+    shows what the visitor may view of all projects.
+    """
+
+    who: Who
+    found_by: str = ""
+    permission: str = ""
+    api: bool = False
+    after_sign_in: str = ""
+    spans_projects: bool = False
+
+
+# (model, the way from it to its project) by what an address names. The argument is `pk`, but for a slug.
+LOOKUPS: dict[str, tuple[Any, str]] = {
+    "slug": (Project, "pk"),
+    "run": (Run, "configuration__case__project"),
+    "series": (Series, "configuration__case__project"),
+    "regression": (Regression, "project"),
+    "experiment": (Experiment, "project"),
+}
+
+TRIAGE_PERMISSION = "dashboard.add_triage"
+ADD_MACHINE_PERMISSION = "dashboard.add_machine"
+CHANGE_MACHINE_PERMISSION = "dashboard.change_machine"
+
+ANYBODY = Rule(Who.ANYBODY)
+SPANNING = Rule(Who.ANYBODY, spans_projects=True)
+HOST = Rule(Who.HOST_TOKEN)
+VIEW_PROJECT = Rule(Who.VIEW, "slug")
+VIEW_RUN = Rule(Who.VIEW, "run")
+VIEW_EXPERIMENT = Rule(Who.VIEW, "experiment")
+
+RULES: dict[str, Rule] = {
+    "healthz": ANYBODY,
+    "api-token": Rule(Who.SIGNED_IN, api=True),
+    "readyz": ANYBODY,
+    "metrics": Rule(Who.ANYBODY, api=True, spans_projects=True),
+    "sign-in": ANYBODY,
+    "sign-out": ANYBODY,
+    "overview": SPANNING,
+    "work": SPANNING,
+    "regressions": SPANNING,
+    "deliveries": SPANNING,
+    "machines": SPANNING,
+    "machine": SPANNING,
+    "machine-status": SPANNING,
+    "machine-code": Rule(
+        Who.SITE_ADMINISTRATOR,
+        permission=ADD_MACHINE_PERMISSION,
+        after_sign_in="machines",
+        spans_projects=True,
+    ),
+    "machine-state": Rule(
+        Who.SITE_ADMINISTRATOR, permission=CHANGE_MACHINE_PERMISSION, after_sign_in="machine"
+    ),
+    "project": VIEW_PROJECT,
+    "project-runs": VIEW_PROJECT,
+    "project-live-runs": VIEW_PROJECT,
+    "project-commits": VIEW_PROJECT,
+    "project-triggers": VIEW_PROJECT,
+    "project-experiments": VIEW_PROJECT,
+    "trigger": Rule(Who.OPERATE, "slug", after_sign_in="project"),
+    "series": Rule(Who.VIEW, "series"),
+    "run": VIEW_RUN,
+    "run-status": VIEW_RUN,
+    "run-frames": VIEW_RUN,
+    "run-log": Rule(Who.VIEW, "run", api=True),
+    "run-cancel": Rule(Who.OPERATE, "run", after_sign_in="run"),
+    "experiment-new": Rule(Who.OPERATE, "slug"),
+    "experiment": VIEW_EXPERIMENT,
+    "experiment-status": VIEW_EXPERIMENT,
+    "experiment-cancel": Rule(Who.OPERATE, "experiment", after_sign_in="experiment"),
+    "regression": Rule(Who.VIEW, "regression"),
+    "regression-triage": Rule(
+        Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sign_in="regression"
+    ),
+    "hook": Rule(Who.SIGNED_HOOK),
+    "host-join": Rule(Who.JOIN_CODE),
+    "host-register": HOST,
+    "host-heartbeat": HOST,
+    "host-stopping": HOST,
+    "host-claim": HOST,
+    "host-bring-commit": HOST,
+    "host-run-advance": HOST,
+    "host-run-heartbeat": HOST,
+    "host-run-fail": HOST,
+    "host-run-document": HOST,
+    "host-experiment-heartbeat": HOST,
+    "host-experiment-pair": HOST,
+    "host-experiment-profiles": HOST,
+    "host-experiment-conclude": HOST,
+    "host-git-refs": HOST,
+    "host-git-upload-pack": HOST,
+    # Signing in to the tables of the administration.
+    "admin:login": ANYBODY,
+}
+# Of whole namespaces. The administration asks for Django's permissions by itself.
+NAMESPACE_RULES: dict[str, Rule] = {"admin": Rule(Who.STAFF)}
+
+
+def rule_of(view_name: str) -> Rule | None:
+    """Of the name of an address, as `reverse` takes it; None where the table has none."""
+    return RULES.get(view_name) or NAMESPACE_RULES.get(
+        view_name.partition(":")[0] if ":" in view_name else ""
+    )
+
+
+def find_project(rule: Rule, arguments: Mapping[str, Any]) -> Project | None:
+    """The project that an address with these arguments is about, in one query; None where there is none."""
+    model, way = LOOKUPS[rule.found_by]
+    projects = Project.objects.defer("manifest")
+    if model is Project:
+        return projects.filter(slug=arguments["slug"]).first()
+    return projects.filter(pk__in=model.objects.filter(pk=arguments["pk"]).values(way)).first()
+
+
+def is_allowed(visitor: Visitor, rule: Rule, project: Project | None = None) -> bool:
+    """Whether the visitor may use an address of this rule, about this project where it is about one."""
+    if rule.who in PROJECT_ACTIONS:
+        return visitor.may(PROJECT_ACTIONS[rule.who], project, rule.permission)
+    if rule.who == Who.SITE_ADMINISTRATOR:
+        return visitor.may(Action.ADMINISTER_SITE, permission=rule.permission)
+    if rule.who == Who.SIGNED_IN:
+        return visitor.user is not None
+    if rule.who == Who.STAFF:
+        return visitor.token is None and visitor.user is not None and visitor.user.is_staff
+    # What proves itself otherwise is asked for that by its own check.
+    return True
+
+
+def is_offered(visitor: Visitor, view_name: str, project: Project | None = None) -> bool:
+    """Whether a page shows the button or link that leads there."""
+    rule = rule_of(view_name)
+    return rule is not None and is_allowed(visitor, rule, project)
+
+
+def rule_of_match(match: ResolverMatch) -> Rule | None:
+    return rule_of(match.view_name)

@@ -1,0 +1,28 @@
+"""Why somebody may not do something, in one sentence for people."""
+
+from __future__ import annotations
+
+from dashboard.access.rules import Rule, Who
+from dashboard.access.visitors import Visitor
+from dashboard.models import ApiToken, Project
+
+PAGES_ONLY = "This address takes no tokens: it is a page for people."
+
+
+def refusal_sentence(visitor: Visitor, rule: Rule, project: Project | None) -> str:
+    """What they lack, and who can grant it."""
+    if visitor.token is not None:
+        return _token_sentence(visitor.token, project)
+    if rule.who == Who.OPERATE:
+        return f"You may look at {project} but not act in it: an admin of it can make you an operator."
+    if rule.who == Who.ADMINISTER:
+        return f"Only admins of {project} may do this: one of them can make you another."
+    if rule.who == Who.SITE_ADMINISTRATOR:
+        return "Only administrators of this site may do this: ask one of them."
+    return "Your account may not do this: ask an administrator of this site."
+
+
+def _token_sentence(token: ApiToken, project: Project | None) -> str:
+    if project is None or token.project_id != project.pk:
+        return f"This token is for the project {token.project} alone."
+    return f"This token may {', '.join(token.actions)}, as far as {token.made_by} may, and not this."

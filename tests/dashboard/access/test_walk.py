@@ -1,0 +1,265 @@
+"""Every address of the site, asked for by every kind of visitor, of a public and of a private project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.test import Client
+from django.urls import NoReverseMatch, get_resolver, reverse
+from django.utils import timezone
+
+from dashboard.access import make_token
+from dashboard.access.checks import named_routes
+from dashboard.access.rules import ANYBODY, RULES, Rule, Who, rule_of
+from dashboard.models import ApiToken, Project, Run
+from tests.dashboard.access.conftest import create_member
+from tests.pages import builders
+from tests.pages.conftest import shown_text
+from tests.pages.experiment_builders import create_ended
+
+pytestmark = pytest.mark.django_db
+
+# What the arguments of each address may be: the names are those of `Site.keys`. A new address needs a line.
+OF_PROJECT = (
+    *("project", "project-runs", "project-live-runs", "project-commits", "project-triggers"),
+    *("project-experiments", "experiment-new", "trigger", "hook", "host-git-refs", "host-git-upload-pack"),
+)
+EXAMPLES: dict[str, dict[str, str]] = {
+    **{name: {"slug": "slug"} for name in OF_PROJECT},
+    **{name: {"pk": "run"} for name in ("run", "run-status", "run-frames", "run-log", "run-cancel")},
+    **{name: {"pk": name.partition("-")[0]} for name in ("series", "regression", "regression-triage")},
+    **{name: {"pk": "experiment"} for name in ("experiment", "experiment-status", "experiment-cancel")},
+    **{name: {"pk": "machine"} for name in ("machine", "machine-status", "machine-state")},
+}
+# The administration's: by the name of the argument.
+ADMINISTRATION = {"object_id": 1, "id": 1, "content_type_id": 1, "app_label": "dashboard", "url": "x"}
+NAMELESS = {"admin:(?P<url>.*)$": "/admin/nothing/", "admin:<path:object_id>/": "/admin/dashboard/run/1/"}
+
+LET_THROUGH = 299
+OK, IN, NO, GONE, BAD = LET_THROUGH, 302, 403, 404, 401
+PEOPLE = ("anonymous", "viewer", "operator", "admin", "foreign admin", "superuser")
+# By whom an address is for, and for private projects where that differs: what each of PEOPLE is answered.
+EXPECTED: dict[Who, tuple[int, ...]] = {
+    Who.ANYBODY: (OK, OK, OK, OK, OK, OK),
+    Who.SIGNED_IN: (IN, OK, OK, OK, OK, OK),
+    Who.VIEW: (OK, OK, OK, OK, OK, OK),
+    Who.OPERATE: (IN, NO, OK, OK, NO, OK),
+    Who.ADMINISTER: (IN, NO, NO, OK, NO, OK),
+    Who.SITE_ADMINISTRATOR: (IN, NO, NO, NO, NO, OK),
+    Who.STAFF: (IN, NO, NO, NO, NO, OK),
+    Who.HOST_TOKEN: (BAD, BAD, BAD, BAD, BAD, BAD),
+    # Their views look for what proves them: `test_what_proves_itself` does.
+    Who.JOIN_CODE: (OK, OK, OK, OK, OK, OK),
+    Who.SIGNED_HOOK: (OK, OK, OK, OK, OK, OK),
+}
+EXPECTED_IN_PRIVATE: dict[Who, tuple[int, ...]] = {
+    Who.VIEW: (GONE, OK, OK, OK, GONE, OK),
+    Who.OPERATE: (GONE, NO, OK, OK, GONE, OK),
+    Who.ADMINISTER: (GONE, NO, NO, OK, GONE, OK),
+}
+USELESS_TOKENS = ("expired token", "revoked token")
+# Of addresses that take tokens: one of an admin that may do everything, one that may view, a foreign one.
+TOKENS = ("token", "viewing token", "foreign token")
+EXPECTED_OF_TOKENS: dict[Who, tuple[int, int, int]] = {
+    Who.ANYBODY: (OK, OK, OK),
+    Who.SIGNED_IN: (OK, OK, OK),
+    Who.VIEW: (OK, OK, NO),
+    Who.OPERATE: (OK, NO, NO),
+    Who.ADMINISTER: (OK, NO, NO),
+}
+METHODS = ("get", "post", "put", "delete")
+# A hundred addresses of one rule.
+METHODS_OF_ADMINISTRATION = ("get", "post")
+
+
+def reach_view(get_response: Any) -> Any:
+    """The last middleware: instead of the view it answers that the request came so far."""
+
+    def answer_request(request: HttpRequest) -> HttpResponse:
+        response: HttpResponse = get_response(request)
+        return response
+
+    def answer_for_view(*_: Any) -> HttpResponse:
+        return HttpResponse(status=LET_THROUGH)
+
+    answer_request.process_view = answer_for_view  # type: ignore[attr-defined]
+    return answer_request
+
+
+class Site:
+    """A project with something at each address, one beside it, and every kind of visitor."""
+
+    def __init__(self, visibility: str) -> None:
+        line = builders.create_measured_commits(3)
+        Project.objects.update(visibility=visibility)
+        self.project = line[0].project
+        other = builders.create_project("other", visibility=visibility)
+        case = line[0].runs.get().case
+        series = builders.headline_series(case)
+        regression = builders.create_regression(series, line[0], line[1])
+        run = Run.objects.filter(state="done").latest("pk")
+        self.keys: dict[str, Any] = {
+            "slug": self.project.slug,
+            "run": run.pk,
+            "series": series.pk,
+            "regression": regression.pk,
+            "experiment": create_ended(line[:2]).pk,
+            "machine": run.machine_id,
+        }
+        people: dict[str, User | None] = {
+            role: create_member(role, role, self.project) for role in ("viewer", "operator", "admin")
+        }
+        people["foreign admin"] = create_member("foreigner", "admin", other)
+        people["superuser"] = User.objects.create_superuser("root")
+        self.clients = {name: Client() for name in PEOPLE}
+        for name, person in people.items():
+            self.clients[name].force_login(person)  # type: ignore[arg-type]
+        self.make_tokens(people["admin"], people["foreign admin"], other)
+
+    def make_tokens(self, admin: Any, foreigner: Any, other: Project) -> None:
+        every = ("view", "operate", "administer")
+        written = {
+            "token": make_token(admin, self.project, "all", every)[1],
+            "viewing token": make_token(admin, self.project, "view", ())[1],
+            "foreign token": make_token(foreigner, other, "all", every)[1],
+            **{name: make_token(admin, self.project, name, every)[1] for name in USELESS_TOKENS},
+        }
+        past = timezone.now() - timedelta(hours=1)
+        ApiToken.objects.filter(name="expired token").update(expires_at=past)
+        ApiToken.objects.filter(name="revoked token").update(revoked_at=past)
+        self.clients |= {
+            name: Client(headers={"Authorization": f"Bearer {token}"}) for name, token in written.items()
+        }
+
+    def address_of(self, name: str) -> str:
+        if name in NAMELESS:
+            return NAMELESS[name]
+        if not name.startswith("admin:"):
+            return reverse(name, kwargs={key: self.keys[of] for key, of in EXAMPLES.get(name, {}).items()})
+        for keys in ((), ("object_id",), ("id",), ("app_label",), ("content_type_id", "object_id")):
+            try:
+                return reverse(name, kwargs={key: ADMINISTRATION[key] for key in keys})
+            except NoReverseMatch:
+                continue
+        raise NoReverseMatch(name)
+
+
+@pytest.fixture(params=["public", "private"])
+def site(request: pytest.FixtureRequest, db: None) -> Site:
+    return Site(request.param)
+
+
+@pytest.fixture
+def _views_not_called(settings: Any) -> None:
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.reach_view"]
+
+
+def all_names() -> list[str]:
+    return sorted({name for name, _ in named_routes(get_resolver().url_patterns)})
+
+
+def expected_answers(rule: Rule, *, private: bool) -> dict[str, int]:
+    """Status by the name of the visitor."""
+    by_person = EXPECTED[rule.who]
+    if private:
+        by_person = EXPECTED_IN_PRIVATE.get(rule.who, by_person)
+    answers = dict(zip(PEOPLE, by_person, strict=True))
+    if rule.who in (Who.HOST_TOKEN, Who.JOIN_CODE, Who.SIGNED_HOOK):
+        return answers | dict.fromkeys((*TOKENS, *USELESS_TOKENS), by_person[0])
+    answers |= dict.fromkeys(USELESS_TOKENS, BAD)
+    if not rule.api:
+        return answers | dict.fromkeys(TOKENS, NO)
+    if answers["anonymous"] == IN:
+        # A script can't sign in.
+        answers["anonymous"] = BAD
+    answers |= dict(zip(TOKENS, EXPECTED_OF_TOKENS[rule.who], strict=True))
+    if private and rule.who in EXPECTED_IN_PRIVATE:
+        answers["foreign token"] = GONE
+    return answers
+
+
+def find_differences(site: Site, names: Sequence[str]) -> Iterator[str]:
+    private = site.project.visibility == Project.Visibility.PRIVATE
+    for name in names:
+        rule = rule_of(name)
+        if rule is None:
+            yield f"{name} has no rule"
+            continue
+        if private and not rule.found_by:
+            # As with a public project.
+            continue
+        address = site.address_of(name)
+        for visitor, expected in expected_answers(rule, private=private).items():
+            for method in METHODS_OF_ADMINISTRATION if name.startswith("admin:") else METHODS:
+                answer = getattr(site.clients[visitor], method)(address)
+                if answer.status_code != expected:
+                    yield f"{method} {name} by {visitor}: {answer.status_code}, not {expected}"
+
+
+@pytest.mark.usefixtures("_views_not_called")
+def test_every_address_is_for_whom_its_rule_says(site: Site) -> None:
+    assert list(find_differences(site, all_names())) == []
+
+
+@pytest.mark.usefixtures("_views_not_called")
+@pytest.mark.parametrize("site", ["public"], indirect=True)
+def test_a_rule_that_lets_anybody_in_is_noticed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.access.middleware.rule_of_match", lambda _: ANYBODY)
+    found = list(find_differences(site, ["trigger", "host-claim"]))
+    assert "post trigger by viewer: 299, not 403" in found
+    assert "get host-claim by anonymous: 299, not 401" in found
+
+
+def test_every_example_is_of_an_address() -> None:
+    assert EXAMPLES.keys() <= set(all_names())
+
+
+@pytest.mark.parametrize("site", ["public"], indirect=True)
+@pytest.mark.parametrize("visitor", ["anonymous", "token", "foreign token"])
+def test_what_proves_itself(site: Site, visitor: str) -> None:
+    client = site.clients[visitor]
+    answered = {
+        "hook": client.post(site.address_of("hook"), b"{}", "application/json").status_code,
+        "host-join": client.post(
+            site.address_of("host-join"), {"code": "join_x", "machines": ["a"]}, "application/json"
+        ).status_code,
+    }
+    assert answered == {"hook": 401, "host-join": 403}
+
+
+@pytest.mark.parametrize("site", ["private"], indirect=True)
+def test_pages_of_all_projects_name_no_private_one(site: Site) -> None:
+    spanning = [name for name, rule in RULES.items() if rule.spans_projects and name != "machine-code"]
+    builders.create_delivery(site.project.regressions.get())
+    builders.create_refused_trigger(site.project)
+    for name in spanning:
+        address = site.address_of(name)
+        for visitor in ("anonymous", "foreign admin"):
+            shown = site.clients[visitor].get(address, follow=True)
+            assert shown.status_code in (200, 403), (name, visitor)
+            assert site.project.slug not in shown.content.decode(), (name, visitor)
+
+
+@pytest.mark.parametrize("site", ["private"], indirect=True)
+def test_a_private_project_looks_like_a_missing_one(site: Site) -> None:
+    for name in ("project", "trigger", "experiment-new"):
+        there = site.clients["foreign admin"].post(site.address_of(name))
+        site.keys["slug"], slug = "nothing", site.keys["slug"]
+        missing = site.clients["foreign admin"].post(site.address_of(name))
+        site.keys["slug"] = slug
+        told = [shown_text(answer).replace(slug, "nothing") for answer in (there, missing)]
+        assert (there.status_code, told[0]) == (missing.status_code, told[1])
+
+
+@pytest.mark.parametrize("site", ["public"], indirect=True)
+def test_signing_in_leads_back(site: Site) -> None:
+    client = site.clients["anonymous"]
+    asked = f"{site.address_of('experiment-new')}?base=main"
+    assert client.get(asked)["Location"] == "/sign-in/?next=/projects/snake/experiments/new/%3Fbase%3Dmain"
+    # What was posted is gone after signing in: to the page that it was posted from.
+    assert client.post(site.address_of("run-cancel"))["Location"].endswith(site.address_of("run"))
