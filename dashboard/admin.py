@@ -9,9 +9,12 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from allauth.usersessions.models import UserSession
 from django.contrib import admin
-from django.db.models import Model
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.models import (
     Case,
     Change,
@@ -42,7 +45,38 @@ else:
     ModelAdmin = admin.ModelAdmin
 
 
-class ReadOnly(ModelAdmin):
+class Audited(ModelAdmin):
+    """What is changed in these tables stands in the audit log."""
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        self.record_change(request, obj, "added")
+        return super().log_addition(request, obj, message)
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        fields = [name for part in message if isinstance(part, dict) for name in changed_fields(part)]
+        self.record_change(request, obj, "changed", fields=fields)
+        return super().log_change(request, obj, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        for row in queryset:
+            self.record_change(request, row, "deleted")
+        return super().log_deletions(request, queryset)
+
+    def record_change(self, request: HttpRequest, row: Model, change: str, **about: Any) -> None:
+        project = row if isinstance(row, Project) else getattr(row, "project", None)
+        if not isinstance(project, Project) or (project is row and change == "deleted"):
+            # Of what is about to be deleted its name stays.
+            project = None
+        about |= {"change": change, "name": str(row)[:200]}
+        record_action(visitor_of(request), AuditAction.TABLE_CHANGED, project, row, **about)
+
+
+def changed_fields(part: dict[str, Any]) -> list[str]:
+    """The names of the fields in a part of Django's own message about a change."""
+    return [str(name) for name in (part.get("changed") or {}).get("fields", [])]
+
+
+class ReadOnly(Audited):
     """A run's state moves by compare-and-swap alone: a form would write over it."""
 
     show_full_result_count = False
@@ -61,7 +95,7 @@ def describe_secrets(row: Project | Channel | ForgeConnection) -> str:
 
 
 @admin.register(Project)
-class ProjectAdmin(ModelAdmin):
+class ProjectAdmin(Audited):
     list_display = ("slug", "repository", "branch", "created_at")
     search_fields = ("slug", "repository")
     exclude = ("hook_secret", "credentials")
@@ -77,7 +111,7 @@ class ProjectAdmin(ModelAdmin):
 
 
 @admin.register(Channel)
-class ChannelAdmin(ModelAdmin):
+class ChannelAdmin(Audited):
     list_display = ("project", "kind", "address", "minimum_percent", "enabled")
     list_filter = ("kind", "enabled")
     exclude = ("secret",)
@@ -169,6 +203,17 @@ class SeriesAdmin(ReadOnly):
     list_select_related = ("configuration__case", "metric", "configuration__pool")
 
 
+class AuditedUserAdmin(Audited, UserAdmin):  # type: ignore[type-arg]
+    """Accounts, and the permissions of Django that they have on the whole site."""
+
+
+class AuditedGroupAdmin(Audited, GroupAdmin):
+    """Permissions that several accounts share."""
+
+
+admin.site.unregister([User, Group])
+admin.site.register(User, AuditedUserAdmin)
+admin.site.register(Group, AuditedGroupAdmin)
 admin.site.register([Case, Change, Configuration, Heartbeat, Metric, Pool], ReadOnly)
 
 # Providers are named by variables, tokens aren't kept, and one's sessions stand on one's own page.

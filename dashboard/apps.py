@@ -10,6 +10,7 @@ class DashboardConfig(AppConfig):
     def ready(self) -> None:
         from dashboard import checks  # noqa: F401  (importing registers them)
         from dashboard.access import checks as access_checks  # noqa: F401
+        from dashboard.access import sign_in_records  # noqa: F401
         from dashboard.forges.receivers import comment_received, pull_request_received
 
         pull_request_received.connect(hear_pull_request)

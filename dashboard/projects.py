@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 from paceline import manifest as manifests
 from paceline.manifest import ManifestError
 
+from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import Project
 from dashboard.repositories import RepositoryError, split_credentials
 
@@ -42,12 +43,14 @@ def add_project(
     numbers: Mapping[str, float | None] | None = None,
     *,
     private: bool = False,
+    actor: Actor | None = None,
 ) -> Project:
     """Register a repository (path or URL) that can be fetched and has the branch; raises ProjectError.
 
     `manifest` is a file that the site keeps for code that can't be changed; `numbers` has the names of
     NUMBER_FIELDS, None where one stays as it is. A private project is read by its members alone. Adding the
-    same project again returns it with these numbers, and private where that is asked for.
+    same project again returns it with these numbers, and private where that is asked for. `actor`: who does
+    it, for the audit log.
     """
     given = {NUMBER_FIELDS[name]: value for name, value in (numbers or {}).items() if value is not None}
     address, credentials = split_credentials(absolute_address(repository))
@@ -61,14 +64,15 @@ def add_project(
     )
     existing = Project.objects.filter(slug=slug).first()
     if existing is not None:
-        same = _renew_credentials(_check_same_project(existing, wanted), wanted)
-        return _hide_project(_change_numbers(same, given), wanted)
+        return _change_project(_check_same_project(existing, wanted), wanted, given, actor)
     wanted.hook_secret = secrets.token_urlsafe(32)
     _set_numbers(wanted, given)
     _check_repository(wanted)
     try:
         with transaction.atomic():
             wanted.save(force_insert=True)
+            if actor is not None:
+                record_action(actor, AuditAction.PROJECT_ADDED, wanted, wanted, visibility=wanted.visibility)
     except IntegrityError:
         return _check_same_project(Project.objects.get(slug=slug), wanted)
     return wanted
@@ -99,20 +103,26 @@ def _check_same_project(existing: Project, wanted: Project) -> Project:
     return existing
 
 
-def _renew_credentials(existing: Project, wanted: Project) -> Project:
-    """Take other credentials once they are known to work."""
+def _change_project(
+    existing: Project, wanted: Project, given: Mapping[str, float], actor: Actor | None
+) -> Project:
+    """Take new numbers, other credentials once they are known to work, and hide it where that is wanted."""
+    before = {field: getattr(existing, field) for field in (*given, "credentials", "visibility")}
+    _set_numbers(existing, given)
     if wanted.credentials and wanted.credentials != existing.credentials:
         existing.credentials = wanted.credentials
         _check_repository(existing)
-        existing.save(update_fields=["credentials"])
-    return existing
-
-
-def _hide_project(existing: Project, wanted: Project) -> Project:
-    """Make it private where that is wanted; nobody shows it to everybody by adding it again."""
-    if wanted.visibility == Project.Visibility.PRIVATE != existing.visibility:
+    # Nobody shows it to everybody by adding it again.
+    if wanted.visibility == Project.Visibility.PRIVATE:
         existing.visibility = wanted.visibility
-        existing.save(update_fields=["visibility"])
+    changed = [field for field, value in before.items() if getattr(existing, field) != value]
+    if changed:
+        with transaction.atomic():
+            existing.save(update_fields=changed)
+            if actor is not None:
+                shown = {name: getattr(existing, name) for name in changed if name != "credentials"}
+                about = {"fields": changed, "values": shown}
+                record_action(actor, AuditAction.SETTINGS_CHANGED, existing, existing, **about)
     return existing
 
 
@@ -127,13 +137,6 @@ def _set_numbers(project: Project, given: Mapping[str, float]) -> None:
     except ValidationError as error:
         field, sentences = next(iter(error.message_dict.items()))
         raise ProjectError(f"{field}: {sentences[0]}") from error
-
-
-def _change_numbers(existing: Project, given: Mapping[str, float]) -> Project:
-    if given:
-        _set_numbers(existing, given)
-        existing.save(update_fields=list(given))
-    return existing
 
 
 def _read_manifest(manifest: Path | None) -> str:

@@ -97,7 +97,8 @@ def is_hidden(visitor: Visitor, rule: Rule, project: Project | None) -> bool:
 def address_after_sign_in(request: HttpRequest, rule: Rule, named: Mapping[str, Any]) -> str:
     """Where signing in leads: what was posted is gone then."""
     if rule.after_sign_in:
-        return reverse(rule.after_sign_in, kwargs=dict(named))
+        arguments = {"slug": named["slug"]} if rule.found_by == "slug" else dict(named)
+        return reverse(rule.after_sign_in, kwargs=arguments)
     return request.get_full_path()
 
 

@@ -68,6 +68,7 @@ ANYBODY = Rule(Who.ANYBODY)
 SPANNING = Rule(Who.ANYBODY, spans_projects=True)
 HOST = Rule(Who.HOST_TOKEN)
 VIEW_PROJECT = Rule(Who.VIEW, "slug")
+ADMINISTER_PROJECT = Rule(Who.ADMINISTER, "slug")
 VIEW_RUN = Rule(Who.VIEW, "run")
 VIEW_EXPERIMENT = Rule(Who.VIEW, "experiment")
 
@@ -100,6 +101,13 @@ RULES: dict[str, Rule] = {
     "project-commits": VIEW_PROJECT,
     "project-triggers": VIEW_PROJECT,
     "project-experiments": VIEW_PROJECT,
+    "project-settings": ADMINISTER_PROJECT,
+    "project-members": ADMINISTER_PROJECT,
+    "project-member": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
+    "project-tokens": ADMINISTER_PROJECT,
+    "project-token-revoke": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
+    "project-audit": ADMINISTER_PROJECT,
+    "site-audit": Rule(Who.SITE_ADMINISTRATOR),
     "trigger": Rule(Who.OPERATE, "slug", after_sign_in="project"),
     "series": Rule(Who.VIEW, "series"),
     "run": VIEW_RUN,

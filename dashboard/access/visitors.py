@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
+from dashboard.access.addresses import request_address
 from dashboard.access.tokens import PREFIX, use_token
 from dashboard.models import Action, ApiToken, Membership, Project
 
@@ -31,6 +32,7 @@ class Visitor:
 
     user: User | None = None
     token: ApiToken | None = None
+    address: str | None = None
 
     def may(self, action: str, project: Project | None = None, permission: str = "") -> bool:
         """`permission`: of Django's; where given, it allows the same in every project that they may view."""
@@ -93,12 +95,13 @@ def visitor_of(request: HttpRequest) -> Visitor:
 
 
 def _identify_visitor(request: HttpRequest) -> Visitor:
-    written = bearer_token(request)
+    written, address = bearer_token(request), request_address(request)
     if written.startswith(PREFIX) or (written and getattr(request, "takes_tokens", False)):
         token = use_token(written)
-        return Visitor(token.made_by, token)
+        return Visitor(token.made_by, token, address)
     user = getattr(request, "user", None)
-    return Visitor(user) if user is not None and user.is_authenticated else Visitor()
+    known = user is not None and user.is_authenticated
+    return Visitor(user if known else None, address=address)
 
 
 def bearer_token(request: HttpRequest) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import transaction
 
+from dashboard.access import Actor, AuditAction, Visitor, record_action
 from dashboard.experiments.asking import (
     DEFAULT_METRIC,
     DEFAULT_PRECISION,
@@ -45,9 +45,10 @@ class EstimateRequest:
 
 
 def ask_requested_estimate(
-    project: Project, request: EstimateRequest, purpose: str, requested_by: Any = None
+    project: Project, request: EstimateRequest, purpose: str, actor: Actor
 ) -> tuple[Experiment, bool]:
     """(experiment, whether it is new). Reads the project's repository. Raises ExperimentError."""
+    requested_by = actor.user if isinstance(actor, Visitor) else None
     precision, minutes = parse_precision(request.precision), parse_minutes(request.minutes)
     check_budget(precision, minutes)
     in_browser = purpose == Experiment.Purpose.PERSON
@@ -55,7 +56,7 @@ def ask_requested_estimate(
     with transaction.atomic():
         base, head = create_sides(project, found)
         metric, phase = find_metric(request.metric.strip() or DEFAULT_METRIC, head.configuration)
-        return ask_estimate(
+        experiment, new = ask_estimate(
             project,
             purpose,
             base,
@@ -66,6 +67,9 @@ def ask_requested_estimate(
             minutes=minutes,
             requested_by=requested_by,
         )
+        if new:
+            record_action(actor, AuditAction.EXPERIMENT_REQUESTED, project, experiment)
+        return experiment, new
 
 
 def parse_precision(text: str) -> float:

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dashboard.access import Actor, AuditAction, record_action
 from dashboard.hosts import broker_accounts
 from dashboard.hosts.errors import JoinRefused
 from dashboard.models import JoinCode, Machine, Pool
@@ -20,16 +21,23 @@ CODE_BYTES = 15
 MOST_SLOTS = 64
 
 
-def create_join_code(pool: Pool, made_by: str, machine_name: str = "") -> str:
-    """A code by which one host may join the pool; with a name, as that machine, be it there or not."""
+def create_join_code(pool: Pool, made_by: str, machine_name: str = "", *, actor: Actor | None = None) -> str:
+    """A code by which one host may join the pool; with a name, as that machine, be it there or not.
+
+    `actor`: who makes it, for the audit log; the site itself isn't there.
+    """
     code = make_token("join", CODE_BYTES)
-    JoinCode.objects.create(
-        code_hash=hash_token(code),
-        pool=pool,
-        machine_name=machine_name,
-        made_by=made_by[:150],
-        expires_at=timezone.now() + CODE_LIVES,
-    )
+    with transaction.atomic():
+        made = JoinCode.objects.create(
+            code_hash=hash_token(code),
+            pool=pool,
+            machine_name=machine_name,
+            made_by=made_by[:150],
+            expires_at=timezone.now() + CODE_LIVES,
+        )
+        if actor is not None:
+            about = {"pool": pool.name, "machine": machine_name}
+            record_action(actor, AuditAction.JOIN_CODE_MADE, None, made, **about)
     return code
 
 

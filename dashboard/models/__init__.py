@@ -2,6 +2,7 @@
 
 from dashboard.models.access import Action, ApiToken, Membership
 from dashboard.models.alerts import AlertRule, Channel, Delivery, Snooze
+from dashboard.models.audit import AuditEntry
 from dashboard.models.configurations import Configuration
 from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
@@ -22,6 +23,7 @@ __all__ = [
     "Action",
     "AlertRule",
     "ApiToken",
+    "AuditEntry",
     "Case",
     "Change",
     "Channel",

@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from dashboard import experiments
+from dashboard.access import visitor_of
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Commit, Experiment, Project
 from dashboard.querysets import experiments as experiment_queries
@@ -33,7 +34,7 @@ def new_experiment_page(request: HttpRequest, slug: str) -> HttpResponse:
         return _render_form(request, project, written)
     try:
         experiment, new = experiments.ask_requested_estimate(
-            project, request_of(written), Experiment.Purpose.PERSON, request.user
+            project, request_of(written), Experiment.Purpose.PERSON, visitor_of(request)
         )
     except ExperimentError as error:
         return _render_form(request, project, written, error)

@@ -6,12 +6,14 @@ import shlex
 from typing import Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import experiments
+from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Experiment, Project
 from dashboard.pages.experiment_functions import functions_context
@@ -138,7 +140,10 @@ def cancel_experiment(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, "A regression asked for it and would again: triage the regression to end it.")
     else:
         reason = {"code": "cancelled", "person": request.user.get_username()}
-        experiments.cancel_experiments(Experiment.objects.filter(pk=pk), reason)
+        with transaction.atomic():
+            if experiments.cancel_experiments(Experiment.objects.filter(pk=pk), reason):
+                action = AuditAction.EXPERIMENT_CANCELLED
+                record_action(visitor_of(request), action, experiment.project, experiment)
         messages.success(request, f"Experiment {pk} is cancelled.")
     return redirect("experiment", pk)
 

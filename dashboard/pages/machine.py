@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -16,7 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import hosts
-from dashboard.access import visitor_of
+from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.charts import theme
 from dashboard.charts.machine_history import (
     CalibrationMark,
@@ -169,6 +170,9 @@ def change_machine_state(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, f"{machine.name} is retired: it may join again, with a new code.")
     else:
         change, said = ACTIONS[action]
-        change(machine)
+        with transaction.atomic():
+            change(machine)
+            about = {"name": machine.name, "change": action}
+            record_action(visitor_of(request), AuditAction.MACHINE_CHANGED, None, machine, **about)
         messages.success(request, said.format(machine.name))
     return redirect(address)

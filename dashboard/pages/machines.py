@@ -138,7 +138,9 @@ def make_join_code(request: HttpRequest) -> HttpResponse:
     if refused := pool_name_refusal(name):
         context = {**_list_context(request), "pool": name[:LONGEST_POOL], "refused": refused}
         return render(request, "machines.html", context, status=400)
-    code = hosts.create_join_code(runs.pool_named(name), request.user.get_username())
+    code = hosts.create_join_code(
+        runs.pool_named(name), request.user.get_username(), actor=visitor_of(request)
+    )
     context = {**_list_context(request), "joining": joining_commands(code), "joining_pool": name}
     return render(request, "machines.html", context)
 

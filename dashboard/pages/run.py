@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import runs
-from dashboard.access import visitor_of
+from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
 from dashboard.pages import run_metrics, run_parts, run_profile, run_scaling
@@ -105,7 +106,9 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     if run.state in Run.TERMINAL:
         messages.info(request, f"Run {pk} had already ended: it is {run.state}.")
     else:
-        runs.cancel_run(pk, request.user.get_username())
+        with transaction.atomic():
+            if runs.cancel_run(pk, request.user.get_username()):
+                record_action(visitor_of(request), AuditAction.RUN_CANCELLED, run.case.project, run)
         messages.success(request, f"Run {pk} is cancelled.")
     return redirect("run", pk)
 

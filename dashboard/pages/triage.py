@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
 from dashboard import alerts
+from dashboard.access import visitor_of
 from dashboard.models import Regression, Triage
 from dashboard.pages import regressions
 from dashboard.querysets import regressions as regression_queries
@@ -30,7 +31,7 @@ def submit_triage(request: HttpRequest, pk: int) -> HttpResponse:
     address = regression.get_absolute_url()
     action, comment = request.POST.get("action", ""), request.POST.get("comment", "")
     try:
-        triage_regression(regression.pk, request.user, action, comment)
+        triage_regression(regression.pk, visitor_of(request), action, comment)
     except TriageError as error:
         # Shown again with what was typed: a redirect would lose it.
         refused = str(error)

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from dashboard.pages import (
+    audit,
     channel_form,
     channels,
     checks,
@@ -12,6 +13,9 @@ from dashboard.pages import (
     overview,
     pictures,
     project,
+    project_members,
+    project_settings,
+    project_tokens,
     regressions,
     run,
     series,
@@ -53,6 +57,21 @@ urlpatterns = [
         channels.test_result_fragment,
         name="project-channel-test",
     ),
+    path("projects/<slug:slug>/settings/", project_settings.visibility_page, name="project-settings"),
+    path("projects/<slug:slug>/settings/members/", project_members.members_page, name="project-members"),
+    path(
+        "projects/<slug:slug>/settings/members/<int:member>/",
+        project_members.change_member,
+        name="project-member",
+    ),
+    path("projects/<slug:slug>/settings/tokens/", project_tokens.tokens_page, name="project-tokens"),
+    path(
+        "projects/<slug:slug>/settings/tokens/<int:token>/revoke/",
+        project_tokens.revoke_project_token,
+        name="project-token-revoke",
+    ),
+    path("projects/<slug:slug>/settings/audit/", audit.project_audit_page, name="project-audit"),
+    path("audit/", audit.site_audit_page, name="site-audit"),
     path("experiments/<int:pk>/", experiments.experiment_page, name="experiment"),
     path("experiments/<int:pk>/status/", experiments.experiment_status_fragment, name="experiment-status"),
     path("experiments/<int:pk>/cancel/", experiments.cancel_experiment, name="experiment-cancel"),

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from dashboard import alerts, dispatch, experiments
+from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.models import Project, Regression, Triage
 from dashboard.regressions import false_alarm_budget
 from dashboard.regressions.apply import keep_triage
@@ -30,7 +31,7 @@ class TriageError(Exception):
     """It can't be done; the message is one sentence that names the field."""
 
 
-def triage_regression(regression_id: int, person: Any, action: str, comment: str = "") -> Triage:
+def triage_regression(regression_id: int, visitor: Visitor, action: str, comment: str = "") -> Triage:
     """Write down what a person says, and act on it. Raises TriageError, Regression.DoesNotExist."""
     said = clean_comment(action, comment)
     with transaction.atomic():
@@ -38,10 +39,11 @@ def triage_regression(regression_id: int, person: Any, action: str, comment: str
         of = Regression.objects.values_list("project", flat=True).get(pk=regression_id)
         project = Project.objects.select_for_update(no_key=True).get(pk=of)
         regression = Regression.objects.select_for_update().get(pk=regression_id)
-        row = Triage(regression=regression, person=person, action=action, comment=said)
+        row = Triage(regression=regression, person=visitor.user, action=action, comment=said)
         if action in BECOMES:
             change_triage(project, row, BECOMES[Action(action)])
         row.save()
+        record_action(visitor, AuditAction.REGRESSION_TRIAGED, project, regression, triage=action)
         return row
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from paceline.metrics import describe_metric
@@ -184,7 +184,10 @@ def is_called_in_step(suspect: dict[str, Any]) -> bool:
 
 def requested_revisions(trigger: Trigger) -> str:
     """What a trigger asked for: the newest commit, one commit, a range or the last so many."""
-    revisions = trigger.revisions
+    return describe_revisions(trigger.revisions)
+
+
+def describe_revisions(revisions: Mapping[str, Any]) -> str:
     if "commit" in revisions:
         return f"commit {revisions['commit']}"
     if "range" in revisions:

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import SeriesLatest
 from dashboard.sentences import (
+    audit,
     bisections,
     boxes,
     causes,
@@ -42,6 +43,8 @@ register.filter("percent_change", numbers.format_percent_change)
 register.filter("fixed", numbers.format_fixed)
 register.filter("share", numbers.format_share)
 for label_filter in (
+    audit.describe_actor,
+    audit.describe_entry,
     labels.format_change,
     limits.format_latest_limit,
     limits.violation_text,

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dashboard import runs
+from dashboard.access import command_account
 from dashboard.models import Project, Trigger
 from dashboard.triggers.receiving import TriggerError, receive_trigger
 
@@ -19,7 +20,7 @@ def from_command(
     `revisions` come from `parse_revisions`. TriggerError says why it was refused. Call it with `quick` inside
     a transaction: a trigger that the sweep can see becomes standard runs there.
     """
-    trigger = receive_trigger(project, Trigger.Source.COMMAND, revisions, benchmarks)
+    trigger = receive_trigger(project, Trigger.Source.COMMAND, revisions, benchmarks, actor=command_account())
     ids = resolve_or_refuse(trigger, quick)
     trigger.refresh_from_db()
     if trigger.state == Trigger.State.REFUSED:

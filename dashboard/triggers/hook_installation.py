@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.urls import reverse
 
+from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import Project
 from dashboard.repositories import Git, RepositoryError
 from dashboard.triggers import hook_scripts
@@ -41,10 +42,12 @@ class HookFolders:
         return [self.hooks / name for name in (IN_BARE if self.bare else IN_WORK_TREE)]
 
 
-def install_hooks(project: Project, folder: Path, *, renew_secret: bool = False) -> list[Path]:
+def install_hooks(
+    project: Project, folder: Path, *, renew_secret: bool = False, actor: Actor | None = None
+) -> list[Path]:
     """Write (or renew) the hooks of the repository in `folder`; their paths. Raises HookRefusedError.
 
-    A project without a hook secret gets one.
+    A project without a hook secret gets one. `actor`: who does it, for the audit log.
     """
     for tool in ("openssl", "curl"):
         if shutil.which(tool) is None:
@@ -58,6 +61,8 @@ def install_hooks(project: Project, folder: Path, *, renew_secret: bool = False)
         write_hooks(project, folders)
     except OSError as error:
         raise HookRefusedError(f"{error.filename} can't be written: {error.strerror}.") from error
+    if actor is not None:
+        record_action(actor, AuditAction.HOOK_INSTALLED, project, project, renewed=renew_secret)
     return folders.hook_paths
 
 

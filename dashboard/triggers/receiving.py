@@ -9,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 
 from dashboard import dispatch, repositories
+from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import Project, Trigger
 from dashboard.repositories import MOST_COMMITS, RepositoryError
 
@@ -60,8 +61,11 @@ def receive_trigger(
     *,
     user: User | AnonymousUser | None = None,
     delivery: str | None = None,
+    actor: Actor | None = None,
 ) -> Trigger:
     """Store a trigger; a worker resolves it into runs, a command does that itself.
+
+    `actor`: who asks, for the audit log; a hook and the schedule are in the list of triggers alone.
 
     Raises TriggerError, and IntegrityError for a delivery that was received before.
     """
@@ -77,6 +81,9 @@ def receive_trigger(
             requested_by_id=user.pk if user else None,
             delivery=delivery,
         )
+        if actor is not None:
+            about = {"revisions": revisions, "benchmarks": names}
+            record_action(actor, AuditAction.RUNS_REQUESTED, project, trigger, **about)
         if source != Trigger.Source.COMMAND:
             dispatch.send_task(dispatch.RESOLVE, trigger.pk)
     return trigger

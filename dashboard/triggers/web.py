@@ -6,20 +6,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
+from dashboard.access import Visitor, visitor_of
 from dashboard.models import Project, Trigger
 from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_trigger
 
 
 def from_web(
-    project: Project, user: User | AnonymousUser, revisions: dict[str, Any], benchmarks: Iterable[str] = ()
+    project: Project, visitor: Visitor, revisions: dict[str, Any], benchmarks: Iterable[str] = ()
 ) -> Trigger:
-    """A trigger of a signed-in person; `revisions` come from `parse_revisions`. Raises TriggerError."""
-    return receive_trigger(project, Trigger.Source.WEB, revisions, benchmarks, user=user)
+    """A trigger of a person; `revisions` come from `parse_revisions`. Raises TriggerError."""
+    source = Trigger.Source.WEB
+    return receive_trigger(project, source, revisions, benchmarks, user=visitor.user, actor=visitor)
 
 
 @require_POST
@@ -27,7 +28,8 @@ def request_runs(request: HttpRequest, slug: str) -> HttpResponse:
     """The form's fields: `which` (newest, commit, range, last) and the field of that name, `benchmarks`."""
     project = get_object_or_404(Project, slug=slug)
     try:
-        from_web(project, request.user, chosen_revisions(request.POST), request.POST.getlist("benchmarks"))
+        revisions = chosen_revisions(request.POST)
+        from_web(project, visitor_of(request), revisions, request.POST.getlist("benchmarks"))
         messages.success(request, "Requested: the runs appear here once the repository has been read.")
     except TriggerError as error:
         messages.error(request, str(error))

@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from dashboard import experiments
+from dashboard.access import command_account
 from dashboard.experiments import EstimateRequest
 from dashboard.models import Commit, Experiment, Pool, Project
 from tests.dashboard import factories
@@ -95,7 +96,7 @@ def test_what_repeats_an_experiment_asks_the_same(
         Pool.objects.create(name=pool)
     factories.get_configuration(factories.create_case(project, "walker", fast="true"))
     request = EstimateRequest(base="main~1", precision="2%", minutes="7", pool="other", **asked)
-    first, _ = experiments.ask_requested_estimate(project, request, "script")
+    first, _ = experiments.ask_requested_estimate(project, request, "script", command_account())
     fields = (
         *("base_commit", "base_configuration", "head_commit", "head_configuration", "metric", "phase"),
         *("precision", "most_seconds"),

@@ -10,7 +10,9 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from dashboard.models import Regression, Run, Series, Trigger
+from dashboard.access import Visitor, make_token
+from dashboard.models import Project, Regression, Run, Series, Trigger
+from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.experiment_builders import create_ended
 
@@ -45,6 +47,19 @@ PAGES = {
     "/machines/{machine}/": 11,
     "/machines/{machine}/status/?seen=measuring": 3,
     "/sign-in/": 0,
+}
+
+# For who is signed in, with a role in the project. Beside the session they ask for roles and permissions.
+MEMBERS_PAGES = {
+    "/": 24,
+    "/deliveries/": 7,
+    "/regressions/": 10,
+    "/machines/": 13,
+    "/projects/snake/": 29,
+    "/projects/snake/settings/": 5,
+    "/projects/snake/settings/members/": 6,
+    "/projects/snake/settings/tokens/": 6,
+    "/projects/snake/settings/audit/": 7,
 }
 
 
@@ -96,3 +111,16 @@ def test_every_page_asks_the_same_number_of_questions(
     for where, queries in PAGES.items():
         with django_assert_num_queries(queries):
             assert client.get(where.format(**ids)).status_code == 200
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_who_asks_is_looked_up_once(client: Client, django_assert_num_queries: Assert, count: int) -> None:
+    fill_site(count)
+    project = Project.objects.get(slug="snake")
+    admins = [create_member(f"admin-{number}", "admin", project) for number in range(count)]
+    for number in range(count):
+        make_token(Visitor(admins[0]), project, f"token-{number}", ())
+    client.force_login(admins[0])
+    for where, queries in MEMBERS_PAGES.items():
+        with django_assert_num_queries(queries):
+            assert client.get(where).status_code == 200

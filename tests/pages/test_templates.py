@@ -18,11 +18,13 @@ from django.test import Client, override_settings
 from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs, runs
+from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.accounts.links import password_link
 from dashboard.accounts.openid_settings import OpenIDSettings
 from dashboard.alerts.email import compose_email
 from dashboard.error_pages import show_server_error
 from dashboard.models import (
+    ApiToken,
     Case,
     Change,
     Commit,
@@ -151,6 +153,7 @@ def visit_everything(client: Client, folder: Path) -> None:
     visit_channel_pages(client, "snake")
     visitor.force_login(User.objects.create_user("eve"))
     assert visitor.get("/projects/runs/experiments/new/").status_code == 403
+    change_settings(client)
     client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)
     assert client.post("/machines/codes/", {"pool": "gpu"}).status_code == 200
     assert client.post("/machines/codes/", {"pool": "a pool"}).status_code == 400
@@ -187,6 +190,24 @@ def visit_accounts() -> None:
     assert refused.status_code == 429
     server.shutdown()
     server.server_close()
+
+
+def change_settings(client: Client) -> None:
+    """Its pages with rows in them, with what was refused, and with a token that was just made."""
+    settings = "/projects/runs/settings/"
+    assert client.get(f"{settings}members/").status_code == 200
+    assert client.post(settings, {"visibility": "secret"}).status_code == 400
+    for name, status in (("eve", 302), ("nobody", 400)):
+        assert client.post(f"{settings}members/", {"name": name, "role": "viewer"}).status_code == status
+    for days, status in (("7", 200), ("soon", 400)):
+        form = {"name": "nightly", "days": days, "actions": ["operate"]}
+        assert client.post(f"{settings}tokens/", form).status_code == status
+    ApiToken.objects.update(last_used_at=timezone.now())
+    for _ in range(60):
+        record_action(Visitor(), AuditAction.HISTORY_JUDGED, Project.objects.get(slug="runs"))
+    pages = ("", "members/", "tokens/", "audit/?page=2", "audit/?action=key renewed")
+    for where in (*(f"{settings}{page}" for page in pages), "/audit/"):
+        assert client.get(where).status_code == 200
 
 
 def ask_wrongly(client: Client) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from dashboard.access import command_account
 from dashboard.management.base import SiteCommand
 from dashboard.management.progress import ProgressBar
 from dashboard.projects import ProjectError, add_project
@@ -78,6 +79,7 @@ class Command(SiteCommand):
                     options["manifest"],
                     {name: options[name.replace("-", "_")] for name, _, _ in NUMBERS},
                     private=options["private"],
+                    actor=command_account(),
                 )
             except ProjectError as error:
                 raise CommandError(str(error)) from error

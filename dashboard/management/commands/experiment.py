@@ -12,6 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db.models import Count, Q
 
 from dashboard import experiments, hosts, services
+from dashboard.access import command_account
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.management.base import SiteCommand, project_named
@@ -125,7 +126,7 @@ class Command(SiteCommand):
             bar.show(0, f"Reading {project.repository}")
             try:
                 experiment, new = experiments.ask_requested_estimate(
-                    project, request, Experiment.Purpose.SCRIPT
+                    project, request, Experiment.Purpose.SCRIPT, command_account()
                 )
             except ExperimentError as error:
                 where = ARGUMENTS.get(error.field, f"--{error.field.replace('_', '-')}")

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db import transaction
+from django.db.models import QuerySet
 from django.template.defaultfilters import pluralize
 
 from dashboard import failed_jobs
+from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand
 from dashboard.models import FailedJob
 from dashboard.sentences.failed_jobs import describe_job
@@ -31,13 +35,21 @@ class Command(SiteCommand):
             if missing:
                 raise CommandError(f"There is no failed job {min(missing)}.")
         if options["retry"]:
-            self.stdout.write(f"{format_jobs(failed_jobs.retry_jobs(jobs))} tried again.")
+            retried = self.change("retry", failed_jobs.retry_jobs, jobs)
+            self.stdout.write(f"{format_jobs(retried)} tried again.")
         elif options["drop"]:
-            self.stdout.write(f"{format_jobs(jobs.delete()[0])} forgotten.")
+            dropped = self.change("drop", lambda rows: rows.delete()[0], jobs)
+            self.stdout.write(f"{format_jobs(dropped)} forgotten.")
         else:
             for job in jobs:
                 self.stdout.write(f"{job.pk}: {describe_job(job)}: {job.errors[-1]}")
             self.stdout.write(f"{format_jobs(jobs.count())} failing.")
+
+    def change(self, name: str, act: Callable[[QuerySet[FailedJob]], int], jobs: QuerySet[FailedJob]) -> int:
+        with transaction.atomic():
+            number = act(jobs)
+            record_action(command_account(), AuditAction.JOBS_CHANGED, change=name, number=number)
+        return number
 
 
 def format_jobs(number: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard import imports, regressions
+from dashboard.access import AuditAction, command_account, record_action
 from dashboard.imports import ImportedResults, ImportRefused, ImportSummary
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.management.progress import ProgressBar
@@ -51,6 +52,8 @@ class Command(SiteCommand):
                 project, summary = imports.import_runs(
                     existing or slug, results.runs, progress_reporter(bar, READ, STORED, "runs stored")
                 )
+                about = {"format": options["format"], "points": summary.points}
+                record_action(command_account(), AuditAction.RESULTS_IMPORTED, project, project, **about)
                 if summary.points or summary.corrected:
                     regressions.redetect_project(
                         project, progress_reporter(bar, STORED, 1, "histories judged")

@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
+from dashboard.access import command_account
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.triggers.hook_installation import HookRefusedError, install_hooks
 
@@ -41,7 +42,12 @@ class Command(SiteCommand):
         project = project_named(options["slug"])
         folder = options["repository"] or Path(project.repository)
         try:
-            hooks = install_hooks(project, folder.expanduser(), renew_secret=options["renew_secret"])
+            hooks = install_hooks(
+                project,
+                folder.expanduser(),
+                renew_secret=options["renew_secret"],
+                actor=command_account(),
+            )
         except HookRefusedError as error:
             raise CommandError(str(error)) from error
         names = " and ".join(hook.name for hook in hooks)

@@ -8,6 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.core.validators import validate_slug
 
 from dashboard import hosts, runs
+from dashboard.access import command_account
 from dashboard.management.base import SiteCommand
 
 
@@ -26,5 +27,7 @@ class Command(SiteCommand):
         except ValidationError:
             raise CommandError("A pool's name consists of letters, digits, - and _.") from None
         self.stdout.write(
-            hosts.create_join_code(runs.pool_named(options["pool"]), "a command", options["machine"])
+            hosts.create_join_code(
+                runs.pool_named(options["pool"]), "a command", options["machine"], actor=command_account()
+            )
         )

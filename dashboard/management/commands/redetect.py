@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from dashboard import regressions
+from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.management.progress import ProgressBar
 from dashboard.models import Regression
@@ -35,6 +36,7 @@ class Command(SiteCommand):
             outcome = regressions.redetect_project(
                 project, lambda done, total: bar.show(done / total, f"{done} of {total} histories")
             )
+        record_action(command_account(), AuditAction.HISTORY_JUDGED, project, project)
         counts = ", ".join(f"{outcome.counts[kind]} {text}" for kind, text in VERDICTS.items())
         live = Regression.objects.filter(project=project, withdrawn_at=None).count()
         self.stdout.write(

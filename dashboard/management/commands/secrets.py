@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
+from dashboard.access import AuditAction, command_account, record_action
 from dashboard.accounts.second_factors import reencrypt_second_factors
 from dashboard.environment_variables import read_text
 from dashboard.management.base import SiteCommand
@@ -59,6 +60,7 @@ class Command(SiteCommand):
             settings.SECRET_KEY_FALLBACKS = [before, *settings.SECRET_KEY_FALLBACKS]
             self.tell(reencrypt_secrets())
             self.tell_second_factors()
+            record_action(command_account(), AuditAction.KEY_RENEWED)
         self.stdout.write(
             f"The new key is in {site.home}. The one before is beside it in {EARLIER}, which only sessions "
             "of before need; remove it when you like."

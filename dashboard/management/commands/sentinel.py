@@ -3,8 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db import transaction
 
 from dashboard import repositories, runs, sentinels
+from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Commit, Project, Sentinel
 from dashboard.repositories import RepositoryError
@@ -31,7 +33,10 @@ class Command(SiteCommand):
     def perform(self, **options: Any) -> None:
         project = project_named(options["slug"])
         if options["off"] or options["on"]:
-            Project.objects.filter(pk=project.pk).update(sentinels=options["on"])
+            with transaction.atomic():
+                Project.objects.filter(pk=project.pk).update(sentinels=options["on"])
+                about = {"change": "on" if options["on"] else "off"}
+                record_action(command_account(), AuditAction.SENTINELS_CHANGED, project, project, **about)
             does = "are measured daily" if options["on"] else "aren't measured any more"
             self.stdout.write(f"The sentinels of {project} {does}.")
         elif options["commit"]:
@@ -41,7 +46,11 @@ class Command(SiteCommand):
 
     def pin(self, project: Project, revision: str) -> None:
         commit = resolve_commit(project, revision)
-        pinned = sentinels.pin_commit(project, commit)
+        with transaction.atomic():
+            pinned = sentinels.pin_commit(project, commit)
+            if pinned:
+                about = {"change": "pinned", "commit": commit.hash}
+                record_action(command_account(), AuditAction.SENTINELS_CHANGED, project, project, **about)
         if not pinned:
             raise CommandError(
                 f"No case of {project} was measured these days on a machine that lives: "

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.access import AccessError, make_token, revoke_token
+from dashboard.access import AccessError, Visitor, make_token, revoke_token
 from dashboard.models import ApiToken, Project
 from tests.dashboard.access.conftest import create_member
 
@@ -27,7 +27,7 @@ def maker(private: Project) -> User:
 
 @pytest.fixture
 def made(maker: User, private: Project) -> tuple[ApiToken, str]:
-    return make_token(maker, private, "nightly", ["operate", "administer"])
+    return make_token(Visitor(maker), private, "nightly", ["operate", "administer"])
 
 
 def ask_with(client: Client, token: str, address: str = ADDRESS) -> Any:
@@ -119,8 +119,8 @@ def test_its_last_use_is_written_once_a_minute(client: Client, made: tuple[ApiTo
     assert (use_seconds_ago(50), use_seconds_ago(70)) == (False, True)
 
 
-def test_revoking_twice_is_no_news(made: tuple[ApiToken, str]) -> None:
-    assert [revoke_token(made[0]), revoke_token(made[0])] == [True, False]
+def test_revoking_twice_is_no_news(maker: User, made: tuple[ApiToken, str]) -> None:
+    assert [revoke_token(Visitor(maker), made[0]), revoke_token(Visitor(maker), made[0])] == [True, False]
     assert ApiToken.objects.get().state == "revoked"
 
 
@@ -138,5 +138,12 @@ def test_what_is_wrong_is_told_and_nothing_kept(
     maker: User, private: Project, changed: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(AccessError, match=f"^{field}: "):
-        make_token(maker, private, **({"name": "nightly", "actions": ["view"]} | changed))
+        make_token(Visitor(maker), private, **({"name": "nightly", "actions": ["view"]} | changed))
     assert not ApiToken.objects.exists()
+
+
+def test_no_token_makes_another(maker: User, private: Project, made: tuple[ApiToken, str]) -> None:
+    for visitor in (Visitor(maker, made[0]), Visitor()):
+        with pytest.raises(AccessError, match="made by people"):
+            make_token(visitor, private, "more", ["operate"])
+    assert ApiToken.objects.count() == 1

@@ -65,7 +65,7 @@ def test_a_closed_account_may_what_anybody_may(public: Project, private: Project
 
 def test_a_token_is_bound_to_its_project_and_actions(public: Project, private: Project) -> None:
     maker = create_member("ada", "admin", public, private)
-    visitor = Visitor(maker, make_token(maker, private, "nightly", ["operate"])[0])
+    visitor = Visitor(maker, make_token(Visitor(maker), private, "nightly", ["operate"])[0])
     assert allowed_actions(visitor, private) == ["view", "operate"]
     assert allowed_actions(visitor, public) == []
     assert list(visitor.visible_projects()) == [private]
@@ -73,7 +73,7 @@ def test_a_token_is_bound_to_its_project_and_actions(public: Project, private: P
 
 def test_a_token_loses_what_its_maker_loses(private: Project) -> None:
     maker = create_member("ada", "admin", private)
-    token = make_token(maker, private, "nightly", ALL)[0]
+    token = make_token(Visitor(maker), private, "nightly", ALL)[0]
     Membership.objects.update(role="viewer")
     assert allowed_actions(Visitor(maker, token), private) == ["view"]
     Membership.objects.all().delete()
@@ -83,7 +83,7 @@ def test_a_token_loses_what_its_maker_loses(private: Project) -> None:
 
 def test_no_token_administers_the_site(public: Project) -> None:
     root = User.objects.create_superuser("root")
-    token = make_token(root, public, "nightly", ALL)[0]
+    token = make_token(Visitor(root), public, "nightly", ALL)[0]
     assert not Visitor(root, token).may(Action.ADMINISTER_SITE)
     assert not Visitor(root, token).may(Action.ADMINISTER_SITE, public)
     assert builders.create_project("other") not in Visitor(root, token).visible_projects()

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import NoReverseMatch, get_resolver, reverse
 from django.utils import timezone
 
-from dashboard.access import make_token
+from dashboard.access import Visitor, make_token
 from dashboard.access.checks import named_routes
 from dashboard.access.rules import ANYBODY, RULES, Rule, Who, rule_of
 from dashboard.models import ApiToken, Project, Run
@@ -28,9 +28,12 @@ pytestmark = pytest.mark.django_db
 OF_PROJECT = (
     *("project", "project-runs", "project-live-runs", "project-commits", "project-triggers"),
     *("project-experiments", "experiment-new", "trigger", "hook", "host-git-refs", "host-git-upload-pack"),
+    *("project-settings", "project-members", "project-tokens", "project-audit"),
 )
 EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"slug": "slug"} for name in OF_PROJECT},
+    "project-member": {"slug": "slug", "member": "member"},
+    "project-token-revoke": {"slug": "slug", "token": "token"},
     **{name: {"pk": "run"} for name in ("run", "run-status", "run-frames", "run-log", "run-cancel")},
     **{name: {"pk": name.partition("-")[0]} for name in ("series", "regression", "regression-triage")},
     **{name: {"pk": "experiment"} for name in ("experiment", "experiment-status", "experiment-cancel")},
@@ -120,14 +123,16 @@ class Site:
         for name, person in people.items():
             self.clients[name].force_login(person)  # type: ignore[arg-type]
         self.make_tokens(people["admin"], people["foreign admin"], other)
+        self.keys["member"] = self.project.memberships.get(role="viewer").pk
+        self.keys["token"] = self.project.api_tokens.latest("pk").pk
 
     def make_tokens(self, admin: Any, foreigner: Any, other: Project) -> None:
         every = ("view", "operate", "administer")
         written = {
-            "token": make_token(admin, self.project, "all", every)[1],
-            "viewing token": make_token(admin, self.project, "view", ())[1],
-            "foreign token": make_token(foreigner, other, "all", every)[1],
-            **{name: make_token(admin, self.project, name, every)[1] for name in USELESS_TOKENS},
+            "token": make_token(Visitor(admin), self.project, "all", every)[1],
+            "viewing token": make_token(Visitor(admin), self.project, "view", ())[1],
+            "foreign token": make_token(Visitor(foreigner), other, "all", every)[1],
+            **{name: make_token(Visitor(admin), self.project, name, every)[1] for name in USELESS_TOKENS},
         }
         past = timezone.now() - timedelta(hours=1)
         ApiToken.objects.filter(name="expired token").update(expires_at=past)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dashboard import experiments
+from dashboard.access import command_account
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Case, Commit, Experiment, Metric, Project, Series
 from tests.dashboard import factories
@@ -79,7 +80,7 @@ def ask_in_words(
     project: Project, base: str = "main", head: str = "main", **words: Any
 ) -> tuple[Experiment, bool]:
     request = EstimateRequest(base=base, head=head, **words)
-    return experiments.ask_requested_estimate(project, request, "script")
+    return experiments.ask_requested_estimate(project, request, "script", command_account())
 
 
 def commit_manifests(repository: Repository, *manifests: str) -> list[str]:

@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dashboard import alerts
+from dashboard.access import Visitor
 from dashboard.models import Case, Channel, Commit, Delivery, Experiment, Project, Regression, Triage
 from dashboard.regressions import TriageError, advance_proof, judge_run, redetect_project, triage_regression
 from dashboard.sentences.experiments import reason_sentence
@@ -47,8 +48,8 @@ def create_channel(project: Project) -> Channel:
 
 
 def test_the_log_says_who_did_what_and_why(found: Regression, ada: User) -> None:
-    triage_regression(found.pk, ada, "acknowledge", "  I look at it.\r\nToday. ")
-    triage_regression(found.pk, ada, "comment", "A fix is on its way.")
+    triage_regression(found.pk, Visitor(ada), "acknowledge", "  I look at it.\r\nToday. ")
+    triage_regression(found.pk, Visitor(ada), "comment", "A fix is on its way.")
     rows = Triage.objects.values_list("person__username", "action", "comment")
     assert list(rows) == [
         ("ada", "acknowledge", "I look at it.\nToday."),
@@ -70,13 +71,13 @@ def test_the_log_says_who_did_what_and_why(found: Regression, ada: User) -> None
 )
 def test_bad_input_is_refused(found: Regression, ada: User, action: str, comment: str, sentence: str) -> None:
     with pytest.raises(TriageError, match="^" + sentence):
-        triage_regression(found.pk, ada, action, comment)
+        triage_regression(found.pk, Visitor(ada), action, comment)
     assert not Triage.objects.exists()
 
 
 def test_reopening_forgets_who_decided_and_keeps_the_log(found: Regression, ada: User) -> None:
-    triage_regression(found.pk, ada, "intended")
-    triage_regression(found.pk, ada, "reopen")
+    triage_regression(found.pk, Visitor(ada), "intended")
+    triage_regression(found.pk, Visitor(ada), "reopen")
     found.refresh_from_db()
     assert (found.triaged, found.triaged_by, found.triaged_at) == ("", None, None)
     assert Triage.objects.count() == 2
@@ -86,7 +87,7 @@ def test_reopening_forgets_who_decided_and_keeps_the_log(found: Regression, ada:
 def test_judging_again_leaves_the_decision(
     found: Regression, ada: User, project: Project, action: str
 ) -> None:
-    triage_regression(found.pk, ada, action)
+    triage_regression(found.pk, Visitor(ada), action)
     redetect_project(project)
     kept = Regression.objects.get()
     assert (kept.triaged, kept.withdrawn_at, kept.first_bad) == (action, None, found.first_bad)
@@ -96,7 +97,7 @@ def test_an_intended_level_is_the_baseline(
     found: Regression, ada: User, line: list[Commit], of: Case, project: Project
 ) -> None:
     create_channel(project)
-    triage_regression(found.pk, ada, "intended")
+    triage_regression(found.pk, Visitor(ada), "intended")
     judge_runs(
         measure_line(line[12:16], of, "step_time", [0.014 * factories.run_noise(n) for n in range(12, 16)])
     )
@@ -112,7 +113,7 @@ def test_an_intended_level_is_the_baseline(
 def test_a_step_that_comes_back_beside_its_place_stays_decided(
     found: Regression, ada: User, project: Project, line: list[Commit]
 ) -> None:
-    triage_regression(found.pk, ada, "not real")
+    triage_regression(found.pk, Visitor(ada), "not real")
     Regression.objects.update(withdrawn_at=timezone.now(), first_bad=line[7], last_good=line[6])
     found.changes.all().delete()
     redetect_project(project)
@@ -124,7 +125,7 @@ def test_a_step_that_comes_back_beside_its_place_stays_decided(
 def test_a_larger_step_at_that_place_is_another_one(
     found: Regression, ada: User, project: Project, line: list[Commit]
 ) -> None:
-    triage_regression(found.pk, ada, "not real")
+    triage_regression(found.pk, Visitor(ada), "not real")
     Regression.objects.update(withdrawn_at=timezone.now(), first_bad=line[7], last_good=line[6], ratio=1.1)
     found.changes.all().delete()
     redetect_project(project)
@@ -134,7 +135,7 @@ def test_a_larger_step_at_that_place_is_another_one(
 def test_nothing_more_is_measured_or_told(found: Regression, ada: User, project: Project) -> None:
     create_channel(project)
     assert found.experiments.get().state == Experiment.State.REQUESTED
-    triage_regression(found.pk, ada, "won't fix")
+    triage_regression(found.pk, Visitor(ada), "won't fix")
     row = found.experiments.get()
     assert (row.state, reason_sentence(row.reason)) == ("cancelled", "ada called it won't fix.")
     judge_run(found.first_bad.runs.get().pk)
@@ -147,10 +148,10 @@ def test_a_dropped_message_goes_out_once_open_again(found: Regression, ada: User
     create_channel(project)
     confirm_regression(found)
     (waiting,) = alerts.announce_regression(Regression.objects.get())
-    triage_regression(found.pk, ada, "intended")
+    triage_regression(found.pk, Visitor(ada), "intended")
     alerts.attempt_delivery(waiting.pk)
     assert not Delivery.objects.exists()
-    triage_regression(found.pk, ada, "reopen")
+    triage_regression(found.pk, Visitor(ada), "reopen")
     assert Delivery.objects.get().state == "pending"
 
 
@@ -160,13 +161,13 @@ def test_reopening_tells_nobody_twice(found: Regression, ada: User, project: Pro
     alerts.announce_regression(Regression.objects.get())
     Delivery.objects.update(state="delivered")
     for action in ("intended", "reopen"):
-        triage_regression(found.pk, ada, action)
+        triage_regression(found.pk, Visitor(ada), action)
     assert Delivery.objects.get().state == "delivered"
 
 
 def test_reopened_it_is_measured_again(found: Regression, ada: User) -> None:
-    triage_regression(found.pk, ada, "intended")
-    triage_regression(found.pk, ada, "reopen")
+    triage_regression(found.pk, Visitor(ada), "intended")
+    triage_regression(found.pk, Visitor(ada), "reopen")
     advance_proof(found.pk)
     states = found.experiments.order_by("pk").values_list("state", flat=True)
     assert list(states) == ["cancelled", "requested"]
@@ -178,7 +179,7 @@ def test_a_suspicion_that_was_told_and_is_not_real_is_counted(
     create_channel(project)
     assert alerts.announce_regression(found)
     before = (project.risk or {}).get("trust", 1.0)
-    triage_regression(found.pk, ada, "not real")
+    triage_regression(found.pk, Visitor(ada), "not real")
     project.refresh_from_db()
     assert project.risk["trust"] < before
 
@@ -186,7 +187,7 @@ def test_a_suspicion_that_was_told_and_is_not_real_is_counted(
 def test_what_turns_out_to_be_one_keeps_what_was_said(
     found: Regression, ada: User, project: Project, line: list[Commit]
 ) -> None:
-    triage_regression(found.pk, ada, "intended", "The new renderer.")
+    triage_regression(found.pk, Visitor(ada), "intended", "The new renderer.")
     copied = {name: getattr(found, name) for name in ("project", "series", "before", "after", "last_good")}
     # The points put it where another one stands, which pairs have proved there.
     Regression.objects.update(first_bad=line[8])

@@ -1,0 +1,118 @@
+"""The entries of the audit log in words: what was done, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dashboard.access.audit import AuditAction
+from dashboard.models import AuditEntry
+from dashboard.sentences.labels import describe_revisions
+
+Details = Mapping[str, Any]
+
+JOB_CHANGES = {"retry": "tried again", "drop": "forgotten"}
+
+
+def describe_entry(entry: AuditEntry) -> str:
+    """`requested runs of the last 5 commits`: goes on from the account's name."""
+    sentence = SENTENCES.get(entry.action)
+    return sentence(entry, entry.details) if sentence else entry.action
+
+
+def describe_actor(entry: AuditEntry) -> str:
+    """`ada`, `ada, by the token nightly`, `root, by a command`, or that nobody was signed in."""
+    if entry.source == AuditEntry.Source.ANONYMOUS:
+        return "somebody"
+    if entry.source == AuditEntry.Source.COMMAND:
+        return f"{entry.account}, by a command"
+    if entry.source == AuditEntry.Source.TOKEN:
+        return f"{entry.account}, by the token {entry.token.name if entry.token else 'of then'}"
+    return entry.account
+
+
+def _say_numbered(verb: str, noun: str) -> Callable[[AuditEntry, Details], str]:
+    return lambda entry, _: f"{verb} {noun} {entry.subject_key}"
+
+
+def _say_plain(sentence: str) -> Callable[[AuditEntry, Details], str]:
+    return lambda *_: sentence
+
+
+def _requested_runs(_: AuditEntry, details: Details) -> str:
+    names = details.get("benchmarks") or []
+    asked = describe_revisions(details.get("revisions") or {})
+    return f"requested runs: {asked}" + (f", {', '.join(names)} alone" if names else "")
+
+
+def _changed_settings(_: AuditEntry, details: Details) -> str:
+    values = details.get("values") or {}
+    changed = [
+        f"{name.replace('_', ' ')} to {values[name]}" if name in values else name.replace("_", " ")
+        for name in details.get("fields") or []
+    ]
+    return f"changed {', '.join(changed) or 'the settings'}"
+
+
+def _made_token(_: AuditEntry, details: Details) -> str:
+    allowed = ", ".join(details.get("actions") or [])
+    days = details.get("days", 0)
+    return f"made the token {details.get('name')} ({details.get('prefix')}…) to {allowed}, for {days} days"
+
+
+def _made_code(_: AuditEntry, details: Details) -> str:
+    machine = f", as {details['machine']}" if details.get("machine") else ""
+    return f"made a code by which a host joins pool {details.get('pool')}{machine}"
+
+
+def _failed_sign_in(_: AuditEntry, details: Details) -> str:
+    return f"failed to sign in as {details['account']}" if details.get("account") else "failed to sign in"
+
+
+SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
+    AuditAction.RUNS_REQUESTED: _requested_runs,
+    AuditAction.RUN_CANCELLED: _say_numbered("cancelled", "run"),
+    AuditAction.EXPERIMENT_REQUESTED: _say_numbered("asked for", "experiment"),
+    AuditAction.EXPERIMENT_CANCELLED: _say_numbered("cancelled", "experiment"),
+    AuditAction.REGRESSION_TRIAGED: lambda entry, details: (
+        f"triaged regression {entry.subject_key}: {details.get('triage')}"
+    ),
+    AuditAction.HISTORY_JUDGED: _say_plain("had the whole history judged again"),
+    AuditAction.RESULTS_IMPORTED: lambda _, details: (
+        f"imported results ({details.get('format')}, {details.get('points')} values)"
+    ),
+    AuditAction.PROJECT_ADDED: lambda _, details: f"added the project, {details.get('visibility')}",
+    AuditAction.SETTINGS_CHANGED: _changed_settings,
+    AuditAction.MEMBER_ADDED: lambda _, details: f"added {details.get('account')} as {details.get('role')}",
+    AuditAction.MEMBER_CHANGED: lambda _, details: (
+        f"made {details.get('account')} {details.get('role')}, before {details.get('before')}"
+    ),
+    AuditAction.MEMBER_REMOVED: lambda _, details: f"removed {details.get('account')}",
+    AuditAction.TOKEN_MADE: _made_token,
+    AuditAction.TOKEN_REVOKED: lambda _, details: (
+        f"revoked the token {details.get('name')} ({details.get('prefix')}…)"
+    ),
+    AuditAction.CHANNEL_CHANGED: lambda _, details: (
+        f"changed the channel {details.get('kind')} {details.get('address')}"
+    ),
+    AuditAction.HOOK_INSTALLED: lambda _, details: (
+        "installed the git hook" + (" with a new secret" if details.get("renewed") else "")
+    ),
+    AuditAction.SENTINELS_CHANGED: lambda _, details: (
+        f"changed the sentinels: {details.get('change')} {str(details.get('commit', ''))[:10]}".rstrip()
+    ),
+    AuditAction.JOIN_CODE_MADE: _made_code,
+    AuditAction.MACHINE_CHANGED: lambda _, details: (
+        f"told machine {details.get('name')} to {details.get('change')}"
+    ),
+    AuditAction.JOBS_CHANGED: lambda _, details: (
+        f"had {details.get('number')} failed jobs {JOB_CHANGES.get(details.get('change', ''), 'changed')}"
+    ),
+    AuditAction.KEY_RENEWED: _say_plain("renewed the key of the site's secrets"),
+    AuditAction.TABLE_CHANGED: lambda entry, details: (
+        f"{details.get('change')} {entry.subject_kind} {details.get('name')} in the administration"
+    ),
+    AuditAction.SIGNED_IN: _say_plain("signed in"),
+    AuditAction.SIGN_IN_FAILED: _failed_sign_in,
+    AuditAction.SIGNED_OUT: _say_plain("signed out"),
+}
