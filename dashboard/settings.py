@@ -220,8 +220,6 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 # With answers over TLS alone: gunicorn knows it from the proxy, if FORWARDED_ALLOW_IPS names that one.
 SECURE_HSTS_SECONDS = read_integer("PACELINE_HSTS_SECONDS", 2_592_000 if SESSION_COOKIE_SECURE else 0)
-# Of these proxies it is believed from where a request came; gunicorn reads it too.
-FORWARDED_ALLOW_IPS = read_list("FORWARDED_ALLOW_IPS", "127.0.0.1,::1")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 LOGGING = logging_settings(

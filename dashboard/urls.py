@@ -13,8 +13,12 @@ urlpatterns = [
     path("metrics", prometheus.report_metrics, name="metrics"),
     path("api/v1/", include("dashboard.api.urls")),
     # One door: the administration has no sign-in of its own.
-    path("admin/login/", redirect_to_sign_in),
-    path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password")),
+    path("admin/login/", redirect_to_sign_in, name="admin-sign-in"),
+    path(
+        "admin/password_change/",
+        RedirectView.as_view(pattern_name="account_change_password"),
+        name="admin-password",
+    ),
     path("admin/", admin.site.urls),
     path("", include("dashboard.accounts.urls")),
     path("", include("dashboard.triggers.urls")),

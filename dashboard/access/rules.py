@@ -13,7 +13,7 @@ from typing import Any
 from django.urls import ResolverMatch
 
 from dashboard.access.visitors import Visitor
-from dashboard.models import Action, Experiment, Project, Regression, Run, Series
+from dashboard.models import Action, Check, Experiment, Project, Regression, Run, Series
 
 
 class Who(StrEnum):
@@ -58,11 +58,13 @@ LOOKUPS: dict[str, tuple[Any, str]] = {
     "series": (Series, "configuration__case__project"),
     "regression": (Regression, "project"),
     "experiment": (Experiment, "project"),
+    "check": (Check, "project"),
 }
 
 TRIAGE_PERMISSION = "dashboard.add_triage"
 ADD_MACHINE_PERMISSION = "dashboard.add_machine"
 CHANGE_MACHINE_PERMISSION = "dashboard.change_machine"
+CHANGE_CHANNEL_PERMISSION = "dashboard.change_channel"
 
 ANYBODY = Rule(Who.ANYBODY)
 SPANNING = Rule(Who.ANYBODY, spans_projects=True)
@@ -71,14 +73,35 @@ VIEW_PROJECT = Rule(Who.VIEW, "slug")
 ADMINISTER_PROJECT = Rule(Who.ADMINISTER, "slug")
 VIEW_RUN = Rule(Who.VIEW, "run")
 VIEW_EXPERIMENT = Rule(Who.VIEW, "experiment")
+KEEP_CHANNELS = Rule(
+    Who.ADMINISTER, "slug", permission=CHANGE_CHANNEL_PERMISSION, after_sign_in="project-channels"
+)
+OWN_ACCOUNT = Rule(Who.SIGNED_IN)
+TRIAGE = Rule(Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sign_in="regression")
 
 RULES: dict[str, Rule] = {
     "healthz": ANYBODY,
     "api-token": Rule(Who.SIGNED_IN, api=True),
     "readyz": ANYBODY,
     "metrics": Rule(Who.ANYBODY, api=True, spans_projects=True),
-    "sign-in": ANYBODY,
-    "sign-out": ANYBODY,
+    **dict.fromkeys(("sign-in", "sign-out", "account_login", "account_logout"), ANYBODY),
+    **dict.fromkeys(("openid_connect_login", "openid_connect_callback", "mfa_authenticate"), ANYBODY),
+    **{
+        f"account_{name}": ANYBODY
+        for name in (
+            *("inactive", "reset_password", "reset_password_done"),
+            *("reset_password_from_key", "reset_password_from_key_done"),
+        )
+    },
+    **dict.fromkeys(("account", "socialaccount_connections", "usersessions_list"), OWN_ACCOUNT),
+    **{f"account_{name}": OWN_ACCOUNT for name in ("change_password", "set_password", "reauthenticate")},
+    **{
+        f"mfa_{name}": OWN_ACCOUNT
+        for name in (
+            *("index", "reauthenticate", "activate_totp", "deactivate_totp"),
+            *("view_recovery_codes", "generate_recovery_codes", "download_recovery_codes"),
+        )
+    },
     "overview": SPANNING,
     "work": SPANNING,
     "regressions": SPANNING,
@@ -120,10 +143,24 @@ RULES: dict[str, Rule] = {
     "experiment-status": VIEW_EXPERIMENT,
     "experiment-cancel": Rule(Who.OPERATE, "experiment", after_sign_in="experiment"),
     "regression": Rule(Who.VIEW, "regression"),
-    "regression-triage": Rule(
-        Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sign_in="regression"
-    ),
+    "regression-triage": TRIAGE,
+    "regression-snooze": TRIAGE,
+    "project-checks": VIEW_PROJECT,
+    "check": Rule(Who.VIEW, "check"),
+    "check-status": Rule(Who.VIEW, "check"),
+    "check-change": Rule(Who.OPERATE, "check", after_sign_in="check"),
+    "project-channels": KEEP_CHANNELS,
+    "project-channel-new": KEEP_CHANNELS,
+    "project-channel": KEEP_CHANNELS,
+    "project-channel-change": KEEP_CHANNELS,
+    "project-channel-rules": KEEP_CHANNELS,
+    "project-channel-test": KEEP_CHANNELS,
+    # A reader of feeds may send a token.
+    "project-feed": Rule(Who.VIEW, "slug", api=True),
+    # Its address is signed, and known to whom a message was sent.
+    "step-picture": ANYBODY,
     "hook": Rule(Who.SIGNED_HOOK),
+    "forge-hook": Rule(Who.SIGNED_HOOK),
     "host-join": Rule(Who.JOIN_CODE),
     "host-register": HOST,
     "host-heartbeat": HOST,
@@ -140,6 +177,7 @@ RULES: dict[str, Rule] = {
     "host-experiment-conclude": HOST,
     "host-git-refs": HOST,
     "host-git-upload-pack": HOST,
+    **dict.fromkeys(("admin-sign-in", "admin-password"), ANYBODY),
     # Signing in to the tables of the administration.
     "admin:login": ANYBODY,
 }

@@ -6,6 +6,7 @@ import math
 import secrets
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 
@@ -87,6 +88,11 @@ def replace_destination(channel: Channel, written: Mapping[str, str]) -> None:
             update_channel(channel, values)
     except IntegrityError as error:
         raise ChannelError(f"{channel.project} has this channel already.", made.fields[0].name) from error
+
+
+def recorded_address(channel: Channel) -> str:
+    """What the audit log says of its address: of a URL the host alone, the rest may be a secret."""
+    return urlsplit(channel.address).hostname or channel.address
 
 
 def renew_secret(channel: Channel) -> str:

@@ -20,7 +20,8 @@ from dashboard.alerts.channel_settings import read_settings
 from dashboard.alerts.channels import replace_destination, store_channel, update_channel
 from dashboard.alerts.kinds import KINDS, kind_of
 from dashboard.models import AlertRule, Channel, Project
-from dashboard.pages.channels import for_channel_keepers, render_channels
+from dashboard.pages.channels import of_project, record_channel, render_channels
+from dashboard.pages.settings_sections import settings_context
 from dashboard.sentences import numbers
 from dashboard.sentences.channels import rule_text
 
@@ -34,7 +35,7 @@ MOST_RULES = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_channel_keepers
+@of_project
 @never_cache
 def new_channel_page(request: HttpRequest, project: Project, kind: str) -> HttpResponse:
     made = KINDS.get(kind)
@@ -49,7 +50,9 @@ def new_channel_page(request: HttpRequest, project: Project, kind: str) -> HttpR
         if errors:
             made.read_fields(written)
         else:
-            channel, _ = store_channel(project, kind, written, values, only_new=True)
+            with transaction.atomic():
+                channel, _ = store_channel(project, kind, written, values, only_new=True)
+                record_channel(request, channel, "added")
     except alerts.ChannelError as error:
         errors[error.field] = str(error)
     if errors:
@@ -62,7 +65,7 @@ def new_channel_page(request: HttpRequest, project: Project, kind: str) -> HttpR
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_channel_keepers
+@of_project
 @never_cache
 def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """What is secret is empty there: only a new one is taken."""
@@ -79,6 +82,8 @@ def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpRespons
                 update_channel(channel, values)
             if any(written.get(field.name) for field in made.fields if not field.choices):
                 replace_destination(channel, written)
+            if not errors:
+                record_channel(request, channel, "edited")
     except alerts.ChannelError as error:
         errors[error.field] = str(error)
     if errors:
@@ -131,8 +136,7 @@ def render_form(
     rules = list(channel.rules.all()) if channel.pk else []
     wrong_rule = {rule_error.field: str(rule_error)} if rule_error else {}
     context = {
-        "project": channel.project,
-        "tab": "channels",
+        **settings_context(request, channel.project.slug, "project-channels"),
         "channel": channel,
         "kind": kind,
         "fields": fields,
@@ -149,7 +153,7 @@ def render_form(
 
 
 @require_POST
-@for_channel_keepers
+@of_project
 def change_rules(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """The form's fields: `action` (add, up, down, remove), `rule` or the columns of a new one."""
     channel = get_object_or_404(Channel.objects.select_related("project"), project=project, pk=pk)
@@ -160,7 +164,9 @@ def change_rules(request: HttpRequest, project: Project, pk: int) -> HttpRespons
         except alerts.ChannelError as error:
             typed = {**read_form(request.POST), "states": request.POST.getlist("states")}
             return render_form(request, channel, kind_of(channel), settings_of(channel), {}, typed, error)
+        record_channel(request, channel, "rules")
     elif action in ("up", "down", "remove"):
+        record_channel(request, channel, "rules")
         key = request.POST.get("rule", "")
         rule = channel.rules.filter(pk=int(key)).first() if key.isascii() and key.isdigit() else None
         if rule and action == "remove":

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.views import redirect_to_login
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -16,37 +16,31 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import alerts
+from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.alerts.channel_settings import read_day_ahead
-from dashboard.alerts.channels import renew_secret, update_channel
+from dashboard.alerts.channels import recorded_address, renew_secret, update_channel
 from dashboard.alerts.kinds import KINDS, kind_of
 from dashboard.alerts.send_times import zone_of
 from dashboard.models import Channel, Delivery, Project
+from dashboard.pages.settings_sections import settings_context
 from dashboard.querysets import channels as channel_queries
 from dashboard.sentences import channels as sentences
 
-PERMISSION = "dashboard.change_channel"
 View = Callable[..., HttpResponse]
 
 
-def for_channel_keepers(view: View) -> View:
-    """Only for those who may change channels; others are told so. The view gets the project."""
+def of_project(view: View) -> View:
+    """The view gets the project. The table of rules has let in who may change its channels."""
 
     @wraps(view)
-    def guard(request: HttpRequest, slug: str, *args: Any, **kwargs: Any) -> HttpResponse:
-        project = get_object_or_404(Project, slug=slug)
-        address = reverse("project-channels", args=[slug])
-        if not request.user.is_authenticated:
-            return redirect_to_login(address)
-        if not request.user.has_perm(PERMISSION):
-            messages.error(request, "Your account may not change channels: ask an administrator.")
-            return redirect("project", slug)
-        return view(request, project, *args, **kwargs)
+    def find(request: HttpRequest, slug: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        return view(request, get_object_or_404(Project, slug=slug), *args, **kwargs)
 
-    return guard
+    return find
 
 
 @require_safe
-@for_channel_keepers
+@of_project
 def channels_page(request: HttpRequest, project: Project) -> HttpResponse:
     return render_channels(request, project)
 
@@ -64,8 +58,7 @@ def render_channels(request: HttpRequest, project: Project, **extra: Any) -> Htt
         for channel in channel_queries.listed_channels(project)
     ]
     context = {
-        "project": project,
-        "tab": "channels",
+        **settings_context(request, project.slug, "project-channels"),
         "rows": rows,
         "kinds": [(name, kind.label) for name, kind in KINDS.items()],
         "feed": reverse("project-feed", args=[project.slug]),
@@ -75,7 +68,7 @@ def render_channels(request: HttpRequest, project: Project, **extra: Any) -> Htt
 
 
 @require_POST
-@for_channel_keepers
+@of_project
 @never_cache
 def change_channel(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """The form's fields: `action`, a key of ACTIONS, and `until` to mute."""
@@ -84,7 +77,15 @@ def change_channel(request: HttpRequest, project: Project, pk: int) -> HttpRespo
     if act is None:
         messages.error(request, "A channel can't be told to do that.")
         return redirect("project-channels", project.slug)
-    return act(request, channel) or redirect("project-channels", project.slug)
+    with transaction.atomic():
+        record_channel(request, channel, request.POST["action"])
+        return act(request, channel) or redirect("project-channels", project.slug)
+
+
+def record_channel(request: HttpRequest, channel: Channel, change: str) -> None:
+    """Call it within the transaction of the change."""
+    about = {"kind": channel.kind, "address": recorded_address(channel), "change": change}
+    record_action(visitor_of(request), AuditAction.CHANNEL_CHANGED, channel.project, channel, **about)
 
 
 def _test_channel(request: HttpRequest, channel: Channel) -> HttpResponse:
@@ -147,7 +148,7 @@ ACTIONS: dict[str, Callable[[HttpRequest, Channel], HttpResponse | None]] = {
 
 
 @require_safe
-@for_channel_keepers
+@of_project
 def test_result_fragment(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """How a test message went; asked for again and again while it is under way."""
     rows = Delivery.objects.select_related("channel__project").filter(event=Delivery.Event.TEST)

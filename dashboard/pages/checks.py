@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import pull_requests
+from dashboard.access import AuditAction, Visitor, record_action, visitor_of
 from dashboard.models import Check, Project
 from dashboard.pages.paging import requested_page
 from dashboard.pages.project import ROWS_PER_PAGE
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.report import read_report
 from dashboard.sentences import checks as sentences
-from dashboard.triggers.web import PERMISSION
 
 RELATED = ("project", "pull_request", "base_commit", "requested_by")
 
@@ -67,28 +67,47 @@ def check_context(check: Check) -> dict[str, Any]:
 
 
 @require_POST
-@login_required
 def change_check(request: HttpRequest, pk: int) -> HttpResponse:
     """What its buttons say: approve, intended, again, cancel."""
     check = get_object_or_404(Check.objects.select_related(*RELATED), pk=pk)
-    if not request.user.has_perm(PERMISSION):
-        messages.error(request, "You may look at checks but not change them: ask an administrator.")
-        return redirect(check)
-    person = request.user.get_username()
+    visitor = visitor_of(request)
+    action = request.POST.get("action", "")
     try:
-        match request.POST.get("action"):
-            case "approve":
-                pull_requests.approve_check(check, request.POST.get("head", ""), person)
-                messages.success(request, f"{check.head_hash[:10]} may run: its check begins.")
-            case "intended":
-                pull_requests.call_intended(check, person)
-                messages.success(request, "Intended: the pull request passes.")
-            case "again":
-                return redirect(pull_requests.repeat_check(check, request.user))
-            case "cancel":
-                pull_requests.cancel_check(check, person)
-            case _:
-                raise CheckError("action: it must be approve, intended, again or cancel.")
+        if action not in RECORDED:
+            raise CheckError("action: it must be approve, intended, again or cancel.")
+        with transaction.atomic():
+            changed = act_on_check(check, action, request.POST.get("head", ""), visitor)
+            record_action(visitor, RECORDED[action], check.project, changed, head=check.head_hash)
     except CheckError as error:
         messages.error(request, str(error))
-    return redirect(check)
+        return redirect(check)
+    if action in SUCCESS_MESSAGES:
+        messages.success(request, SUCCESS_MESSAGES[action])
+    return redirect(changed)
+
+
+RECORDED = {
+    "approve": AuditAction.CHECK_APPROVED,
+    "intended": AuditAction.CHECK_INTENDED,
+    "again": AuditAction.CHECK_REQUESTED,
+    "cancel": AuditAction.CHECK_CANCELLED,
+}
+SUCCESS_MESSAGES = {
+    "approve": "This very head may run: its check begins.",
+    "intended": "Intended: the pull request passes.",
+}
+
+
+def act_on_check(check: Check, action: str, head: str, visitor: Visitor) -> Check:
+    """The check that it is about now: another one where it is run again. Raises CheckError."""
+    person = visitor.user.get_username() if visitor.user else ""
+    match action:
+        case "approve":
+            pull_requests.approve_check(check, head, person)
+        case "intended":
+            pull_requests.call_intended(check, person)
+        case "again":
+            return pull_requests.repeat_check(check, visitor.user)
+        case "cancel":
+            pull_requests.cancel_check(check, person)
+    return check

@@ -26,6 +26,7 @@ SECTIONS = (
     Section("project-settings", "Visibility"),
     Section("project-members", "Members"),
     Section("project-tokens", "Tokens"),
+    Section("project-channels", "Channels"),
     Section("project-audit", "Audit log"),
 )
 

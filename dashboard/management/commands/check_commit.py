@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard import hosts, pull_requests, services
+from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.management.progress import ProgressBar
 from dashboard.models import Check
@@ -74,6 +75,7 @@ class Command(SiteCommand):
                     quick=options["quick"],
                     minutes=options["minutes"],
                 )
+                record_action(command_account(), AuditAction.CHECK_REQUESTED, project, check)
             except CheckError as error:
                 raise CommandError(str(error)) from error
             if options["wait"]:

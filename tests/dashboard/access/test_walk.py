@@ -19,6 +19,7 @@ from dashboard.access.rules import ANYBODY, RULES, Rule, Who, rule_of
 from dashboard.models import ApiToken, Project, Run
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
+from tests.pages.check_builders import create_check
 from tests.pages.conftest import shown_text
 from tests.pages.experiment_builders import create_ended
 
@@ -29,6 +30,7 @@ OF_PROJECT = (
     *("project", "project-runs", "project-live-runs", "project-commits", "project-triggers"),
     *("project-experiments", "experiment-new", "trigger", "hook", "host-git-refs", "host-git-upload-pack"),
     *("project-settings", "project-members", "project-tokens", "project-audit"),
+    *("project-checks", "project-channels", "project-feed", "forge-hook"),
 )
 EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"slug": "slug"} for name in OF_PROJECT},
@@ -37,6 +39,17 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"pk": "run"} for name in ("run", "run-status", "run-frames", "run-log", "run-cancel")},
     **{name: {"pk": name.partition("-")[0]} for name in ("series", "regression", "regression-triage")},
     **{name: {"pk": "experiment"} for name in ("experiment", "experiment-status", "experiment-cancel")},
+    **{name: {"pk": "check"} for name in ("check", "check-status", "check-change")},
+    "regression-snooze": {"pk": "regression"},
+    "project-channel-new": {"slug": "slug", "kind": "kind"},
+    **{
+        name: {"slug": "slug", "pk": "channel"}
+        for name in (
+            *("project-channel", "project-channel-change", "project-channel-rules", "project-channel-test"),
+        )
+    },
+    "step-picture": {"token": "picture"},
+    "account_reset_password_from_key": {"uidb36": "picture", "key": "picture"},
     **{name: {"pk": "machine"} for name in ("machine", "machine-status", "machine-state")},
 }
 # The administration's: by the name of the argument.
@@ -113,6 +126,9 @@ class Site:
             "regression": regression.pk,
             "experiment": create_ended(line[:2]).pk,
             "machine": run.machine_id,
+            "check": create_check(line[:2]).pk,
+            "channel": self.project.channels.create(kind="email", address="ada@example.org").pk,
+            **{"kind": "slack", "picture": "x"},
         }
         people: dict[str, User | None] = {
             role: create_member(role, role, self.project) for role in ("viewer", "operator", "admin")
