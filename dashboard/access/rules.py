@@ -180,6 +180,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("admin-sign-in", "admin-password"), ANYBODY),
     # Signing in to the tables of the administration.
     "admin:login": ANYBODY,
+    "admin:password_change": ANYBODY,
 }
 # Of whole namespaces. The administration asks for Django's permissions by itself.
 NAMESPACE_RULES: dict[str, Rule] = {"admin": Rule(Who.STAFF)}

@@ -151,7 +151,7 @@ def visit_everything(client: Client, folder: Path) -> None:
     client.get("/admin/")
     ask_wrongly(client)
     visit_channel_pages(client, "snake")
-    visitor.force_login(User.objects.create_user("eve"))
+    visitor.force_login(User.objects.create_user("mallory"))
     assert visitor.get("/projects/runs/experiments/new/").status_code == 403
     change_settings(client)
     client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)

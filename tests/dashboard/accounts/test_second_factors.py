@@ -161,7 +161,7 @@ def test_the_setting_says_who_must_have_it(
     client: Client, ada: User, settings: LazySettings, required: str, led: bool
 ) -> None:
     settings.PACELINE_REQUIRE_SECOND_FACTOR = required
-    builders.create_project("snake")
+    builders.create_project("snake").memberships.create(user=ada, role="operator")
     sign_in(client)
     answer = client.post("/projects/snake/trigger/", {"which": "newest"})
     assert (answer["Location"] != "/projects/snake/") is led
