@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.experiments.bounds import QUALITY, WORSE, Bounded
-from dashboard.experiments.paired_functions import function_rows
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import MeasuredCase
@@ -15,6 +14,10 @@ from dashboard.pull_requests.measured_cases import measure_case
 
 # A phase or a function that has less of the difference isn't named as its cause.
 LEAST_SHARE = 0.1
+# A function in which so much of the largest difference lies holds it.
+HOLDS = 0.7
+BUILT_IN = "(built-in)"  # the file of what Python itself and compiled code are made of
+BODY = ("<module>",)
 MOST_CAUSES = 3
 
 
@@ -28,7 +31,7 @@ class Cause:
     function: str = ""
     file: str = ""
     calls: tuple[float, float] = (0.0, 0.0)  # per step, of base and head
-    seconds: tuple[float, float] = (0.0, 0.0)  # of its own, per step
+    seconds: tuple[float, float] = (0.0, 0.0)  # per step, with what it calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,30 +127,59 @@ def phase_causes(experiment: Experiment, case: str) -> list[Cause]:
     if phases is None or not whole:
         return []
     shares = sorted(((delta / whole, phase) for phase, delta in phases.deltas.items()), reverse=True)
-    return [Cause(case, phase=phase, share=share) for share, phase in shares[:1] if share >= LEAST_SHARE]
+    # Others that got faster make it more than the whole.
+    return [
+        Cause(case, phase=phase, share=min(share, 1.0)) for share, phase in shares[:1] if share >= LEAST_SHARE
+    ]
 
 
 def function_causes(experiment: Experiment, case: str) -> list[Cause]:
-    """The functions whose own time moved most, the way the whole moved, with their calls."""
+    """The functions of the code itself in which most of the difference lies, the innermost first."""
     profiles: Any = experiment.profiles
     if not all((profiles.get(side) or {}).get("functions") for side in ("base", "head")):
         return []
-    slower = (experiment.ratio or 1.0) > 1
-    moved = [
-        row
-        for row in function_rows(profiles["base"], profiles["head"])
-        if row.own_difference and (row.own_difference > 0) == slower
-    ]
-    whole = sum(abs(row.own_difference) for row in moved)
+    before, after = (function_costs(profiles[side]["functions"]) for side in ("base", "head"))
+    slower = 1 if (experiment.ratio or 1.0) > 1 else -1
+    nothing = FunctionCost()
+    moved = {
+        name: slower * (after.get(name, nothing).seconds - before.get(name, nothing).seconds)
+        for name in {**before, **after}
+    }
+    most = max(moved.values(), default=0.0)
+    # Whoever calls it holds the difference as well: the innermost takes the least time of all that hold it.
+    holding = [name for name in moved if most > 0 and moved[name] >= HOLDS * most]
+    holding.sort(key=lambda name: (max(cost_of(before, name), cost_of(after, name)), name))
     return [
         Cause(
             case,
-            phase=row.phase,
-            function=row.function,
-            file=row.file,
-            calls=(row.calls_base, row.calls_head),
-            seconds=(row.own_base, row.own_head),
+            function=name[0],
+            file=name[1],
+            calls=(before.get(name, nothing).calls, after.get(name, nothing).calls),
+            seconds=(cost_of(before, name), cost_of(after, name)),
         )
-        for row in moved[:2]
-        if abs(row.own_difference) >= LEAST_SHARE * whole
+        for name in holding[:1]
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCost:
+    """Per step; the seconds are its own and those of what it calls."""
+
+    calls: float = 0.0
+    seconds: float = 0.0
+
+
+def function_costs(functions: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], FunctionCost]:
+    """By function and file, those of the language itself and the script's own body left out."""
+    costs: dict[tuple[str, str], FunctionCost] = {}
+    for row in functions:
+        name = (str(row["function"]), str(row["file"]))
+        if name[0] in BODY or name[1] == BUILT_IN:
+            continue
+        known = costs.get(name, FunctionCost())
+        costs[name] = FunctionCost(known.calls + row["calls"], known.seconds + row["cumulative"])
+    return costs
+
+
+def cost_of(costs: Mapping[tuple[str, str], FunctionCost], name: tuple[str, str]) -> float:
+    return costs[name].seconds if name in costs else 0.0

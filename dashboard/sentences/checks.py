@@ -156,7 +156,7 @@ def cause_text(cause: Cause) -> str:
         counts = f"{numbers.format_number(after)} calls a step instead of {numbers.format_number(before)}"
         return f"{where}: {counts}"
     taken = [numbers.format_quantity(value, "s") for value in (cause.seconds[1], cause.seconds[0])]
-    return f"{where}: {taken[0]} of its own a step instead of {taken[1]}"
+    return f"{where}: {taken[0]} a step instead of {taken[1]}"
 
 
 def next_step(check: Check) -> str:
@@ -164,7 +164,9 @@ def next_step(check: Check) -> str:
     if check.state == State.WAITING:
         return "Somebody who may run code here approves this very head on the page."
     if check.answer == Answer.WORSE and not check.intended_by:
-        return "Repair it, or say on the page, or by a comment `/paceline intended`, that it is intended."
+        return (
+            "Repair it, or say that it is intended: on the check's page, or by a comment /paceline intended."
+        )
     if check.answer == Answer.NOT_KNOWN:
         return "Run it again, with more minutes or on a quieter machine."
     return ""
@@ -219,7 +221,7 @@ def comment_markdown(report: CheckReport) -> str:
         lines += [f"- {escape_markdown(cause_text(cause))}" for cause in report.causes]
         lines.append("")
     if step := next_step(check):
-        lines += [step, ""]
+        lines += [escape_markdown(step), ""]
     address = check_address(check)
     links = f"[The whole check]({address}) · [run it again]({address}#again)"
     repeat = f" · repeat it: {code_span(repeat_command(check))}" if check.base_commit_id else ""

@@ -30,6 +30,8 @@ def measure_case(check: Check, line: list[Commit], ratio: float, **fields: Any) 
     """With twelve pairs in which the head takes `ratio` times as long, in the phase `learn`."""
     ended = {"state": "done", "verdict": "not worse", "finished_at": timezone.now(), "seconds": 72.0}
     profiles = {"base": build_profile(1, 0.001), "head": build_profile(256, 0.005)}
+    for row in (row for profile in profiles.values() for row in profile["functions"]):
+        row["cumulative"] = row["self"]
     experiment = create_experiment(
         line,
         **{"question": "bound", "purpose": "check", "floor": 0.03, "precision": None, "ratio": ratio},
