@@ -21,7 +21,7 @@ DRAWN = TEXT.split("stateDiagram-v2")[2]
     "sentence",
     [
         f"first {logs.HEAD // 1024} Ki and the last {logs.TAIL // 1024} Ki characters",
-        f"A new commit of a hook (priority {resolving.PRIORITY[Trigger.Source.HOOK]})",
+        f"A new commit of a hook, a forge or the poll (priority {resolving.PRIORITY[Trigger.Source.HOOK]})",
         f"tried again for {resolving.PATIENCE.seconds // 60} minutes",
         f"{remeasuring.DELAYS[0].seconds // 60} minutes later",
         f"{remeasuring.DELAYS[1].seconds // 60} minutes after it",
