@@ -425,9 +425,9 @@ def site_pages() -> list[str]:
     """The lists, all of more than one page."""
     machine = builders.create_machine("bench-9", seen=timedelta(hours=1))
     commit = Commit.objects.filter(project__slug="snake").latest("position")
-    case = commit.runs.all()[0].case
+    case = commit.runs.earliest("pk").case
     Sentinel.objects.create(
-        configuration=commit.runs.all()[0].configuration, machine=machine, commit=commit, ratio=1.1,
+        configuration=commit.runs.earliest("pk").configuration, machine=machine, commit=commit, ratio=1.1,
         moved_after=timezone.now(), moved_before=timezone.now(),
     )  # fmt: skip
     Heartbeat.objects.create(name="scheduler", seen_at=timezone.now() - timedelta(hours=1))
@@ -436,7 +436,7 @@ def site_pages() -> list[str]:
         builders.create_project(f"project-{number}")
         builders.create_case(commit.project, "walker", n=number)
     builders.create_measured_run(commit, Case.objects.get(key="n=9"), 0.001)
-    factories.set_environment(commit.runs.all()[0], {"torch": "3"})
+    factories.set_environment(commit.runs.earliest("pk"), {"torch": "3"})
     old = builders.create_measured_run(commit, Case.objects.get(key="n=8"), 0.001)
     Telemetry.objects.filter(run=old).delete()
     Document.objects.filter(run=old).update(telemetry_dropped=True)
