@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import IO, cast
 
 from dashboard.leases import LeaseLost
@@ -42,8 +43,8 @@ def serve_repository(mirror: Mirror, options: Sequence[str], body: bytes, versio
 
     `version` is the client's Git-Protocol header. RepositoryError where git fails.
     """
-    answer = tempfile.TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
-    try:
+    with ExitStack() as unless_served:
+        answer = unless_served.enter_context(tempfile.TemporaryFile())
         mirror.git.stream(
             [*SERVING, *options, "."],
             folder=mirror.folder,
@@ -52,8 +53,7 @@ def serve_repository(mirror: Mirror, options: Sequence[str], body: bytes, versio
             output=answer.write,
             time_limit=SERVE_SECONDS,
         )
-    except BaseException:
-        answer.close()
-        raise
-    answer.seek(0)
+        answer.seek(0)
+        # Whoever sends it closes it.
+        unless_served.pop_all()
     return cast("IO[bytes]", answer)

@@ -6,7 +6,7 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Timer
 from urllib.parse import SplitResult, urlsplit
@@ -121,13 +121,12 @@ def open_connection(scheme: str, address: str, host: str, port: int) -> socket.s
     plain = socket.create_connection((address, port), timeout=STEP_TIMEOUT_SECONDS)
     if scheme == "http":
         return plain
-    try:
-        return ssl.create_default_context().wrap_socket(
-            plain, server_hostname=host, do_handshake_on_connect=False
-        )
-    except BaseException:
-        plain.close()
-        raise
+    with ExitStack() as unless_wrapped:
+        unless_wrapped.callback(plain.close)
+        context = ssl.create_default_context()
+        wrapped = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+        unless_wrapped.pop_all()
+    return wrapped
 
 
 def error_reason(error: Exception) -> str:

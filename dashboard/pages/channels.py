@@ -149,7 +149,7 @@ ACTIONS: dict[str, Callable[[HttpRequest, Channel], HttpResponse | None]] = {
 
 @require_safe
 @of_project
-def test_result_fragment(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
+def delivered_test_fragment(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """How a test message went; asked for again and again while it is under way."""
     rows = Delivery.objects.select_related("channel__project").filter(event=Delivery.Event.TEST)
     delivery = get_object_or_404(rows, channel__project=project, pk=pk)

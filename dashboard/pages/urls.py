@@ -54,7 +54,7 @@ urlpatterns = [
     ),
     path(
         "projects/<slug:slug>/settings/channels/tests/<int:pk>/",
-        channels.test_result_fragment,
+        channels.delivered_test_fragment,
         name="project-channel-test",
     ),
     path("projects/<slug:slug>/settings/", project_settings.visibility_page, name="project-settings"),

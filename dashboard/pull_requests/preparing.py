@@ -13,7 +13,9 @@ from paceline.manifest import Benchmark, ManifestError, case_key
 from dashboard import dispatch, experiments, repositories, runs
 from dashboard.experiments import EstimateRequest, ExperimentError, Side
 from dashboard.experiments.sides import FoundSides, WantedCase, create_sides, usual_measurement
-from dashboard.models import Check, CheckedCase, Document, Experiment, Metric, Project
+from dashboard.forges.errors import ForgeRefused
+from dashboard.forges.forge import forge_of
+from dashboard.models import Check, CheckedCase, Document, Experiment, ForgeConnection, Metric, Project
 from dashboard.pull_requests.selection import touched_cases
 from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, RepositoryError, Unreachable
 
@@ -29,8 +31,6 @@ CONTROL_ERROR = 0.01
 LEAST_MINUTES = 1.0
 # What can't be reached just now is tried again for so long.
 PATIENCE = timedelta(minutes=15)
-# Forges that show heads of pull requests as refs of the repository.
-HEAD_REFS = ("refs/pull/{number}/head", "refs/merge-requests/{number}/head")
 
 
 class NotMeasurableError(Exception):
@@ -108,20 +108,18 @@ def make_plan(check: Check) -> Plan:
 
 
 def bring_head(mirror: Mirror, check: Check) -> None:
-    """Have the head in the mirror: a fork's is no branch of it."""
+    """Have the head in the mirror: a fork's is no branch of it, but its forge may show it as a ref."""
     if mirror.has_commit(check.head_hash):
         return
+    connection = ForgeConnection.objects.select_related("project").filter(project=check.project_id).first()
     number = check.pull_request.number if check.pull_request else None
-    for ref in HEAD_REFS if number is not None else ():
+    if connection is not None and number is not None:
         try:
-            mirror.fetch_ref(ref.format(number=number), str(number))
-        except RepositoryBusy:
-            raise
-        except RepositoryError:
-            continue
-        if mirror.has_commit(check.head_hash):
-            return
-    raise NotMeasurableError("head is gone", head=check.head_hash)
+            mirror.fetch_ref(forge_of(connection).pull_request_refspec(number), str(number))
+        except ForgeRefused as error:
+            raise NotMeasurableError("can't be measured", text=str(error)) from error
+    if not mirror.has_commit(check.head_hash):
+        raise NotMeasurableError("head is gone", head=check.head_hash)
 
 
 def read_manifest(project: Project, mirror: Mirror, facts: CommitFacts) -> dict[str, Benchmark]:

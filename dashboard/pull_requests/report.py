@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dashboard.experiments.bounds import QUALITY, WORSE, Bounded
@@ -61,7 +61,7 @@ class CheckReport:
     pairs: int = 0
     machines: Sequence[str] = ()
     spent: float = 0.0
-    waiting: Sequence[str] = field(default_factory=list)
+    waiting: Sequence[str] = ()
 
     @property
     def differing(self) -> list[CheckRow]:

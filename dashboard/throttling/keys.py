@@ -16,7 +16,7 @@ def hash_key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
-def visitor_of(request: HttpRequest) -> str:
+def requester_key(request: HttpRequest) -> str:
     """Who asks: the account where there is one, else the address."""
     if request.user.is_authenticated:
         return f"account {request.user.pk}"

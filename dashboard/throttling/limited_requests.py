@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from dashboard.throttling.keys import visitor_of
+from dashboard.throttling.keys import requester_key
 from dashboard.throttling.rates import Rate, count_request
 from dashboard.throttling.refusals import refuse_for_now
 
@@ -59,5 +59,5 @@ class LimitRequests:
         rate: Rate | None = settings.PACELINE_RATES.get(group)
         if rate is None or request.method not in methods:
             return None
-        seconds = count_request(rate, group, visitor_of(request))
+        seconds = count_request(rate, group, requester_key(request))
         return refuse_for_now(request, seconds) if seconds else None

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard import dispatch
-from dashboard.models import Check, Experiment, Project
+from dashboard.models import Check, Experiment, ForgeConnection, Project
 from dashboard.pull_requests import check_revision, sweep_checks
 from tests.dashboard.conftest import Repository
 from tests.dashboard.factories import create_case, create_commit, profiled_function, store_measured_run
@@ -44,10 +44,17 @@ def test_the_merge_base_stays_when_the_target_moves_on(propose: Propose, propose
     assert base.hash == proposed.git("rev-parse", f"{tip}~1")
 
 
-def test_a_fork_is_fetched_from_the_ref_that_its_forge_shows(propose: Propose, proposed: Repository) -> None:
+@pytest.mark.parametrize(
+    ("kind", "ref"), [("github", "refs/pull/7/head"), ("gitlab", "refs/merge-requests/7/head")]
+)
+def test_a_fork_is_fetched_from_the_ref_that_its_forge_shows(
+    tracked: Project, propose: Propose, proposed: Repository, kind: str, ref: str
+) -> None:
     proposed.git("checkout", "--quiet", "--detach", "feature")
     head = proposed.commit("From elsewhere", train_py=TRAIN.replace("8_000", "9_000"))
-    proposed.git("update-ref", "refs/pull/7/head", head)
+    proposed.git("update-ref", ref, head)
+    values = {"api_address": "https://forge.example", "repository": "a/b", "token": "t"}
+    ForgeConnection.objects.create(project=tracked, kind=kind, **values)
     proposed.git("checkout", "--quiet", "main")
     check = propose(head_hash=head)
     assert check

@@ -32,14 +32,14 @@ import paceline
 draw = random.Random(os.urandom(8))
 for _ in paceline.steps(range(10**9)):
     with paceline.phase("act"):
-        sum(range(4_000))
+        sum(range(2_000))
     with paceline.phase("learn"):
-        learn_batch = sum(range(8_000))
+        learn_batch = sum(range(16_000))
 paceline.quality("return", draw.gauss(10.0, 0.3))
 """
-SLOWER = TRAIN.replace("sum(range(8_000))", "sum(range(16_000))")
+SLOWER = TRAIN.replace("sum(range(16_000))", "sum(range(64_000))")
 SAME = TRAIN.replace("learn_batch", "batch")
-FORGETFUL = TRAIN.replace("sum(range(8_000))", "sum(range(10))").replace("gauss(10.0", "gauss(2.0")
+FORGETFUL = TRAIN.replace("sum(range(16_000))", "sum(range(10))").replace("gauss(10.0", "gauss(2.0")
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def source(tmp_path: Path) -> Path:
 
 def measure_check(host: Host, source: Path, train: str) -> Check:
     """The check of a branch with this script, to its end."""
-    # Other tests run beside it: what is told is 10 %, which few pairs tell.
-    project = Project.objects.create(slug="demo", repository=str(source), check_floor=0.1)
+    # Other tests run beside it: what is told is 50 %, which few pairs tell.
+    project = Project.objects.create(slug="demo", repository=str(source), check_floor=0.5)
     repositories.run_git(source, "checkout", "--quiet", "-b", "feature")
     repositories.commit_files(source, {"train.py": train})
     check = pull_requests.check_revision(project, "feature", minutes=2)
@@ -76,10 +76,8 @@ def test_a_slower_phase_is_refused_and_explained(host: Host, source: Path) -> No
 def test_what_costs_nothing_passes(host: Host, source: Path) -> None:
     check = measure_check(host, source, SAME)
     report = read_report(check)
-    # Where other tests keep both processors busy for all of its minutes it says so, and refuses nothing.
-    open_ends = {"both answers possible", "control moved"}
-    assert check.answer == "not worse" or check.reason["code"] in open_ends
-    assert sentences.status_state(check) in ("success", "neutral")
+    assert (check.answer, sentences.status_state(check)) == ("not worse", "success")
+    assert sentences.answer_headline(report).startswith("Not slower")
     assert not report.differing
 
 
@@ -89,5 +87,4 @@ def test_what_is_faster_and_learns_less_is_refused(host: Host, source: Path) -> 
     assert (check.answer, report.learns_worse) == ("worse", True)
     assert sentences.answer_headline(report).startswith("Learns worse: return (quality)")
     faster = next(row for row in report.rows if row.bounded.metric.name == "step_time")
-    assert faster.bounded.middle < 0
-    assert faster.bounded.verdict != "worse"
+    assert faster.bounded.is_better
