@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from tests import emptied_tables
+
+
+def pytest_configure() -> None:
+    """Passwords are hashed fast: a hash that is safe takes half a second, and hundreds of tests sign in."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +25,9 @@ def django_db_setup(django_db_setup: None) -> None:
 @pytest.fixture
 def site_environment(transactional_db: None) -> dict[str, str]:
     """The environment of a child process that works on this test's database and queue."""
-    settings = connection.settings_dict
+    database = connection.settings_dict
     return {
         **os.environ,
-        "DATABASE_URL": f"postgresql:///{settings['NAME']}?host={settings['HOST']}&user={settings['USER']}",
+        "DATABASE_URL": f"postgresql:///{database['NAME']}?host={database['HOST']}&user={database['USER']}",
         "DJANGO_SETTINGS_MODULE": "dashboard.settings",
     }

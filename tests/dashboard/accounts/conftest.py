@@ -8,17 +8,10 @@ from typing import Any
 
 import pytest
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
-from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 
 PASSWORD = "a long secret"
-
-
-@pytest.fixture(autouse=True)
-def _quick_passwords(settings: LazySettings) -> None:
-    """Delays of two seconds are over while two slow hashes are made on a busy machine."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture
