@@ -31,6 +31,7 @@ from dashboard.repositories.history import (
 )
 from dashboard.repositories.locks import hold_lock, try_lock
 from dashboard.repositories.manifest_files import read_manifests
+from dashboard.repositories.merged_heads import MergedBy, MergedHead, ProposedBranch, find_merges
 from dashboard.repositories.mirror import Mirror, locate_mirror, safe_name
 from dashboard.repositories.objects import GitObject, read_objects
 
@@ -43,7 +44,10 @@ __all__ = [
     "Git",
     "GitError",
     "GitObject",
+    "MergedBy",
+    "MergedHead",
     "Mirror",
+    "ProposedBranch",
     "RepositoryBusy",
     "RepositoryError",
     "Stopped",
@@ -55,6 +59,7 @@ __all__ = [
     "commits_since_fork",
     "file_texts",
     "find_commits",
+    "find_merges",
     "hide_password",
     "hold_lock",
     "is_same_tree",
