@@ -27,6 +27,7 @@ from dashboard.experiments.lease import (
     sweep_experiments,
 )
 from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
+from dashboard.experiments.reuse import reuse_experiment, weigh_step
 from dashboard.experiments.weighing import bound_experiment
 
 __all__ = [
@@ -50,5 +51,7 @@ __all__ = [
     "release_experiments",
     "requeue_held_experiments",
     "requeue_lost_experiments",
+    "reuse_experiment",
     "sweep_experiments",
+    "weigh_step",
 ]

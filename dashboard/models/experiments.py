@@ -99,6 +99,15 @@ class Experiment(LeasedJob):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
 
+    pairs_of = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="reused_by",
+        help_text="What measured its pairs, of commits that hold the same code for its case.",
+    )
+
     state = models.CharField(max_length=20, choices=State.choices, default=State.REQUESTED)
     verdict = models.CharField(max_length=20, choices=Verdict.choices, blank=True)
     # Why there is no clearer verdict, or why it was cancelled: a code with its values.
@@ -181,7 +190,7 @@ class ExperimentPair(models.Model):
     head = models.FloatField()
     # Kept, shown, and not weighed: other work disturbed one of the two.
     disturbed = models.BooleanField(default=False)
-    seconds = models.FloatField(help_text="That both took.")
+    seconds = models.FloatField(help_text="That both took; 0 where another experiment measured them.")
     # What this pair and those before it say together; as of the experiment.
     ratio = models.FloatField(null=True, blank=True)
     low = models.FloatField(null=True, blank=True)

@@ -89,6 +89,14 @@ class Check(models.Model):
     # Account names of this site, or of the forge.
     approved_by = models.CharField(max_length=200, blank=True)
     intended_by = models.CharField(max_length=200, blank=True)
+    intended_person = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="Where they said so with an account of this site.",
+    )
     requested_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     # What its forge was told last: the status with its sentence, and the comment's SHA-256.

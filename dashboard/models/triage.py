@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from dashboard.models.pull_requests import Check
 from dashboard.models.regressions import Regression
 
 
@@ -21,6 +22,17 @@ class Triage(models.Model):
     # Empty once the account is gone: what was decided stays.
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    account = models.CharField(
+        max_length=200, blank=True, help_text="Who has none on this site: the name of their forge's account."
+    )
+    said_of = models.ForeignKey(
+        Check,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="triages",
+        help_text="The check of which it was said, before its head was merged.",
     )
     action = models.CharField(max_length=20, choices=Action.choices)
     comment = models.TextField(blank=True)

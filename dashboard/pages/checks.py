@@ -18,6 +18,7 @@ from dashboard.pages.paging import requested_page
 from dashboard.pages.project import ROWS_PER_PAGE
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.report import read_report
+from dashboard.querysets.regressions import regressions_of_check
 from dashboard.sentences import checks as sentences
 
 RELATED = ("project", "pull_request", "base_commit", "requested_by")
@@ -58,6 +59,7 @@ def check_context(check: Check) -> dict[str, Any]:
         "headline": sentences.answer_headline(report),
         "status": sentences.status_state(check),
         "next_step": sentences.next_step(check),
+        "proved": list(regressions_of_check(check)),
         "causes": [sentences.cause_text(cause) for cause in report.causes] if check.answer else [],
         "left_out": sentences.left_out_sentences(check),
         "rows": [(row, sentences.verdict_text(row.bounded)) for row in report.rows],
@@ -105,7 +107,7 @@ def act_on_check(check: Check, action: str, head: str, visitor: Visitor) -> Chec
         case "approve":
             pull_requests.approve_check(check, head, person)
         case "intended":
-            pull_requests.call_intended(check, person)
+            pull_requests.call_intended(check, person, visitor.user)
         case "again":
             return pull_requests.repeat_check(check, visitor.user)
         case "cancel":

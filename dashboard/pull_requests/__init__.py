@@ -9,6 +9,7 @@ from dashboard.pull_requests.asking import (
 )
 from dashboard.pull_requests.ending import experiment_ended, sweep_checks
 from dashboard.pull_requests.errors import CheckError
+from dashboard.pull_requests.merged import commits_before, merged_checks
 from dashboard.pull_requests.preparing import prepare_check
 from dashboard.pull_requests.receiving import complete_pull_request, obey_comment
 from dashboard.pull_requests.telling import tell_check
@@ -19,9 +20,11 @@ __all__ = [
     "call_intended",
     "cancel_check",
     "check_revision",
+    "commits_before",
     "complete_pull_request",
     "experiment_ended",
     "follow_pull_request",
+    "merged_checks",
     "obey_comment",
     "prepare_check",
     "repeat_check",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
 
 from dashboard import dispatch
@@ -24,10 +26,13 @@ def approve_check(check: Check, head_hash: str, person: str) -> None:
         dispatch.send_task(dispatch.TELL_CHECK, check.pk)
 
 
-def call_intended(check: Check, person: str) -> None:
-    """Let the pull request pass though it is worse. Raises CheckError for any other answer."""
+def call_intended(check: Check, person: str, user: Any = None) -> None:
+    """Let the pull request pass though it is worse, and its merge be expected. Raises CheckError.
+
+    `user`: the account of this site, where the person has said it with one.
+    """
     with transaction.atomic():
         refused = Check.objects.filter(pk=check.pk, answer=Check.Answer.WORSE, intended_by="")
-        if not refused.update(intended_by=person[:LONGEST_NAME]):
+        if not refused.update(intended_by=person[:LONGEST_NAME], intended_person=user):
             raise CheckError("check: only what is proved to be worse can be intended, once.")
         dispatch.send_task(dispatch.TELL_CHECK, check.pk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,8 @@ from dashboard.experiments import EstimateRequest, ExperimentError, Side
 from dashboard.experiments.sides import FoundSides, WantedCase, create_sides, usual_measurement
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.forge import forge_of
-from dashboard.models import Check, CheckedCase, Document, Experiment, ForgeConnection, Metric, Project
+from dashboard.models import Check, CheckedCase, Experiment, ForgeConnection, Metric, Project
+from dashboard.pull_requests.case_files import changed_paths, profiled_files
 from dashboard.pull_requests.selection import touched_cases
 from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, RepositoryError, Unreachable
 
@@ -102,8 +104,7 @@ def make_plan(check: Check) -> Plan:
         raise NotMeasurableError("nothing touched", files=0)
     base, head = repositories.read_commits(mirror, [found, check.head_hash])
     before, after = (read_manifest(project, mirror, facts) for facts in (base, head))
-    changed = repositories.changed_files(mirror, base.hash, head.hash)
-    paths = sorted({path for file in changed for path in (file.old, file.new) if path})
+    paths = changed_paths(mirror, base.hash, head.hash)
     return choose_cases(check, Plan(base, head, [], []), before, after, paths)
 
 
@@ -131,7 +132,7 @@ def read_manifest(project: Project, mirror: Mirror, facts: CommitFacts) -> dict[
 
 
 def choose_cases(
-    check: Check, plan: Plan, before: dict[str, Benchmark], after: dict[str, Benchmark], paths: list[str]
+    check: Check, plan: Plan, before: dict[str, Benchmark], after: dict[str, Benchmark], paths: Sequence[str]
 ) -> Plan:
     """The cases of both commits that the changed files touch, as many as there are minutes for."""
     both, left_out = cases_of_both(before, after)
@@ -140,7 +141,8 @@ def choose_cases(
     # What somebody asked for by name is measured whatever it touches.
     touched = dict.fromkeys(range(len(both)), "")
     if not check.benchmarks:
-        profiles = [profiled_files(check.project, case) for case in both]
+        names = [(case.benchmark.name, case_key(case.params)) for case in both]
+        profiles = [profiled_files(check.project, *name) for name in names]
         touched = touched_cases(paths, dict(enumerate(profiles)))
     left_out += [
         {"case": str(case), "code": "not touched"} for index, case in enumerate(both) if index not in touched
@@ -180,18 +182,6 @@ def cases_of_both(
             else:
                 both.append(wanted)
     return both, left_out
-
-
-def profiled_files(project: Project, case: WantedCase) -> set[str] | None:
-    """The files whose functions the case's newest profile has; None where it has none."""
-    documents = Document.objects.filter(
-        run__commit__project=project,
-        run__configuration__case__benchmark=case.benchmark.name,
-        run__configuration__case__key=case_key(case.params),
-        body__profile__functions__isnull=False,
-    )
-    functions = documents.order_by("-run").values_list("body__profile__functions", flat=True).first()
-    return {str(row.get("file", "")) for row in functions} if functions else None
 
 
 def ask_planned(check: Check, plan: Plan) -> None:

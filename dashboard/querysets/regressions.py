@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils import timezone
 
 from dashboard.models import (
     Change,
+    Check,
     Commit,
     Delivery,
     Document,
@@ -75,7 +76,9 @@ PHASE_VALUES = {
 
 def regressions_with_related() -> QuerySet[Regression]:
     """With all that a line about a regression names."""
-    return Regression.objects.select_related(
+    triages = Triage.objects.filter(regression=OuterRef("pk")).exclude(action=Triage.Action.COMMENT)
+    account = triages.order_by("-at", "-pk").values("account")[:1]
+    return Regression.objects.annotate(triaged_account=Subquery(account)).select_related(
         "project",
         "first_bad",
         "culprit",
@@ -167,6 +170,14 @@ def regression_experiments(regression: Regression) -> QuerySet[RegressionExperim
         *(f"experiment__{name}" for name in sides), "series__metric", "series__configuration__case"
     )
     return links.prefetch_related("experiment__pairs").order_by("experiment__requested_at", "experiment")
+
+
+def regressions_of_check(check: Check) -> QuerySet[Regression]:
+    """Those at the merge of its head: its pairs proved them, or somebody had called them intended."""
+    reused = Experiment.objects.filter(pairs_of__checked_case__of=check).values("regression_link__regression")
+    said = Triage.objects.filter(said_of=check).values("regression")
+    found = Regression.objects.filter(Q(pk__in=reused) | Q(pk__in=said))
+    return found.select_related("first_bad").order_by("pk")
 
 
 def regression_triages(regression: Regression) -> QuerySet[Triage]:

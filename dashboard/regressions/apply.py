@@ -7,10 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from dashboard import alerts, experiments, runs
+from dashboard import alerts, dispatch, experiments, runs
 from dashboard.experiments import Side
 from dashboard.models import (
     Change,
+    Check,
     Commit,
     Delivery,
     Experiment,
@@ -20,9 +21,11 @@ from dashboard.models import (
     RegressionExperiment,
     Run,
     Series,
+    Triage,
 )
 from dashboard.regressions import false_alarm_budget
 from dashboard.regressions.decision.outcomes import BranchCause, Decision, Outcome, Standing
+from dashboard.regressions.decision.requested_facts import ProofOnBranch
 from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment, WantedRun
 
 # Of a proof's own runs: before history, behind what somebody waits for.
@@ -44,6 +47,8 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
         _hand_over(regression, [stored[key] for key in outcome.absorbed])
         RegressionExperiment.objects.filter(experiment__in=outcome.experiments).update(regression=regression)
         _keep_changes(branch, outcome, regression)
+        if outcome.intended_by_check:
+            _call_intended(regression, outcome.intended_by_check)
     for cause in decision.branch_causes:
         _write_branch_cause(cause)
     for outcome, regression in rows:
@@ -196,6 +201,8 @@ def _measure_next(project: Project, outcome: Outcome, regression: Regression) ->
     waited = [run for wanted in outcome.next_step.runs if (run := _request_run(wanted))]
     if waited:
         regression.awaited_runs.add(*waited)
+    if outcome.next_step.proof:
+        reuse_proof(regression, outcome.next_step.proof)
 
 
 def ask_for_regression(project: Project, regression: Regression, wanted: WantedExperiment) -> Experiment:
@@ -217,6 +224,44 @@ def ask_for_regression(project: Project, regression: Regression, wanted: WantedE
     )
     RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
     return experiment
+
+
+def reuse_proof(regression: Regression, proof: ProofOnBranch) -> None:
+    """Keep what a check proved on a branch as an experiment of the regression, which has ended already.
+
+    On commit it is acted upon as any other that ends.
+    """
+    measured = Experiment.objects.select_related("project", "machine", "metric").get(pk=proof.experiment)
+    series = Series.objects.select_related("metric", "configuration").get(pk=proof.series.pk)
+    commits = Commit.objects.in_bulk([proof.base.pk, proof.head.pk])
+    base, head = (Side(commits[commit.pk], series.configuration) for commit in (proof.base, proof.head))
+    experiment = experiments.reuse_experiment(
+        measured,
+        Purpose.PROOF,
+        base,
+        head,
+        series.metric,
+        before=proof.before,
+        after=proof.after,
+        error=proof.error,
+        reason={"code": "proved on the branch", "check": proof.check},
+    )
+    RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
+    dispatch.send_task(dispatch.PROVE, regression.pk)
+
+
+def _call_intended(regression: Regression, check_id: int) -> None:
+    """Triage it as somebody has triaged its pull request, before the merge."""
+    check = Check.objects.select_related("intended_person").get(pk=check_id)
+    keep_triage(regression, Regression.Triaged.INTENDED, check.intended_person)
+    account = "" if check.intended_person else check.intended_by
+    Triage.objects.create(
+        regression=regression,
+        person=check.intended_person,
+        account=account,
+        said_of=check,
+        action=Triage.Action.INTENDED,
+    )
 
 
 def _request_run(wanted: WantedRun) -> Run | None:

@@ -69,14 +69,19 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
 def told_as_suspicions(project: Project) -> QuerySet[Regression]:
     """The regressions that are being proved.
 
-    What pairs have confirmed is no suspicion, though another series of it may be one still.
+    What pairs have confirmed is no suspicion, though another series of it may be one still. What a check has
+    proved before the merge is about to be decided by that.
     """
+    decided = RegressionExperiment.objects.filter(
+        regression=OuterRef("pk"), experiment__pairs_of__isnull=False, applied_at=None
+    )
     confirmed = RegressionExperiment.objects.filter(
         regression=OuterRef("pk"),
         experiment__purpose=Experiment.Purpose.PROOF,
         experiment__verdict=Experiment.Verdict.CONFIRMED,
     )
     return Regression.objects.filter(
+        ~Exists(decided),
         project=project,
         withdrawn_at=None,
         proving=True,

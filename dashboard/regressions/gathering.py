@@ -31,6 +31,7 @@ from dashboard.regressions.decision.requested_facts import (
     GatheredFacts,
     HistoryOfMerge,
     MergeBase,
+    MergedChecks,
     MergedHistory,
     PairValues,
     PhaseLeftOver,
@@ -46,6 +47,7 @@ from dashboard.regressions.explanation.commit_difference import asks_for_other_e
 from dashboard.regressions.explanation.explain import explain_step
 from dashboard.regressions.explanation.left_over import phase_left_over
 from dashboard.regressions.explanation.surroundings import read_surroundings
+from dashboard.regressions.merged_checks import merged_check_facts
 from dashboard.regressions.row_facts import commit_fact, regression_fact
 from dashboard.regressions.series.branch_line import Line, branch_line
 from dashboard.regressions.series.history import load_history
@@ -147,6 +149,10 @@ def merge_base(lines: Lines, request: MergeBase) -> str | None:
     except RepositoryError as error:
         logger.warning("The merge base of %s can't be told: %s", request, error)
         return None
+
+
+def merged_checks(lines: Lines, request: MergedChecks) -> tuple[requested_facts.MergedCheck, ...]:
+    return merged_check_facts(lines.project, request)
 
 
 def cause_on_other_branch(lines: Lines, request: CauseOnOtherBranch) -> int | None:
@@ -273,6 +279,7 @@ ANSWERS: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     CommitRow: commit_row,
     HistoryOfMerge: history_of_merge,
     MergeBase: merge_base,
+    MergedChecks: merged_checks,
     CauseOnOtherBranch: cause_on_other_branch,
     Explanation: explanation_of_step,
     SurroundingsOf: surroundings_of_step,

@@ -24,6 +24,7 @@ def verdict_fact(link: RegressionExperiment, order: int) -> facts.Verdict:
         high=experiment.high,
         error=experiment.error,
         machine=experiment.machine.name if experiment.machine else "",
+        measured_head=experiment.pairs_of.head_commit.hash if experiment.pairs_of else "",
         order=order,
     )
 

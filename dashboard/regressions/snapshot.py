@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 
 from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
 
-from dashboard.models import Change, Delivery, Experiment, Limit, Project, Regression, Series
+from dashboard.models import (
+    Change,
+    Check,
+    CheckedCase,
+    Delivery,
+    Experiment,
+    Limit,
+    Project,
+    Regression,
+    Series,
+)
 from dashboard.models import RegressionExperiment as Asked
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
@@ -65,7 +75,14 @@ def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snap
         live=touched.live,
         anew=touched.anew,
         reconsidered=frozenset(touched.reconsidered),
+        checked=checked_configurations(project),
     )
+
+
+def checked_configurations(project: Project) -> frozenset[int]:
+    """Those that checks of pull requests have measured: what was proved of a branch holds at its merge."""
+    rows = CheckedCase.objects.filter(of__project=project, of__state=Check.State.DONE, is_control=False)
+    return frozenset(rows.order_by().values_list("configuration", flat=True).distinct())
 
 
 def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[int], set[int]]:
@@ -191,7 +208,7 @@ def regression_rows(
 
 def read_experiments(keys: Collection[int]) -> tuple[dict[int, tuple[int, ...]], list[facts.Verdict]]:
     """By regression the experiments that are under way, and the verdicts of all that have ended."""
-    names = ("base_commit", "head_commit", "machine")
+    names = ("base_commit", "head_commit", "machine", "pairs_of__head_commit")
     links = Asked.objects.filter(regression__in=keys).exclude(experiment__state=Experiment.State.CANCELLED)
     related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
     active: dict[int, tuple[int, ...]] = {}

@@ -82,6 +82,8 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return f"{took} {SURE[reason['sure']]}"
         case "precision not reached":
             return f"{took} {reached_text(reason)}{disturbed_text(reason)}"
+        case "proved on the branch":
+            return f"measured on the branch by check {reason['check']}, before the merge"
         case "lost":
             return f"its worker was lost {reason['attempts']} times: no heartbeat came within the lease"
         case "side failed":

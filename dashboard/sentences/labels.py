@@ -198,8 +198,10 @@ def describe_revisions(revisions: Mapping[str, Any]) -> str:
 
 
 def triager_name(regression: Regression) -> str:
-    """The user who decided last, also where the account is gone."""
-    return regression.triaged_by.get_username() if regression.triaged_by else "a former account"
+    """The user who decided last, also where the account is gone or one of a forge."""
+    if regression.triaged_by:
+        return regression.triaged_by.get_username()
+    return getattr(regression, "triaged_account", "") or "a former account"
 
 
 def run_state_label(run: Run) -> str:

@@ -21,10 +21,10 @@ def verdict_sentence(
 ) -> str:
     """`Confirmed by 4 pairs of interleaved runs on gpu-1 in 31 s: +76 % [50, 107].`, or how far it is."""
     machine, reason = experiment.machine, reason_sentence(experiment.reason)
-    effort = (
-        f"{undisturbed_pairs} pairs of interleaved runs on {machine} "
-        f"in {numbers.format_duration(experiment.seconds)}"
-    )
+    took = f" in {numbers.format_duration(experiment.seconds)}"
+    if experiment.reason.get("code") == "proved on the branch":
+        took = f", {reason}"
+    effort = f"{undisturbed_pairs} pairs of interleaved runs on {machine}{took}"
     # Which series the pairs measured, where it isn't the regression's own.
     other = series.pk != regression.series_id
     prefix = f"{labels.lower_first(series_and_case(series))} " if other else ""

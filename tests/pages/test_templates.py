@@ -367,6 +367,10 @@ def check_pages() -> list[str]:
     left_out = [{"case": "b", "code": "not touched"}]
     worse = create_check(line, fork, answer="worse", left_out=left_out, approved_by="ada", intended_by="ada")
     measure_case(worse, line, 1.4)
+    proof = Experiment.objects.filter(purpose="proof", regression_link__isnull=False).latest("pk")
+    reason = {"code": "proved on the branch", "check": worse.pk}
+    Experiment.objects.filter(pk=proof.pk).update(pairs_of=worse.cases.get().experiment, reason=reason)
+    proof.regression_link.regression.triages.create(action="intended", account="Ada (github)", said_of=worse)
     measure_case(worse, [line[0], line[0]], 1)
     waiting = create_check(line, create_pull_request(line, 8), state="waiting")
     measuring = create_check(line, state="measuring")
@@ -375,6 +379,7 @@ def check_pages() -> list[str]:
         create_check(line, create_pull_request(line, 100 + number, url=""), state="cancelled")
     return [
         *(f"/checks/{check.pk}/" for check in (worse, waiting, measuring)),
+        proof.get_absolute_url(),
         f"/checks/{measuring.pk}/status/",
         *(f"/projects/{slug}/checks/" for slug in ("checked", "runs")),
     ]

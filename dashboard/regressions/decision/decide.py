@@ -17,6 +17,7 @@ from dashboard.regressions.decision.facts import (
     Change,
     Commit,
     Regression,
+    Series,
     Snapshot,
     Verdict,
 )
@@ -45,9 +46,11 @@ from dashboard.regressions.decision.primary_change import (
     bounding_commits,
     choose_primary,
     foremost_change,
+    least_worse,
     measured_size,
     times_worse,
 )
+from dashboard.regressions.decision.proofs import Outcome as Proved
 from dashboard.regressions.decision.proofs import (
     Purpose,
     State,
@@ -62,6 +65,8 @@ from dashboard.regressions.decision.requested_facts import (
     Explained,
     Explanation,
     GatheredFacts,
+    MergedCheck,
+    MergedChecks,
     MissingFact,
     RegressionsBetween,
     Request,
@@ -265,20 +270,8 @@ class _Decider:
         resized = bool(regression and not draft.opens and regression.ratio != size.ratio)
         proving = self._is_proving(draft, resized)
         away, active = bool(regression and regression.away), bool(regression and regression.active)
-        step = NextStep(waiting=True)
-        if proving and not away and not active:
-            step = plan_next_step(
-                Proving(
-                    key=regression.pk if regression else None,
-                    good=draft.good,
-                    bad=draft.bad,
-                    primary=primary,
-                    changes=draft.continued.group.changes,
-                    verdicts=draft.verdicts,
-                    other_steps=self._other_steps(draft),
-                    facts=self.facts,
-                )
-            )
+        intended = self._intended(draft, size) if proving or draft.opens else None
+        step = self._next_step(draft, proving=proving, expected=intended is not None)
         ended = step.ended
         standing = self._standing(draft, size, step, proving and not ended)
         grown = resized and self.snapshot.live and not draft.is_environment_only
@@ -294,10 +287,77 @@ class _Decider:
             opened=draft.opens,
             resized=grown,
             ratio_before=regression.ratio if regression else None,
-            tell=ended,
-            stop=active and (away or not proving),
+            tell=ended and intended is None,
+            stop=active and (away or intended is not None or not proving),
             release_branches=primary.state == State.REFUTED,
+            # With what was proved on the branch it is decided once more.
+            intended_by_check=None if step.proof else intended,
         )
+
+    def _next_step(self, draft: _Draft, *, proving: bool, expected: bool) -> NextStep:
+        """What is measured next; nothing for what somebody expects, though a proof is reused."""
+        regression = draft.regression
+        if expected and draft.primary.state != State.SUSPECTED:
+            return NextStep()
+        if not proving or (regression and (regression.away or regression.active)):
+            return NextStep(waiting=True)
+        step = plan_next_step(
+            Proving(
+                key=regression.pk if regression else None,
+                good=draft.good,
+                bad=draft.bad,
+                primary=draft.primary,
+                changes=draft.continued.group.changes,
+                verdicts=draft.verdicts,
+                other_steps=self._other_steps(draft),
+                facts=self.facts,
+            )
+        )
+        step = self._with_proof_on_branch(draft, step)
+        return NextStep(waiting=True) if expected and not step.proof else step
+
+    def _merged_checks(
+        self, series: Series, bad: Commit, before: float, after: float, key: int | None
+    ) -> tuple[MergedCheck, ...]:
+        if series.configuration_id not in self.snapshot.checked:
+            return ()
+        return self.facts.answer_to(MergedChecks(series, bad, before, after, key))
+
+    def _intended(self, draft: _Draft, size: Size) -> int | None:
+        """The check whose slowdown somebody called intended, where the step is that one, at its merge.
+
+        While other commits are left beside it, one of them may be the cause.
+        """
+        change, regression = draft.primary.change, draft.regression
+        if draft.primary.state in NOT_PROVED or (regression and regression.away):
+            return None
+        key = regression.pk if regression else None
+        for merged in self._merged_checks(change.series, draft.bad, change.before, change.after, key):
+            alone = draft.good.position >= merged.before.position
+            if alone and merged.intended_up_to is not None:
+                return merged.check if least_worse(change.series, size) <= merged.intended_up_to else None
+        return None
+
+    def _with_proof_on_branch(self, draft: _Draft, step: NextStep) -> NextStep:
+        """A step that asks for a proof which a check has given on the branch already reuses that one.
+
+        What was refuted between other commits is refuted for these alone; what was confirmed holds for any
+        range around them.
+        """
+        known = {(row.series.pk, row.base.pk, row.head.pk) for row in draft.verdicts}
+        key = draft.regression.pk if draft.regression else None
+        for wanted in step.experiments:
+            if wanted.purpose != Purpose.PROOF:
+                continue
+            levels = (wanted.before, wanted.after)
+            for merged in self._merged_checks(wanted.series, wanted.head, *levels, key):
+                proof = merged.proof
+                if proof is None or (proof.series.pk, proof.base.pk, proof.head.pk) in known:
+                    continue
+                inside = wanted.base.position < proof.base.position and proof.verdict == Proved.CONFIRMED
+                if inside or proof.base.pk == wanted.base.pk:
+                    return NextStep(residual=step.residual, placement=step.placement, proof=proof)
+        return step
 
     def _other_steps(self, draft: _Draft) -> tuple[int, ...]:
         """The positions at which the series by which a draft is told steps, for another cause."""

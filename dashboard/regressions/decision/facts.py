@@ -105,6 +105,8 @@ class Verdict:
     high: float | None = None
     error: float = 0.01
     machine: str = ""
+    # Where its pairs are those of other commits with the same code: the one that was measured as its head.
+    measured_head: str = ""
     order: int = 0
     steps_between: tuple[int, ...] = ()
 
@@ -230,5 +232,7 @@ class Snapshot:
     live: bool = True
     # Explain all of them anew, since the rules may be others now.
     anew: bool = False
+    # Configurations that checks of pull requests have measured.
+    checked: frozenset[int] = frozenset()
     # Of these the cause class is decided again: a sentinel was measured.
     reconsidered: frozenset[int] = frozenset()

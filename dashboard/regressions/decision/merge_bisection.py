@@ -79,6 +79,9 @@ class MergedBranch:
         verdicts = self.verdicts()
         if self.tip not in verdicts and self.history.base == self.main and self.history.same_files:
             verdicts[self.tip] = Outcome.WHOLE  # The same files against the same commit: it was measured.
+        proof = self.proving.primary.proof
+        if self.tip not in verdicts and proof is not None and proof.verdict.measured_head == self.tip:
+            verdicts[self.tip] = Outcome.WHOLE  # What proved the step was measured at the tip itself.
         if self.tip not in verdicts:
             return self.ask_for(self.tip)
         at_tip = verdicts[self.tip]

@@ -40,8 +40,8 @@ class Outcome:
     `absorbed` the regressions that turned out to be it, `experiments` those of another one that turned out to
     speak of it. `opened`: it is new, or it came back. `tell`: nothing more is measured, its channels are told
     now. `resized`: its size was another one, `ratio_before` (None: none was known). `stop`: what is under way
-    for it ends. `release_branches`: what it held on other branches is left to these. `withdrawal`: why it is
-    withdrawn.
+    for it ends. `release_branches`: what it held on other branches is left to these. `intended_by_check`:
+    of which somebody has said that its slowdown is intended. `withdrawal`: why it is withdrawn.
     """
 
     key: int | None
@@ -57,6 +57,7 @@ class Outcome:
     tell: bool = False
     stop: bool = False
     release_branches: bool = False
+    intended_by_check: int | None = None
     withdrawal: str = Row.Withdrawal.NOT_FOUND
 
 

@@ -7,6 +7,7 @@ stays proved.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -256,6 +257,15 @@ def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> 
     if verdict.verdict == Outcome.PART:
         after = primary.series.metric.level(primary.before, verdict.ratio)
     return Size(primary.before, after, verdict.ratio, verdict.low, verdict.high)
+
+
+def least_worse(series: Series, size: Size) -> float:
+    """By how much it is surely worse, as the logarithm of a ratio; infinite where that is none."""
+    ratios = [ratio for ratio in (size.ratio, size.low, size.high) if ratio is not None]
+    if not ratios or min(ratios) <= 0:
+        return math.inf
+    towards = 1 if series.metric.lower_is_better else -1
+    return min(towards * math.log(ratio) for ratio in ratios)
 
 
 def times_worse(series: Series, size: Size) -> float | None:

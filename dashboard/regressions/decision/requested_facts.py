@@ -160,6 +160,50 @@ class RegressionsBetween(Request[tuple[Regression, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
+class ProofOnBranch:
+    """What a check's pairs say of a step between two commits of the branch, which hold what it measured."""
+
+    check: int
+    experiment: int
+    series: Series
+    base: Commit
+    head: Commit
+    verdict: str
+    before: float
+    after: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class MergedCheck:
+    """A check whose head the commits after `before` hold, up to the one that is asked about or a later one.
+
+    `proof`: what its pairs say of the step; None where they don't tell, or were of other code.
+    `intended_up_to`: how much worse, as the logarithm of a ratio, somebody has called intended.
+    """
+
+    check: int
+    before: Commit
+    proof: ProofOnBranch | None = None
+    intended_up_to: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergedChecks(Request[tuple[MergedCheck, ...]]):
+    """Of a series' configuration, the checks of whose heads a commit is, the newest first.
+
+    The step that is suspected there leads from one level to another one. `regression`: of one that somebody
+    has reopened nothing is intended.
+    """
+
+    series: Series
+    bad: Commit
+    before: float
+    after: float
+    regression: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseLeftOver(Request[float | None]):
     """The part of a step that an improvement left in the phase that explains it; None where none does.
 

@@ -9,7 +9,7 @@ from dashboard.models import Experiment
 from dashboard.regressions.decision.facts import Change, Commit, Evidence, Series, Verdict
 from dashboard.regressions.decision.primary_change import PrimaryChange
 from dashboard.regressions.decision.ranges import Range
-from dashboard.regressions.decision.requested_facts import GatheredFacts, RunsAtCommits
+from dashboard.regressions.decision.requested_facts import GatheredFacts, ProofOnBranch, RunsAtCommits
 from dashboard.regressions.decision.series_kinds import is_exact_counter
 
 Purpose = Experiment.Purpose
@@ -64,7 +64,8 @@ class Placement:
 class NextStep:
     """What a proof asks for next. Nothing asked and nothing under way: it has ended.
 
-    `placement` is where the bisection has ended, once it has.
+    `placement` is where the bisection has ended, once it has. `proof` is reused, as if it had been asked for
+    and had ended.
     """
 
     experiments: tuple[WantedExperiment, ...] = ()
@@ -72,10 +73,11 @@ class NextStep:
     waiting: bool = False
     residual: ResidualCause | None = None
     placement: Placement | None = None
+    proof: ProofOnBranch | None = None
 
     @property
     def ended(self) -> bool:
-        return not (self.experiments or self.runs or self.waiting)
+        return not (self.experiments or self.runs or self.waiting or self.proof)
 
 
 @dataclass(frozen=True, slots=True)

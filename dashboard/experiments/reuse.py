@@ -1,0 +1,119 @@
+"""An experiment whose pairs another one has measured, of commits that hold the same code for its case."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from dashboard.experiments.asking import Side
+from dashboard.experiments.weighing import Weighed, weigh_experiment
+from dashboard.models import Experiment, ExperimentPair, Metric
+
+Question = Experiment.Question
+
+
+def weigh_step(
+    measured: Experiment, metric: Metric, before: float, after: float, error: float
+) -> tuple[Weighed, list[ExperimentPair]]:
+    """What an experiment's pairs say of a suspected step, with the pairs; no verdict where they don't tell.
+
+    The pairs were measured before anybody suspected it, and their interval holds whenever one looks: it
+    costs no more than pairs that were asked for. Another metric than the one that was weighed is read off
+    what the same pairs measured beside it.
+    """
+    test = _suspected_step(metric, before, after, error)
+    pairs = pairs_of_metric(measured, metric)
+    return weigh_experiment(test, pairs, 0.0), pairs
+
+
+def _suspected_step(metric: Metric, before: float, after: float, error: float) -> Experiment:
+    """As a proof asks, without an end: there are no more pairs than there are."""
+    return Experiment(
+        question=Question.TEST,
+        metric=metric,
+        before=before,
+        after=after,
+        error=error,
+        most_pairs=10_000,
+        most_seconds=math.inf,
+    )
+
+
+def pairs_of_metric(measured: Experiment, metric: Metric) -> list[ExperimentPair]:
+    """Its pairs with the values of a metric, as rows that nobody has saved; those without are left out."""
+    copies = []
+    for pair in measured.pairs.all():
+        values: Mapping[str, Any] | None = {"base": pair.base, "head": pair.head}
+        if metric.name != measured.metric.name:
+            values = pair.others.get(metric.name)
+        if values is not None:
+            copies.append(
+                ExperimentPair(
+                    index=pair.index,
+                    base_first=pair.base_first,
+                    base=values["base"],
+                    head=values["head"],
+                    disturbed=pair.disturbed,
+                    seconds=0.0,
+                    phases=pair.phases,
+                    others=pair.others,
+                )
+            )
+    return copies
+
+
+def reuse_experiment(
+    measured: Experiment,
+    purpose: str,
+    base: Side,
+    head: Side,
+    metric: Metric,
+    *,
+    before: float,
+    after: float,
+    error: float,
+    reason: Mapping[str, Any],
+) -> Experiment:
+    """Keep the verdict of an experiment's pairs on a step between two other commits."""
+    weighed, pairs = weigh_step(measured, metric, before, after, error)
+    now = timezone.now()
+    experiment = Experiment.objects.create(
+        project=measured.project,
+        purpose=purpose,
+        question=Question.TEST,
+        base_commit=base.commit,
+        head_commit=head.commit,
+        base_configuration=base.configuration,
+        head_configuration=head.configuration,
+        metric=metric,
+        before=before,
+        after=after,
+        error=error,
+        most_pairs=measured.most_pairs,
+        most_seconds=measured.most_seconds,
+        pairs_of=measured,
+        state=Experiment.State.DONE,
+        verdict=weighed.verdict,
+        reason=dict(reason),
+        machine=measured.machine,
+        in_turns=measured.in_turns,
+        commands=measured.commands,
+        profiles=measured.profiles,
+        requested_at=now,
+        finished_at=now,
+        **weighed.columns,
+    )
+    _keep_pairs(experiment, pairs)
+    return experiment
+
+
+def _keep_pairs(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> None:
+    """With what each and those before it say together."""
+    for count, pair in enumerate(pairs, start=1):
+        pair.experiment = experiment
+        for name, value in weigh_experiment(experiment, pairs[:count], 0.0).columns.items():
+            setattr(pair, name, value)
+    ExperimentPair.objects.bulk_create(pairs)

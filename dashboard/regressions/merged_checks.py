@@ -1,0 +1,87 @@
+"""What was proved of a pull request before its head was merged, as facts for the step at its merge."""
+
+from __future__ import annotations
+
+import math
+
+from dashboard import experiments, pull_requests
+from dashboard.experiments.bounds import WORSE
+from dashboard.models import Experiment, Project, Triage
+from dashboard.models import Series as SeriesRow
+from dashboard.pull_requests.measured_cases import measure_case
+from dashboard.pull_requests.merged import MergedCheck as FoundCheck
+from dashboard.regressions.decision import requested_facts
+from dashboard.regressions.decision.facts import Commit
+from dashboard.regressions.decision.requested_facts import MergedChecks, ProofOnBranch
+from dashboard.regressions.decision.series_kinds import MEAN_TIME, is_exact_counter
+from dashboard.regressions.false_alarm_budget import error_of_next_proof
+from dashboard.regressions.row_facts import commit_fact
+
+DECIDED = (Experiment.Verdict.CONFIRMED, Experiment.Verdict.REFUTED)
+
+
+def merged_check_facts(project: Project, request: MergedChecks) -> tuple[requested_facts.MergedCheck, ...]:
+    """Reads the repository and pairs of experiments; writes nothing but the rows of commits."""
+    series = SeriesRow.objects.select_related("metric", "configuration__case").get(pk=request.series.pk)
+    case, bad = series.configuration.case, request.bad
+    found = pull_requests.merged_checks(project, series.configuration_id, case, bad.branch, bad.hash)
+    befores = pull_requests.commits_before(project, found)
+    reopened = was_reopened(request.regression)
+    facts = []
+    for check in found:
+        if row := befores.get(check.merged.before):
+            before = commit_fact(row)
+            proof = proof_on_branch(project, request, series, check, before)
+            expected = None if reopened else intended_up_to(series, check)
+            facts.append(requested_facts.MergedCheck(check.check.pk, before, proof, expected))
+    return tuple(facts)
+
+
+def was_reopened(regression: int | None) -> bool:
+    """Whether somebody has said that it isn't intended after all."""
+    said = Triage.objects.filter(regression=regression, action=Triage.Action.REOPEN)
+    return regression is not None and said.exists()
+
+
+def proof_on_branch(
+    project: Project, request: MergedChecks, series: SeriesRow, found: FoundCheck, before: Commit
+) -> ProofOnBranch | None:
+    """Only where the very commit holds the head, and both sides hold the code that was measured.
+
+    A machine on which the merge base differed from itself has proved nothing.
+    """
+    moved = found.check.reason.get("code") == "control moved"
+    if not found.same_code or found.merged.commit != request.bad.hash or series.phase or moved:
+        return None
+    error = error_of_next_proof(project)
+    measured = found.row.experiment
+    weighed, _ = experiments.weigh_step(measured, series.metric, request.before, request.after, error)
+    if weighed.verdict not in DECIDED:
+        return None
+    return ProofOnBranch(
+        check=found.check.pk,
+        experiment=measured.pk,
+        series=request.series,
+        base=before,
+        head=request.bad,
+        verdict=weighed.verdict,
+        before=request.before,
+        after=request.after,
+        error=error,
+    )
+
+
+def intended_up_to(series: SeriesRow, found: FoundCheck) -> float | None:
+    """How much worse the series may become, as somebody has called it intended; None where nobody has.
+
+    What the check didn't find worse, nobody has seen: memory isn't meant where it was the time. A counter
+    only explains what else got worse.
+    """
+    measured = measure_case(found.row)
+    if not found.check.intended_by or not measured.worse:
+        return None
+    name = MEAN_TIME[0] if series.metric.name in MEAN_TIME and not series.phase else str(series)
+    bounded = next((row for row in measured.all_bounded if row.metric.name == name), None)
+    if bounded is None:
+        return math.inf if is_exact_counter(series) else None
+    return bounded.high if bounded.verdict == WORSE and bounded.logarithmic else None
