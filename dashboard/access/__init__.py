@@ -1,6 +1,13 @@
 """Who may do what: visitors, their roles and tokens, the table of rules, and the log of who did what."""
 
-from dashboard.access.audit import Actor, AuditAction, CommandAccount, command_account, record_action
+from dashboard.access.audit import (
+    Actor,
+    AuditAction,
+    CommandAccount,
+    ForgeAccount,
+    command_account,
+    record_action,
+)
 from dashboard.access.errors import AccessError, TokenRefused
 from dashboard.access.token_making import make_token, revoke_token
 from dashboard.access.visitors import Visitor, visitor_of
@@ -12,6 +19,7 @@ __all__ = [
     "Actor",
     "AuditAction",
     "CommandAccount",
+    "ForgeAccount",
     "TokenRefused",
     "Visitor",
     "command_account",

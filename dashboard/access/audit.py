@@ -60,7 +60,18 @@ class CommandAccount:
     name: str
 
 
-Actor = Visitor | CommandAccount
+@dataclass(frozen=True, slots=True)
+class ForgeAccount:
+    """An account of a forge, of somebody who said something in a comment there; `name` is for people."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind})"
+
+
+Actor = Visitor | CommandAccount | ForgeAccount
 
 
 def command_account() -> CommandAccount:
@@ -98,6 +109,8 @@ def record_action(
 def _describe_actor(actor: Actor) -> dict[str, Any]:
     if isinstance(actor, CommandAccount):
         return {"source": Source.COMMAND, "account": actor.name[:150]}
+    if isinstance(actor, ForgeAccount):
+        return {"source": Source.FORGE, "account": str(actor)[:150]}
     if actor.user is None:
         return {"source": Source.ANONYMOUS, "address": actor.address}
     return {

@@ -15,6 +15,8 @@ class AuditEntry(models.Model):
         TOKEN = "token"  # noqa: S105 - no token
         COMMAND = "command"
         ANONYMOUS = "anonymous"
+        # A person with an account of a forge, by a comment there.
+        FORGE = "forge"
 
     at = models.DateTimeField(auto_now_add=True)
     source = models.CharField(max_length=10, choices=Source.choices)
@@ -28,7 +30,7 @@ class AuditEntry(models.Model):
     account = models.CharField(
         max_length=150,
         blank=True,
-        help_text="The person's name, or the system's account of a command.",
+        help_text="The person's name, the system's account of a command, or a forge's account.",
     )
     action = models.CharField(max_length=40, help_text="A code of dashboard.access.audit.AuditAction.")
     project = models.ForeignKey(

@@ -6,7 +6,10 @@ import logging
 import re
 from typing import Any
 
+from django.db import transaction
+
 from dashboard import dispatch
+from dashboard.access import AuditAction, ForgeAccount, record_action
 from dashboard.forges.errors import ForgeAnswerError
 from dashboard.forges.events import Action, CommentEvent, PullRequestEvent
 from dashboard.forges.forge import forge_of
@@ -96,19 +99,24 @@ def obey_comment(project_id: int, number: int, account: str, name: str, said: st
         logger.info("%s may not say %r on #%s of %s", account, said, number, connection.project)
         return
     try:
-        act_on_comment(check, said, f"{name} ({connection.kind})")
+        with transaction.atomic():
+            writer = ForgeAccount(connection.kind, name)
+            action, changed = act_on_comment(check, said, str(writer))
+            details = {"head": changed.head_hash, "pull_request": number, "forge_account": account}
+            record_action(writer, action, connection.project, changed, **details)
     except CheckError as error:
         logger.info("%r on #%s of %s: %s", said, number, connection.project, error)
 
 
-def act_on_comment(check: Check, said: str, person: str) -> None:
-    """Raises CheckError."""
+def act_on_comment(check: Check, said: str, person: str) -> tuple[AuditAction, Check]:
+    """What was done, and the check that it is about now: a new one where it runs again. Raises CheckError."""
     command, _, given = said.partition(" ")
     if command == "intended":
         call_intended(check, person)
-    elif command == "again":
-        repeat_check(check)
-    elif check.head_hash.startswith(given):
-        approve_check(check, check.head_hash, person)
-    else:
+        return AuditAction.CHECK_INTENDED, check
+    if command == "again":
+        return AuditAction.CHECK_REQUESTED, repeat_check(check)
+    if not check.head_hash.startswith(given):
         raise CheckError(f"head: the newest is {check.head_hash[:10]}, not {given[:10]}.")
+    approve_check(check, check.head_hash, person)
+    return AuditAction.CHECK_APPROVED, check

@@ -21,11 +21,13 @@ def describe_entry(entry: AuditEntry) -> str:
 
 
 def describe_actor(entry: AuditEntry) -> str:
-    """`ada`, `ada, by the token nightly`, `root, by a command`, or that nobody was signed in."""
+    """`ada`, `ada, by the token nightly`, `root, by a command`, `ada (github), by a comment`, or nobody's."""
     if entry.source == AuditEntry.Source.ANONYMOUS:
         return "somebody"
     if entry.source == AuditEntry.Source.COMMAND:
         return f"{entry.account}, by a command"
+    if entry.source == AuditEntry.Source.FORGE:
+        return f"{entry.account}, by a comment"
     if entry.source == AuditEntry.Source.TOKEN:
         return f"{entry.account}, by the token {entry.token.name if entry.token else 'of then'}"
     return entry.account

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.models import Check, ForgeConnection, Project, PullRequest
+from dashboard.models import AuditEntry, Check, ForgeConnection, Project, PullRequest
 from dashboard.pull_requests.receiving import complete_pull_request, obey_comment
+from dashboard.sentences.audit import describe_actor, describe_entry
 from tests.dashboard.conftest import Repository
 from tests.dashboard.forges.conftest import connection_to, open_stand_in, stand_in
 from tests.dashboard.forges.payloads import EXAMPLES, SECRET, Sender, change_field, read_example
@@ -127,6 +128,52 @@ def test_who_may_write_calls_it_intended(
     obey_comment(tracked.pk, 2, ACCOUNTS[kind], "Ada", "intended")
     refused.refresh_from_db()
     assert refused.intended_by == (f"Ada ({kind})" if intended else "")
+
+
+@pytest.mark.parametrize("kind", ["github"])
+@pytest.mark.parametrize(
+    ("said", "values", "action", "sentence"),
+    [
+        ("intended", {}, "check intended", "called intended check"),
+        ("again", {}, "check requested", "asked for check"),
+        (
+            "approve aaaaaaa",
+            {"state": "waiting", "answer": ""},
+            "check approved",
+            "let the head run of check",
+        ),
+    ],
+)
+def test_what_a_comment_does_stands_in_the_audit_log(
+    tracked: Project,
+    stand_in: StandIn,
+    refused: Check,
+    said: str,
+    values: dict[str, str],
+    action: str,
+    sentence: str,
+) -> None:
+    connection_to(stand_in, tracked).save()
+    stand_in.responses[ROLE["github"]] = role_answer("github", "write")
+    Check.objects.update(**values)
+    obey_comment(tracked.pk, 2, "ada", "Ada", said)
+    entry = AuditEntry.objects.get()
+    about = Check.objects.latest("pk")
+    assert (entry.source, entry.action, entry.project, entry.user) == ("forge", action, tracked, None)
+    assert entry.details == {"head": "a" * 40, "pull_request": 2, "forge_account": "ada"}
+    assert describe_actor(entry) == "Ada (github), by a comment"
+    assert describe_entry(entry) == f"{sentence} {about.pk}"
+
+
+@pytest.mark.parametrize("kind", ["github"])
+@pytest.mark.parametrize(("role", "said"), [("read", "intended"), ("write", "approve bbbbbbb")])
+def test_what_a_comment_may_not_do_leaves_no_entry(
+    tracked: Project, stand_in: StandIn, refused: Check, role: str, said: str
+) -> None:
+    connection_to(stand_in, tracked).save()
+    stand_in.responses[ROLE["github"]] = role_answer("github", role)
+    obey_comment(tracked.pk, 2, "ada", "Ada", said)
+    assert not AuditEntry.objects.exists()
 
 
 @pytest.mark.parametrize("kind", ["github"])
