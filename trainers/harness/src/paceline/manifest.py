@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import limits, metrics, process_environment, projection, scaling
 from .benchmarks import GC_MODES, Benchmark, Case, Guard, QuickSettings, case_key, make_case
+from .policy import Policy, parse_policy
 from .toml_table import PARAMS_LIMIT, ManifestError, Scalar, TomlTable
 
 __all__ = [
     "FILE_NAME",
     "Benchmark",
+    "Case",
     "Environment",
     "Manifest",
     "ManifestError",
+    "Policy",
     "case_key",
     "decode_manifest",
     "find_manifest",
@@ -50,6 +53,7 @@ class Manifest:
 
     benchmarks: Mapping[str, Benchmark]
     environment: Environment | None
+    policy: Policy = field(default_factory=Policy)
 
 
 def find_manifest(start: Path) -> Path:
@@ -102,6 +106,7 @@ def _parse_tables(text: str, where: str) -> Manifest:
     table = TomlTable(tomllib.loads(text), where, "")
     environment = table.table("environment")
     benchmarks = table.table("benchmarks")
+    policy = table.table("policy")
     table.refuse_unread_keys()
     if benchmarks is None or not benchmarks.names():
         raise ManifestError(f"{where}: benchmarks: is missing, write at least one [benchmarks.NAME]")
@@ -109,7 +114,24 @@ def _parse_tables(text: str, where: str) -> Manifest:
         count = len(benchmarks.names())
         raise ManifestError(f"{where}: benchmarks: are {count}, at most {BENCHMARKS_LIMIT} are allowed")
     parsed = {name: _parse_benchmark(name, benchmarks.required_table(name)) for name in benchmarks.names()}
-    return Manifest(parsed, _parse_environment(environment) if environment else None)
+    return Manifest(
+        parsed, _parse_environment(environment) if environment else None, _parse_policy(policy, parsed)
+    )
+
+
+def _parse_policy(table: TomlTable | None, benchmarks: Mapping[str, Benchmark]) -> Policy:
+    """The policy, which names benchmarks of this manifest alone."""
+    policy = parse_policy(table)
+    if table is not None:
+        known = list(benchmarks)
+        for name in policy.benchmarks:
+            if name not in benchmarks:
+                raise table.required_table("benchmarks").unknown_key_error(name, known)
+        for schedule in policy.schedules or ():
+            for name in schedule.benchmarks:
+                if name not in benchmarks:
+                    raise table.unknown_value_error(f"schedule.{schedule.name}.benchmarks", name, known)
+    return policy
 
 
 def _parse_environment(table: TomlTable) -> Environment:

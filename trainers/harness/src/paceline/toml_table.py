@@ -111,6 +111,15 @@ class TomlTable:
             raise self.error("", f"has {len(self._raw)} members, at most {PARAMS_LIMIT} are allowed")
         return {key: self._scalar(key) for key in self._raw}
 
+    def named_strings(self, key: str) -> dict[str, str]:
+        """Return a table of strings that aren't empty, under printable names; empty where it is missing."""
+        table = self.table(key)
+        return {} if table is None else {name: table.required_string(name) for name in table.names()}
+
+    def has_key(self, key: str) -> bool:
+        """Whether the table says anything under this key."""
+        return key in self._raw
+
     def required_string(self, key: str) -> str:
         """Return a string that must be there and not be empty."""
         value = self._take(key)
