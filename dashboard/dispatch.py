@@ -31,6 +31,7 @@ EXPERIMENT_ENDED = "workers.experiment_ended"
 HISTORY_REWRITTEN = "workers.history_rewritten"
 RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
+FILL_BACKLOG = "workers.fill_backlog"
 PREPARE_CHECK = "workers.prepare_check"
 TELL_CHECK = "workers.tell_check"
 COMPLETE_PULL_REQUEST = "workers.complete_pull_request"
@@ -50,6 +51,7 @@ SUBJECTS = {
     PROVE: "regression",
     HISTORY_REWRITTEN: "project",
     POLL: "project",
+    FILL_BACKLOG: "project",
     RESOLVE: "trigger",
     DELIVER: "delivery",
     PREPARE_CHECK: "check",

@@ -16,6 +16,7 @@ from paceline.manifest import ManifestError
 
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import Project
+from dashboard.policy.newest_manifest import follow_manifest_policy
 from dashboard.repositories import RepositoryError, split_credentials
 
 # The numbers of a project that people may set: option -> field.
@@ -75,6 +76,7 @@ def add_project(
                 record_action(actor, AuditAction.PROJECT_ADDED, wanted, wanted, visibility=wanted.visibility)
     except IntegrityError:
         return _check_same_project(Project.objects.get(slug=slug), wanted)
+    follow_manifest_policy(wanted)
     return wanted
 
 

@@ -89,7 +89,7 @@ ROOMS = (
         "dashboard",
         STANDARD
         | SITE
-        | {"allauth", "jwt", "requests"}
+        | {"allauth", "cronsim", "jwt", "requests"}
         | {
             "django_htmx",
             "prometheus_client",
@@ -97,6 +97,7 @@ ROOMS = (
             "paceline.document",
             "paceline.metrics",
             "paceline.manifest",
+            "paceline.policy",
         },
     ),
     # A host may be anybody's machine: nothing of the site, no Django.

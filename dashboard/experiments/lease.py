@@ -18,6 +18,7 @@ from dashboard.experiments.weighing import weigh_experiment
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool, Run
+from dashboard.policy.quiet_projects import quiet_projects
 
 Question = Experiment.Question
 State = Experiment.State
@@ -49,7 +50,8 @@ def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
             state=State.REQUESTED,
             head_configuration__pool=holder.pool_id,
             project__experiment_share__gt=spent_share(holder),
-        ).order_by("requested_at", "pk")
+        )
+        waiting = waiting.exclude(project__in=quiet_projects()).order_by("requested_at", "pk")
         claimed = leases.claim_first(waiting, state=State.MEASURING, machine=holder, measuring_at=Now())
         if claimed is None:
             return None
@@ -65,6 +67,8 @@ def spent_share(machine: Machine) -> float:
     """The part of the machine's time that experiments took lately; none where no run waits for it."""
     due = Q(not_before=None) | Q(not_before__lte=Now())
     waiting = Run.objects.filter(due, state=Run.State.REQUESTED, configuration__pool=machine.pool_id)
+    if quiet := quiet_projects():
+        waiting = waiting.exclude(configuration__case__project__in=quiet)
     # Nobody waits for a sentinel.
     if not waiting.exclude(origin=Run.Origin.SENTINEL).exists():
         return 0.0
@@ -191,9 +195,8 @@ def release_experiments(machine: str) -> int:
 def sweep_experiments() -> None:
     """Give up lost holders, and wake the pools for whose machines experiments wait."""
     requeue_lost_experiments()
-    waiting = Pool.objects.filter(
-        pk__in=Experiment.objects.filter(state=State.REQUESTED).values("head_configuration__pool")
-    )
+    startable = Experiment.objects.filter(state=State.REQUESTED).exclude(project__in=quiet_projects())
+    waiting = Pool.objects.filter(pk__in=startable.values("head_configuration__pool"))
     for name in waiting.values_list("name", flat=True):
         # While a machine measures, each sweep would leave one more.
         if dispatch.count_waiting_messages(name) == 0:

@@ -10,7 +10,7 @@ from dashboard.models.failed_jobs import FailedJob
 from dashboard.models.forges import ForgeConnection, ForgeDelivery, RepositoryPoll
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
-from dashboard.models.projects import Case, Commit, Project, Trigger
+from dashboard.models.projects import Backlog, Case, Commit, Project, Schedule, Trigger
 from dashboard.models.pull_requests import Check, CheckedCase, PullRequest
 from dashboard.models.regressions import Change, Regression, RegressionExperiment
 from dashboard.models.runs import Document, Run, RunLog, Telemetry
@@ -24,6 +24,7 @@ __all__ = [
     "AlertRule",
     "ApiToken",
     "AuditEntry",
+    "Backlog",
     "Case",
     "Change",
     "Channel",
@@ -54,6 +55,7 @@ __all__ = [
     "RepositoryPoll",
     "Run",
     "RunLog",
+    "Schedule",
     "Sentinel",
     "SentinelPoint",
     "Series",

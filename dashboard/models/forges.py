@@ -59,6 +59,9 @@ class RepositoryPoll(models.Model):
 
     project = models.OneToOneField(Project, on_delete=models.CASCADE, related_name="poll")
     tip = models.CharField(max_length=64, blank=True, help_text="The branch's newest commit then.")
+    refs = models.JSONField(
+        default=dict, blank=True, help_text="Other branches and tags that the policy measures, as they were."
+    )
     next_at = models.DateTimeField(help_text="No look before this.")
     failures = models.PositiveIntegerField(default=0, help_text="Looks in a row that failed.")
 

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
+from paceline.manifest import ManifestError
+from paceline.policy import parse_policy_text
 
 from dashboard.repositories import LONGEST_BRANCH, Mirror, join_credentials, locate_mirror, split_credentials
 from dashboard.secrets import EncryptedField
@@ -29,6 +32,16 @@ class Project(models.Model):
     manifest = models.TextField(
         blank=True, help_text="Kept here for code that can't be changed; empty: paceline.toml of each commit."
     )
+    policy = models.TextField(
+        blank=True,
+        help_text="The table `policy` as TOML, above the manifest's; empty: the manifest's alone.",
+    )
+    # That of the manifest of the branch's newest commit, as it was last read.
+    manifest_policy = models.JSONField(default=dict, blank=True, editable=False)
+    manifest_policy_commit = models.CharField(max_length=64, blank=True, editable=False)
+    # The quiet hours that are, or that come next: claims read them without a look at the policy.
+    quiet_from = models.DateTimeField(null=True, blank=True, editable=False)
+    quiet_until = models.DateTimeField(null=True, blank=True, editable=False)
     false_alerts_per_100_commits = models.FloatField(
         default=1.0,
         validators=[MinValueValidator(0.01), MaxValueValidator(100)],
@@ -88,7 +101,11 @@ class Project(models.Model):
         return reverse("project", args=[self.slug])
 
     def clean(self) -> None:
-        """Take credentials out of the address, whoever typed them in."""
+        """Take credentials out of the address, whoever typed them in; refuse a policy that can't be read."""
+        try:
+            parse_policy_text(self.policy, "policy")
+        except ManifestError as error:
+            raise ValidationError({"policy": f"{error}."}) from error
         self.repository, credentials = split_credentials(self.repository)
         if credentials:
             self.credentials = credentials
@@ -117,13 +134,21 @@ class Commit(models.Model):
         blank=True,
         help_text="The branch that held it until its history was rewritten.",
     )
+    fork = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Where its branch left the project's: a position there."
+    )
+    tags = ArrayField(models.TextField(), default=list, blank=True, help_text="That name it.")
     subject = models.CharField(max_length=500, blank=True)
     author = models.CharField(max_length=200, blank=True)
     committed_at = models.DateTimeField()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "hash"], name="commit_once_per_project")]
-        indexes = [models.Index(fields=["project", "branch", "position"], name="commit_on_branch")]
+        indexes = [
+            models.Index(fields=["project", "branch", "position"], name="commit_on_branch"),
+            # Few commits have a tag.
+            models.Index(fields=["project"], condition=~models.Q(tags=[]), name="commit_tagged"),
+        ]
 
     def __str__(self) -> str:
         return self.short
@@ -177,6 +202,12 @@ class Trigger(models.Model):
     # What was asked for: {"commit": REV} or {"range": "A..B"} or {"last": N}; {} is the newest commit.
     revisions = models.JSONField(default=dict, blank=True)
     benchmarks = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    ref = models.TextField(
+        blank=True, help_text="What was pushed, such as refs/tags/v1; empty: the project's branch."
+    )
+    schedule = models.CharField(max_length=100, blank=True, help_text="Of the policy, whose time had come.")
+    # Why the policy left commits or benchmarks out: dashboard/policy/decision.py has the reasons.
+    left_out = models.JSONField(default=list, blank=True)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -194,3 +225,34 @@ class Trigger(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} trigger {self.pk}"
+
+
+class Backlog(models.Model):
+    """Commits of a push that are asked for once fewer runs of the project wait."""
+
+    trigger = models.OneToOneField(
+        Trigger, primary_key=True, on_delete=models.CASCADE, related_name="backlog"
+    )
+    branch = models.CharField(max_length=LONGEST_BRANCH)
+    hashes = ArrayField(models.CharField(max_length=64), help_text="The next one to be asked for first.")
+
+    def __str__(self) -> str:
+        return f"backlog of {self.trigger}"
+
+
+class Schedule(models.Model):
+    """A schedule of a project's policy: when it is due."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="schedules")
+    name = models.CharField(max_length=100)
+    cron = models.CharField(max_length=300, help_text="Minute, hour, day, month, weekday.")
+    time_zone = models.CharField(max_length=100)
+    next_at = models.DateTimeField(help_text="When it is due next.")
+    last_at = models.DateTimeField(null=True, blank=True, help_text="When it was last.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="schedule_once_per_project")]
+        indexes = [models.Index(fields=["next_at"], name="schedule_due")]
+
+    def __str__(self) -> str:
+        return f"schedule {self.name} of {self.project}"

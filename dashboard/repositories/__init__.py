@@ -5,7 +5,7 @@ Each failure is a RepositoryError of one sentence.
 
 from dashboard.repositories.credentials import join_credentials, split_credentials
 from dashboard.repositories.errors import GitError, RepositoryBusy, RepositoryError, Stopped, Unreachable
-from dashboard.repositories.file_changes import ChangedFile, changed_files, file_texts
+from dashboard.repositories.file_changes import ChangedFile, changed_files, changed_paths, file_texts
 from dashboard.repositories.git import Git, hide_password
 from dashboard.repositories.history import (
     DETACHED,
@@ -26,6 +26,7 @@ from dashboard.repositories.history import (
     reachable_between,
     read_commits,
     read_message,
+    read_tags,
     resolve_revision,
     select_commits,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "Stopped",
     "Unreachable",
     "changed_files",
+    "changed_paths",
     "check_revision",
     "commits_between",
     "commits_on_branch",
@@ -75,6 +77,7 @@ __all__ = [
     "read_manifests",
     "read_message",
     "read_objects",
+    "read_tags",
     "resolve_revision",
     "safe_name",
     "select_commits",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dashboard.repositories.mirror import Mirror
@@ -28,6 +28,23 @@ def changed_files(mirror: Mirror, old: str, new: str) -> list[ChangedFile]:
         time_limit=TIME_LIMIT,
     )
     return list(_read_statuses(iter(out.decode("utf-8", "replace").split("\0"))))
+
+
+def changed_paths(mirror: Mirror, bases: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """By commit the paths at which it differs from its base, all by one git process; old and new names."""
+    if not bases:
+        return {}
+    question = "".join(f"{commit} {base}\n" for commit, base in bases.items()).encode()
+    arguments = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff"]
+    fields = iter(mirror.run(arguments, stdin=question).decode("utf-8", "replace").split("\0"))
+    found: dict[str, set[str]] = {commit: set() for commit in bases}
+    paths: set[str] = set()
+    for text in fields:
+        if text.startswith(":"):
+            paths.add(next(fields))
+        elif text:
+            paths = found[text]
+    return {commit: frozenset(changed) for commit, changed in found.items()}
 
 
 def _read_statuses(fields: Iterator[str]) -> Iterator[ChangedFile]:

@@ -146,6 +146,17 @@ def is_same_tree(mirror: Mirror, commit: str, other: str) -> bool:
     return len(set(mirror.lines("rev-parse", *(f"{sha}^{{tree}}" for sha in ends)))) == 1
 
 
+def read_tags(mirror: Mirror) -> dict[str, list[str]]:
+    """By commit the names of its tags, sorted; those of other objects name no commit."""
+    form = "%(objecttype)%(*objecttype) %(objectname) %(*objectname) %(refname:lstrip=2)"
+    named: dict[str, list[str]] = {}
+    for line in mirror.lines("for-each-ref", f"--format={form}", "refs/tags"):
+        kind, own, peeled, name = line.split(" ", 3)
+        if kind in ("commit", "tagcommit"):
+            named.setdefault(peeled or own, []).append(name)
+    return {sha: sorted(names) for sha, names in named.items()}
+
+
 def find_commits(mirror: Mirror, names: Iterable[str]) -> dict[str, str]:
     """Name -> full hash of those that the mirror has; a name may be a hash, or the beginning of one."""
     hashes: dict[str, str] = {}

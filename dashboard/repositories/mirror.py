@@ -113,20 +113,30 @@ class Mirror:
         self._fetch([], (f"+{ref}:{PROPOSED}{safe_name(name)}",), None, None)
 
     def remote_tip(self) -> str:
-        """The newest commit of the branch, as the repository says now; nothing is fetched.
+        """The newest commit of the branch, as the repository says now; as `remote_refs`.
 
-        Raises Unreachable where it can't be asked, RepositoryError where it has no such branch.
+        RepositoryError too where it has no such branch.
+        """
+        ref = f"refs/heads/{self.branch}"
+        tip = self.remote_refs(ref).get(ref)
+        if tip is None:
+            raise RepositoryError(f"{hide_password(self.repository)} has no branch {self.branch!r}.")
+        return tip
+
+    def remote_refs(self, *patterns: str) -> dict[str, str]:
+        """By branch or tag its commit, as the repository says now; nothing is fetched.
+
+        Raises Unreachable where it can't be asked.
         """
         if not self.repository:
             raise RepositoryError(f"{self.project} has no repository, only an imported history.")
         if not self._configuration.is_file():
             with self.locked():
                 self._prepare()
-        ref = f"refs/heads/{self.branch}"
         address, credentials = split_credentials(self.repository)
         try:
             printed = self.git.run(
-                ["ls-remote", "--quiet", "--", address, ref],
+                ["ls-remote", "--quiet", "--", address, *patterns],
                 folder=self.folder,
                 variables={**self.variables, **credential_variables(address, credentials)},
                 time_limit=REMOTE_SECONDS,
@@ -134,10 +144,9 @@ class Mirror:
         except RepositoryError as error:
             raise Unreachable(f"{hide_password(self.repository)} can't be asked: {error}") from error
         rows = [line.split("\t") for line in printed.decode("utf-8", "replace").splitlines()]
-        tips = [sha for sha, name in (row for row in rows if len(row) == 2) if name == ref]
-        if not tips or not FULL_HASH.fullmatch(tips[0]):
-            raise RepositoryError(f"{hide_password(self.repository)} has no branch {self.branch!r}.")
-        return tips[0]
+        # An annotated tag comes twice: itself, and after it, with a mark, the commit that it names.
+        found = [row for row in rows if len(row) == 2 and FULL_HASH.fullmatch(row[0])]
+        return {name.removesuffix("^{}"): sha for sha, name in found}
 
     def _fetch(
         self, options: Sequence[str], refs: Sequence[str], patience: float | None, time_limit: float | None

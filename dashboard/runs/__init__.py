@@ -1,8 +1,10 @@
 """The states of a run: request, claim, advance, heartbeat, fail, cancel, requeue. See docs/flow.md."""
 
+from dashboard.runs.backlog import send_backlogs
 from dashboard.runs.caps import LONGEST_KEY
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy, RunError, WrongState
+from dashboard.runs.filling import fill_backlog
 from dashboard.runs.lease import (
     advance_run,
     cancel_run,
@@ -17,6 +19,7 @@ from dashboard.runs.lease import (
     requeue_lost_runs,
 )
 from dashboard.runs.machines import machine_seen, part_seen, pool_named
+from dashboard.runs.planning import read_commit_manifests
 from dashboard.runs.remeasuring import remeasure_disturbed
 from dashboard.runs.requests import (
     experiment_waits,
@@ -26,7 +29,7 @@ from dashboard.runs.requests import (
     request_runs,
     request_sentinel_run,
 )
-from dashboard.runs.resolving import read_commit_manifests, resolve_trigger
+from dashboard.runs.resolving import resolve_trigger
 from dashboard.runs.sweeping import (
     send_unjudged_runs,
     send_unresolved_triggers,
@@ -45,6 +48,7 @@ __all__ = [
     "claim_run",
     "experiment_waits",
     "fail_run",
+    "fill_backlog",
     "finish_run",
     "get_or_create_commits",
     "get_or_create_configurations",
@@ -63,6 +67,7 @@ __all__ = [
     "requeue_held_runs",
     "requeue_lost_runs",
     "resolve_trigger",
+    "send_backlogs",
     "send_unjudged_runs",
     "send_unresolved_triggers",
     "sweep_runs",

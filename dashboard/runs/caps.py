@@ -12,7 +12,8 @@ from dashboard.repositories import CommitFacts
 
 LONGEST_KEY = 300
 
-Wanted = tuple[CommitFacts, list[Benchmark]]
+# Of a commit, however it is described, the benchmarks that are measured.
+Wanted = tuple[object, list[Benchmark]]
 
 
 class TooMuch(Exception):  # noqa: N818 - reads as a fact
@@ -68,9 +69,3 @@ def check_runs(project: Project, wanted: Sequence[Wanted]) -> None:
             f"{waiting} runs of this project wait already, with {asked} more they are over the "
             f"{settings.PACELINE_MOST_WAITING} that may (PACELINE_MOST_WAITING)."
         )
-
-
-def fit_commits(wanted: Sequence[Wanted]) -> int:
-    """How many of the commits may be measured at once, if each asks for as much as the greediest."""
-    greediest = max((count_cases(benchmarks) for _, benchmarks in wanted), default=1)
-    return min(len(wanted), max(1, settings.PACELINE_MOST_RUNS // max(1, greediest)))

@@ -13,6 +13,7 @@ from dashboard import dispatch, leases
 from dashboard.host_protocol import Lease, RunAssignment
 from dashboard.leases import LeaseLost
 from dashboard.models import Machine, Pool, Run
+from dashboard.policy.quiet_projects import quiet_projects
 from dashboard.runs import logs
 from dashboard.runs.assignment import RELATED, assignment_of
 from dashboard.runs.errors import WrongState
@@ -41,6 +42,9 @@ def claim_run(pool: str, machine: str) -> RunAssignment | None:
         mine = Q(only_on=None) | Q(only_on__in=Machine.objects.filter(name=machine))
         due = Q(not_before=None) | Q(not_before__lte=Now())
         waiting = Run.objects.filter(mine, due, state=State.REQUESTED, configuration__pool=where)
+        # Few projects, mostly none: the claim of the others stays what it is.
+        if quiet := quiet_projects():
+            waiting = waiting.exclude(configuration__case__project__in=quiet)
         ordered = waiting.order_by("-priority", "requested_at", "id")
         if not ordered.exists():
             return None

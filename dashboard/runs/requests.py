@@ -11,6 +11,7 @@ from paceline.manifest import Benchmark
 
 from dashboard import dispatch
 from dashboard.models import Case, Commit, Configuration, Experiment, Machine, Pool, Run, Trigger
+from dashboard.policy.quiet_projects import quiet_projects
 from dashboard.runs.machines import pool_named
 
 TRIES = 3
@@ -122,7 +123,7 @@ def request_sentinel_run(pattern: Run, commit: Commit, machine: Machine, priorit
 def experiment_waits(pool: str) -> bool:
     """True where an experiment waits for this pool's machines; asked before what executes it is imported."""
     waiting = Experiment.objects.filter(state=Experiment.State.REQUESTED, head_configuration__pool__name=pool)
-    return waiting.exists()
+    return waiting.exclude(project__in=quiet_projects()).exists()
 
 
 def _make_missing(rows: list[Run]) -> list[Run]:
@@ -144,8 +145,8 @@ def _make_missing(rows: list[Run]) -> list[Run]:
 
 
 def _measure_at_once(runs: Iterable[Run], priority: int) -> None:
-    """Somebody waits for them now: none of them waits for a calmer hour any more."""
-    waiting = [run for run in runs if run.not_before is not None]
+    """Somebody waits for them now: none of them waits for a calmer hour, or behind a backlog, any more."""
+    waiting = [run for run in runs if run.not_before is not None or run.priority < priority]
     if waiting:
         requested = Run.objects.filter(pk__in=[run.pk for run in waiting], state=Run.State.REQUESTED)
         requested.update(not_before=None, priority=Greatest("priority", Value(priority)))

@@ -2,59 +2,38 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict
 from datetime import timedelta
-from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
-from paceline import manifest as manifests
-from paceline.manifest import Benchmark, Manifest, ManifestError
+from paceline.manifest import Benchmark, ManifestError
 
-from dashboard import repositories
-from dashboard.models import Case, Commit, Project, Run, Trigger
-from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, RepositoryError, Unreachable
-from dashboard.runs import caps
+from dashboard.models import Backlog, Case, Commit, Project, Run, Trigger
+from dashboard.policy.decision import Chosen, Reason
+from dashboard.policy.newest_manifest import follow_manifest_policy
+from dashboard.policy.project_policy import project_policy
+from dashboard.repositories import RepositoryBusy, RepositoryError, Unreachable
+from dashboard.runs.backlog import BACKLOG_PRIORITY, rank_backlog, supersede_runs, trim_queue
 from dashboard.runs.caps import TooMuch
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy
+from dashboard.runs.planning import PUSHED, UNATTENDED, Plan, make_plan
 from dashboard.runs.requests import request_runs
 from dashboard.runs.rewritten_history import follow_rewritten_history
-
-Item = TypeVar("Item")
+from dashboard.runs.tags import follow_tags
 
 logger = logging.getLogger(__name__)
 
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again for this long.
-PUSHED = (Trigger.Source.HOOK, Trigger.Source.FORGE, Trigger.Source.POLL)
-UNATTENDED = (*PUSHED, Trigger.Source.SCHEDULE)
 PATIENCE = timedelta(minutes=15)
-# Of a larger push so many commits are measured, evenly spread: bisection finds a cause that lies between.
-MOST_PUSHED = 100
-# More first-parent commits than any push has.
-LARGEST_PUSH = 1_000_000
 # A new commit is measured before a backlog, what a schedule asks for after it.
 PRIORITY = {**dict.fromkeys(PUSHED, 10), Trigger.Source.SCHEDULE: -10}
-# In the message of a push's newest commit: nothing of it is measured.
-SKIP_MARKS = ("[skip bench]", "[bench skip]")
 
-
-@dataclass
-class Plan:
-    """Which benchmarks to measure at which commits, and a sentence for each commit that is left out.
-
-    `pushed` is the number of commits of a push of which only some are measured, else 0. `skipped_by` is the
-    commit whose message says that none is.
-    """
-
-    wanted: list[tuple[CommitFacts, list[Benchmark]]] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    pushed: int = 0
-    skipped_by: str = ""
+Wanted = tuple[Commit, Case, Benchmark]
 
 
 def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
@@ -85,9 +64,11 @@ def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
 
 
 def _resolve_received(received: Trigger, quick: bool) -> list[int]:
+    project = received.project
     try:
-        received.project.mirror.fetch()
-        follow_rewritten_history(received.project)
+        project.mirror.fetch()
+        follow_rewritten_history(project)
+        follow_manifest_policy(project)
         plan = make_plan(received)
     except RepositoryBusy as error:
         raise Busy(str(error)) from error
@@ -98,145 +79,66 @@ def _resolve_received(received: Trigger, quick: bool) -> list[int]:
     except (RepositoryError, ManifestError, TooMuch) as error:
         _close_trigger(received, Trigger.State.REFUSED, str(error))
     else:
-        return _request_planned(received, plan, quick)
+        requested = _request_planned(received, plan, quick)
+        # Once the commits are stored that they name.
+        follow_tags(project)
+        return requested
     return []
 
 
-def make_plan(trigger: Trigger) -> Plan:
-    """Reads the fetched repository, writes nothing. Raises RepositoryError, ManifestError, TooMuch."""
-    project = trigger.project
-    mirror = project.mirror
-    plan = Plan()
-    if trigger.source in UNATTENDED:
-        # Nobody reads a refusal, or asks again for less.
-        hashes = repositories.select_commits(mirror, pushed_revisions(mirror, trigger), LARGEST_PUSH)
-        if trigger.source in PUSHED and is_skipped(mirror, hashes[-1]):
-            plan.skipped_by = hashes[-1]
-            return plan
-        if len(hashes) > MOST_PUSHED:
-            plan.pushed, hashes = len(hashes), spread_evenly(hashes, MOST_PUSHED)
-    else:
-        hashes = repositories.select_commits(mirror, trigger.revisions)
-    for facts, manifest in read_commit_manifests(project, mirror, repositories.read_commits(mirror, hashes)):
-        try:
-            if isinstance(manifest, ManifestError):
-                raise manifest
-            plan.wanted.append((facts, _choose_benchmarks(manifest, trigger.benchmarks, facts)))
-        except ManifestError as error:
-            if len(hashes) == 1:
-                raise
-            plan.skipped.append(str(error))
-    if not plan.wanted:
-        raise ManifestError(
-            f"None of the {len(hashes)} commits can be measured; the last: {plan.skipped[-1]}"
-        )
-    if trigger.source in UNATTENDED:
-        fitting = caps.fit_commits(plan.wanted)
-        if fitting < len(plan.wanted):
-            plan.pushed = plan.pushed or len(plan.wanted)
-            plan.wanted = spread_evenly(plan.wanted, fitting)
-    caps.check_runs(project, plan.wanted)
-    return plan
-
-
-def pushed_revisions(mirror: Mirror, trigger: Trigger) -> dict[str, Any]:
-    """What a push asks for, as the repository is now: a range whose beginning isn't behind its end, or isn't
-    known here, was forced there, and stands for its newest commit."""
-    span = trigger.revisions.get("range")
-    if trigger.source not in PUSHED or not span:
-        return dict(trigger.revisions)
-    first, final = repositories.parse_range(span)
-    if mirror.has_commit(first):
-        ends = [repositories.resolve_revision(mirror, name) for name in (first, final)]
-        if ends[0] != ends[1] and repositories.merge_base(mirror, *ends) == ends[0]:
-            return {"range": span}
-    return {"commit": final}
-
-
-def is_skipped(mirror: Mirror, commit: str) -> bool:
-    """Whether the message of a push's newest commit asks for no measurement."""
-    message = repositories.read_message(mirror, commit).lower()
-    return any(mark in message for mark in SKIP_MARKS)
-
-
-def spread_evenly(items: list[Item], count: int) -> list[Item]:
-    """So many of them, at even distances, the last one included."""
-    return [items[number * len(items) // count - 1] for number in range(1, count + 1)]
-
-
-def read_commit_manifests(
-    project: Project, mirror: Mirror, commits: list[CommitFacts]
-) -> Iterable[tuple[CommitFacts, Manifest | ManifestError]]:
-    """Each commit with its manifest, or with what is wrong with it."""
-    kept = project.manifest
-    texts = {} if kept else repositories.read_manifests(mirror, [facts.hash for facts in commits])
-    parsed: dict[str, Manifest | ManifestError] = {}
-    for facts in commits:
-        text = kept or texts.get(facts.hash)
-        if text is None:
-            yield facts, ManifestError(f"Commit {facts.hash[:10]} has no {manifests.FILE_NAME}.")
-            continue
-        if isinstance(text, ManifestError):
-            yield facts, text
-            continue
-        if text not in parsed:
-            where = f"The manifest of {project}" if kept else f"{manifests.FILE_NAME} of {facts.hash[:10]}"
-            parsed[text] = _parse_manifest(text, where)
-        yield facts, parsed[text]
-
-
-def _parse_manifest(text: str, where: str) -> Manifest | ManifestError:
-    try:
-        return manifests.parse_manifest(text, where)
-    except ManifestError as error:
-        return error
-
-
-def _choose_benchmarks(manifest: Manifest, names: list[str], facts: CommitFacts) -> list[Benchmark]:
-    known = manifest.benchmarks
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}."
-            raise ManifestError(f"Commit {facts.hash[:10]} has no benchmark {name!r}; {hint}")
-    chosen = [known[name] for name in dict.fromkeys(names or known)]
-    caps.check_benchmarks(chosen, facts)
-    return chosen
-
-
 def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
+    decision, project = plan.decision, trigger.project
     with transaction.atomic():
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
             return []
-        if plan.skipped_by:
-            said = f"Nothing is measured: the message of {plan.skipped_by[:10]} says so."
-            _close_trigger(trigger, Trigger.State.RESOLVED, said)
-            return []
-        commits = get_or_create_commits(trigger.project, [facts for facts, _ in plan.wanted])
-        cases = _get_or_create_cases(trigger.project, plan)
-        wanted = [
-            (commits[facts.hash], cases[benchmark.name, case.key], benchmark)
-            for facts, benchmarks in plan.wanted
-            for benchmark in benchmarks
-            for case in benchmark.cases
-        ]
-        if trigger.source in UNATTENDED:
-            wanted = _leave_out_measured(wanted)
-        # Of a large push only the newest commit is urgent: the others are a backlog.
-        newest = commits[plan.wanted[-1][0].hash]
-        urgent = [item for item in wanted if not plan.pushed or item[0] == newest]
-        backlog = [item for item in wanted if plan.pushed and item[0] != newest]
+        commits = store_commits(project, plan)
+        urgent = _as_wanted(project, commits, decision.newest)
+        others = _as_wanted(project, commits, decision.backlog)
+        if trigger.source in UNATTENDED and not plan.always:
+            urgent, others = _leave_out_measured(urgent), _leave_out_measured(others)
+        policy = project_policy(project)
+        coalesced = policy.coalesce and trigger.source in PUSHED
         priority = PRIORITY.get(Trigger.Source(trigger.source), 0)
         runs = request_runs(urgent, quick=quick, priority=priority, trigger=trigger)
-        runs += request_runs(backlog, quick=quick, trigger=trigger)
-        _close_trigger(trigger, Trigger.State.RESOLVED, _describe_runs(runs, plan))
+        # Of a large push only the newest commit is urgent: the others are a backlog.
+        behind = BACKLOG_PRIORITY if coalesced else 0
+        runs += request_runs(others, quick=quick, priority=behind, trigger=trigger)
+        if coalesced and decision.newest:
+            newest = commits[decision.newest[-1][0].hash]
+            supersede_runs(newest)
+            if decision.later:
+                Backlog.objects.create(trigger=trigger, branch=newest.branch, hashes=list(decision.later))
+            rank_backlog(project, newest.branch)
+        if trigger.source in PUSHED:
+            trim_queue(project, policy, [commits[candidate.hash] for candidate, _ in decision.newest[-1:]])
+        left_out = [asdict(row) for row in decision.left_out if row.reason != Reason.SPREAD]
+        _close_trigger(trigger, Trigger.State.RESOLVED, _describe_runs(runs, plan), left_out)
     return [run.pk for run in runs]
 
 
-def _get_or_create_cases(project: Project, plan: Plan) -> dict[tuple[str, str], Case]:
+def store_commits(project: Project, plan: Plan) -> dict[str, Commit]:
+    """The rows of the commits that are asked for, by hash."""
+    asked = [candidate.hash for candidate, _ in (*plan.decision.backlog, *plan.decision.newest)]
+    commits = get_or_create_commits(project, [plan.facts[sha] for sha in asked])
+    if plan.fork is not None:
+        beside = project.commits.filter(hash__in=asked).exclude(branch=project.branch)
+        beside.exclude(fork=plan.fork).update(fork=plan.fork)
+    return commits
+
+
+def _as_wanted(project: Project, commits: dict[str, Commit], chosen: Sequence[Chosen]) -> list[Wanted]:
+    cases = _get_or_create_cases(project, (benchmark for _, benchmarks in chosen for benchmark in benchmarks))
+    return [
+        (commits[candidate.hash], cases[benchmark.name, case.key], benchmark)
+        for candidate, benchmarks in chosen
+        for benchmark in benchmarks
+        for case in benchmark.cases
+    ]
+
+
+def _get_or_create_cases(project: Project, benchmarks: Iterable[Benchmark]) -> dict[tuple[str, str], Case]:
     """By benchmark and key, made where they are new."""
-    benchmarks = [benchmark for _, chosen in plan.wanted for benchmark in chosen]
     rows = {
         (benchmark.name, case.key): Case(
             project=project, benchmark=benchmark.name, key=case.key, params=dict(case.params)
@@ -244,11 +146,15 @@ def _get_or_create_cases(project: Project, plan: Plan) -> dict[tuple[str, str], 
         for benchmark in benchmarks
         for case in benchmark.cases
     }
+    if not rows:
+        return {}
     Case.objects.bulk_create([rows[key] for key in sorted(rows)], ignore_conflicts=True)
     return {(case.benchmark, case.key): case for case in project.cases.all()}
 
 
-def _leave_out_measured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tuple[Commit, Case, Benchmark]]:
+def _leave_out_measured(wanted: list[Wanted]) -> list[Wanted]:
+    if not wanted:
+        return []
     done = Run.objects.filter(
         commit__in={commit.pk for commit, _, _ in wanted},
         configuration__pool__name=settings.PACELINE_POOL,
@@ -259,13 +165,26 @@ def _leave_out_measured(wanted: list[tuple[Commit, Case, Benchmark]]) -> list[tu
     return [item for item in wanted if (item[0].pk, item[1].pk, item[2].version) not in measured]
 
 
+def request_backlog(trigger: Trigger, plan: Plan) -> int:
+    """Ask for what the backlog of a push still lacks, behind everything else; how many runs. Called within a
+    transaction."""
+    project = trigger.project
+    wanted = _as_wanted(project, store_commits(project, plan), plan.decision.backlog)
+    missing = _leave_out_measured(wanted)
+    return len(request_runs(missing, priority=BACKLOG_PRIORITY, trigger=trigger))
+
+
 def _describe_runs(runs: list[Run], plan: Plan) -> str:
+    if plan.skipped_by:
+        return f"Nothing is measured: the message of {plan.skipped_by[:10]} says so."
+    if not plan.decision.newest:
+        return "Nothing is measured."
     commits = len({run.commit_id for run in runs})
     said = f"{_format_count(len(runs), 'run')} at {_format_count(commits, 'commit')}."
     if not runs:
         said = "Nothing to do: every case is measured at these commits already."
     if plan.pushed:
-        kept = len(plan.wanted) + len(plan.skipped)
+        kept = len(plan.decision.newest) + len(plan.decision.backlog) + len(plan.skipped)
         said += f" The push has {plan.pushed} commits: {kept} of them, evenly spread, stand for all."
     return " ".join([said, *(f"Left out: {sentence}" for sentence in plan.skipped)])
 
@@ -274,9 +193,11 @@ def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _close_trigger(trigger: Trigger, state: Trigger.State, detail: str) -> None:
+def _close_trigger(
+    trigger: Trigger, state: Trigger.State, detail: str, left_out: Collection[dict[str, object]] = ()
+) -> None:
     # A sentence may quote what stands in a manifest; Postgres keeps no NUL in a text.
     storable = detail.replace("\0", "\N{REPLACEMENT CHARACTER}")
     Trigger.objects.filter(pk=trigger.pk, state=Trigger.State.RECEIVED).update(
-        state=state, detail=storable, resolved_at=timezone.now()
+        state=state, detail=storable, left_out=list(left_out), resolved_at=timezone.now()
     )

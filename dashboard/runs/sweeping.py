@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from dashboard import dispatch, failed_jobs
 from dashboard.models import Run, Trigger
+from dashboard.policy.quiet_projects import quiet_projects
 from dashboard.runs.lease import requeue_lost_runs
 
 # A message on its way is given this long before a second one is sent.
@@ -30,7 +31,10 @@ def sweep_runs() -> None:
 def wake_for_waiting_runs() -> None:
     """One message for each requested run whose time has come and that has none in its pool's queue."""
     due = Q(not_before=None) | Q(not_before__lte=Now())
-    pools = Run.objects.filter(due, state=Run.State.REQUESTED).values("configuration__pool__name")
+    startable = Run.objects.filter(due, state=Run.State.REQUESTED)
+    if quiet := quiet_projects():
+        startable = startable.exclude(configuration__case__project__in=quiet)
+    pools = startable.values("configuration__pool__name")
     for name, count in pools.annotate(count=Count("pk")).values_list("configuration__pool__name", "count"):
         waiting = dispatch.count_waiting_messages(name)
         if waiting is not None and waiting < min(count, dispatch.MOST_WAKE_MESSAGES):

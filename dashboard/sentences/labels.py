@@ -183,8 +183,12 @@ def is_called_in_step(suspect: dict[str, Any]) -> bool:
 
 
 def requested_revisions(trigger: Trigger) -> str:
-    """What a trigger asked for: the newest commit, one commit, a range or the last so many."""
-    return describe_revisions(trigger.revisions)
+    """What a trigger asked for: the newest commit, one commit, a range or the last so many, of a branch."""
+    asked = describe_revisions(trigger.revisions)
+    if trigger.schedule:
+        return f"schedule {trigger.schedule}, {asked}"
+    kind, _, name = trigger.ref.removeprefix("refs/").partition("/")
+    return f"{'tag' if kind == 'tags' else 'branch'} {name}, {asked}" if name else asked
 
 
 def describe_revisions(revisions: Mapping[str, Any]) -> str:

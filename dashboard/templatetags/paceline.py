@@ -27,6 +27,7 @@ from dashboard.sentences import (
     limits,
     machines,
     numbers,
+    policy,
     regressions,
 )
 from dashboard.sentences.failed_jobs import describe_job
@@ -85,6 +86,7 @@ for label_filter in (
     machines.warning_advice,
     machines.warning_cause,
     machines.warning_label,
+    policy.left_out_sentences,
 ):
     register.filter(label_filter.__name__, label_filter)
 

@@ -3,6 +3,15 @@
 from dashboard.triggers.command import from_command
 from dashboard.triggers.polling import poll_project, send_due_polls
 from dashboard.triggers.receiving import TriggerError, parse_revisions
+from dashboard.triggers.schedule import send_due_schedules
 from dashboard.triggers.web import from_web
 
-__all__ = ["TriggerError", "from_command", "from_web", "parse_revisions", "poll_project", "send_due_polls"]
+__all__ = [
+    "TriggerError",
+    "from_command",
+    "from_web",
+    "parse_revisions",
+    "poll_project",
+    "send_due_polls",
+    "send_due_schedules",
+]

@@ -26,8 +26,7 @@ from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
 from dashboard.secrets import is_lost
 from dashboard.triggers.open_pull_requests import note_pull_request, send_event
 from dashboard.triggers.receiving import receive_trigger
-
-BRANCHES = "refs/heads/"
+from dashboard.triggers.refs import HEADS, TAGS, ignored_ref, stored_ref
 
 
 class RepeatedDelivery(Exception):  # noqa: N818 - reads as a fact
@@ -110,13 +109,13 @@ def take_event(connection: ForgeConnection, event: Event) -> dict[str, Any]:
 
 
 def take_push(project: Project, push: PushEvent) -> dict[str, Any]:
-    if not push.ref.startswith(BRANCHES):
-        return {"message": "Tags are not measured yet."}
-    if push.ref != f"{BRANCHES}{project.branch}":
-        return {"message": f"Only {BRANCHES}{project.branch} is measured."}
+    if ignored := ignored_ref(project, push.ref):
+        return {"message": ignored}
     if push.deleted or not push.after:
-        return {"message": f"{project.branch} was deleted: there is nothing to measure."}
-    trigger = receive_trigger(project, Trigger.Source.FORGE, pushed_revisions(push))
+        name = push.ref.removeprefix(HEADS).removeprefix(TAGS)
+        return {"message": f"{name} was deleted: there is nothing to measure."}
+    ref = stored_ref(project, push.ref)
+    trigger = receive_trigger(project, Trigger.Source.FORGE, pushed_revisions(push), ref=ref)
     return {
         "message": f"The commits of this push are measured by trigger {trigger.pk}.",
         "trigger": trigger.pk,
@@ -125,6 +124,7 @@ def take_push(project: Project, push: PushEvent) -> dict[str, Any]:
 
 def pushed_revisions(push: PushEvent) -> dict[str, Any]:
     """The commits that a push brought. Whether history was rewritten is seen in the repository, later."""
-    if push.before and not push.created and push.before != push.after:
+    moved_on = push.before and not push.created and push.before != push.after
+    if moved_on and not push.ref.startswith(TAGS):
         return {"range": f"{push.before}..{push.after}"}
     return {"commit": push.after}

@@ -22,6 +22,7 @@ from django.views.decorators.csrf import csrf_exempt
 from dashboard.models import Project, Trigger
 from dashboard.secrets import is_lost
 from dashboard.triggers.receiving import receive_trigger
+from dashboard.triggers.refs import ignored_ref, stored_ref
 
 SIGNATURE = "Paceline-Signature"
 LARGEST_BODY = 16 * 1024
@@ -58,8 +59,8 @@ def receive_hook(request: HttpRequest, slug: str) -> JsonResponse:
     """POST only. 202 with the trigger's id; else the reason under `error`."""
     try:
         project, push = authenticate_request(request, slug)
-        if push.ref != f"refs/heads/{project.branch}":
-            return JsonResponse({"ignored": f"Only refs/heads/{project.branch} is measured."}, status=202)
+        if ignored := ignored_ref(project, push.ref):
+            return JsonResponse({"ignored": ignored}, status=202)
         return JsonResponse({"trigger": from_hook(project, push).pk}, status=202)
     except HookError as error:
         response = JsonResponse({"error": str(error)}, status=error.status)
@@ -71,7 +72,9 @@ def receive_hook(request: HttpRequest, slug: str) -> JsonResponse:
 def from_hook(project: Project, push: PushEvent) -> Trigger:
     delivery = f"{project.slug}:{push.delivery}"
     try:
-        return receive_trigger(project, Trigger.Source.HOOK, push.revisions, delivery=delivery)
+        return receive_trigger(
+            project, Trigger.Source.HOOK, push.revisions, delivery=delivery, ref=stored_ref(project, push.ref)
+        )
     except IntegrityError:
         raise HookError(409, "This delivery was received before.") from None
 

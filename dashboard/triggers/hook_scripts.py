@@ -37,8 +37,8 @@ updates=$(cat)
 if [ -x "$0{EXISTING_SUFFIX}" ]; then printf '%s\\n' "$updates" | "$0{EXISTING_SUFFIX}" "$@"; fi
 folder=$(git rev-parse --git-common-dir)/paceline
 printf '%s\\n' "$updates" | while read -r before commit ref; do
-    case $ref in refs/heads/*) ;; *) continue ;; esac
-    # Only zeros: the branch was deleted, or before: it is new.
+    case $ref in refs/heads/*) ;; refs/tags/*) before= ;; *) continue ;; esac
+    # Only zeros: the branch or tag was deleted, or before: it is new.
     case $commit in *[!0]*) ;; *) continue ;; esac
     case $before in *[!0]*) git merge-base --is-ancestor "$before" "$commit" || before= ;; *) before= ;; esac
     sh "$folder/notify" "$ref" "$commit" "$before" </dev/null

@@ -14,11 +14,15 @@ from dashboard import dispatch
 from dashboard.forges.errors import ForgeAnswerError, ForgeBusy
 from dashboard.forges.forge import forge_of
 from dashboard.models import ForgeConnection, Project, RepositoryPoll, Run, Trigger
+from dashboard.policy.project_policy import project_policy
 from dashboard.repositories import RepositoryError
 from dashboard.triggers.open_pull_requests import tell_changes
 from dashboard.triggers.receiving import receive_trigger
+from dashboard.triggers.refs import HEADS, ignored_ref
 
 MOST_DUE = 100
+# Of branches and tags so many are asked for by one look.
+MOST_MOVED = 100
 # After each failure in a row the pause is twice as long, up to the longest.
 LONGEST_PAUSE = timedelta(hours=6)
 MOST_DOUBLINGS = 12
@@ -59,6 +63,7 @@ def poll_project(project_id: int) -> None:
         return
     try:
         follow_branch(project, project.mirror.remote_tip())
+        follow_other_refs(project)
         follow_pull_requests(project)
     except ForgeBusy as error:
         RepositoryPoll.objects.filter(project=project).update(next_at=error.until)
@@ -80,6 +85,36 @@ def follow_branch(project: Project, tip: str) -> None:
             revisions = {"range": f"{poll.tip}..{tip}"} if poll.tip else {"commit": tip}
             receive_trigger(project, Trigger.Source.POLL, revisions)
         RepositoryPoll.objects.filter(pk=poll.pk).update(tip=tip)
+
+
+def follow_other_refs(project: Project) -> None:
+    """Ask for what was pushed to the other branches and tags that the policy measures.
+
+    The first look, and the first after the policy, only remembers them: what was there before isn't new.
+    """
+    policy = project_policy(project)
+    if not policy.measures_other_refs(project.branch):
+        RepositoryPoll.objects.filter(project=project).exclude(refs={}).update(refs={})
+        return
+    found = project.mirror.remote_refs("refs/heads/*", "refs/tags/*")
+    own = f"{HEADS}{project.branch}"
+    refs = {ref: sha for ref, sha in found.items() if ref != own and not ignored_ref(project, ref)}
+    with transaction.atomic():
+        poll = RepositoryPoll.objects.select_for_update().get(project=project)
+        before = poll.refs
+        # Told apart from one that was never looked at.
+        poll.refs = {own: found.get(own, ""), **refs}
+        poll.save(update_fields=["refs"])
+        if not before:
+            return
+        moved = [ref for ref, sha in refs.items() if before.get(ref) != sha]
+        for ref in moved[:MOST_MOVED]:
+            # A tag is told all the same: its commit is named by it.
+            if ref.startswith(HEADS) and is_requested(project, refs[ref]):
+                continue
+            span = before.get(ref) if ref.startswith(HEADS) else None
+            revisions = {"range": f"{span}..{refs[ref]}"} if span else {"commit": refs[ref]}
+            receive_trigger(project, Trigger.Source.POLL, revisions, ref=ref)
 
 
 def is_requested(project: Project, commit: str) -> bool:

@@ -61,11 +61,14 @@ def receive_trigger(
     *,
     user: User | AnonymousUser | None = None,
     delivery: str | None = None,
+    ref: str = "",
+    schedule: str = "",
     actor: Actor | None = None,
 ) -> Trigger:
     """Store a trigger; a worker resolves it into runs, a command does that itself.
 
-    `actor`: who asks, for the audit log; a hook and the schedule are in the list of triggers alone.
+    `ref`: the branch or tag that was pushed, `schedule`: that of the policy whose time has come. `actor`: who
+    asks, for the audit log; a hook and the schedule are in the list of triggers alone.
 
     Raises TriggerError, and IntegrityError for a delivery that was received before.
     """
@@ -80,6 +83,8 @@ def receive_trigger(
             benchmarks=names,
             requested_by_id=user.pk if user else None,
             delivery=delivery,
+            ref=ref,
+            schedule=schedule,
         )
         if actor is not None:
             about = {"revisions": revisions, "benchmarks": names}

@@ -234,8 +234,13 @@ def run_pages() -> list[str]:
     body["environment"]["gpus"] = [{"name": "H200", "memory_bytes": 141e9}]
     person = User.objects.create_user("barbara")
     trigger = Trigger.objects.create(
-        project=project, source="web", benchmarks=["snake_dqn"], requested_by=person
+        project=project,
+        source="web",
+        benchmarks=["snake_dqn"],
+        requested_by=person,
+        left_out=[{"reason": "newest first", "commits": 3, "benchmark": ""}],
     )
+    Commit.objects.filter(pk=line[0].pk).update(tags=["v1.2"])
     measured = []
     for commit in line:
         measured.append(builders.create_measured_run(commit, case, 0.001, body=body, trigger=trigger))

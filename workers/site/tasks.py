@@ -92,6 +92,12 @@ def resolve_trigger(trigger_id: int) -> None:
     runs.resolve_trigger(trigger_id)
 
 
+@app.task(name=dispatch.FILL_BACKLOG, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.FILL_BACKLOG)
+def fill_backlog(project_id: int) -> None:
+    runs.fill_backlog(project_id)
+
+
 @app.task(name=dispatch.PREPARE_CHECK, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.PREPARE_CHECK)
 def prepare_check(check_id: int) -> None:
@@ -145,12 +151,14 @@ def sweep_everything() -> None:
     for sweep in (
         site_outages.grant_grace,
         runs.sweep_runs,
+        runs.send_backlogs,
         experiments.sweep_experiments,
         regressions.sweep_proofs,
         pull_requests.sweep_checks,
         alerts.queue_digests,
         send_due_deliveries,
         triggers.send_due_polls,
+        triggers.send_due_schedules,
         failed_jobs.send_due_jobs,
     ):
         try:

@@ -9,8 +9,9 @@ from django.test import Client
 
 from dashboard import runs
 from dashboard.models import Commit, Project, Run, Trigger
+from dashboard.policy.decision import spread_evenly
 from dashboard.repositories import commits_between, read_commits
-from dashboard.runs import resolving
+from dashboard.runs import planning
 from dashboard.runs.commits import shorten_branch
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.dashboard.repositories.odd_commits import import_history, write_commit
@@ -44,7 +45,7 @@ def test_of_ten_thousand_pushed_commits_a_hundred_are_measured(
 def test_a_push_of_a_hundred_is_measured_whole(
     tracked: Project, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolving, "MOST_PUSHED", 5)
+    monkeypatch.setattr(planning, "MOST_PUSHED", 5)
     before = repository.git("rev-parse", "main")
     import_history(repository, 5, odd=2)
     trigger = resolve_push(tracked, f"{before}..main")
@@ -62,7 +63,7 @@ def test_a_person_who_asks_for_too_many_is_told_so(tracked: Project, repository:
 
 @pytest.mark.parametrize(("size", "count"), [(101, 100), (250, 100), (7, 3), (4, 4)])
 def test_commits_are_spread_evenly(size: int, count: int) -> None:
-    numbers = [int(sha) for sha in resolving.spread_evenly([str(at) for at in range(size)], count)]
+    numbers = [int(sha) for sha in spread_evenly([str(at) for at in range(size)], count)]
     gaps = {after - before for before, after in zip([-1, *numbers], numbers, strict=False)}
     assert len(numbers) == count
     assert numbers[-1] == size - 1

@@ -17,7 +17,7 @@ from dashboard import runs
 from dashboard.forges.events import CommentEvent, PullRequestEvent
 from dashboard.forges.receivers import comment_received, pull_request_received
 from dashboard.models import Commit, ForgeConnection, ForgeDelivery, Project, Run, Trigger
-from dashboard.runs import resolving
+from dashboard.runs import planning
 from dashboard.secrets import LostSecret
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.dashboard.forges.payloads import EXAMPLES, SECRET, Sender, change_field, read_example
@@ -109,7 +109,7 @@ def test_a_new_branch_asks_for_its_newest_commit(hooked: Hooked) -> None:
 @pytest.mark.parametrize(
     ("push", "message"),
     [
-        ({"ref": "refs/tags/v1"}, "Tags are not measured yet."),
+        ({"ref": "refs/tags/v1"}, "Only refs/heads/main is measured."),
         ({"ref": "refs/heads/topic"}, "Only refs/heads/main is measured."),
         ({"after": "0" * 40}, "main was deleted: there is nothing to measure."),
     ],
@@ -253,7 +253,7 @@ def resolve_push(hooked: Hooked, before: str, after: str) -> Trigger:
 def test_a_large_push_is_thinned_and_says_so(
     tracked: Project, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolving, "MOST_PUSHED", 4)
+    monkeypatch.setattr(planning, "MOST_PUSHED", 4)
     before = repository.git("rev-parse", "HEAD")
     commits = repository.commit_line(*[(f"Change {number}", {}) for number in range(40)])
     trigger = resolve_push(Hooked(tracked), before, commits[-1])
