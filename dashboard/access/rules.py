@@ -125,6 +125,7 @@ RULES: dict[str, Rule] = {
     "project-triggers": VIEW_PROJECT,
     "project-experiments": VIEW_PROJECT,
     "project-settings": ADMINISTER_PROJECT,
+    "project-policy": ADMINISTER_PROJECT,
     "project-members": ADMINISTER_PROJECT,
     "project-member": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
     "project-tokens": ADMINISTER_PROJECT,

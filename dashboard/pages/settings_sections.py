@@ -24,6 +24,7 @@ class Section:
 # A new section needs a line here, its address, and its rule in dashboard/access/rules.py.
 SECTIONS = (
     Section("project-settings", "Visibility"),
+    Section("project-policy", "Policy"),
     Section("project-members", "Members"),
     Section("project-tokens", "Tokens"),
     Section("project-channels", "Channels"),

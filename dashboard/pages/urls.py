@@ -14,6 +14,7 @@ from dashboard.pages import (
     pictures,
     project,
     project_members,
+    project_policy,
     project_settings,
     project_tokens,
     regressions,
@@ -58,6 +59,7 @@ urlpatterns = [
         name="project-channel-test",
     ),
     path("projects/<slug:slug>/settings/", project_settings.visibility_page, name="project-settings"),
+    path("projects/<slug:slug>/settings/policy/", project_policy.policy_page, name="project-policy"),
     path("projects/<slug:slug>/settings/members/", project_members.members_page, name="project-members"),
     path(
         "projects/<slug:slug>/settings/members/<int:member>/",

@@ -1,12 +1,16 @@
-"""Why the policy of a project measured less than was pushed, in words."""
+"""The policy of a project in words: what holds, and why less was measured than was pushed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from paceline.policy import DAYS, QuietHours, Schedule
 
 from dashboard.models import Trigger
 from dashboard.policy.decision import Reason
+from dashboard.policy.effective import FILTERS, EffectivePolicy, Origin
 from dashboard.sentences.numbers import format_number
 
 # Of whole commits. A reason that a later version stored is left out.
@@ -41,3 +45,61 @@ def _describe_row(row: Mapping[str, Any]) -> str:
     if name:
         return f"{name}, {commits}: {OF_BENCHMARKS[reason]}." if reason in OF_BENCHMARKS else ""
     return f"{commits} not measured: {OF_COMMITS[reason]}." if reason in OF_COMMITS else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRow:
+    """A key of the policy with its value, as one would write it, and where that comes from."""
+
+    key: str
+    value: str
+    origin: Origin
+
+
+def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
+    """What holds, key by key."""
+    quiet = _describe_quiet_hours(policy.quiet_hours) if policy.quiet_hours else "none"
+    most = f"{format_number(policy.most_queued)} runs" if policy.most_queued else "the site's limit"
+    values = {
+        **{name: _join_patterns(getattr(policy, name), name) for name in FILTERS},
+        "coalesce": "yes, the newest commit first" if policy.coalesce else "no",
+        "most_queued": most,
+        "time_zone": policy.time_zone,
+        "quiet_hours": quiet,
+        "baseline.pinned": policy.pinned or "none, rolling",
+        "baseline.branches": ", ".join(f"{name}: {to}" for name, to in policy.branch_baselines.items())
+        or "merge base",
+    }
+    rows = [PolicyRow(key, value, policy.origins[key]) for key, value in values.items()]
+    for name, filters in policy.benchmarks.items():
+        for key in FILTERS:
+            path = f"benchmarks.{name}.{key}"
+            if path in policy.origins:
+                value = _join_patterns(getattr(filters, key) or (), key)
+                rows.append(PolicyRow(path, value, policy.origins[path]))
+    origin = policy.origins["schedule"]
+    return rows + [
+        PolicyRow(f"schedule.{row.name}", _describe_schedule(row), origin) for row in policy.schedules
+    ]
+
+
+def _join_patterns(patterns: Sequence[str], key: str) -> str:
+    nothing = "any" if key == "paths" else "none"
+    return ", ".join(patterns) or nothing
+
+
+def _describe_quiet_hours(hours: QuietHours) -> str:
+    days = "daily" if hours.days == DAYS else ", ".join(hours.days)
+    return f"{hours.start:%H:%M} to {hours.until:%H:%M}, {days}"
+
+
+def _describe_schedule(schedule: Schedule) -> str:
+    cases = [", ".join(f"{key}={value}" for key, value in row.items()) for row in schedule.cases]
+    parts = [
+        schedule.cron,
+        ", ".join(schedule.benchmarks) or "all benchmarks",
+        "; ".join(cases),
+        "always" if schedule.always else "",
+        "on pushes too" if schedule.on_push else "",
+    ]
+    return " · ".join(part for part in parts if part)

@@ -57,6 +57,7 @@ MEMBERS_PAGES = {
     "/machines/": 13,
     "/projects/snake/": 29,
     "/projects/snake/settings/": 5,
+    "/projects/snake/settings/policy/": 6,
     "/projects/snake/settings/members/": 6,
     "/projects/snake/settings/tokens/": 6,
     "/projects/snake/settings/audit/": 7,

@@ -40,6 +40,7 @@ from dashboard.models import (
     Regression,
     Run,
     RunLog,
+    Schedule,
     Sentinel,
     Series,
     Telemetry,
@@ -197,6 +198,13 @@ def change_settings(client: Client) -> None:
     settings = "/projects/runs/settings/"
     assert client.get(f"{settings}members/").status_code == 200
     assert client.post(settings, {"visibility": "secret"}).status_code == 400
+    schedule = '[policy.schedule.nightly]\ncron = "0 3 * * *"'
+    for text, status in (("[policy]\nx = 1", 400), (schedule, 302)):
+        assert client.post(f"{settings}policy/", {"policy": text}).status_code == status
+    Project.objects.update(quiet_from=timezone.now(), quiet_until=timezone.now() + timedelta(hours=1))
+    Schedule.objects.update(last_at=timezone.now())
+    Project.objects.update(manifest_policy_commit="c" * 40)
+    assert client.get(f"{settings}policy/").status_code == 200
     for name, status in (("eve", 302), ("nobody", 400)):
         assert client.post(f"{settings}members/", {"name": name, "role": "viewer"}).status_code == status
     for days, status in (("7", 200), ("soon", 400)):

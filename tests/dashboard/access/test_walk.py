@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 OF_PROJECT = (
     *("project", "project-runs", "project-live-runs", "project-commits", "project-triggers"),
     *("project-experiments", "experiment-new", "trigger", "hook", "host-git-refs", "host-git-upload-pack"),
-    *("project-settings", "project-members", "project-tokens", "project-audit"),
+    *("project-settings", "project-policy", "project-members", "project-tokens", "project-audit"),
     *("project-checks", "project-channels", "project-feed", "forge-hook"),
 )
 EXAMPLES: dict[str, dict[str, str]] = {

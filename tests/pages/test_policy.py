@@ -1,0 +1,92 @@
+"""The policy among a project's settings: what holds, from where, and what an administrator sets above it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from paceline.policy import read_policy_table
+
+from dashboard.models import AuditEntry, Project
+from dashboard.policy.project_policy import keep_manifest_policy
+from tests.dashboard.access.conftest import create_member
+from tests.pages import builders
+from tests.pages.conftest import shown_text
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/projects/snake/settings/policy/"
+MANIFEST = """
+[policy]
+paths_ignore = ["docs/**"]
+most_queued = 50
+[policy.benchmarks.train]
+paths = ["src/**"]
+[policy.schedule.nightly]
+cron = "30 3 * * *"
+benchmarks = ["train"]
+cases = [{ size = 4 }]
+"""
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    made = builders.create_project("snake")
+    keep_manifest_policy(made, read_policy_table(MANIFEST), "c" * 40)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def admin(client: Client, project: Project) -> User:
+    user = create_member("ada", "admin", project)
+    client.force_login(user)
+    return user
+
+
+def test_what_holds_is_shown_with_its_origin(client: Client) -> None:
+    said = shown_text(client.get(PAGE))
+    assert "branches main default" in said
+    assert "paths_ignore docs/** manifest" in said
+    assert "benchmarks.train.paths src/** manifest" in said
+    assert "schedule.nightly 30 3 * * * · train · size=4 manifest" in said
+
+
+def test_the_site_stands_above_the_manifest(client: Client, project: Project) -> None:
+    text = '[policy]\nmost_queued = 7\nschedule = {}\nquiet_hours = { from = "00:00", until = "23:59" }'
+    said = shown_text(client.post(PAGE, {"policy": text}, follow=True))
+    assert "most_queued 7 runs site" in said
+    assert "quiet_hours 00:00 to 23:59, daily site" in said
+    assert not project.schedules.exists()
+    project.refresh_from_db()
+    assert isinstance(project.quiet_until, datetime)
+    assert AuditEntry.objects.get(action="settings changed").details == {"fields": ["policy"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("branches = []", "branches: is unknown"),
+        ("[policy]\nbranch = []", "policy.branch: is unknown, did you mean 'branches'?"),
+        ("[policy", "is not valid TOML"),
+        ('[policy]\ntime_zone = "Europe/Atlantis"', "policy.time_zone: 'Europe/Atlantis' is unknown here."),
+        (
+            '[policy.schedule.a]\ncron = "0 0 30 2 *"',
+            "policy.schedule.a.cron: '0 0 30 2 *' is never due.",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_kept(
+    client: Client, project: Project, text: str, sentence: str
+) -> None:
+    answer = client.post(PAGE, {"policy": text})
+    assert answer.status_code == 400
+    assert sentence in shown_text(answer)
+    project.refresh_from_db()
+    assert project.policy == ""
+
+
+def test_saving_what_is_there_changes_nothing(client: Client) -> None:
+    client.post(PAGE, {"policy": ""})
+    assert not AuditEntry.objects.filter(action="settings changed").exists()
