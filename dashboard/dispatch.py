@@ -42,6 +42,8 @@ WATCH_MACHINES = "workers.watch_machines"
 PRUNE = "workers.prune"
 REMIND = "workers.remind"
 POLL = "workers.poll_project"
+TEST_REPOSITORY = "workers.test_repository"
+REMOVE_PROJECT = "workers.remove_project"
 
 # What the id is of that a task's first argument is: its log lines have it under this name.
 SUBJECTS = {
@@ -52,6 +54,7 @@ SUBJECTS = {
     HISTORY_REWRITTEN: "project",
     POLL: "project",
     FILL_BACKLOG: "project",
+    REMOVE_PROJECT: "project",
     RESOLVE: "trigger",
     DELIVER: "delivery",
     PREPARE_CHECK: "check",

@@ -119,7 +119,7 @@ ROOMS = (
             for part in (
                 *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
                 *("heartbeat_file", "structured_logs"),
-                *("regressions", "alerts", "pull_requests", "triggers"),
+                *("regressions", "alerts", "pull_requests", "triggers", "project_setup"),
             )
         },
     ),

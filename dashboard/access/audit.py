@@ -34,6 +34,7 @@ class AuditAction(StrEnum):
     HISTORY_JUDGED = "history judged again"
     RESULTS_IMPORTED = "results imported"
     PROJECT_ADDED = "project added"
+    PROJECT_REMOVED = "project removed"
     SETTINGS_CHANGED = "settings changed"
     MEMBER_ADDED = "member added"
     MEMBER_CHANGED = "member changed"
@@ -41,6 +42,7 @@ class AuditAction(StrEnum):
     TOKEN_MADE = "token made"  # noqa: S105 - no token
     TOKEN_REVOKED = "token revoked"  # noqa: S105 - no token
     CHANNEL_CHANGED = "channel changed"
+    FORGE_CHANGED = "forge changed"
     HOOK_INSTALLED = "hook installed"
     SENTINELS_CHANGED = "sentinels changed"
     JOIN_CODE_MADE = "join code made"

@@ -72,14 +72,15 @@ class Visitor:
 
     def visible_projects(self) -> QuerySet[Project]:
         """What lists that span projects are filtered by."""
+        there = Project.objects.filter(removed_slug="")
         if self.token is not None:
             return Visitor(self.user).visible_projects().filter(pk=self.token.project_id)
         if self.sees_every_project:
-            return Project.objects.all()
+            return there
         public = Q(visibility=Project.Visibility.PUBLIC)
         if self.user is None:
-            return Project.objects.filter(public)
-        return Project.objects.filter(public | Q(pk__in=self._own_memberships().values("project")))
+            return there.filter(public)
+        return there.filter(public | Q(pk__in=self._own_memberships().values("project")))
 
     def _own_memberships(self) -> QuerySet[Membership]:
         return Membership.objects.filter(user=self.user)

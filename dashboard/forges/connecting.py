@@ -34,7 +34,11 @@ LONGEST_KEY = 20_000
 
 
 class ConnectingError(Exception):
-    """The project can't be connected; the message is one sentence for people."""
+    """The project can't be connected; the message is one sentence for people. `field`: of what is wrong."""
+
+    def __init__(self, sentence: str, field: str = "") -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,15 @@ def connect_project(
     project: Project, wanted: Wanted, *, renew_secret: bool = False
 ) -> tuple[ForgeConnection, bool]:
     """The connection, once its forge has answered, and whether its webhook secret is new."""
+    connection, new = try_connection(project, wanted, renew_secret=renew_secret)
+    connection.save()
+    return connection, new
+
+
+def try_connection(
+    project: Project, wanted: Wanted, *, renew_secret: bool = False
+) -> tuple[ForgeConnection, bool]:
+    """As `connect_project`, but nothing is stored yet."""
     kind = ForgeKind(wanted.kind)
     connection = ForgeConnection.objects.filter(project=project).first() or ForgeConnection(project=project)
     if (connection.kind, connection.repository) != (kind, wanted.repository):
@@ -69,7 +82,6 @@ def connect_project(
         forge_of(connection).check_access()
     except ForgeAnswerError as error:
         raise ConnectingError(str(error)) from error
-    connection.save()
     return connection, new
 
 
@@ -88,7 +100,9 @@ def check_repository(kind: ForgeKind, repository: str) -> str:
         or (len(parts) > 2 and not nested)
     ):
         form = "group/name" if nested else "owner/name"
-        raise ConnectingError(f"{repository[:200]!r} isn't a repository of {kind}: write {form}.")
+        raise ConnectingError(
+            f"{repository[:200]!r} isn't a repository of {kind}: write {form}.", "repository"
+        )
     return repository
 
 
@@ -96,17 +110,18 @@ def check_api_address(kind: ForgeKind, address: str) -> str:
     """The API's address, completed where it names a host alone."""
     address = address.rstrip("/") or API_ADDRESSES.get(kind, "")
     if not address:
-        raise ConnectingError(f"{kind} has no address of its own: name yours with --api.")
+        raise ConnectingError(f"{kind} has no address of its own: name the host of yours.", "api_address")
     try:
         url = parse_url(address, "The address of the API")
     except WrongUrlError as error:
-        raise ConnectingError(str(error)) from error
+        raise ConnectingError(str(error), "api_address") from error
     if url.query or url.fragment or len(address) > 400:
-        raise ConnectingError("The address of the API must be like https://host/path.")
+        raise ConnectingError("The address of the API must be like https://host/path.", "api_address")
     if url.scheme == "http" and not getattr(settings, PERMISSION):
         raise ConnectingError(
             f"The address of the API must begin with https://: a token would be sent in the clear. "
-            f"{PERMISSION} allows http:// too."
+            f"{PERMISSION} allows http:// too.",
+            "api_address",
         )
     own = urlsplit(API_ADDRESSES.get(kind, "")).hostname
     if not url.path and url.hostname != own:
@@ -116,12 +131,13 @@ def check_api_address(kind: ForgeKind, address: str) -> str:
 
 def check_app(kind: ForgeKind, wanted: Wanted) -> tuple[str, str]:
     if (wanted.app_id or wanted.installation) and kind != ForgeKind.GITHUB:
-        raise ConnectingError("Only GitHub has apps: leave --app-id and --installation out.")
+        raise ConnectingError("Only GitHub has apps: leave the numbers of one out.", "app_id")
     if wanted.installation and not wanted.app_id:
-        raise ConnectingError("--installation needs --app-id.")
-    for name, value in (("--app-id", wanted.app_id), ("--installation", wanted.installation)):
+        raise ConnectingError("The number of an installation needs that of its app.", "installation")
+    for name, value in (("app_id", wanted.app_id), ("installation", wanted.installation)):
         if value and not NUMBER.fullmatch(value):
-            raise ConnectingError(f"{name} must be the number that GitHub shows.")
+            what = "app" if name == "app_id" else "installation"
+            raise ConnectingError(f"The number of the {what} must be the one that GitHub shows.", name)
     return wanted.app_id, wanted.installation
 
 
@@ -129,10 +145,12 @@ def check_token(token: str, *, is_key: bool) -> str:
     """The token; never shown, whatever is wrong with it."""
     token = token.strip()
     if not token:
-        raise ConnectingError("The token is empty.")
+        raise ConnectingError("The token is empty.", "token")
     if is_key:
         if len(token) > LONGEST_KEY or "-----BEGIN" not in token:
-            raise ConnectingError("An app is known by its private key: name the .pem file with --token-from.")
+            raise ConnectingError(
+                "An app is known by its private key: give what its .pem file holds.", "token"
+            )
     elif not TOKEN.fullmatch(token):
-        raise ConnectingError("The token must be 8 to 1000 printable characters without spaces.")
+        raise ConnectingError("The token must be 8 to 1000 printable characters without spaces.", "token")
     return token

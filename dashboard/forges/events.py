@@ -13,6 +13,15 @@ class ForgeKind(StrEnum):
     BITBUCKET = "bitbucket"
 
 
+# Which events to tick for a webhook, as each forge calls them.
+EVENT_NAMES = {
+    ForgeKind.GITHUB: "Pushes, Pull requests, Issue comments; content type application/json",
+    ForgeKind.GITLAB: "Push events, Merge request events, Comments",
+    ForgeKind.GITEA: "Push, Pull Request, Pull Request Synchronized and Comment; type Gitea or Forgejo",
+    ForgeKind.BITBUCKET: "Repository push; pull request created, updated, merged, declined, comment created",
+}
+
+
 class Action(StrEnum):
     """What happened to a pull request, as far as it matters for its measurements."""
 

@@ -13,6 +13,7 @@ from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
 from dashboard.models.projects import Backlog, Case, Commit, Project, Schedule, Trigger
 from dashboard.models.pull_requests import Check, CheckedCase, PullRequest
 from dashboard.models.regressions import Change, Regression, RegressionExperiment
+from dashboard.models.repository_tests import RepositoryTest
 from dashboard.models.runs import Document, Run, RunLog, Telemetry
 from dashboard.models.sentinels import Sentinel, SentinelPoint
 from dashboard.models.series import Metric, Point, Series, SeriesLatest
@@ -53,6 +54,7 @@ __all__ = [
     "Regression",
     "RegressionExperiment",
     "RepositoryPoll",
+    "RepositoryTest",
     "Run",
     "RunLog",
     "Schedule",

@@ -12,6 +12,9 @@ from paceline.policy import parse_policy_text
 from dashboard.repositories import LONGEST_BRANCH, Mirror, join_credentials, locate_mirror, split_credentials
 from dashboard.secrets import EncryptedField
 
+# /projects/new/ adds one.
+RESERVED_SLUGS = ("new",)
+
 
 class Project(models.Model):
     """A monitored git repository and its settings."""
@@ -89,6 +92,13 @@ class Project(models.Model):
         blank=True, default="", help_text="USER:PASSWORD of the repository's address, where it needs them."
     )
     hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")
+    removed_slug = models.CharField(
+        max_length=60,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="What it was called until a person removed it: its rows are being deleted.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -101,7 +111,9 @@ class Project(models.Model):
         return reverse("project", args=[self.slug])
 
     def clean(self) -> None:
-        """Take credentials out of the address, whoever typed them in; refuse a policy that can't be read."""
+        """Take credentials out of the address; refuse a reserved name, and a policy that can't be read."""
+        if self.slug in RESERVED_SLUGS:
+            raise ValidationError({"slug": f"No project can be called {self.slug}: its address is a page's."})
         try:
             parse_policy_text(self.policy, "policy")
         except ManifestError as error:

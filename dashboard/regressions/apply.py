@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from dashboard import alerts, dispatch, experiments, runs
@@ -60,6 +61,11 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
     for _ in refuted_alerts:
         false_alarm_budget.count_refuted_alert(project)
     return [regression for outcome, regression in rows if outcome.opened]
+
+
+def delete_with_regressions(rows: QuerySet[Any]) -> None:
+    """Delete rows of a project that was removed, with the regressions that hang on them."""
+    rows.delete()
 
 
 def _regression_keys(decision: Decision) -> set[int]:

@@ -5,8 +5,9 @@ Each failure is a RepositoryError of one sentence.
 
 from dashboard.repositories.credentials import join_credentials, split_credentials
 from dashboard.repositories.errors import GitError, RepositoryBusy, RepositoryError, Stopped, Unreachable
+from dashboard.repositories.failures import FailureKind, classify_failure
 from dashboard.repositories.file_changes import ChangedFile, changed_files, changed_paths, file_texts
-from dashboard.repositories.git import Git, hide_password
+from dashboard.repositories.git import OPTIONS, Git, hide_password
 from dashboard.repositories.history import (
     DETACHED,
     LONGEST_BRANCH,
@@ -33,15 +34,17 @@ from dashboard.repositories.history import (
 from dashboard.repositories.locks import hold_lock, try_lock
 from dashboard.repositories.manifest_files import read_manifests
 from dashboard.repositories.merged_heads import MergedBy, MergedHead, ProposedBranch, find_merges
-from dashboard.repositories.mirror import Mirror, locate_mirror, safe_name
+from dashboard.repositories.mirror import Mirror, RemoteHeads, locate_mirror, safe_name
 from dashboard.repositories.objects import GitObject, read_objects
 
 __all__ = [
     "DETACHED",
     "LONGEST_BRANCH",
     "MOST_COMMITS",
+    "OPTIONS",
     "ChangedFile",
     "CommitFacts",
+    "FailureKind",
     "Git",
     "GitError",
     "GitObject",
@@ -49,6 +52,7 @@ __all__ = [
     "MergedHead",
     "Mirror",
     "ProposedBranch",
+    "RemoteHeads",
     "RepositoryBusy",
     "RepositoryError",
     "Stopped",
@@ -56,6 +60,7 @@ __all__ = [
     "changed_files",
     "changed_paths",
     "check_revision",
+    "classify_failure",
     "commits_between",
     "commits_on_branch",
     "commits_since_fork",

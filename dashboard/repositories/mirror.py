@@ -52,6 +52,14 @@ DEFAULTS = """\
 
 
 @dataclass(frozen=True)
+class RemoteHeads:
+    """The newest commit of each branch, and the branch that HEAD names; empty where it names none."""
+
+    tips: dict[str, str]
+    default: str
+
+
+@dataclass(frozen=True)
 class Mirror:
     """`project` and `repository` are as people know them; HEAD names `branch`, if there is one."""
 
@@ -112,6 +120,35 @@ class Mirror:
         """
         self._fetch([], (f"+{ref}:{PROPOSED}{safe_name(name)}",), None, None)
 
+    def remote_heads(self) -> RemoteHeads:
+        """The branches that the repository has now; nothing is fetched. Raises Unreachable."""
+        rows = [
+            line.split("\t")
+            for line in self._ask_remote("HEAD", "refs/heads/*", options=["--symref"])
+            if line.count("\t") == 1
+        ]
+        prefix = "refs/heads/"
+        tips = {
+            name.removeprefix(prefix): sha
+            for sha, name in rows
+            if name.startswith(prefix) and FULL_HASH.fullmatch(sha)
+        }
+        named = [
+            what.removeprefix("ref: ") for what, name in rows if name == "HEAD" and what.startswith("ref: ")
+        ]
+        return RemoteHeads(tips, named[0].removeprefix(prefix) if named else "")
+
+    def fetch_tip(self, branch: str, time_limit: float) -> None:
+        """Bring the newest commit of a branch, without what stands before it. Raises Unreachable."""
+        refs = (f"+refs/heads/{branch}:refs/heads/{branch}",)
+        try:
+            self._fetch(["--depth=1", "--no-tags"], refs, None, time_limit)
+        except Unreachable as error:
+            # A server of files alone can't cut a history off.
+            if "shallow" not in str(error):
+                raise
+            self._fetch(["--no-tags"], refs, None, time_limit)
+
     def remote_tip(self) -> str:
         """The newest commit of the branch, as the repository says now; as `remote_refs`.
 
@@ -130,23 +167,27 @@ class Mirror:
         """
         if not self.repository:
             raise RepositoryError(f"{self.project} has no repository, only an imported history.")
+        rows = [line.split("\t") for line in self._ask_remote(*patterns)]
+        # An annotated tag comes twice: itself, and after it, with a mark, the commit that it names.
+        found = [row for row in rows if len(row) == 2 and FULL_HASH.fullmatch(row[0])]
+        return {name.removesuffix("^{}"): sha for sha, name in found}
+
+    def _ask_remote(self, *patterns: str, options: Sequence[str] = ()) -> list[str]:
+        """The lines of `git ls-remote`. Raises Unreachable."""
         if not self._configuration.is_file():
             with self.locked():
                 self._prepare()
         address, credentials = split_credentials(self.repository)
         try:
             printed = self.git.run(
-                ["ls-remote", "--quiet", "--", address, *patterns],
+                ["ls-remote", "--quiet", *options, "--", address, *patterns],
                 folder=self.folder,
                 variables={**self.variables, **credential_variables(address, credentials)},
                 time_limit=REMOTE_SECONDS,
             )
         except RepositoryError as error:
             raise Unreachable(f"{hide_password(self.repository)} can't be asked: {error}") from error
-        rows = [line.split("\t") for line in printed.decode("utf-8", "replace").splitlines()]
-        # An annotated tag comes twice: itself, and after it, with a mark, the commit that it names.
-        found = [row for row in rows if len(row) == 2 and FULL_HASH.fullmatch(row[0])]
-        return {name.removesuffix("^{}"): sha for sha, name in found}
+        return printed.decode("utf-8", "replace").splitlines()
 
     def _fetch(
         self, options: Sequence[str], refs: Sequence[str], patience: float | None, time_limit: float | None

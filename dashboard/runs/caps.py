@@ -22,11 +22,16 @@ class TooMuch(Exception):  # noqa: N818 - reads as a fact
 
 def check_benchmarks(benchmarks: Sequence[Benchmark], facts: CommitFacts) -> None:
     """Refuse what one commit may not ask for; raises ManifestError."""
+    check_limits(benchmarks, facts.hash[:10], f"Commit {facts.hash[:10]}")
+
+
+def check_limits(benchmarks: Sequence[Benchmark], where: str, subject: str) -> None:
+    """Refuse what a manifest may not ask for; `where` and `subject` name it. Raises ManifestError."""
     for benchmark in benchmarks:
         for case in benchmark.cases:
             if len(case.key) > LONGEST_KEY:
                 raise ManifestError(
-                    f"A case of {benchmark.name} at {facts.hash[:10]} has {len(case.key)} characters of "
+                    f"A case of {benchmark.name} at {where} has {len(case.key)} characters of "
                     f"parameters, at most {LONGEST_KEY} are allowed."
                 )
         for key, asked, allowed, variable in (
@@ -40,13 +45,13 @@ def check_benchmarks(benchmarks: Sequence[Benchmark], facts: CommitFacts) -> Non
         ):
             if asked > allowed:
                 raise ManifestError(
-                    f"benchmarks.{benchmark.name}.{key} is {asked} at {facts.hash[:10]}, "
+                    f"benchmarks.{benchmark.name}.{key} is {asked} at {where}, "
                     f"this site allows {allowed} ({variable})."
                 )
     cases = count_cases(benchmarks)
     if cases > settings.PACELINE_MOST_CASES:
         raise ManifestError(
-            f"Commit {facts.hash[:10]} has {cases} cases, this site measures {settings.PACELINE_MOST_CASES} "
+            f"{subject} has {cases} cases, this site measures {settings.PACELINE_MOST_CASES} "
             "of a commit at most (PACELINE_MOST_CASES); choose some benchmarks."
         )
 

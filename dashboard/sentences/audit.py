@@ -11,6 +11,11 @@ from dashboard.sentences.labels import describe_revisions
 
 Details = Mapping[str, Any]
 
+FORGE_CHANGES = {
+    "connected": "connected the project with",
+    "renewed": "made a new webhook secret for",
+    "disconnected": "disconnected the project from",
+}
 JOB_CHANGES = {"retry": "tried again", "drop": "forgotten"}
 
 
@@ -89,6 +94,9 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
         f"imported results ({details.get('format')}, {details.get('points')} values)"
     ),
     AuditAction.PROJECT_ADDED: lambda _, details: f"added the project, {details.get('visibility')}",
+    AuditAction.PROJECT_REMOVED: lambda entry, details: (
+        f"removed the project {entry.project_slug} of {details.get('repository')}"
+    ),
     AuditAction.SETTINGS_CHANGED: _changed_settings,
     AuditAction.MEMBER_ADDED: lambda _, details: f"added {details.get('account')} as {details.get('role')}",
     AuditAction.MEMBER_CHANGED: lambda _, details: (
@@ -101,6 +109,10 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     ),
     AuditAction.CHANNEL_CHANGED: lambda _, details: (
         f"changed the channel {details.get('kind')} {details.get('address')}"
+    ),
+    AuditAction.FORGE_CHANGED: lambda _, details: (
+        f"{FORGE_CHANGES.get(details.get('change', ''), 'changed')} {details.get('repository')} "
+        f"on {details.get('kind')}"
     ),
     AuditAction.HOOK_INSTALLED: lambda _, details: (
         "installed the git hook" + (" with a new secret" if details.get("renewed") else "")

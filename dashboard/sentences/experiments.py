@@ -93,6 +93,8 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return f"{person} called it {action}." if person else "The regression was triaged."
         case "withdrawn":
             return "The regression was withdrawn."
+        case "project removed":
+            return "Its project was removed."
         case "absorbed":
             return "The regression turned out to be another one."
         case "newer head":

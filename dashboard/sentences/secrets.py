@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.models import Channel, ForgeConnection, Project
+from dashboard.models import Channel, ForgeConnection, Project, RepositoryTest
 from dashboard.secrets.stored import StoredSecret
 
 
@@ -24,4 +24,6 @@ def _command_to_set(secret: StoredSecret) -> str:
         return f"{again} --renew-secret" if secret.field == "webhook_secret" else again
     if isinstance(row, Project) and secret.field == "hook_secret":
         return f"manage.py install_hook {row}"
+    if isinstance(row, RepositoryTest):
+        return "nothing has to, the test of a repository is forgotten after a day"
     return f"manage.py add_project {row} --repository ADDRESS, with the user and password in it"

@@ -144,9 +144,25 @@ def poll_project(project_id: int) -> None:
     triggers.poll_project(project_id)
 
 
+@app.task(name=dispatch.TEST_REPOSITORY, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.TEST_REPOSITORY)
+def test_repository(test_id: int) -> None:
+    from dashboard import project_setup
+
+    project_setup.perform_test(test_id)
+
+
+@app.task(name=dispatch.REMOVE_PROJECT, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.REMOVE_PROJECT)
+def remove_project(project_id: int) -> None:
+    from dashboard import project_setup
+
+    project_setup.delete_project(project_id)
+
+
 @app.task(name=dispatch.SWEEP)
 def sweep_everything() -> None:
-    from dashboard import experiments, pull_requests, regressions, site_outages, triggers
+    from dashboard import experiments, project_setup, pull_requests, regressions, site_outages, triggers
 
     for sweep in (
         site_outages.grant_grace,
@@ -159,6 +175,7 @@ def sweep_everything() -> None:
         send_due_deliveries,
         triggers.send_due_polls,
         triggers.send_due_schedules,
+        project_setup.send_waiting_tests,
         failed_jobs.send_due_jobs,
     ):
         try:
@@ -186,9 +203,13 @@ def watch_machines() -> None:
 @app.task(name=dispatch.PRUNE)
 @count_failures(dispatch.PRUNE)
 def prune_runs() -> None:
+    from dashboard import project_setup
+
     retention.prune_runs(seconds=PRUNE_BUDGET_SECONDS)
     retention.drop_old_deliveries()
     retention.drop_expired_sessions()
+    project_setup.drop_old_tests()
+    project_setup.send_removed_projects()
 
 
 @app.task(name=dispatch.REMIND)

@@ -9,21 +9,16 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.urls import reverse
 
+from dashboard.access import command_account
 from dashboard.environment_variables import read_text
 from dashboard.forges.connecting import ConnectingError, Wanted, connect_project
-from dashboard.forges.events import ForgeKind
+from dashboard.forges.events import EVENT_NAMES, ForgeKind
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import ForgeConnection, Project
+from dashboard.project_setup.changing import record_forge
 
 TOKEN_VARIABLE = "PACELINE_FORGE_TOKEN"  # noqa: S105 - its name
 MOST_BYTES = 20_000
-# Which events to tick, as each forge calls them.
-EVENTS = {
-    ForgeKind.GITHUB: "Pushes, Pull requests, Issue comments; content type application/json",
-    ForgeKind.GITLAB: "Push events, Merge request events, Comments",
-    ForgeKind.GITEA: "Push, Pull Request, Pull Request Synchronized and Comment; type Gitea or Forgejo",
-    ForgeKind.BITBUCKET: "Repository push; pull request created, updated, merged, declined, comment created",
-}
 
 
 class Command(SiteCommand):
@@ -83,12 +78,15 @@ class Command(SiteCommand):
             connection, new = connect_project(project, wanted, renew_secret=options["renew_secret"])
         except ConnectingError as error:
             raise CommandError(str(error)) from error
+        record_forge(command_account(), connection, "connected")
         self.tell(connection, new)
 
     def remove_connection(self, project: Project) -> None:
-        found, _ = ForgeConnection.objects.filter(project=project).delete()
-        if not found:
+        connection = ForgeConnection.objects.filter(project=project).first()
+        if connection is None:
             raise CommandError(f"{project} isn't connected with any forge.")
+        record_forge(command_account(), connection, "disconnected")
+        connection.delete()
         self.stdout.write(
             f"{project} is connected no more: delete its webhook and its token on the forge too."
         )
@@ -98,7 +96,7 @@ class Command(SiteCommand):
         self.stdout.write(
             f"{connection.project} is connected with {connection}.\n"
             f"Add a webhook there: {url}\n"
-            f"Its events: {EVENTS[ForgeKind(connection.kind)]}."
+            f"Its events: {EVENT_NAMES[ForgeKind(connection.kind)]}."
         )
         if new:
             self.stdout.write(f"Its secret, shown only now: {connection.webhook_secret}")

@@ -146,7 +146,7 @@ def test_the_address_of_the_api(kind: ForgeKind, given: str, address: str) -> No
 @pytest.mark.parametrize(
     ("kind", "wrong", "sentence"),
     [
-        (ForgeKind.GITEA, "", "name yours with --api"),
+        (ForgeKind.GITEA, "", "name the host of yours"),
         (ForgeKind.GITEA, "git.example.org", "must begin with http"),
         (ForgeKind.GITEA, "https://ada:secret@git.example.org", "must not hold a user"),
         (ForgeKind.GITEA, "http://git.example.org", "a token would be sent in the clear"),
@@ -171,8 +171,8 @@ def test_a_wrong_token_is_refused_and_not_shown(wrong: str) -> None:
     ("kind", "app_id", "installation", "sentence"),
     [
         (ForgeKind.GITLAB, "1", "", "Only GitHub has apps"),
-        (ForgeKind.GITHUB, "", "2", "--installation needs --app-id"),
-        (ForgeKind.GITHUB, "1/2", "", "--app-id must be the number"),
+        (ForgeKind.GITHUB, "", "2", "The number of an installation needs"),
+        (ForgeKind.GITHUB, "1/2", "", "The number of the app must be"),
     ],
 )
 def test_wrong_numbers_of_an_app_are_refused(
@@ -184,5 +184,5 @@ def test_wrong_numbers_of_an_app_are_refused(
 
 
 def test_an_app_needs_a_key() -> None:
-    with pytest.raises(ConnectingError, match=r"name the \.pem file"):
+    with pytest.raises(ConnectingError, match=r"what its \.pem file holds"):
         check_token(TOKEN, is_key=True)

@@ -1,0 +1,83 @@
+"""Adding a project whose repository was tested: all of it, or nothing."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+
+from dashboard.access import AuditAction, Visitor, record_action
+from dashboard.models import Membership, Project, RepositoryTest, Trigger
+from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.manifests import plan_benchmarks
+from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_trigger
+
+
+@dataclass(frozen=True)
+class WantedProject:
+    """What the form says. `manifest` is empty where each commit's own counts; `last` is how many of the
+    newest commits are measured, 0 for none; `benchmarks` are the names of those that are, none for all.
+    """
+
+    slug: str
+    visibility: str
+    manifest: str
+    last: int
+    benchmarks: tuple[str, ...] = ()
+
+
+def add_tested_project(actor: Visitor, test: RepositoryTest, wanted: WantedProject) -> Project:
+    """The project, with its maker as admin and the runs requested. Raises SetupError and leaves nothing."""
+    if not test.is_readable:
+        raise SetupError("Test the repository again: it could not be read.", "repository")
+    project = Project(
+        slug=wanted.slug,
+        repository=test.repository,
+        credentials=test.credentials,
+        branch=test.facts["branch"],
+        visibility=wanted.visibility,
+        manifest=wanted.manifest,
+        hook_secret=secrets.token_urlsafe(32),
+    )
+    check_fields(project)
+    text = wanted.manifest or test.facts["manifest"]
+    if wanted.manifest:
+        plan_benchmarks(wanted.manifest)
+    if wanted.last and not text:
+        raise SetupError(
+            "The newest commit has none that can be used, so nothing can be measured: keep one here, or "
+            "measure nothing yet.",
+            "manifest",
+        )
+    with transaction.atomic():
+        try:
+            with transaction.atomic():
+                project.save(force_insert=True)
+        except IntegrityError:
+            raise SetupError(f"There is a project {wanted.slug} already.", "slug") from None
+        if actor.user is not None:
+            Membership.objects.create(project=project, user=actor.user, role=Membership.Role.ADMIN)
+        record_action(actor, AuditAction.PROJECT_ADDED, project, project, visibility=project.visibility)
+        if wanted.last:
+            request_first_runs(actor, project, wanted)
+        test.delete()
+    return project
+
+
+def check_fields(project: Project) -> None:
+    try:
+        project.full_clean()
+    except ValidationError as error:
+        field, sentences = next(iter(error.message_dict.items()))
+        raise SetupError(sentences[0], field) from error
+
+
+def request_first_runs(actor: Visitor, project: Project, wanted: WantedProject) -> None:
+    try:
+        revisions = parse_revisions(last=wanted.last)
+        web = Trigger.Source.WEB
+        receive_trigger(project, web, revisions, wanted.benchmarks, user=actor.user, actor=actor)
+    except TriggerError as error:
+        raise SetupError(str(error), "last") from error

@@ -1,0 +1,177 @@
+"""What the test of a repository finds, of real ones."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from pytest_django import Settings
+
+from dashboard.models import RepositoryTest
+from dashboard.project_setup.testing import (
+    drop_old_tests,
+    folder_of_test,
+    perform_test,
+    request_test,
+    send_waiting_tests,
+)
+from dashboard.repositories import FailureKind, classify_failure
+from dashboard.sentences.repository_tests import ADVICE, manifest_sentence, outcome_sentence
+from tests.dashboard.conftest import MANIFEST, Repository
+
+pytestmark = pytest.mark.django_db
+
+Outcome = RepositoryTest.Outcome
+
+
+@pytest.fixture
+def ada(db: None, settings: Settings, tmp_path: Path) -> User:
+    settings.PACELINE_HOME = tmp_path / "home"
+    return User.objects.create_user("ada")
+
+
+def look_at(user: User, address: object, credentials: str = "", branch: str = "") -> RepositoryTest:
+    test = request_test(user, str(address), credentials, branch)
+    perform_test(test.pk)
+    test.refresh_from_db()
+    return test
+
+
+def test_a_repository_is_read(ada: User, repository: Repository) -> None:
+    repository.git("branch", "topic")
+    test = look_at(ada, repository.folder)
+    assert (test.outcome, test.facts["branches"], test.facts["branch"]) == (
+        "readable",
+        ["main", "topic"],
+        "main",
+    )
+    assert test.facts["commit"]["hash"] == repository.git("rev-parse", "main")
+    assert (test.facts["commit"]["subject"], test.facts["manifest"]) == ("Add a manifest", MANIFEST)
+    assert not list(folder_of_test(0).parent.glob("*"))
+
+
+def test_a_commit_without_a_manifest_says_so(ada: User, tmp_path: Path) -> None:
+    plain = Repository(tmp_path / "plain")
+    plain.commit("Begin", train_py="print(1)\n")
+    test = look_at(ada, plain.folder)
+    assert test.is_readable
+    assert manifest_sentence(test).endswith("has no paceline.toml.")
+
+
+def test_an_empty_repository_says_so(ada: User, tmp_path: Path) -> None:
+    assert look_at(ada, Repository(tmp_path / "empty").folder).outcome == Outcome.EMPTY
+
+
+def test_a_branch_that_is_not_there_says_which_are(ada: User, repository: Repository) -> None:
+    test = look_at(ada, repository.folder, branch="topic")
+    assert (test.outcome, test.facts["branches"]) == (Outcome.NO_BRANCH, ["main"])
+
+
+def test_a_folder_without_a_repository_says_so(ada: User, tmp_path: Path) -> None:
+    assert look_at(ada, tmp_path).outcome == Outcome.NOT_FOUND
+
+
+def test_an_internal_address_is_not_asked(ada: User) -> None:
+    assert look_at(ada, "https://127.0.0.1:1/x").outcome == Outcome.INTERNAL_ADDRESS
+
+
+@pytest.fixture
+def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[HTTPServer]:
+    """Answers with its `status`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(self.server.status)  # type: ignore[attr-defined]
+            self.send_header("WWW-Authenticate", 'Basic realm="x"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    settings.PACELINE_ALLOW_INTERNAL_REPOSITORIES = True
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    made = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.shutdown()
+    made.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "credentials", "outcome"),
+    [
+        (401, "", Outcome.CREDENTIALS_MISSING),
+        (401, "ann:wrong", Outcome.CREDENTIALS_REFUSED),
+        (404, "", Outcome.NOT_FOUND),
+        (503, "", Outcome.NO_ANSWER),
+    ],
+)
+def test_what_a_server_answers(
+    ada: User, server: HTTPServer, status: int, credentials: str, outcome: str
+) -> None:
+    server.status = status  # type: ignore[attr-defined]
+    test = look_at(ada, f"http://127.0.0.1:{server.server_port}/x", credentials)
+    assert test.outcome == outcome
+    assert "wrong" not in str(test.facts)
+
+
+def test_nobody_there_says_so(ada: User, settings: Settings) -> None:
+    settings.PACELINE_ALLOW_INTERNAL_REPOSITORIES = True
+    assert look_at(ada, "http://127.0.0.1:1/x").outcome == Outcome.NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("Host key verification failed", FailureKind.HOST_KEY),
+        ("git@github.com: Permission denied (publickey)", FailureKind.KEY_REFUSED),
+        ("ssh: Could not resolve hostname nowhere: Name or service not known", FailureKind.NO_HOST),
+        ("unable to access 'https://x/': SSL certificate problem: self-signed", FailureKind.CERTIFICATE),
+        ("unable to access 'https://x/': The requested URL returned error: 301", FailureKind.REDIRECTED),
+        ("ssh: connect to host x port 22: Connection timed out", FailureKind.NO_ANSWER),
+        ("something new", FailureKind.OTHER),
+    ],
+)
+def test_what_git_says_is_understood(reason: str, kind: FailureKind) -> None:
+    assert classify_failure(reason) == kind
+
+
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome != Outcome.READABLE])
+def test_each_outcome_has_a_sentence(outcome: str) -> None:
+    test = RepositoryTest(repository="https://git.example.org/x", branch="topic", outcome=outcome)
+    assert outcome_sentence(test).endswith(".")
+    assert (outcome in ADVICE) == (outcome != Outcome.OTHER)
+
+
+def test_a_test_that_nobody_began_is_sent_again(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr("dashboard.dispatch.send_task", lambda *task: sent.append(task[1]))
+    waiting = request_test(ada, "/nowhere", "")
+    sent.clear()
+    send_waiting_tests()
+    assert sent == []
+    RepositoryTest.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    send_waiting_tests()
+    assert sent == [waiting.pk]
+    RepositoryTest.objects.update(started_at=timezone.now())
+    send_waiting_tests()
+    assert sent == [waiting.pk]
+
+
+def test_tests_are_forgotten_with_what_they_left(ada: User) -> None:
+    old, new = request_test(ada, "/old", "ann:secret"), request_test(ada, "/new", "")
+    RepositoryTest.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=2))
+    for test in (old, new):
+        folder_of_test(test.pk).mkdir(parents=True)
+    drop_old_tests()
+    assert RepositoryTest.objects.get() == new
+    assert [folder.name for folder in folder_of_test(0).parent.iterdir()] == [f"{new.pk}.git"]
