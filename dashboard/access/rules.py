@@ -64,6 +64,7 @@ LOOKUPS: dict[str, tuple[Any, str]] = {
 TRIAGE_PERMISSION = "dashboard.add_triage"
 ADD_MACHINE_PERMISSION = "dashboard.add_machine"
 CHANGE_MACHINE_PERMISSION = "dashboard.change_machine"
+ADD_PROJECT_PERMISSION = "dashboard.add_project"
 CHANGE_CHANNEL_PERMISSION = "dashboard.change_channel"
 
 ANYBODY = Rule(Who.ANYBODY)
@@ -76,6 +77,7 @@ VIEW_EXPERIMENT = Rule(Who.VIEW, "experiment")
 KEEP_CHANNELS = Rule(
     Who.ADMINISTER, "slug", permission=CHANGE_CHANNEL_PERMISSION, after_sign_in="project-channels"
 )
+ADD_PROJECT = Rule(Who.SITE_ADMINISTRATOR, permission=ADD_PROJECT_PERMISSION)
 OWN_ACCOUNT = Rule(Who.SIGNED_IN)
 TRIAGE = Rule(Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sign_in="regression")
 
@@ -124,8 +126,25 @@ RULES: dict[str, Rule] = {
     "project-commits": VIEW_PROJECT,
     "project-triggers": VIEW_PROJECT,
     "project-experiments": VIEW_PROJECT,
+    # The site's machine fetches what is named there, and the hosts run its code.
+    "project-new": ADD_PROJECT,
+    "project-new-tested": ADD_PROJECT,
+    "project-new-status": ADD_PROJECT,
+    "project-new-manifest": Rule(
+        Who.SITE_ADMINISTRATOR, permission=ADD_PROJECT_PERMISSION, after_sign_in="project-new"
+    ),
     "project-settings": ADMINISTER_PROJECT,
     "project-policy": ADMINISTER_PROJECT,
+    "project-repository": Rule(Who.ADMINISTER, "slug", after_sign_in="project-settings"),
+    "project-repository-test": ADMINISTER_PROJECT,
+    "project-repository-status": ADMINISTER_PROJECT,
+    "project-measuring": ADMINISTER_PROJECT,
+    "project-manifest": ADMINISTER_PROJECT,
+    "project-manifest-difference": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
+    "project-forge": ADMINISTER_PROJECT,
+    "project-forge-test": Rule(Who.ADMINISTER, "slug", after_sign_in="project-forge"),
+    "project-hook": ADMINISTER_PROJECT,
+    "project-removal": ADMINISTER_PROJECT,
     "project-members": ADMINISTER_PROJECT,
     "project-member": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
     "project-tokens": ADMINISTER_PROJECT,
@@ -197,7 +216,7 @@ def rule_of(view_name: str) -> Rule | None:
 def find_project(rule: Rule, arguments: Mapping[str, Any]) -> Project | None:
     """The project that an address with these arguments is about, in one query; None where there is none."""
     model, way = LOOKUPS[rule.found_by]
-    projects = Project.objects.defer("manifest")
+    projects = Project.objects.filter(removed_slug="").defer("manifest")
     if model is Project:
         return projects.filter(slug=arguments["slug"]).first()
     return projects.filter(pk__in=model.objects.filter(pk=arguments["pk"]).values(way)).first()

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0040_access'),
+        ('dashboard', '0041_policy'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0040_access'),
+        ('dashboard', '0042_projects_from_the_web'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

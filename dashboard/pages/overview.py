@@ -80,7 +80,7 @@ def active_runs_fragment(request: HttpRequest) -> HttpResponseBase:
 
 def _failed_jobs(visitor: Visitor) -> list[FailedJob]:
     """What went wrong may name any project: shown where none is hidden from the visitor."""
-    hidden = Project.objects.exclude(pk__in=visitor.visible_projects().values("pk"))
+    hidden = Project.objects.filter(removed_slug="").exclude(pk__in=visitor.visible_projects().values("pk"))
     return list(FailedJob.objects.filter(~Exists(hidden)).order_by("-pk")[:MOST_RUNS])
 
 

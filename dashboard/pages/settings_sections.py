@@ -23,12 +23,17 @@ class Section:
 
 # A new section needs a line here, its address, and its rule in dashboard/access/rules.py.
 SECTIONS = (
-    Section("project-settings", "Visibility"),
+    Section("project-settings", "General"),
+    Section("project-measuring", "Measuring"),
     Section("project-policy", "Policy"),
+    Section("project-manifest", "Manifest"),
+    Section("project-forge", "Forge"),
+    Section("project-hook", "Git hook"),
     Section("project-members", "Members"),
     Section("project-tokens", "Tokens"),
     Section("project-channels", "Channels"),
     Section("project-audit", "Audit log"),
+    Section("project-removal", "Remove"),
 )
 
 

@@ -44,6 +44,17 @@ def _count_subquery(rows: QuerySet[Regression] | QuerySet[Run], by: str) -> Coal
     return Coalesce(Subquery(counts), 0)
 
 
+def count_rows(project: Project) -> dict[str, int]:
+    """How many of what removing the project deletes."""
+    return {
+        "commits": project.commits.count(),
+        "runs": Run.objects.filter(configuration__case__project=project).count(),
+        "experiments": project.experiments.count(),
+        "regressions": project.regressions.count(),
+        "channels": project.channels.count(),
+    }
+
+
 def commits_by_id(keys: Iterable[int | None]) -> dict[int, Commit]:
     return Commit.objects.in_bulk([key for key in keys if key is not None])
 

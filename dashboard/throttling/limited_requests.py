@@ -20,6 +20,12 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "trigger": ("triggers", ("POST",)),
     "experiment-new": ("experiments", ("POST",)),
     "machine-code": ("codes", ("POST",)),
+    # These let the site fetch, or ask a forge.
+    "project-new": ("repositories", ("POST",)),
+    "project-repository": ("repositories", ("POST",)),
+    "project-manifest": ("repositories", ("POST",)),
+    "project-forge": ("repositories", ("POST",)),
+    "project-forge-test": ("repositories", ("POST",)),
     # These try secrets, or send mail.
     "account_reset_password": ("passwords", ("POST",)),
     "account_reset_password_from_key": ("passwords", (*READS, "POST")),

@@ -17,6 +17,7 @@ DEFAULT_RATES = {
     "triggers": "30/min",
     "experiments": "30/min",
     "codes": "20/min",
+    "repositories": "20/min",
     "pages": "240/min",
     "passwords": "20/10min",
     "provider": "20/min",

@@ -32,12 +32,14 @@ from dashboard.models import (
     Document,
     Experiment,
     ExperimentPair,
+    ForgeConnection,
     Heartbeat,
     Limit,
     Machine,
     Metric,
     Project,
     Regression,
+    RepositoryTest,
     Run,
     RunLog,
     Schedule,
@@ -213,9 +215,64 @@ def change_settings(client: Client) -> None:
     ApiToken.objects.update(last_used_at=timezone.now())
     for _ in range(60):
         record_action(Visitor(), AuditAction.HISTORY_JUDGED, Project.objects.get(slug="runs"))
+    visit_setup_pages(client, settings)
     pages = ("", "members/", "tokens/", "audit/?page=2", "audit/?action=key renewed")
     for where in (*(f"{settings}{page}" for page in pages), "/audit/"):
         assert client.get(where).status_code == 200
+
+
+def visit_setup_pages(client: Client, settings: str) -> None:
+    """What adds and changes a project, with tests of repositories in all states."""
+    user = User.objects.get(username="ada")
+    runs_project = Project.objects.get(slug="runs")
+    Project.objects.filter(pk=runs_project.pk).update(credentials="ann:secret")
+    commit = {"hash": "0" * 40, "subject": "Begin", "author": "Ada", "committed_at": "2026-01-01T00:00:00Z"}
+    manifest = f'{MANIFEST}\n[benchmarks.second]\nversion = 1\nscript = "x.py"\nsteps = 1\n'
+    read = {"branch": "main", "branches": ["main"], "branch_count": 3, "commit": commit, "manifest": manifest}
+    wrong = {"slug": "two words", "which": "5", "benchmarks": ["second"]}
+    for project in (None, runs_project):
+        where = "/projects/new/" if project is None else f"{settings}repository/"
+        for outcome, facts in (
+            ("", {}),
+            ("no answer", {}),
+            ("no branch", {"branches": ["main"], "branch_count": 3, "reason": "it said no"}),
+            ("readable", read),
+            ("readable", {**read, "manifest": None, "manifest_refused": ""}),
+        ):
+            test = RepositoryTest.objects.create(
+                requested_by=user, project=project, repository="https://host/x", outcome=outcome, facts=facts
+            )
+            RepositoryTest.objects.filter(pk=test.pk).update(created_at=timezone.now() - timedelta(minutes=1))
+            assert client.get(f"{where}{test.pk}/").status_code == 200
+            if project is None and outcome == "readable":
+                assert client.post(f"{where}{test.pk}/", wrong).status_code == 400
+    assert client.post("/projects/new/", {"repository": "x"}).status_code == 400
+    assert client.post(f"{settings}repository/", {"repository": "x"}).status_code == 400
+    assert client.post(settings, {"poll_minutes": "soon"}).status_code == 400
+    for name in ("measuring", "manifest", "forge", "hook", "remove"):
+        assert client.get(f"{settings}{name}/").status_code == 200
+    assert client.post(f"{settings}measuring/", {}).status_code == 400
+    for action, status in (("preview", 200), ("keep", 302), ("preview", 200)):
+        written = MANIFEST + "# again\n" * (action == "preview")
+        form = {"manifest": written, "action": action}
+        assert client.post(f"{settings}manifest/", form).status_code == status
+    assert client.post(f"{settings}manifest/", {"manifest": "a ="}).status_code == 400
+    test = RepositoryTest.objects.create(
+        requested_by=user, project=runs_project, repository="x", outcome="readable", facts=read
+    )
+    waiting = RepositoryTest.objects.create(requested_by=user, project=runs_project, repository="x")
+    for reading, written in ((test, manifest), (test, f"{manifest}# again\n"), (waiting, "")):
+        client.post(f"{settings}manifest/{reading.pk}/", {"manifest": written})
+    assert client.post(f"{settings}forge/", {"action": "connect", "kind": "github"}).status_code == 400
+    ForgeConnection.objects.create(
+        project=runs_project, kind="gitea", repository="a/b", api_address="https://127.0.0.1:1", token="x" * 9
+    )
+    assert client.get(f"{settings}forge/").status_code == 200
+    assert client.post(f"{settings}forge/", {"action": "renew-secret"}).status_code == 200
+    assert client.post(f"{settings}forge/test/").status_code == 200
+    Trigger.objects.create(project=runs_project, source="hook")
+    assert client.post(f"{settings}hook/").status_code == 200
+    assert client.post(f"{settings}remove/", {"slug": "x"}).status_code == 400
 
 
 def ask_wrongly(client: Client) -> None:

@@ -31,6 +31,8 @@ OF_PROJECT = (
     *("project-experiments", "experiment-new", "trigger", "hook", "host-git-refs", "host-git-upload-pack"),
     *("project-settings", "project-policy", "project-members", "project-tokens", "project-audit"),
     *("project-checks", "project-channels", "project-feed", "forge-hook"),
+    *("project-repository", "project-measuring", "project-manifest", "project-forge", "project-forge-test"),
+    *("project-hook", "project-removal"),
 )
 EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"slug": "slug"} for name in OF_PROJECT},
@@ -46,6 +48,13 @@ EXAMPLES: dict[str, dict[str, str]] = {
         name: {"slug": "slug", "pk": "channel"}
         for name in (
             *("project-channel", "project-channel-change", "project-channel-rules", "project-channel-test"),
+        )
+    },
+    **{name: {"pk": "number"} for name in ("project-new-tested", "project-new-status")},
+    **{
+        name: {"slug": "slug", "pk": "number"}
+        for name in (
+            *("project-repository-test", "project-repository-status", "project-manifest-difference"),
         )
     },
     "step-picture": {"token": "picture"},
@@ -128,7 +137,7 @@ class Site:
             "machine": run.machine_id,
             "check": create_check(line[:2]).pk,
             "channel": self.project.channels.create(kind="email", address="ada@example.org").pk,
-            **{"kind": "slack", "picture": "x"},
+            **{"kind": "slack", "picture": "x", "number": 1},
         }
         people: dict[str, User | None] = {
             role: create_member(role, role, self.project) for role in ("viewer", "operator", "admin")

@@ -1,0 +1,150 @@
+"""Adding a project by pages: its repository is tested, shown, and added with its first runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from dashboard.models import Project, RepositoryTest, Trigger
+from dashboard.project_setup.testing import perform_test
+from tests.dashboard.access.conftest import create_member, create_permitted
+from tests.dashboard.conftest import MANIFEST, Repository
+from tests.pages import builders
+from tests.pages.conftest import shown_text
+
+pytestmark = pytest.mark.django_db
+
+NEW = "/projects/new/"
+
+
+@pytest.fixture
+def code(tmp_path: Path, settings: Settings) -> Repository:
+    """A repository with a manifest, and a branch without."""
+    settings.PACELINE_HOME = tmp_path / "home"
+    made = Repository(tmp_path / "Training Code")
+    made.commit("Begin", train_py="print(1)\n")
+    made.git("branch", "bare")
+    made.commit("Add a manifest", paceline_toml=MANIFEST)
+    return made
+
+
+def ask_test(client: Client, address: object, **form: str) -> str:
+    """The page of a test that has ended."""
+    where = client.post(NEW, {"repository": str(address), **form})["Location"]
+    perform_test(RepositoryTest.objects.latest("pk").pk)
+    return str(where)
+
+
+def add_form(**fields: Any) -> dict[str, Any]:
+    form = {"slug": "mine", "visibility": "public", "keeps": "", "manifest": "", "which": "5"}
+    return form | fields
+
+
+def test_a_project_is_added(signed_in: Client, code: Repository) -> None:
+    assert "Its code will run on the hosts" in shown_text(signed_in.get(NEW))
+    where = ask_test(signed_in, code.folder)
+    shown = signed_in.get(where)
+    text = shown_text(shown)
+    assert "The repository can be fetched; its branch main is read." in text
+    assert "tiny[size=1] tiny[size=2]" in text
+    assert "3 cases: as many runs for each commit." in text
+    assert 'value="training-code"' in shown.content.decode()
+    answer = signed_in.post(where, add_form(), follow=True)
+    assert answer.redirect_chain[-1][0] == "/projects/mine/"
+    assert "mine is added, and you administer it" in shown_text(answer)
+    assert Trigger.objects.get().revisions == {"last": 5}
+
+
+def test_a_running_test_is_asked_for_again(signed_in: Client, code: Repository) -> None:
+    where = signed_in.post(NEW, {"repository": str(code.folder)})["Location"]
+    assert f'hx-get="{where}status/"' in signed_in.get(where).content.decode()
+    assert "Waiting for a worker" in shown_text(signed_in.get(f"{where}status/"))
+    perform_test(RepositoryTest.objects.get().pk)
+    assert "HX-Refresh" in signed_in.get(f"{where}status/")
+
+
+def test_a_failed_test_says_why_and_keeps_the_address(signed_in: Client, tmp_path: Path) -> None:
+    shown = signed_in.get(ask_test(signed_in, tmp_path))
+    assert "There is no git repository at this address" in shown_text(shown)
+    assert f'value="{tmp_path}"' in shown.content.decode()
+
+
+def test_a_refused_address_is_told_at_its_field(signed_in: Client) -> None:
+    form = {"repository": "https://host/x", "password": "a secret", "user": ""}
+    answer = signed_in.post(NEW, form)
+    assert (answer.status_code, "Give the user too" in shown_text(answer)) == (400, True)
+    assert "a secret" not in answer.content.decode()
+    assert not RepositoryTest.objects.exists()
+
+
+def test_another_branch_is_read(signed_in: Client, code: Repository) -> None:
+    ask_test(signed_in, code.folder)
+    where = ask_test(signed_in, "", again=str(RepositoryTest.objects.get().pk), branch="bare")
+    shown = signed_in.get(where)
+    assert "has no paceline.toml" in shown_text(shown)
+    assert "[benchmarks.train]" in shown.content.decode()
+    answer = signed_in.post(where, add_form())
+    assert "nothing can be measured" in shown_text(answer)
+    signed_in.post(where, add_form(keeps="yes", manifest=MANIFEST, which="last", last="2"))
+    project = Project.objects.get()
+    assert (project.branch, project.manifest) == ("bare", MANIFEST)
+    assert Trigger.objects.get().revisions == {"last": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"slug": "new"}, "No project can be called new"),
+        ({"visibility": "x"}, "Must be one of public, private"),
+        ({"which": "last", "last": "many"}, "Must be a whole number, 0 to 1000"),
+        ({"which": "last", "last": "1001"}, "At most 1000 commits"),
+        ({"keeps": "yes", "manifest": "a = \n"}, "line 1"),
+        ({"keeps": "yes", "manifest": " "}, "Is empty"),
+        ({"which": "20"}, "20 commits would be 60 runs, this site takes 50 at once"),
+    ],
+)
+def test_a_wrong_field_is_told_and_nothing_is_added(
+    signed_in: Client, code: Repository, settings: Settings, fields: dict[str, str], sentence: str
+) -> None:
+    settings.PACELINE_MOST_RUNS = 50
+    answer = signed_in.post(ask_test(signed_in, code.folder), add_form(**fields))
+    assert (answer.status_code, sentence in shown_text(answer)) == (400, True)
+    assert not Project.objects.exists()
+
+
+def test_chosen_benchmarks_alone_are_measured(signed_in: Client, code: Repository) -> None:
+    signed_in.post(ask_test(signed_in, code.folder), add_form(benchmarks=["other"], visibility="private"))
+    assert Trigger.objects.get().benchmarks == ["other"]
+
+
+def test_a_manifest_is_shown_before_it_is_kept(signed_in: Client) -> None:
+    answer = signed_in.post(f"{NEW}manifest/", {"manifest": MANIFEST})
+    assert "3 cases" in shown_text(answer)
+    assert "line 1" in shown_text(signed_in.post(f"{NEW}manifest/", {"manifest": "a = \n"}))
+
+
+def test_a_test_is_its_askers_alone(signed_in: Client, code: Repository, client: Client) -> None:
+    where = ask_test(signed_in, code.folder)
+    other = Client()
+    other.force_login(User.objects.create_superuser("root"))
+    assert other.get(where).status_code == other.get(f"{where}status/").status_code == 404
+
+
+def test_whom_the_site_lets_add_is_offered_it(client: Client, code: Repository) -> None:
+    project = builders.create_project()
+    assert f'href="{NEW}"' not in client.get("/").content.decode()
+    client.force_login(create_member("eve", "admin", project))
+    assert client.get(NEW).status_code == 403
+    client.force_login(create_permitted("grace", "add_project"))
+    assert f'href="{NEW}"' in client.get("/").content.decode()
+    answer = client.post(NEW, {"repository": str(code.folder)})
+    assert "administrators of the site alone" in shown_text(answer)
+
+
+def test_an_empty_site_offers_it(signed_in: Client) -> None:
+    assert f'href="{NEW}"' in signed_in.get("/").content.decode()
