@@ -54,7 +54,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='project',
             name='policy',
-            field=models.TextField(blank=True, help_text="The table `policy` as TOML, above what the manifest says; empty: the manifest's."),
+            field=models.TextField(blank=True, help_text="The table `policy` as TOML, above the manifest's; empty: the manifest's alone."),
         ),
         migrations.AddField(
             model_name='project',
