@@ -1,15 +1,44 @@
-"""The page of an error that nobody foresaw."""
+"""The answers to what no view answers: pages for people, problems for the API."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponseServerError
-from django.template import loader
+from http import HTTPStatus
 
+from django.http import HttpRequest, HttpResponse, HttpResponseServerError
+from django.http.response import HttpResponseBase
+from django.template import loader
+from django.views import csrf, defaults
+
+from dashboard.api.problems import NOT_HERE, answer_problem, is_api_request
 from dashboard.structured_logs import current_ids
 
 
-def show_server_error(_request: HttpRequest) -> HttpResponseServerError:
+def show_server_error(request: HttpRequest) -> HttpResponse:
     """Answer 500 with the id by which the log tells what went wrong."""
+    known = current_ids().get("request")
+    if is_api_request(request):
+        sentence = "The site failed at this: its log says why, by the id of the request."
+        return answer_problem(HTTPStatus.INTERNAL_SERVER_ERROR, sentence, request=known)
     # Without the request: context processors ask the database, which may be what went wrong.
-    page = loader.get_template("500.html").render({"request_id": current_ids().get("request")})
+    page = loader.get_template("500.html").render({"request_id": known})
     return HttpResponseServerError(page)
+
+
+def show_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    if is_api_request(request):
+        return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE)
+    return defaults.page_not_found(request, exception)
+
+
+def show_bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    if is_api_request(request):
+        return answer_problem(HTTPStatus.BAD_REQUEST, "The request can't be read.")
+    return defaults.bad_request(request, exception)
+
+
+def show_forged_request(request: HttpRequest, reason: str = "") -> HttpResponseBase:
+    """Of a session that writes: what it sent doesn't show that it came from a page of this site."""
+    if is_api_request(request):
+        sentence = "A session needs a CSRF token to write; a token needs none: Authorization: Bearer plt_..."
+        return answer_problem(HTTPStatus.FORBIDDEN, sentence)
+    return csrf.csrf_failure(request, reason)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
+from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+
+from dashboard.api.problems import answer_problem, is_api_request
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 LONGEST_SHOWN = 40
@@ -17,9 +20,11 @@ def refuse_unreadable_requests(get_response: GetResponse) -> GetResponse:
 
     def answer_request(request: HttpRequest) -> HttpResponse:
         problem = _charset_problem(request) or _address_problem(request)
-        return (
-            HttpResponseBadRequest(problem, content_type="text/plain") if problem else get_response(request)
-        )
+        if not problem:
+            return get_response(request)
+        if is_api_request(request):
+            return answer_problem(HTTPStatus.BAD_REQUEST, problem)
+        return HttpResponseBadRequest(problem, content_type="text/plain")
 
     return answer_request
 

@@ -125,6 +125,7 @@ MIDDLEWARE = [
     "dashboard.accounts.second_factors.RequireSecondFactors",
 ]
 
+CSRF_FAILURE_VIEW = "dashboard.error_pages.show_forged_request"
 ROOT_URLCONF = "dashboard.urls"
 WSGI_APPLICATION = "dashboard.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

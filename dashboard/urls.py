@@ -5,6 +5,8 @@ from django.views.generic import RedirectView
 from dashboard import health, prometheus
 from dashboard.accounts.views import redirect_to_sign_in
 
+handler400 = "dashboard.error_pages.show_bad_request"
+handler404 = "dashboard.error_pages.show_not_found"
 handler500 = "dashboard.error_pages.show_server_error"
 
 urlpatterns = [

@@ -58,16 +58,22 @@ def rules_table() -> str:
     from django.urls import get_resolver
 
     from dashboard.access.checks import named_routes
-    from dashboard.access.rules import RULES
+    from dashboard.access.rules import OPERATION_RULES, RULES
 
-    routes = dict(named_routes(get_resolver().url_patterns))
+    routes = {name: route for name, route, _ in named_routes(get_resolver().url_patterns)}
     rows = ["| address | for | or with | tokens |", "|---|---|---|---|"]
     for name, rule in sorted(RULES.items(), key=lambda item: routes[item[0]]):
-        who = f"{rule.who}: what they may view" if rule.spans_projects else str(rule.who)
-        verb, _, noun = rule.permission.rpartition(".")[2].partition("_")
-        permission = f"*Can {verb} {noun}*" if verb else ""
-        rows.append(f"| `/{routes[name]}` | {who} | {permission} | {'yes' if rule.api else ''} |")
+        rows.append(rule_row(f"/{routes[name]}", rule))
+    for name, rules in sorted(OPERATION_RULES.items(), key=lambda item: routes[item[0]]):
+        rows += [rule_row(f"{method} /{routes[name]}", rule) for method, rule in rules.items()]
     return "\n".join(rows)
+
+
+def rule_row(address: str, rule: Any) -> str:
+    who = f"{rule.who}: what they may view" if rule.spans_projects else str(rule.who)
+    verb, _, noun = rule.permission.rpartition(".")[2].partition("_")
+    permission = f"*Can {verb} {noun}*" if verb else ""
+    return f"| `{address}` | {who} | {permission} | {'yes' if rule.api else ''} |"
 
 
 def generated_files() -> dict[Path, str]:

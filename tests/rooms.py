@@ -89,7 +89,7 @@ ROOMS = (
         "dashboard",
         STANDARD
         | SITE
-        | {"allauth", "cronsim", "jwt", "requests"}
+        | {"allauth", "cronsim", "jwt", "ninja", "pydantic", "requests"}
         | {
             "django_htmx",
             "prometheus_client",

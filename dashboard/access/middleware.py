@@ -8,21 +8,26 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.cache import add_never_cache_headers
 
 from dashboard.access.errors import TokenRefused
-from dashboard.access.rules import PROJECT_ACTIONS, Rule, Who, find_project, is_allowed, rule_of_match
+from dashboard.access.rules import (
+    OPERATION_RULES,
+    PROJECT_ACTIONS,
+    Rule,
+    Who,
+    find_project,
+    is_allowed,
+    rule_of_match,
+)
 from dashboard.access.visitors import Visitor, visitor_of
 from dashboard.api.host_requests import refuse_unknown_host
+from dashboard.api.problems import NEEDS_TOKEN, NOT_HERE, answer_problem, refuse_method
 from dashboard.models import Action, Project
 from dashboard.sentences.access import PAGES_ONLY, refusal_sentence
-
-# The same for what isn't there and for what a visitor may not know of.
-NOT_HERE = "There is nothing at this address."
 
 
 class AccessMiddleware:
@@ -37,8 +42,10 @@ class AccessMiddleware:
     def process_view(
         self, request: HttpRequest, _view: Any, _arguments: Any, named: Mapping[str, Any]
     ) -> HttpResponseBase | None:
-        match = request.resolver_match
-        rule = rule_of_match(match) if match else None
+        match, method = request.resolver_match, request.method or "GET"
+        rule = rule_of_match(match, method) if match else None
+        if rule is None and match and match.view_name in OPERATION_RULES:
+            return refuse_method(method, OPERATION_RULES[match.view_name])
         if rule is None:
             return show_refusal(request, "Nobody may use this address: no rule says who may.")
         if rule.who == Who.HOST_TOKEN:
@@ -49,10 +56,10 @@ class AccessMiddleware:
         try:
             visitor = visitor_of(request)
         except TokenRefused as refused:
-            return answer_in_json(HTTPStatus.UNAUTHORIZED, str(refused))
+            return answer_problem(HTTPStatus.UNAUTHORIZED, str(refused))
         if visitor.token is not None:
             if not rule.api:
-                return answer_in_json(HTTPStatus.FORBIDDEN, PAGES_ONLY)
+                return answer_problem(HTTPStatus.FORBIDDEN, PAGES_ONLY)
             # Nobody's session counts beside a token, and no browser sends one by itself.
             request.user = AnonymousUser()
             request.__dict__["_dont_enforce_csrf_checks"] = True
@@ -64,15 +71,16 @@ class AccessMiddleware:
         project = find_project(rule, named) if rule.found_by else None
         if is_hidden(visitor, rule, project):
             if rule.api:
-                return answer_in_json(HTTPStatus.NOT_FOUND, NOT_HERE)
+                return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE)
             raise Http404(NOT_HERE)
         if is_allowed(visitor, rule, project):
             return None
         if rule.api:
             anonymous = visitor.user is None
             status = HTTPStatus.UNAUTHORIZED if anonymous else HTTPStatus.FORBIDDEN
-            said = "Send a token: Authorization: Bearer plt_..." if anonymous else ""
-            return answer_in_json(status, said or refusal_sentence(visitor, rule, project))
+            return answer_problem(
+                status, NEEDS_TOKEN if anonymous else refusal_sentence(visitor, rule, project)
+            )
         if visitor.user is None:
             return redirect_to_login(address_after_sign_in(request, rule, named))
         return show_refusal(request, refusal_sentence(visitor, rule, project))
@@ -100,11 +108,3 @@ def address_after_sign_in(request: HttpRequest, rule: Rule, named: Mapping[str, 
         arguments = {"slug": named["slug"]} if rule.found_by == "slug" else dict(named)
         return reverse(rule.after_sign_in, kwargs=arguments)
     return request.get_full_path()
-
-
-def answer_in_json(status: HTTPStatus, sentence: str) -> JsonResponse:
-    answer = JsonResponse({"detail": sentence}, status=status)
-    if status == HTTPStatus.UNAUTHORIZED:
-        answer["WWW-Authenticate"] = 'Bearer realm="paceline"'
-    add_never_cache_headers(answer)
-    return answer

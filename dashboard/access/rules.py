@@ -1,6 +1,7 @@
 """One table says who may use which address. A middleware holds every request to it; pages offer by it.
 
-A new address needs a line in RULES: without one nobody may use it, and a system check says so.
+A new address needs a line in RULES, an operation of the API one in OPERATION_RULES: without it nobody may use
+it, and a system check says so.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ TRIAGE = Rule(Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sig
 
 RULES: dict[str, Rule] = {
     "healthz": ANYBODY,
-    "api-token": Rule(Who.SIGNED_IN, api=True),
+    "api-description": Rule(Who.ANYBODY, api=True),
+    "api-docs": ANYBODY,
     "readyz": ANYBODY,
     "metrics": Rule(Who.ANYBODY, api=True, spans_projects=True),
     **dict.fromkeys(("sign-in", "sign-out", "account_login", "account_logout"), ANYBODY),
@@ -202,12 +204,26 @@ RULES: dict[str, Rule] = {
     "admin:login": ANYBODY,
     "admin:password_change": ANYBODY,
 }
+# Of the API: by the name of an address the rule of each method that it takes.
+API_SPANNING = Rule(Who.ANYBODY, api=True, spans_projects=True)
+API_VIEW = Rule(Who.VIEW, "slug", api=True)
+
+OPERATION_RULES: dict[str, dict[str, Rule]] = {
+    "api-token": {"GET": Rule(Who.SIGNED_IN, api=True)},
+    "api-projects": {"GET": API_SPANNING},
+    "api-project": {"GET": API_VIEW},
+}
 # Of whole namespaces. The administration asks for Django's permissions by itself.
 NAMESPACE_RULES: dict[str, Rule] = {"admin": Rule(Who.STAFF)}
 
 
-def rule_of(view_name: str) -> Rule | None:
-    """Of the name of an address, as `reverse` takes it; None where the table has none."""
+def rule_of(view_name: str, method: str = "GET") -> Rule | None:
+    """Of the name of an address, as `reverse` takes it; None where the table has none.
+
+    `method` tells the operations of the API apart that have one address.
+    """
+    if view_name in OPERATION_RULES:
+        return OPERATION_RULES[view_name].get("GET" if method == "HEAD" else method)
     return RULES.get(view_name) or NAMESPACE_RULES.get(
         view_name.partition(":")[0] if ":" in view_name else ""
     )
@@ -242,5 +258,5 @@ def is_offered(visitor: Visitor, view_name: str, project: Project | None = None)
     return rule is not None and is_allowed(visitor, rule, project)
 
 
-def rule_of_match(match: ResolverMatch) -> Rule | None:
-    return rule_of(match.view_name)
+def rule_of_match(match: ResolverMatch, method: str) -> Rule | None:
+    return rule_of(match.view_name, method)

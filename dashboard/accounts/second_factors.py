@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from allauth.account.internal.flows.login import get_authentication_records
@@ -17,8 +18,10 @@ from django.http.response import HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from dashboard.api.problems import answer_problem, is_api_request
 from dashboard.secrets import decrypt_token, encrypt_text, is_lost
 
+NEEDS_FACTOR = "Your account needs a second factor: set it up first."
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 # Pages that are only there to write.
 FORMS = ("experiment-new",)
@@ -87,7 +90,9 @@ class RequireSecondFactors:
         in_session = request.user.is_authenticated and SESSION_KEY in request.session
         if not in_session or not lacks_second_factor(request, request.user):
             return None
-        messages.warning(request, "Your account needs a second factor: set it up first.")
+        if is_api_request(request):
+            return answer_problem(HTTPStatus.FORBIDDEN, NEEDS_FACTOR)
+        messages.warning(request, NEEDS_FACTOR)
         back = request.get_full_path() if request.method in SAFE else ""
         query = f"?{urlencode({'next': back})}" if back else ""
         return HttpResponseRedirect(reverse("mfa_activate_totp") + query)

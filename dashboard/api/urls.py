@@ -1,9 +1,12 @@
 from django.urls import path
 
-from dashboard.api import host_git, hosts, tokens
+from dashboard.api import description, host_git, hosts
+from dashboard.api.site_api import api_patterns
 
 urlpatterns = [
-    path("token", tokens.describe_token, name="api-token"),
+    path("openapi.json", description.answer_description, name="api-description"),
+    path("docs", description.docs_page, name="api-docs"),
+    *api_patterns(),
     path("host/join", hosts.join_host, name="host-join"),
     path("host/register", hosts.register_host, name="host-register"),
     path("host/heartbeat", hosts.keep_heartbeat, name="host-heartbeat"),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+
+from dashboard.api.problems import answer_problem, is_api_request
 
 
 def refuse_for_now(request: HttpRequest, seconds: int, what: str = "requests") -> HttpResponse:
-    """As a page for browsers, as JSON below /api/."""
+    """As a page for browsers, as a problem of the API."""
     sentence = f"Too many {what}: try again in {waiting_time(seconds)}."
-    if request.path.startswith("/api/"):
-        response: HttpResponse = JsonResponse({"error": sentence})
-        response.status_code = HTTPStatus.TOO_MANY_REQUESTS
+    if is_api_request(request):
+        response = answer_problem(HTTPStatus.TOO_MANY_REQUESTS, sentence)
     else:
         context = {"sentence": sentence}
         response = render(request, "429.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)

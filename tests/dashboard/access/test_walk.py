@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from dashboard.access import Visitor, make_token
 from dashboard.access.checks import named_routes
-from dashboard.access.rules import ANYBODY, RULES, Rule, Who, rule_of
+from dashboard.access.rules import ANYBODY, OPERATION_RULES, RULES, Rule, Who, rule_of
 from dashboard.models import ApiToken, Project, Run
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
@@ -33,6 +33,7 @@ OF_PROJECT = (
     *("project-checks", "project-channels", "project-feed", "forge-hook"),
     *("project-repository", "project-measuring", "project-manifest", "project-forge", "project-forge-test"),
     *("project-hook", "project-removal"),
+    "api-project",
 )
 EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"slug": "slug"} for name in OF_PROJECT},
@@ -65,7 +66,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
 ADMINISTRATION = {"object_id": 1, "id": 1, "content_type_id": 1, "app_label": "dashboard", "url": "x"}
 NAMELESS = {"admin:(?P<url>.*)$": "/admin/nothing/", "admin:<path:object_id>/": "/admin/dashboard/run/1/"}
 
-LET_THROUGH = 299
+LET_THROUGH, WRONG_METHOD = 299, 405
 OK, IN, NO, GONE, BAD = LET_THROUGH, 302, 403, 404, 401
 PEOPLE = ("anonymous", "viewer", "operator", "admin", "foreign admin", "superuser")
 # By whom an address is for, and for private projects where that differs: what each of PEOPLE is answered.
@@ -97,7 +98,7 @@ EXPECTED_OF_TOKENS: dict[Who, tuple[int, int, int]] = {
     Who.OPERATE: (OK, NO, NO),
     Who.ADMINISTER: (OK, NO, NO),
 }
-METHODS = ("get", "post", "put", "delete")
+METHODS = ("get", "post", "put", "patch", "delete")
 # A hundred addresses of one rule.
 METHODS_OF_ADMINISTRATION = ("get", "post")
 
@@ -187,14 +188,17 @@ def site(request: pytest.FixtureRequest, db: None) -> Site:
 @pytest.fixture
 def _views_not_called(settings: Any) -> None:
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.reach_view"]
+    settings.PACELINE_RATES = {}
 
 
 def all_names() -> list[str]:
-    return sorted({name for name, _ in named_routes(get_resolver().url_patterns)})
+    return sorted({route.name for route in named_routes(get_resolver().url_patterns)})
 
 
-def expected_answers(rule: Rule, *, private: bool) -> dict[str, int]:
-    """Status by the name of the visitor."""
+def expected_answers(rule: Rule | None, *, private: bool) -> dict[str, int]:
+    """Status by the name of the visitor; without a rule, of a method that an address of the API lacks."""
+    if rule is None:
+        return dict.fromkeys((*PEOPLE, *TOKENS, *USELESS_TOKENS), WRONG_METHOD)
     by_person = EXPECTED[rule.who]
     if private:
         by_person = EXPECTED_IN_PRIVATE.get(rule.who, by_person)
@@ -216,16 +220,16 @@ def expected_answers(rule: Rule, *, private: bool) -> dict[str, int]:
 def find_differences(site: Site, names: Sequence[str]) -> Iterator[str]:
     private = site.project.visibility == Project.Visibility.PRIVATE
     for name in names:
-        rule = rule_of(name)
-        if rule is None:
-            yield f"{name} has no rule"
-            continue
-        if private and not rule.found_by:
-            # As with a public project.
-            continue
-        address = site.address_of(name)
-        for visitor, expected in expected_answers(rule, private=private).items():
-            for method in METHODS_OF_ADMINISTRATION if name.startswith("admin:") else METHODS:
+        for method in METHODS_OF_ADMINISTRATION if name.startswith("admin:") else METHODS:
+            rule = rule_of(name, method.upper())
+            if rule is None and name not in OPERATION_RULES:
+                yield f"{name} has no rule"
+                break
+            if private and rule is not None and not rule.found_by:
+                # As with a public project.
+                continue
+            address = site.address_of(name)
+            for visitor, expected in expected_answers(rule, private=private).items():
                 answer = getattr(site.clients[visitor], method)(address)
                 if answer.status_code != expected:
                     yield f"{method} {name} by {visitor}: {answer.status_code}, not {expected}"
@@ -239,7 +243,7 @@ def test_every_address_is_for_whom_its_rule_says(site: Site) -> None:
 @pytest.mark.usefixtures("_views_not_called")
 @pytest.mark.parametrize("site", ["public"], indirect=True)
 def test_a_rule_that_lets_anybody_in_is_noticed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dashboard.access.middleware.rule_of_match", lambda _: ANYBODY)
+    monkeypatch.setattr("dashboard.access.middleware.rule_of_match", lambda *_: ANYBODY)
     found = list(find_differences(site, ["trigger", "host-claim"]))
     assert "post trigger by viewer: 299, not 403" in found
     assert "get host-claim by anonymous: 299, not 401" in found
