@@ -76,12 +76,26 @@ def rule_row(address: str, rule: Any) -> str:
     return f"| `{address}` | {who} | {permission} | {'yes' if rule.api else ''} |"
 
 
+def operations_table() -> str:
+    from dashboard.api.description import describe_api
+
+    rows = ["| operation | what it does | for |", "|---|---|---|"]
+    for route, operations in sorted(describe_api()["paths"].items()):
+        for method, operation in operations.items():
+            summary = operation["description"].partition("\n\n")[0].replace("\n", " ")
+            address = route.removeprefix("/api/v1")
+            rows.append(f"| `{method.upper()} {address}` | {summary} | {operation['x-for']} |")
+    return "\n".join(rows) + "\n"
+
+
 def generated_files() -> dict[Path, str]:
     """Each file that has generated parts, with the text that it should hold."""
     glossary, schema, rights = DOCS / "glossary.md", DOCS / "schema.md", DOCS / "rights.md"
+    api = DOCS / "api.md"
     return {
         glossary: replace_generated_part("metrics", glossary.read_text(), metrics_table()),
         schema: replace_generated_part("tables", schema.read_text(), schema_tables()),
+        api: replace_generated_part("operations", api.read_text(), operations_table()),
         rights: replace_generated_part("rules", rights.read_text(), rules_table()),
     }
 

@@ -207,11 +207,51 @@ RULES: dict[str, Rule] = {
 # Of the API: by the name of an address the rule of each method that it takes.
 API_SPANNING = Rule(Who.ANYBODY, api=True, spans_projects=True)
 API_VIEW = Rule(Who.VIEW, "slug", api=True)
+API_VIEW_SERIES = Rule(Who.VIEW, "series", api=True)
+API_VIEW_RUN = Rule(Who.VIEW, "run", api=True)
+API_VIEW_EXPERIMENT = Rule(Who.VIEW, "experiment", api=True)
+API_OPERATE = Rule(Who.OPERATE, "slug", api=True)
+API_ADMINISTER = Rule(Who.ADMINISTER, "slug", api=True)
+API_CHANNELS = Rule(Who.ADMINISTER, "slug", permission=CHANGE_CHANNEL_PERMISSION, api=True)
 
 OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-token": {"GET": Rule(Who.SIGNED_IN, api=True)},
     "api-projects": {"GET": API_SPANNING},
     "api-project": {"GET": API_VIEW},
+    "api-cases": {"GET": API_VIEW},
+    "api-series-list": {"GET": API_VIEW},
+    "api-series": {"GET": API_VIEW_SERIES},
+    "api-points": {"GET": API_VIEW_SERIES},
+    "api-changes": {"GET": API_VIEW_SERIES},
+    "api-commits": {"GET": API_VIEW},
+    "api-commit": {"GET": API_VIEW},
+    "api-triggers": {"GET": API_VIEW},
+    "api-trigger": {"GET": API_VIEW},
+    "api-runs": {"GET": API_VIEW, "POST": API_OPERATE},
+    "api-run": {"GET": API_VIEW_RUN},
+    "api-run-document": {"GET": API_VIEW_RUN},
+    "api-run-log": {"GET": API_VIEW_RUN},
+    "api-run-cancel": {"POST": Rule(Who.OPERATE, "run", api=True)},
+    "api-experiments": {"GET": API_VIEW, "POST": API_OPERATE},
+    "api-experiment": {"GET": API_VIEW_EXPERIMENT},
+    "api-pairs": {"GET": API_VIEW_EXPERIMENT},
+    "api-experiment-cancel": {"POST": Rule(Who.OPERATE, "experiment", api=True)},
+    "api-regressions": {"GET": API_SPANNING},
+    "api-regression": {"GET": Rule(Who.VIEW, "regression", api=True)},
+    "api-regression-triage": {
+        "POST": Rule(Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, api=True)
+    },
+    "api-deliveries": {"GET": API_SPANNING},
+    "api-machines": {"GET": API_SPANNING},
+    "api-machine": {"GET": API_SPANNING},
+    "api-channels": {"GET": API_CHANNELS, "POST": API_CHANNELS},
+    "api-channel": {"GET": API_CHANNELS, "PATCH": API_CHANNELS, "DELETE": API_CHANNELS},
+    "api-channel-test": {"POST": API_CHANNELS},
+    "api-members": {"GET": API_ADMINISTER},
+    "api-project-audit": {"GET": API_ADMINISTER},
+    "api-tokens": {"GET": API_ADMINISTER, "POST": API_ADMINISTER},
+    "api-token-revoke": {"DELETE": API_ADMINISTER},
+    "api-audit": {"GET": Rule(Who.SITE_ADMINISTRATOR, api=True)},
 }
 # Of whole namespaces. The administration asks for Django's permissions by itself.
 NAMESPACE_RULES: dict[str, Rule] = {"admin": Rule(Who.STAFF)}

@@ -10,6 +10,7 @@ from typing import Any
 
 from dashboard.alerts.errors import ChannelError
 from dashboard.models import Channel
+from dashboard.sentences import numbers
 
 LONGEST_NAME = 100
 MOST_REMIND_DAYS = 365
@@ -46,6 +47,22 @@ def read_settings(
     if not errors:
         errors = check_quiet_hours(values["quiet_from"], values["quiet_until"])
     return values, errors
+
+
+def write_settings(channel: Channel) -> dict[str, str]:
+    """The settings of a channel as `read_settings` reads them."""
+    return {
+        "name": channel.name,
+        "minimum_percent": numbers.format_field(channel.minimum_percent),
+        "suspicions": "on" if channel.suspicions else "",
+        "pictures": "on" if channel.pictures else "",
+        "remind_days": str(channel.remind_days),
+        "quiet_from": f"{channel.quiet_from:%H:%M}" if channel.quiet_from else "",
+        "quiet_until": f"{channel.quiet_until:%H:%M}" if channel.quiet_until else "",
+        "time_zone": channel.time_zone,
+        "digest": channel.digest,
+        "digest_at": f"{channel.digest_at:%H:%M}",
+    }
 
 
 def read_name(text: str) -> str:

@@ -24,12 +24,26 @@ from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 from ninja.utils import replace_path_param_notation
 
-from dashboard.api import projects, tokens
+from dashboard.api import (
+    channels,
+    commits,
+    experiments,
+    machines,
+    members,
+    projects,
+    regressions,
+    runs,
+    series,
+    tokens,
+)
 from dashboard.api.etags import add_etag
 from dashboard.api.problems import NOT_HERE, ApiError, answer_problem
 
 VERSION = "1"
-ROUTERS: tuple[Router, ...] = (projects.router, tokens.router)
+ROUTERS: tuple[Router, ...] = (
+    *(projects.router, series.router, commits.router, runs.router, experiments.router, regressions.router),
+    *(machines.router, channels.router, members.router, tokens.router),
+)
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10
 DESCRIPTION = """\

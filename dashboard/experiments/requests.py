@@ -51,8 +51,8 @@ def ask_requested_estimate(
     requested_by = actor.user if isinstance(actor, Visitor) else None
     precision, minutes = parse_precision(request.precision), parse_minutes(request.minutes)
     check_budget(precision, minutes)
-    in_browser = purpose == Experiment.Purpose.PERSON
-    found = find_sides(project, request, PAGE_SECONDS if in_browser else None)
+    # A visitor waits for the answer to a request; a command has all the time it takes.
+    found = find_sides(project, request, PAGE_SECONDS if isinstance(actor, Visitor) else None)
     with transaction.atomic():
         base, head = create_sides(project, found)
         metric, phase = find_metric(request.metric.strip() or DEFAULT_METRIC, head.configuration)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.db import transaction
 from django.db.models import Max
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -14,15 +13,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import alerts
+from dashboard.access import visitor_of
+from dashboard.alerts.channel_changes import WrongSettings, create_channel, edit_channel, record_channel
 from dashboard.alerts.channel_kind import ChannelKind
 from dashboard.alerts.channel_rules import move_rule, read_rule
-from dashboard.alerts.channel_settings import read_settings
-from dashboard.alerts.channels import replace_destination, store_channel, update_channel
+from dashboard.alerts.channel_settings import write_settings
 from dashboard.alerts.kinds import KINDS, kind_of
 from dashboard.models import AlertRule, Channel, Project
-from dashboard.pages.channels import of_project, record_channel, render_channels
+from dashboard.pages.channels import of_project, render_channels
 from dashboard.pages.settings_sections import settings_context
-from dashboard.sentences import numbers
 from dashboard.sentences.channels import rule_text
 
 LONGEST = 2000
@@ -43,21 +42,12 @@ def new_channel_page(request: HttpRequest, project: Project, kind: str) -> HttpR
         raise Http404(f"A channel's kind is one of {', '.join(KINDS)}.")
     blank = Channel(project=project, kind=kind)
     if request.method != "POST":
-        return render_form(request, blank, made, settings_of(blank), {})
+        return render_form(request, blank, made, write_settings(blank), {})
     written = read_form(request.POST)
-    values, errors = read_settings(written, with_rule=True, incidents=made.keeps_incidents)
     try:
-        if errors:
-            made.read_fields(written)
-        else:
-            with transaction.atomic():
-                channel, _ = store_channel(project, kind, written, values, only_new=True)
-                record_channel(request, channel, "added")
-    except alerts.ChannelError as error:
-        errors[error.field] = str(error)
-    if errors:
-        return render_form(request, blank, made, written, errors)
-    alerts.schedule_digests(channel)
+        channel = create_channel(visitor_of(request), project, kind, written)
+    except WrongSettings as error:
+        return render_form(request, blank, made, written, error.errors)
     messages.success(request, f"{channel} is added: test it, to see that it arrives.")
     if made.makes_secret:
         return render_channels(request, project, secret=channel.secret, secret_of=channel)
@@ -72,46 +62,19 @@ def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpRespons
     channel = get_object_or_404(Channel.objects.select_related("project"), project=project, pk=pk)
     made = kind_of(channel)
     if request.method != "POST":
-        return render_form(request, channel, made, settings_of(channel), {})
+        return render_form(request, channel, made, write_settings(channel), {})
     written = read_form(request.POST)
-    ruled = channel.rules.exists()
-    values, errors = read_settings(written, with_rule=not ruled, incidents=made.keeps_incidents)
     try:
-        with transaction.atomic():
-            if not errors:
-                update_channel(channel, values)
-            if any(written.get(field.name) for field in made.fields if not field.choices):
-                replace_destination(channel, written)
-            if not errors:
-                record_channel(request, channel, "edited")
-    except alerts.ChannelError as error:
-        errors[error.field] = str(error)
-    if errors:
+        edit_channel(visitor_of(request), channel, written)
+    except WrongSettings as error:
         channel.refresh_from_db()
-        return render_form(request, channel, made, written, errors)
-    alerts.schedule_digests(channel)
+        return render_form(request, channel, made, written, error.errors)
     messages.success(request, f"{channel} is saved.")
     return redirect("project-channels", project.slug)
 
 
 def read_form(form: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(form[name]).replace("\0", "").strip()[: LONGEST + 1] for name in form}
-
-
-def settings_of(channel: Channel) -> dict[str, str]:
-    """The settings of a channel as its form's fields have them."""
-    return {
-        "name": channel.name,
-        "minimum_percent": numbers.format_field(channel.minimum_percent),
-        "suspicions": "on" if channel.suspicions else "",
-        "pictures": "on" if channel.pictures else "",
-        "remind_days": str(channel.remind_days),
-        "quiet_from": f"{channel.quiet_from:%H:%M}" if channel.quiet_from else "",
-        "quiet_until": f"{channel.quiet_until:%H:%M}" if channel.quiet_until else "",
-        "time_zone": channel.time_zone,
-        "digest": channel.digest,
-        "digest_at": f"{channel.digest_at:%H:%M}",
-    }
 
 
 def render_form(
@@ -163,10 +126,10 @@ def change_rules(request: HttpRequest, project: Project, pk: int) -> HttpRespons
             add_rule(channel, request.POST)
         except alerts.ChannelError as error:
             typed = {**read_form(request.POST), "states": request.POST.getlist("states")}
-            return render_form(request, channel, kind_of(channel), settings_of(channel), {}, typed, error)
-        record_channel(request, channel, "rules")
+            return render_form(request, channel, kind_of(channel), write_settings(channel), {}, typed, error)
+        record_channel(visitor_of(request), channel, "rules")
     elif action in ("up", "down", "remove"):
-        record_channel(request, channel, "rules")
+        record_channel(visitor_of(request), channel, "rules")
         key = request.POST.get("rule", "")
         rule = channel.rules.filter(pk=int(key)).first() if key.isascii() and key.isdigit() else None
         if rule and action == "remove":

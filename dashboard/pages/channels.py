@@ -16,9 +16,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import alerts
-from dashboard.access import AuditAction, record_action, visitor_of
+from dashboard.access import visitor_of
+from dashboard.alerts.channel_changes import record_channel
 from dashboard.alerts.channel_settings import read_day_ahead
-from dashboard.alerts.channels import recorded_address, renew_secret, update_channel
+from dashboard.alerts.channels import renew_secret, update_channel
 from dashboard.alerts.kinds import KINDS, kind_of
 from dashboard.alerts.send_times import zone_of
 from dashboard.models import Channel, Delivery, Project
@@ -78,14 +79,8 @@ def change_channel(request: HttpRequest, project: Project, pk: int) -> HttpRespo
         messages.error(request, "A channel can't be told to do that.")
         return redirect("project-channels", project.slug)
     with transaction.atomic():
-        record_channel(request, channel, request.POST["action"])
+        record_channel(visitor_of(request), channel, request.POST["action"])
         return act(request, channel) or redirect("project-channels", project.slug)
-
-
-def record_channel(request: HttpRequest, channel: Channel, change: str) -> None:
-    """Call it within the transaction of the change."""
-    about = {"kind": channel.kind, "address": recorded_address(channel), "change": change}
-    record_action(visitor_of(request), AuditAction.CHANNEL_CHANGED, channel.project, channel, **about)
 
 
 def _test_channel(request: HttpRequest, channel: Channel) -> HttpResponse:

@@ -6,14 +6,13 @@ import shlex
 from typing import Any
 
 from django.contrib import messages
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard import experiments
-from dashboard.access import AuditAction, record_action, visitor_of
+from dashboard import cancelling, experiments
+from dashboard.access import visitor_of
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Experiment, Project
 from dashboard.pages.experiment_functions import functions_context
@@ -27,8 +26,6 @@ from dashboard.sentences import experiments as sentences
 from dashboard.sentences import numbers
 
 MOST_SEEN = 10_000
-# What people and scripts ask for they may cancel; what a regression asked for ends with its triage.
-CANCELLABLE = (Experiment.Purpose.PERSON, Experiment.Purpose.SCRIPT)
 SIDES = ("base", "head")
 
 
@@ -127,23 +124,17 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "commands": "\n".join(experiment.commands),
         "command": asking_command(experiment),
         "again": form_address(experiment.project, **asked_question(experiment)),
-        "cancellable": experiment.purpose in CANCELLABLE and experiment.state in Experiment.ACTIVE,
+        "cancellable": experiment.purpose in cancelling.CANCELLABLE and experiment.state in Experiment.ACTIVE,
     }
 
 
 @require_POST
 def cancel_experiment(request: HttpRequest, pk: int) -> HttpResponse:
-    experiment = get_object_or_404(Experiment, pk=pk)
-    if experiment.state in Experiment.TERMINAL:
-        messages.info(request, f"Experiment {pk} had already ended: it is {experiment.state}.")
-    elif experiment.purpose not in CANCELLABLE:
-        messages.error(request, "A regression asked for it and would again: triage the regression to end it.")
+    try:
+        cancelling.cancel_experiment(visitor_of(request), get_object_or_404(Experiment, pk=pk))
+    except cancelling.NotCancellable as error:
+        messages.info(request, str(error))
     else:
-        reason = {"code": "cancelled", "person": request.user.get_username()}
-        with transaction.atomic():
-            if experiments.cancel_experiments(Experiment.objects.filter(pk=pk), reason):
-                action = AuditAction.EXPERIMENT_CANCELLED
-                record_action(visitor_of(request), action, experiment.project, experiment)
         messages.success(request, f"Experiment {pk} is cancelled.")
     return redirect("experiment", pk)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Max, Prefetch, Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -14,8 +14,8 @@ from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import condition, require_safe
 
 from dashboard.alerts.messages import flat_text
-from dashboard.models import Limit, Project, Regression
-from dashboard.querysets.regressions import IMPORTED, regressions_with_related
+from dashboard.models import Project, Regression
+from dashboard.querysets.regressions import IMPORTED, regressions_with_related, with_titles
 from dashboard.sentences import alerts as sentences
 
 MOST_ENTRIES = 50
@@ -26,9 +26,8 @@ TOLD = Q(state=Regression.State.CONFIRMED, proving=False) | Q(
 
 
 def feed_regressions(slug: str) -> QuerySet[Regression]:
-    limits = Limit.objects.select_related("series__metric").order_by("series_id")
     rows = regressions_with_related().filter(TOLD, project__slug=slug).exclude(IMPORTED).distinct()
-    return rows.prefetch_related(Prefetch("limits", limits), "changes").order_by("-updated_at", "-pk")
+    return with_titles(rows).order_by("-updated_at", "-pk")
 
 
 def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: ARG001

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard import runs
-from dashboard.access import AuditAction, record_action, visitor_of
+from dashboard import cancelling
+from dashboard.access import visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
 from dashboard.pages import run_metrics, run_parts, run_profile, run_scaling
@@ -102,13 +101,11 @@ def run_log_text(_: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
-    run = get_object_or_404(Run, pk=pk)
-    if run.state in Run.TERMINAL:
-        messages.info(request, f"Run {pk} had already ended: it is {run.state}.")
+    try:
+        cancelling.cancel_run(visitor_of(request), get_object_or_404(Run, pk=pk))
+    except cancelling.NotCancellable as error:
+        messages.info(request, str(error))
     else:
-        with transaction.atomic():
-            if runs.cancel_run(pk, request.user.get_username()):
-                record_action(visitor_of(request), AuditAction.RUN_CANCELLED, run.case.project, run)
         messages.success(request, f"Run {pk} is cancelled.")
     return redirect("run", pk)
 

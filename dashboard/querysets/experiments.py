@@ -25,7 +25,8 @@ def experiments_with_related() -> QuerySet[Experiment]:
     """With all that a line about an experiment names, and its numbers of pairs; newest first."""
     rows = Experiment.objects.select_related(
         *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
-        *("base_configuration__case", "head_configuration__case", "head_configuration__pool"),
+        *("base_configuration__case", "head_configuration__case"),
+        *("base_configuration__pool", "head_configuration__pool"),
         "regression_link__regression",
     ).defer("project__manifest", "project__hook_secret", "profiles", "commands")
     pairs = ExperimentPair.objects.filter(experiment=OuterRef("pk"))

@@ -60,17 +60,18 @@ def commits_by_id(keys: Iterable[int | None]) -> dict[int, Commit]:
 
 
 def project_commits(project: Project) -> QuerySet[Commit]:
-    """Newest first, each with the numbers of its runs by how they stand."""
+    """Of the project's branch, newest first, each with the numbers of its runs by how they stand."""
+    return commits_with_counts(project).filter(branch=project.branch).order_by("-position")
+
+
+def commits_with_counts(project: Project) -> QuerySet[Commit]:
+    """Of all branches, each with the numbers of its runs by how they stand."""
     ended = Q(runs__state__in=Run.TERMINAL)
     requested = ~Q(runs__origin=Run.Origin.SENTINEL)
-    return (
-        Commit.objects.filter(project=project, branch=project.branch)
-        .annotate(
-            done=Count("runs", filter=requested & Q(runs__state=Run.State.DONE)),
-            failed=Count("runs", filter=requested & Q(runs__state=Run.State.FAILED)),
-            active=Count("runs", filter=requested & ~ended & Q(runs__isnull=False)),
-        )
-        .order_by("-position")
+    return Commit.objects.filter(project=project).annotate(
+        done=Count("runs", filter=requested & Q(runs__state=Run.State.DONE)),
+        failed=Count("runs", filter=requested & Q(runs__state=Run.State.FAILED)),
+        active=Count("runs", filter=requested & ~ended & Q(runs__isnull=False)),
     )
 
 

@@ -33,6 +33,15 @@ def newest_points(series: Series, most: int, until: int | None = None) -> list[P
     return list(rows.order_by("-position", "-run_id")[:most])[::-1]
 
 
+def points_on_branch(series: Series, branch: str) -> QuerySet[Point]:
+    """With what a line about a point names of its run and commit."""
+    rows = Point.objects.filter(series=series, run__commit__branch=branch).select_related("run__commit")
+    return rows.only(
+        "series", "position", "value", "low", "high", "samples", "tainted", "run__warning_codes",
+        "run__commit__hash", "run__commit__committed_at",
+    )  # fmt: skip
+
+
 def changes_between(series: Series, least: int, most: int) -> list[Change]:
     """The changes between two positions, both included, oldest first."""
     rows = Change.objects.filter(series=series, position__range=(least, most)).order_by("position")

@@ -9,16 +9,20 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from dashboard.throttling.keys import requester_key
+from dashboard.access.rules import OPERATION_RULES
+from dashboard.access.visitors import visitor_of
+from dashboard.throttling.keys import network_of
 from dashboard.throttling.rates import Rate, count_request
 from dashboard.throttling.refusals import refuse_for_now
 
 READS = ("GET", "HEAD")
-# Name of an address -> (its group, the methods that are counted).
+# Name of an address -> (its group, the methods that are counted). What else the API is asked is of its own.
 LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     # These make machines work.
     "trigger": ("triggers", ("POST",)),
     "experiment-new": ("experiments", ("POST",)),
+    "api-runs": ("triggers", ("POST",)),
+    "api-experiments": ("experiments", ("POST",)),
     "machine-code": ("codes", ("POST",)),
     # These let the site fetch, or ask a forge.
     "project-new": ("repositories", ("POST",)),
@@ -48,6 +52,14 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+def find_group(view_name: str, method: str) -> str:
+    """By whose rate a request is counted; empty where it isn't."""
+    group, methods = LIMITED_REQUESTS.get(view_name, ("", ()))
+    if method in methods:
+        return group
+    return "api" if view_name in OPERATION_RULES else ""
+
+
 class LimitRequests:
     """The middleware that answers 429 to who comes too often."""
 
@@ -61,9 +73,19 @@ class LimitRequests:
         self, request: HttpRequest, _view: Any, _arguments: Any, _named: Any
     ) -> HttpResponse | None:
         match = request.resolver_match
-        group, methods = LIMITED_REQUESTS.get(match.view_name if match else "", ("", ()))
+        group = find_group(match.view_name if match else "", request.method or "GET")
         rate: Rate | None = settings.PACELINE_RATES.get(group)
-        if rate is None or request.method not in methods:
+        if rate is None:
             return None
         seconds = count_request(rate, group, requester_key(request))
         return refuse_for_now(request, seconds) if seconds else None
+
+
+def requester_key(request: HttpRequest) -> str:
+    """Who asks: the account that signed in or made the token, where there is one, else the address."""
+    token = visitor_of(request).token
+    if token is not None:
+        return f"account {token.made_by_id}"
+    if request.user.is_authenticated:
+        return f"account {request.user.pk}"
+    return f"address {network_of(request.META.get('REMOTE_ADDR', ''))}"

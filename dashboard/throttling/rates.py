@@ -19,6 +19,7 @@ DEFAULT_RATES = {
     "codes": "20/min",
     "repositories": "20/min",
     "pages": "240/min",
+    "api": "600/min",
     "passwords": "20/10min",
     "provider": "20/min",
 }

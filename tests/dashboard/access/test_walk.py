@@ -33,7 +33,8 @@ OF_PROJECT = (
     *("project-checks", "project-channels", "project-feed", "forge-hook"),
     *("project-repository", "project-measuring", "project-manifest", "project-forge", "project-forge-test"),
     *("project-hook", "project-removal"),
-    "api-project",
+    *("api-project", "api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
+    *("api-experiments", "api-channels", "api-members", "api-project-audit", "api-tokens"),
 )
 EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"slug": "slug"} for name in OF_PROJECT},
@@ -59,6 +60,15 @@ EXAMPLES: dict[str, dict[str, str]] = {
         )
     },
     "step-picture": {"token": "picture"},
+    "api-commit": {"slug": "slug", "commit": "commit"},
+    "api-trigger": {"slug": "slug", "pk": "trigger"},
+    "api-token-revoke": {"slug": "slug", "pk": "token"},
+    **{name: {"slug": "slug", "pk": "channel"} for name in ("api-channel", "api-channel-test")},
+    **{name: {"pk": "series"} for name in ("api-series", "api-points", "api-changes")},
+    **{name: {"pk": "run"} for name in ("api-run", "api-run-document", "api-run-log", "api-run-cancel")},
+    **{name: {"pk": "experiment"} for name in ("api-experiment", "api-pairs", "api-experiment-cancel")},
+    **{name: {"pk": "regression"} for name in ("api-regression", "api-regression-triage")},
+    "api-machine": {"pk": "machine"},
     "account_reset_password_from_key": {"uidb36": "picture", "key": "picture"},
     **{name: {"pk": "machine"} for name in ("machine", "machine-status", "machine-state")},
 }
@@ -97,6 +107,8 @@ EXPECTED_OF_TOKENS: dict[Who, tuple[int, int, int]] = {
     Who.VIEW: (OK, OK, NO),
     Who.OPERATE: (OK, NO, NO),
     Who.ADMINISTER: (OK, NO, NO),
+    # No token does anything on the whole site.
+    Who.SITE_ADMINISTRATOR: (NO, NO, NO),
 }
 METHODS = ("get", "post", "put", "patch", "delete")
 # A hundred addresses of one rule.
@@ -138,6 +150,8 @@ class Site:
             "machine": run.machine_id,
             "check": create_check(line[:2]).pk,
             "channel": self.project.channels.create(kind="email", address="ada@example.org").pk,
+            "commit": line[0].hash,
+            "trigger": builders.create_refused_trigger(self.project).pk,
             **{"kind": "slack", "picture": "x", "number": 1},
         }
         people: dict[str, User | None] = {

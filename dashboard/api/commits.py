@@ -1,0 +1,138 @@
+"""Commits of a project, and what asked for their runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from dashboard.api.listing import ListedPage, PageQuery, read_page
+from dashboard.api.shapes import Json
+from dashboard.models import Project, Trigger
+from dashboard.querysets import projects as project_queries
+
+router = Router(tags=["commits"])
+
+
+class CommitRow(Schema):
+    """A commit, with how many of its runs are done, failed and under way."""
+
+    hash: str
+    parents: list[str]
+    branch: str
+    position: int = Field(description="First-parent commits before it on its branch.")
+    subject: str
+    author: str
+    committed_at: datetime
+    done: int
+    failed: int
+    active: int
+
+
+class CommitPage(ListedPage):
+    items: list[CommitRow]
+
+
+class CommitQuery(PageQuery):
+    branch: str = Field("", max_length=250, description="Empty: the project's branch.")
+
+
+class TriggerRow(Schema):
+    """What asked for runs, and what became of it."""
+
+    id: int
+    source: str
+    state: str = Field(description="`received` until the repository has been read; `resolved` or `refused`.")
+    revisions: Json = Field(description="`commit`, `range` or `last`; empty: the newest commit.")
+    benchmarks: list[str] = Field(description="Empty: all.")
+    detail: str = Field(description="Why it was refused, or how many runs it became.")
+    runs: int
+    requested_by: str | None
+    received_at: datetime
+    resolved_at: datetime | None
+
+
+class TriggerPage(ListedPage):
+    items: list[TriggerRow]
+
+
+@router.get(
+    "projects/{slug:slug}/commits", url_name="api-commits", operation_id="list_commits", response=CommitPage
+)
+def list_commits(request: HttpRequest, slug: str, query: Query[CommitQuery]) -> dict[str, Any]:
+    """The commits of a branch that the site knows, newest first."""
+    project = get_object_or_404(Project, slug=slug)
+    rows = project_queries.commits_with_counts(project).filter(branch=query.branch or project.branch)
+    return read_page(request, query, rows, ("-position", "-id"), describe_commit)
+
+
+@router.get(
+    "projects/{slug:slug}/commits/{commit}",
+    url_name="api-commit",
+    operation_id="read_commit",
+    response=CommitRow,
+)
+def read_commit(request: HttpRequest, slug: str, commit: str) -> CommitRow:
+    """One commit, by its whole hash."""
+    project = get_object_or_404(Project, slug=slug)
+    return describe_commit(get_object_or_404(project_queries.commits_with_counts(project), hash=commit))
+
+
+@router.get(
+    "projects/{slug:slug}/triggers",
+    url_name="api-triggers",
+    operation_id="list_triggers",
+    response=TriggerPage,
+)
+def list_triggers(request: HttpRequest, slug: str, query: Query[PageQuery]) -> dict[str, Any]:
+    """What asked for runs, newest first."""
+    project = get_object_or_404(Project, slug=slug)
+    return read_page(request, query, project_queries.project_triggers(project), ("-id",), describe_trigger)
+
+
+@router.get(
+    "projects/{slug:slug}/triggers/{int:pk}",
+    url_name="api-trigger",
+    operation_id="read_trigger",
+    response=TriggerRow,
+)
+def read_trigger(request: HttpRequest, slug: str, pk: int) -> TriggerRow:
+    """What became of one request for runs."""
+    project = get_object_or_404(Project, slug=slug)
+    return describe_trigger(get_object_or_404(project_queries.project_triggers(project), pk=pk))
+
+
+def describe_commit(commit: Any) -> CommitRow:
+    """`commit` is of `commits_with_counts`."""
+    return CommitRow(
+        hash=commit.hash,
+        parents=commit.parents,
+        branch=commit.branch,
+        position=commit.position,
+        subject=commit.subject,
+        author=commit.author,
+        committed_at=commit.committed_at,
+        done=commit.done,
+        failed=commit.failed,
+        active=commit.active,
+    )
+
+
+def describe_trigger(trigger: Trigger) -> TriggerRow:
+    """`trigger` is of `project_triggers`, or new."""
+    return TriggerRow(
+        id=trigger.pk,
+        source=trigger.source,
+        state=trigger.state,
+        revisions=trigger.revisions,
+        benchmarks=trigger.benchmarks,
+        detail=trigger.detail,
+        runs=getattr(trigger, "run_count", 0),
+        requested_by=trigger.requested_by.get_username() if trigger.requested_by else None,
+        received_at=trigger.received_at,
+        resolved_at=trigger.resolved_at,
+    )

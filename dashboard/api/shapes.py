@@ -1,0 +1,82 @@
+"""What several answers of the API have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Model
+from django.http import HttpRequest
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from dashboard.models import Commit, Configuration, Metric
+
+# What measured code, a host or a detector has said: its members are described where it is made.
+Json = dict[str, Any]
+
+
+class Body(Schema):
+    """What a request says. A misspelt field is refused, not left out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class CommitName(Schema):
+    """A commit, as others name it."""
+
+    hash: str
+    subject: str
+    author: str
+    position: int = Field(description="First-parent commits before it on its branch.")
+
+
+class Configured(Schema):
+    """What is measured, and how: only what has the same may be compared."""
+
+    case: str = Field(description="The benchmark with its parameters: `snake_dqn[variant=optimized]`.")
+    benchmark: str
+    params: Json
+    version: int = Field(description="The benchmark's version.")
+    pool: str
+    quick: bool
+
+
+class MetricName(Schema):
+    name: str
+    unit: str
+    better: str = Field(description="`lower` or `higher`.")
+    kind: str
+
+
+def describe_commit_name(commit: Commit) -> CommitName:
+    return CommitName(
+        hash=commit.hash, subject=commit.subject, author=commit.author, position=commit.position
+    )
+
+
+def configured_members(configuration: Configuration) -> dict[str, Any]:
+    """Of a configuration that was read with its case and pool."""
+    case = configuration.case
+    return {
+        "case": str(case),
+        "benchmark": case.benchmark,
+        "params": case.params,
+        "version": configuration.version,
+        "pool": configuration.pool.name,
+        "quick": configuration.quick,
+    }
+
+
+def describe_metric_name(metric: Metric) -> MetricName:
+    return MetricName(name=metric.name, unit=metric.unit, better=metric.better, kind=metric.kind)
+
+
+def page_address(request: HttpRequest, row: Model) -> str:
+    """Where people look at it."""
+    return request.build_absolute_uri(row.get_absolute_url())  # type: ignore[attr-defined]
+
+
+def case_conditions(spelling: str, path: str) -> dict[str, Any]:
+    """What finds the rows of a case as it is spelt; `path` leads to the case."""
+    benchmark, _, key = spelling.removesuffix("]").partition("[")
+    return {f"{path}__benchmark": benchmark, f"{path}__key": key}

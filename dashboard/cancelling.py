@@ -1,0 +1,41 @@
+"""What somebody ends before its end: a run, an experiment; each with its line in the audit log."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from dashboard import experiments, runs
+from dashboard.access import AuditAction, Visitor, record_action
+from dashboard.models import Experiment, Run
+
+# What people and scripts ask for they may cancel; what a regression asked for ends with its triage.
+CANCELLABLE = (Experiment.Purpose.PERSON, Experiment.Purpose.SCRIPT)
+
+
+class NotCancellable(Exception):  # noqa: N818 - reads as a fact
+    """It has ended, or somebody else decides about it; the message is one sentence for people."""
+
+
+def cancel_run(visitor: Visitor, run: Run) -> None:
+    """Raises NotCancellable where it has ended."""
+    with transaction.atomic():
+        if run.state in Run.TERMINAL or not runs.cancel_run(run.pk, _name_visitor(visitor)):
+            run.refresh_from_db(fields=["state"])
+            raise NotCancellable(f"Run {run.pk} had already ended: it is {run.state}.")
+        record_action(visitor, AuditAction.RUN_CANCELLED, run.case.project, run)
+
+
+def cancel_experiment(visitor: Visitor, experiment: Experiment) -> None:
+    """Raises NotCancellable where it has ended, or wasn't asked for by a person or a script."""
+    if experiment.purpose not in CANCELLABLE and experiment.state not in Experiment.TERMINAL:
+        raise NotCancellable("A regression asked for it and would again: triage the regression to end it.")
+    reason = {"code": "cancelled", "person": _name_visitor(visitor)}
+    with transaction.atomic():
+        if not experiments.cancel_experiments(Experiment.objects.filter(pk=experiment.pk), reason):
+            experiment.refresh_from_db(fields=["state"])
+            raise NotCancellable(f"Experiment {experiment.pk} had already ended: it is {experiment.state}.")
+        record_action(visitor, AuditAction.EXPERIMENT_CANCELLED, experiment.project, experiment)
+
+
+def _name_visitor(visitor: Visitor) -> str:
+    return visitor.user.get_username() if visitor.user else ""
