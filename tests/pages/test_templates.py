@@ -135,7 +135,7 @@ def test_each_variable_is_found_on_some_page(signed_in: Client, tmp_path: Path) 
 
 def visit_everything(client: Client, folder: Path) -> None:
     visitor = Client()
-    for where in ("/", "/sign-in/", "/nothing/"):
+    for where in ("/", "/sign-in/", "/nothing/", "/api/v1/docs"):
         visitor.get(where)
     with log_context(request="4729a76dfd72"):
         assert show_server_error(HttpRequest()).status_code == 500

@@ -1,0 +1,58 @@
+"""Which call of the API gives the data of which page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import urlencode
+
+
+@dataclass(frozen=True, slots=True)
+class DataCall:
+    """`view_name`: of the call, whose address has the arguments of the page's. `kept`: of the page's query
+    what the call takes too; `query`: what it takes beside.
+    """
+
+    view_name: str
+    kept: tuple[str, ...] = ()
+    query: tuple[tuple[str, str], ...] = ()
+
+
+# A new page that shows data needs a line here.
+DATA_CALLS = {
+    "overview": DataCall("api-projects"),
+    "project": DataCall("api-series-list", query=(("headline", "true"),)),
+    "project-runs": DataCall("api-runs"),
+    "project-commits": DataCall("api-commits"),
+    "project-triggers": DataCall("api-triggers"),
+    "project-experiments": DataCall("api-experiments", kept=("state", "purpose")),
+    "project-settings": DataCall("api-project"),
+    "project-members": DataCall("api-members"),
+    "project-tokens": DataCall("api-tokens"),
+    "project-channels": DataCall("api-channels"),
+    "project-channel": DataCall("api-channel"),
+    "project-audit": DataCall("api-project-audit", kept=("action",)),
+    "site-audit": DataCall("api-audit", kept=("action",)),
+    "series": DataCall("api-points", kept=("until",)),
+    "run": DataCall("api-run"),
+    "experiment": DataCall("api-experiment"),
+    "regressions": DataCall("api-regressions", kept=("state", "project")),
+    "regression": DataCall("api-regression"),
+    "machines": DataCall("api-machines"),
+    "machine": DataCall("api-machine"),
+    "deliveries": DataCall("api-deliveries", kept=("channel",)),
+}
+
+
+def data_address(request: HttpRequest) -> str:
+    """Of the call that gives the data of the page that is asked for; empty where there is none."""
+    match = request.resolver_match
+    call = DATA_CALLS.get(match.view_name) if match else None
+    if match is None or call is None:
+        return ""
+    kept = [(name, request.GET[name]) for name in call.kept if request.GET.get(name)]
+    query = urlencode([*call.query, *kept])
+    address = reverse(call.view_name, kwargs=match.kwargs)
+    return f"{address}?{query}" if query else address

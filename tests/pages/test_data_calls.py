@@ -1,0 +1,80 @@
+"""Every page that shows data links to the call of the API that gives it."""
+
+from __future__ import annotations
+
+from html import unescape
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from dashboard.access.rules import is_allowed, rule_of
+from dashboard.access.visitors import Visitor
+from dashboard.models import Project, Run
+from dashboard.pages.data_calls import DATA_CALLS
+from dashboard.pages.urls import urlpatterns
+from tests.dashboard.access.test_walk import EXAMPLES, Site
+
+pytestmark = pytest.mark.django_db
+
+# What isn't looked at by itself, forms that hold nothing yet, and what is no HTML.
+WITHOUT_DATA = {
+    *("work", "project-live-runs", "run-status", "run-frames", "run-log", "experiment-status"),
+    *("machine-status", "check-status", "project-channel-test"),
+    *("experiment-new", "project-channel-new", "project-feed", "step-picture"),
+}
+# The API has no checks yet.
+CHECKS = {"project-checks", "check"}
+# What takes forms alone.
+FORMS = {
+    *("project-channel-change", "project-channel-rules", "project-member", "project-token-revoke"),
+    *("experiment-cancel", "check-change", "run-cancel", "regression-triage", "regression-snooze"),
+    *("machine-code", "machine-state"),
+}
+
+
+def test_every_page_has_a_call_or_no_data() -> None:
+    pages = {str(pattern.name) for pattern in urlpatterns}
+    assert pages - DATA_CALLS.keys() == WITHOUT_DATA | CHECKS | FORMS
+
+
+@pytest.fixture
+def site(db: None) -> Site:
+    return Site("private")
+
+
+def linked_call(page: str) -> str:
+    return unescape(page.partition('<footer class="data-call"><a href="')[2].partition('"')[0])
+
+
+def test_each_link_gives_data_to_who_sees_the_page(site: Site) -> None:
+    for name, call in DATA_CALLS.items():
+        page = site.clients["superuser"].get(site.address_of(name))
+        address = linked_call(page.content.decode())
+        assert address.partition("?")[0] == reverse(
+            call.view_name, kwargs={key: site.keys[of] for key, of in EXAMPLES.get(name, {}).items()}
+        )
+        answer = site.clients["superuser"].get(address)
+        assert (answer.status_code, answer.json() is not None) == (200, True), name
+
+
+def test_a_call_is_for_whom_its_page_is(site: Site) -> None:
+    project = Project.objects.get(slug=site.keys["slug"])
+    people = [Visitor(), *(Visitor(member.user) for member in project.memberships.select_related("user"))]
+    for name, call in DATA_CALLS.items():
+        page, data = rule_of(name), rule_of(call.view_name)
+        assert page is not None
+        assert data is not None
+        for visitor in people:
+            if is_allowed(visitor, page, project):
+                assert is_allowed(visitor, data, project), (name, visitor)
+
+
+def test_a_filter_of_the_page_is_kept(client: Client) -> None:
+    page = client.get("/regressions/?state=all&page=1").content.decode()
+    assert linked_call(page) == "/api/v1/regressions?state=all"
+
+
+def test_what_is_not_there_has_no_data(client: Client) -> None:
+    missing = Run.objects.count() + 1000
+    assert linked_call(client.get(f"/runs/{missing}/").content.decode()) == ""
