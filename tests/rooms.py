@@ -89,7 +89,7 @@ ROOMS = (
         "dashboard",
         STANDARD
         | SITE
-        | {"allauth", "cronsim", "jwt", "ninja", "pydantic", "requests"}
+        | {"allauth", "cronsim", "jwt", "ninja", "pydantic", "pydantic_core", "requests"}
         | {
             "django_htmx",
             "prometheus_client",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -20,7 +20,7 @@ from dashboard.alerts.channel_settings import write_settings
 from dashboard.alerts.kinds import KINDS
 from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.api.problems import ApiError
-from dashboard.api.shapes import Body
+from dashboard.api.shapes import Body, OneOf
 from dashboard.models import AlertRule, Channel, Delivery, Project
 from dashboard.querysets import channels as channel_queries
 
@@ -87,7 +87,7 @@ class ChannelBody(Body):
     suspicions: bool | None = None
     pictures: bool | None = None
     remind_days: int | None = Field(None, ge=0, le=365)
-    digest: Channel.Digest | None = None
+    digest: Annotated[str, OneOf(Channel.Digest.values)] | None = None
     digest_at: str | None = Field(None, max_length=20, description="`09:00`")
     quiet_from: str | None = Field(None, max_length=20, description="`22:00`; empty: no quiet hours.")
     quiet_until: str | None = Field(None, max_length=20)
@@ -97,7 +97,7 @@ class ChannelBody(Body):
 class NewChannelBody(ChannelBody):
     """A channel to add."""
 
-    kind: Channel.Kind
+    kind: Annotated[str, OneOf(Channel.Kind.values)]
 
 
 class TestMessage(Schema):

@@ -24,6 +24,16 @@ SECURITY_SCHEMES = {
         "description": "A token of the project: *Settings*, *Tokens*.",
     },
 }
+TYPE_NAMES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "object": "object",
+    "array": "list",
+    "null": "null",
+    "date-time": "time",
+}
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -83,55 +93,82 @@ def docs_page(request: HttpRequest) -> HttpResponse:
 
 
 def describe_operation(
-    route: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
+    route: str, method: str, operation: dict[str, Any], shapes: dict[str, Any]
 ) -> dict[str, Any]:
     """What the page says of one operation."""
+    parameters = [
+        field_row(parameter["name"], parameter["schema"], shapes, required=parameter["required"])
+        for parameter in operation.get("parameters", [])
+    ]
+    status, answer = next(iter(operation["responses"].items()))
+    parts = {
+        "Parameters": parameters,
+        "Body": field_rows(content_shape(operation.get("requestBody", {})), shapes, of_request=True),
+        "Answer": field_rows(content_shape(answer), shapes, of_request=False),
+    }
     return {
         "id": operation["operationId"],
         "method": method.upper(),
         "route": route,
-        "text": operation.get("description") or operation["summary"],
+        "text": operation["description"],
         "who": operation["x-for"],
-        "parameters": [
-            parameter_row(parameter["name"], parameter["schema"], required=parameter["required"])
-            for parameter in operation.get("parameters", [])
-        ],
-        "body": body_rows(operation, schemas),
-        "answer": answer_name(operation),
+        "status": status,
+        "parts": [(name, rows) for name, rows in parts.items() if rows],
     }
 
 
-def body_rows(operation: dict[str, Any], schemas: dict[str, Any]) -> list[dict[str, Any]]:
-    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-    shape = schemas.get(name, {})
-    required = shape.get("required", ())
-    return [
-        parameter_row(field, schema, required=field in required)
-        for field, schema in shape.get("properties", {}).items()
-    ]
+def content_shape(holder: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a body or an answer; empty where it has none."""
+    content: dict[str, Any] = next(iter(holder.get("content", {}).values()), {})
+    shape: dict[str, Any] = content.get("schema", {})
+    return shape
 
 
-def parameter_row(name: str, schema: dict[str, Any], *, required: bool) -> dict[str, Any]:
-    shape = next((way for way in schema.get("anyOf", ()) if way.get("type") != "null"), schema)
-    bounds = [
-        f"{word} {shape[key]}"
-        for key, word in (("minimum", "from"), ("maximum", "to"), ("maxLength", "letters, at most"))
-        if key in shape
-    ]
-    if choices := shape.get("enum"):
-        bounds.append("one of " + ", ".join(f"{choice}" for choice in choices if choice != ""))
+def field_rows(schema: dict[str, Any], shapes: dict[str, Any], *, of_request: bool) -> list[dict[str, Any]]:
+    """The fields of an object; of a page of a list those of its items."""
+    shape = resolve_shape(schema, shapes)
+    fields = shape.get("properties", {})
+    if "next" in fields and "items" in fields:
+        return field_rows(fields["items"]["items"], shapes, of_request=of_request)
+    required = shape.get("required", ()) if of_request else ()
+    return [field_row(name, field, shapes, required=name in required) for name, field in fields.items()]
+
+
+def field_row(name: str, schema: dict[str, Any], shapes: dict[str, Any], *, required: bool) -> dict[str, Any]:
     return {
         "name": name,
-        "type": shape.get("type", ""),
+        "type": type_text(schema, shapes),
         "required": required,
-        "bounds": ", ".join(bounds),
         "text": schema.get("description", ""),
     }
 
 
-def answer_name(operation: dict[str, Any]) -> str:
-    """`200 ProjectPage`."""
-    status, answer = next(iter(operation["responses"].items()))
-    content: dict[str, Any] = next(iter(answer.get("content", {}).values()), {})
-    return f"{status} {content.get('schema', {}).get('$ref', '').rpartition('/')[2]}".strip()
+def type_text(schema: dict[str, Any], shapes: dict[str, Any]) -> str:
+    """`whole number, 1 to 200`, `one of done, failed`, `list of texts`, `text or null`."""
+    if "anyOf" in schema:
+        ways = [type_text(way, shapes) for way in schema["anyOf"]]
+        return " or ".join(sorted(filter(None, dict.fromkeys(ways)), key=lambda way: way == "null"))
+    shape = resolve_shape(schema, shapes)
+    choices = shape.get("enum", [shape["const"]] if "const" in shape else ())
+    if choices:
+        named = [str(choice) for choice in choices if choice != ""]
+        return f"one of {', '.join(named)}" if len(named) > 1 else "".join(named)
+    kind = TYPE_NAMES.get(shape.get("format", "")) or TYPE_NAMES.get(shape.get("type", ""), "any")
+    if "items" in shape:
+        return f"list of {type_text(shape['items'], shapes)}"
+    return kind + bounds_text(shape)
+
+
+def bounds_text(shape: dict[str, Any]) -> str:
+    if "maxLength" in shape:
+        return f" of at most {shape['maxLength']} letters"
+    if "minimum" in shape and "maximum" in shape:
+        return f", {shape['minimum']} to {shape['maximum']}"
+    return ""
+
+
+def resolve_shape(schema: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
+    """The schema itself, or that to which it refers."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    shape: dict[str, Any] = shapes.get(name, schema)
+    return shape

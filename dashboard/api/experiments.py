@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
@@ -21,6 +21,7 @@ from dashboard.api.shapes import (
     Configured,
     Json,
     MetricName,
+    OneOf,
     configured_members,
     describe_commit_name,
     describe_metric_name,
@@ -80,8 +81,8 @@ class ExperimentPage(ListedPage):
 
 
 class ExperimentQuery(PageQuery):
-    state: Literal["all", "active", "done", "cancelled"] = "all"
-    purpose: Experiment.Purpose | Literal[""] = ""
+    state: Annotated[str, OneOf(list(experiment_queries.STATES))] = "all"
+    purpose: Annotated[str, OneOf(["", *Experiment.Purpose.values])] = ""
 
 
 class PairRow(Schema):

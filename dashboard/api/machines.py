@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.shapes import page_address
+from dashboard.api.shapes import OneOf, page_address
 from dashboard.models import Machine
 from dashboard.querysets import machines as machine_queries
 from dashboard.sentences.machines import describe_hardware
@@ -53,7 +53,7 @@ class MachinePage(ListedPage):
 
 class MachineQuery(PageQuery):
     pool: str = Field("", max_length=60)
-    state: Machine.State | None = None
+    state: Annotated[str, OneOf(["", *Machine.State.values])] = ""
 
 
 @router.get("machines", url_name="api-machines", operation_id="list_machines", response=MachinePage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
@@ -21,6 +21,7 @@ from dashboard.api.shapes import (
     Configured,
     Json,
     MetricName,
+    OneOf,
     configured_members,
     describe_commit_name,
     describe_metric_name,
@@ -69,7 +70,7 @@ class RegressionPage(ListedPage):
 
 
 class RegressionQuery(PageQuery):
-    state: str = Field("open", max_length=20, description=f"One of {', '.join(regression_queries.FILTERS)}.")
+    state: Annotated[str, OneOf(list(regression_queries.FILTERS))] = "open"
     project: str = Field("", max_length=60, description="A project's slug; empty: all that you may view.")
 
 
@@ -128,7 +129,7 @@ class RegressionEvidence(RegressionRow):
 class TriageBody(Body):
     """What a person says about a regression: an action, a comment, or both."""
 
-    action: Triage.Action
+    action: Annotated[str, OneOf(Triage.Action.values)]
     comment: str = Field("", max_length=MOST_LETTERS)
 
 
@@ -163,9 +164,6 @@ class DeliveryQuery(PageQuery):
 )
 def list_regressions(request: HttpRequest, query: Query[RegressionQuery]) -> dict[str, Any]:
     """The regressions of the projects that you may view, newest first."""
-    if query.state not in regression_queries.FILTERS:
-        sentence = f"state: it must be one of {', '.join(regression_queries.FILTERS)}."
-        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, "state")
     rows = regression_queries.filter_regressions(query.state, chosen_projects(request, query.project))
     titled = regression_queries.with_titles(rows)
     return read_page(request, query, titled, ("-id",), lambda row: describe_regression(request, row))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from django.db.models import TextField
 from django.db.models.functions import MD5, Cast
@@ -25,6 +25,7 @@ from dashboard.api.shapes import (
     Body,
     CommitName,
     Configured,
+    OneOf,
     case_conditions,
     configured_members,
     describe_commit_name,
@@ -73,8 +74,10 @@ class RunPage(ListedPage):
 
 
 class RunQuery(PageQuery):
-    state: Run.State | Literal["active", ""] = Field("", description="`active`: whatever has not ended.")
-    origin: Run.Origin | Literal[""] = ""
+    state: Annotated[str, OneOf(["", "active", *Run.State.values])] = Field(
+        "", description="`active`: whatever has not ended."
+    )
+    origin: Annotated[str, OneOf(["", *Run.Origin.values])] = ""
     case: str = Field("", max_length=LONGEST_CASE, description="As a case spells itself.")
     benchmark: str = Field("", max_length=100)
     branch: str = Field("", max_length=250)

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Model
 from django.http import HttpRequest
 from ninja import Schema
 from pydantic import ConfigDict, Field
+from pydantic_core import core_schema
 
 from dashboard.models import Commit, Configuration, Metric
 
 # What measured code, a host or a detector has said: its members are described where it is made.
 Json = dict[str, Any]
+
+
+@dataclass(eq=False)
+class OneOf:
+    """Makes of a text a choice: `Annotated[str, OneOf(Run.State.values)]`.
+
+    Not Django's own classes of choices: five of them are called State, and the description knows a name once.
+    """
+
+    values: Sequence[str]
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> core_schema.CoreSchema:
+        return core_schema.literal_schema([str(value) for value in self.values])
 
 
 class Body(Schema):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dashboard.access import AccessError, Action, make_token, revoke_token, visitor_of
+from dashboard.access import AccessError, make_token, revoke_token, visitor_of
 from dashboard.access.token_making import DEFAULT_DAYS, LONGEST_NAME, MOST_DAYS
 from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.api.problems import NEEDS_TOKEN, ApiError
-from dashboard.api.shapes import Body
+from dashboard.api.shapes import Body, OneOf
 from dashboard.models import ApiToken, Project
 from dashboard.models.access import PROJECT_ACTIONS
 
@@ -62,10 +62,8 @@ class TokenBody(Body):
     """A token to make. Whatever else it may, it may view."""
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME, description="What bears it.")
-    actions: list[Action] = Field(
-        default_factory=list,
-        max_length=len(PROJECT_ACTIONS),
-        description=f"Of {', '.join(PROJECT_ACTIONS)}.",
+    actions: list[Annotated[str, OneOf(PROJECT_ACTIONS)]] = Field(
+        default_factory=list, max_length=len(PROJECT_ACTIONS), description="As far as you may."
     )
     days: int = Field(DEFAULT_DAYS, ge=1, le=MOST_DAYS, description="Until it expires.")
 

@@ -9,6 +9,7 @@ from typing import Any
 from django import template
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
@@ -166,3 +167,10 @@ def embed_figure(drawn: str, name: str) -> SafeString:
     if any(forbidden in drawn for forbidden in "<>"):
         raise ValueError(f"figure {name} is not escaped for a script tag")
     return mark_safe(f'<script type="application/json" id="figure-{name}">{drawn}</script>')  # noqa: S308
+
+
+@register.filter
+def quoted_code(text: str) -> SafeString:
+    """What stands between backticks becomes code."""
+    parts = text.split("`")
+    return mark_safe("".join(map(format_html, ("{}", "<code>{}</code>") * len(parts), parts)))  # noqa: S308

@@ -20,6 +20,7 @@ from dashboard.models import (
     Sentinel,
     Trigger,
 )
+from dashboard.templatetags.paceline import quoted_code
 from tests.pages import builders
 from tests.pages.documents import complete_document, create_document
 from tests.pages.experiment_builders import create_ended
@@ -143,3 +144,7 @@ def test_a_log_is_never_read_as_a_page(client: Client) -> None:
     answer = client.get(f"/runs/{run.pk}/log/")
     assert answer["Content-Type"] == "text/plain; charset=utf-8"
     assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+def test_what_is_between_backticks_is_code_and_nothing_else() -> None:
+    assert quoted_code("a `<b>` & c") == "a <code>&lt;b&gt;</code> &amp; c"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from django.test import Client
+from ninja import Schema
 
 from dashboard.access.rules import OPERATION_RULES
 from dashboard.api.description import METHODS, describe_api, route_names
@@ -26,6 +30,22 @@ def test_every_operation_says_what_it_does() -> None:
             assert operation.get("description"), f"{method} {route}"
             assert operation["tags"], f"{method} {route}"
             assert "_" in operation["operationId"], f"{method} {route}"
+
+
+def test_each_shape_has_a_name_of_its_own() -> None:
+    """The description knows a name once: of two shapes of one name it would tell one."""
+    shapes = [shape for shape in find_shapes(Schema) if shape.__module__.startswith("dashboard.api")]
+    names = [shape.__name__ for shape in shapes]
+    assert len(names) > 30
+    assert sorted(names) == sorted(set(names))
+    described = describe_api()["components"]["schemas"]
+    assert {name for name, shape in described.items() if shape["type"] != "object"} == set()
+
+
+def find_shapes(base: type[Any]) -> Iterator[type[Any]]:
+    for shape in base.__subclasses__():
+        yield shape
+        yield from find_shapes(shape)
 
 
 @pytest.mark.django_db

@@ -228,4 +228,4 @@ def test_no_token_makes_another(script: Client, project: Project) -> None:
 def test_no_token_is_made_for_the_whole_site(client: Client, admin: User, project: Project) -> None:
     client.force_login(admin)
     answer = post_json(client, "/projects/snake/tokens", name="all", actions=["administer site"])
-    assert (answer.status_code, answer.json()["field"]) == (422, "actions")
+    assert (answer.status_code, answer.json()["field"]) == (422, "actions.0")
