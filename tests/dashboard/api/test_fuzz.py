@@ -61,13 +61,12 @@ def send_case(client: Client, case: Any) -> Any:
     prepared = requests.Request(**named).prepare()
     body = prepared.body or b""
     with effects_taken_back():
-        answer = client.generic(
+        return client.generic(
             prepared.method or "GET",
             (prepared.url or "").removeprefix("http://testserver"),
             body.encode() if isinstance(body, str) else body,
             content_type=str(prepared.headers.get("Content-Type", "application/json")),
         )
-    return answer
 
 
 def check_answer(operation: Any, answer: Any) -> None:
