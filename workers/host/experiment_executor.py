@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 SIDES = ("base", "head")
 SWEPT = "scaling_contention"
+SWEPT_TOO_SHORT = "scaling_too_short"
 # A machine that changes its speed meanwhile does so for both that take turns.
 MEETS_BOTH = ("clock_change", "calibration_drift")
 
@@ -302,7 +303,9 @@ class ExperimentExecutor(Executor):
             others = {row.phase for row in measured.metrics if row.name == job.metric and row.phase}
             known = ", ".join(sorted(others - {document.UNATTRIBUTED}))
             has = f"; its phases are {known}" if job.phase and known else ""
-            raise SideError(f"{commit[:10]}: its document has no {named}{has}.")
+            short = next((doubt for doubt in measured.warnings if doubt.code == SWEPT_TOO_SHORT), None)
+            why = f": {short.message}; {short.advice}" if short else ""
+            raise SideError(f"{commit[:10]}: its document has no {named}{has}{why}.")
         return row.value, row.kind in document.TIMED_KINDS and is_disturbed(measured, job.in_turns)
 
     def repeat_command(self, name: str, prepared: PreparedCode) -> str:

@@ -44,7 +44,7 @@ import paceline
 n = int(sys.argv[sys.argv.index("--n") + 1])
 for at in paceline.steps(range(n)):
     with paceline.phase("act"):
-        sum(range(3_000))
+        sum(range(6_000))
     with paceline.phase("learn"):
         sum(range({each} * at))
 """
@@ -125,7 +125,7 @@ def test_interleaved_repetitions_decide(host: Host, suspected: Experiment) -> No
 def test_interleaved_sweeps_decide_on_an_exponent(host: Host, requested: Requested) -> None:
     """Both are the same while a window of ten steps is measured: only whole loops of many steps tell."""
     run = requested({"train.py": GROWING.format(each=0), "paceline.toml": SWEPT})
-    asked = ask_proof(run, {"train.py": GROWING.format(each=100)}, "scaling_exponent", (1.0, 1.6))
+    asked = ask_proof(run, {"train.py": GROWING.format(each=200)}, "scaling_exponent", (1.0, 1.6))
     assert host.execute_next()
     asked.refresh_from_db()
     assert (asked.state, asked.verdict, asked.in_turns) == ("done", "confirmed", False)
@@ -286,6 +286,17 @@ def test_a_phase_that_a_side_lacks_is_named_with_those_that_it_has(host: Host, s
     lacks = f"{first}: its document has no phase_time of learning; its phases are learn."
     assert suspected.reason["text"] == lacks
     assert suspected.seconds > 0.5
+
+
+def test_loops_too_short_for_an_exponent_are_named(host: Host, requested: Requested) -> None:
+    empty = "import paceline\n\nfor _ in paceline.steps(range(20)):\n    pass\n"
+    run = requested({"train.py": empty, "paceline.toml": SWEPT})
+    asked = ask_proof(run, {"train.py": empty + "\n"}, "scaling_exponent", (1.0, 1.6))
+    assert host.execute_next()
+    asked.refresh_from_db()
+    assert asked.verdict == "untestable"
+    assert "has no scaling_exponent: the sweep's shortest loop took" in asked.reason["text"]
+    assert asked.reason["text"].endswith("sweep over larger values.")
 
 
 def test_a_message_without_an_experiment_does_nothing(host: Host) -> None:
