@@ -81,3 +81,16 @@ def test_this_machine_is_named() -> None:
     found = machine.find_machine("cpu")
     assert (found.device, bool(found.name)) == ("cpu", True)
     assert found.name in str(found)
+
+
+@pytest.mark.parametrize(
+    ("variables", "left"),
+    [
+        ({}, ["avx2", "avx512f", "amx_bf16"]),
+        ({"ATEN_CPU_CAPABILITY": "avx512"}, ["avx2", "avx512f", "amx_bf16"]),
+        ({"ATEN_CPU_CAPABILITY": "avx2"}, ["avx2"]),
+        ({"ONEDNN_MAX_CPU_ISA": "AVX2"}, ["avx2"]),
+    ],
+)
+def test_variables_hold_a_processor_to_older_instructions(variables: dict[str, str], left: list[str]) -> None:
+    assert machine.allowed_features(["avx2", "avx512f", "amx_bf16"], variables) == left

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
@@ -20,6 +20,10 @@ from .arguments import ArgsT, Given, refuse
 
 # Matrix units compute in fp16 from Volta on, in bfloat16 and TF32 from Ampere on.
 VOLTA, AMPERE = (7, 0), (8, 0)
+
+# Values of the variables that hold torch and oneDNN to instructions older than AVX-512.
+TORCH_BEFORE_AVX512 = ("default", "avx2")
+ONEDNN_BEFORE_AVX512 = ("sse41", "avx", "avx2", "avx2_vnni", "avx2_vnni_2")
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,29 @@ def find_machine(device: str) -> Machine:
     has_cuda = device != "cpu" and torch.cuda.is_available()
     if device == "cuda" and not has_cuda:
         refuse("--device is cuda, but torch finds no CUDA device here")
+    features = tuple(allowed_features(processor_features(), os.environ))
     if not has_cuda:
-        return Machine("cpu", processor_name(), tuple(processor_features()))
+        return Machine("cpu", processor_name(), features)
     return Machine(
         "cuda",
         torch.cuda.get_device_name(),
-        tuple(processor_features()),
+        features,
         torch.cuda.get_device_capability(),
         torch.cuda.device_count(),
         has_triton(),
     )
+
+
+def allowed_features(features: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """What of a processor's features torch and oneDNN may use, where variables hold them to older ones.
+
+    Sources: torch's documentation of ATEN_CPU_CAPABILITY, oneDNN's of ONEDNN_MAX_CPU_ISA.
+    """
+    of_torch = variables.get("ATEN_CPU_CAPABILITY", "").lower()
+    of_onednn = variables.get("ONEDNN_MAX_CPU_ISA", "").lower()
+    if of_torch not in TORCH_BEFORE_AVX512 and of_onednn not in ONEDNN_BEFORE_AVX512:
+        return list(features)
+    return [name for name in features if not name.startswith(("avx512", "amx"))]
 
 
 def has_triton() -> bool:

@@ -21,6 +21,9 @@ VARIABLES = (
     "PACELINE_SEED",
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
+    # What torch and oneDNN are held to, of the processor's instructions.
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
 )
 
 # Of a processor's features those that decide how fast a network trains on it, as Linux names them; sve and
