@@ -218,6 +218,7 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-token": {"GET": Rule(Who.SIGNED_IN, api=True)},
     "api-projects": {"GET": API_SPANNING},
     "api-project": {"GET": API_VIEW},
+    "api-project-settings": {"GET": API_ADMINISTER},
     "api-cases": {"GET": API_VIEW},
     "api-series-list": {"GET": API_VIEW},
     "api-series": {"GET": API_VIEW_SERIES},

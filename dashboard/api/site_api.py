@@ -30,6 +30,7 @@ from dashboard.api import (
     experiments,
     machines,
     members,
+    project_settings,
     projects,
     regressions,
     runs,
@@ -41,8 +42,9 @@ from dashboard.api.problems import NOT_HERE, ApiError, answer_problem
 
 VERSION = "1"
 ROUTERS: tuple[Router, ...] = (
-    *(projects.router, series.router, commits.router, runs.router, experiments.router, regressions.router),
-    *(machines.router, channels.router, members.router, tokens.router),
+    *(projects.router, project_settings.router, series.router, commits.router, runs.router),
+    *(experiments.router, regressions.router, machines.router, channels.router, members.router),
+    tokens.router,
 )
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from django.contrib import messages
@@ -127,8 +128,8 @@ def read_number(field: NumberField, text: str) -> float | int | None:
     if field.optional and not text.strip():
         return None
     typed = parse_number(text.strip().removesuffix("%"), field.name, whole=field.whole)
-    # 3 % is 0.03, and not what a division makes of it.
-    value = round(typed / field.factor, 12) if field.factor != 1 else typed
+    # 0.7 % is 0.007, and not what a division of floats makes of it.
+    value = float(Decimal(str(typed)) / field.factor) if field.factor != 1 else typed
     field_of_model: Any = Project._meta.get_field(field.name)
     for validator in field_of_model.validators:
         bound = numbers.format_field(validator.limit_value * field.factor)

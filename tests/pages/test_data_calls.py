@@ -22,6 +22,10 @@ WITHOUT_DATA = {
     *("work", "project-live-runs", "run-status", "run-frames", "run-log", "experiment-status"),
     *("machine-status", "check-status", "project-channel-test"),
     *("experiment-new", "project-channel-new", "project-feed", "step-picture"),
+    *("project-new", "project-new-tested", "project-new-status", "project-repository-test"),
+    *("project-repository-status", "project-manifest-difference"),
+    # What they hold is secret, or at the forge.
+    *("project-forge", "project-hook"),
 }
 # The API has no checks yet.
 CHECKS = {"project-checks", "check"}
@@ -29,7 +33,8 @@ CHECKS = {"project-checks", "check"}
 FORMS = {
     *("project-channel-change", "project-channel-rules", "project-member", "project-token-revoke"),
     *("experiment-cancel", "check-change", "run-cancel", "regression-triage", "regression-snooze"),
-    *("machine-code", "machine-state"),
+    *("machine-code", "machine-state", "project-new-manifest", "project-repository", "project-forge-test"),
+    "project-removal",
 }
 
 

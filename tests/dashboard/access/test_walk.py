@@ -33,7 +33,8 @@ OF_PROJECT = (
     *("project-checks", "project-channels", "project-feed", "forge-hook"),
     *("project-repository", "project-measuring", "project-manifest", "project-forge", "project-forge-test"),
     *("project-hook", "project-removal"),
-    *("api-project", "api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
+    *("api-project", "api-project-settings"),
+    *("api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
     *("api-experiments", "api-channels", "api-members", "api-project-audit", "api-tokens"),
 )
 EXAMPLES: dict[str, dict[str, str]] = {
