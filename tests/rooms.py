@@ -67,7 +67,7 @@ ROOMS = (
     Room(
         "dashboard/experiments",
         "dashboard.experiments",
-        STANDARD | SITE | {"dashboard", "paceline.metrics", "paceline.manifest"},
+        STANDARD | SITE | {"dashboard", "paceline.metrics", "paceline.manifest", "paceline.policy"},
         never=frozenset(
             f"dashboard.{name}"
             for name in (

@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dashboard.charts import limit_lines, theme
+from dashboard.charts.baseline_line import TrendBaseline, draw_baseline
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.sentences import numbers
 
@@ -64,6 +65,7 @@ def draw_trend(
     markers: Sequence[TrendMarker] = (),
     limits: Sequence[TrendLimit] = (),
     height: int = HEIGHT,
+    baseline: TrendBaseline | None = None,
 ) -> go.Figure:
     """Draw at least one point, oldest first; `level` is the level where no change was found."""
     scaled = numbers.choose_scale(unit, max(abs(point.value) for point in points))
@@ -75,7 +77,9 @@ def draw_trend(
         _level_trace(points, changes, level, scaled.size),
         _value_trace(points, x, y, unit),
     ]
-    shown = _value_range(points, scaled.size, limits)
+    # A baseline takes room as a bound does, where it is near.
+    near = [TrendLimit(0, None, baseline.value)] if baseline else []
+    shown = _value_range(points, scaled.size, [*limits, *near])
     drawn = theme.create_figure(
         traces,
         height,
@@ -89,6 +93,8 @@ def draw_trend(
         yaxis={"title": {"text": scaled.unit}, "range": shown},
     )
     limit_lines.draw_limits(drawn, limits, unit, scaled.size, _position_range(x)[1], shown)
+    if baseline:
+        draw_baseline(drawn, baseline, scaled.size, shown)
     for change in changes:
         if points[0].position <= change.position <= points[-1].position:
             drawn.add_annotation(**_change_arrow(change, points, scaled.size))

@@ -24,7 +24,8 @@ from dashboard.models import Experiment, Project
 class EstimateRequest:
     """As it was written; what is empty is left to Paceline.
 
-    base: a commit: hash, branch or tag. head: another one; empty: the base's.
+    base: a commit: hash, branch or tag; or `rolling`, `merge-base`, `pinned`, a baseline of the head.
+    head: another commit; empty: the base's.
     case: `snake_dqn[variant=optimized]`, or a part of that which names one case; empty: the only one.
     head_case: the head's, where it is another one. toggle: the parameters that the head's case has instead,
     `compile=true`, or `compile` for the other value of one.

@@ -12,6 +12,7 @@ from paceline.manifest import Benchmark, ManifestError, case_key
 
 from dashboard import repositories, runs
 from dashboard.experiments.asking import Side
+from dashboard.experiments.baseline_commits import WORDS, find_baseline_commit
 from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.toggles import Params, toggle_params
 from dashboard.models import Case, Configuration, Pool, Project
@@ -53,7 +54,7 @@ class FoundSides:
 def find_sides(project: Project, request: EstimateRequest, fetch_seconds: float | None = None) -> FoundSides:
     """Read the repository, fetched anew within some seconds; writes nothing. Raises ExperimentError."""
     mirror = project.mirror
-    base, head = find_commits(mirror, request, fetch_seconds)
+    base, head = find_commits(project, request, fetch_seconds)
     benchmarks = read_benchmarks(project, mirror, base, head)
     # What is asked about is the newer code; the older one has to be able to do the same.
     case = find_case(benchmarks[head.hash], request.case, head, "case")
@@ -74,19 +75,25 @@ def find_sides(project: Project, request: EstimateRequest, fetch_seconds: float 
 
 
 def find_commits(
-    mirror: Mirror, request: EstimateRequest, fetch_seconds: float | None
+    project: Project, request: EstimateRequest, fetch_seconds: float | None
 ) -> tuple[CommitFacts, CommitFacts]:
     """The commits of base and head, as the repository knows them now."""
+    mirror = project.mirror
     revisions = {"base": request.base.strip(), "head": request.head.strip() or request.base.strip()}
     if not revisions["base"]:
         raise ExperimentError("base", "it is missing: give a commit's hash, a branch or a tag.")
+    if revisions["head"] in WORDS:
+        raise ExperimentError("head", f"it is missing: {revisions['head']} is the baseline of a commit.")
     try:
         # A full hash stays what it is: where it is there, nobody has to wait for the repository's host.
         if not all(FULL_HASH.fullmatch(name) and mirror.has_commit(name) for name in revisions.values()):
             mirror.fetch(fetch_seconds, fetch_seconds)
     except RepositoryError as error:
         raise ExperimentError("project", str(error)) from error
+    word = revisions.pop("base") if revisions["base"] in WORDS else ""
     hashes = [resolve_field(mirror, field, revision) for field, revision in revisions.items()]
+    if word:
+        hashes.insert(0, find_baseline_commit(project, word, hashes[0]))
     base, head = repositories.read_commits(mirror, hashes)
     return base, head
 

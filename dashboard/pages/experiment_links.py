@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from paceline.policy import ROLLING
 
 from dashboard.models import Configuration, Metric, Project, Regression, Run, Series
+from dashboard.policy.baselines import default_baseline
+from dashboard.policy.project_policy import project_policy
 from dashboard.querysets.regressions import regression_around
 from dashboard.querysets.series import PreviousRun
+from dashboard.sentences.baselines import baseline_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,16 @@ def series_fields(series: Series) -> dict[str, str]:
 
 
 def run_links(run: Run, previous: PreviousRun | None) -> Sequence[ComparisonLink]:
-    """A run's commit against its parent, the commit that was measured before it, and the last good one."""
+    """A run's commit against its parent, its baseline, the commit that was measured before it, and the last
+    good one."""
     project = run.case.project
     if not project.repository:
         return []
     against = dict.fromkeys(run.commit.parents[:1], "its parent")
+    name = default_baseline(project_policy(project), run.commit.branch, project.branch)
+    # The rolling one is the commit that was measured before it.
+    if name != ROLLING:
+        against[name] = f"its baseline, {baseline_label(name)}"
     if previous:
         against.setdefault(previous.run.commit.hash, "the commit measured before it")
     regression = regression_around(run)

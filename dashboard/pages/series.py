@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from dashboard.charts import theme
+from dashboard.charts.baseline_line import TrendBaseline
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, draw_trend
 from dashboard.environments import (
@@ -22,9 +23,11 @@ from dashboard.environments import (
 from dashboard.models import Change, Limit, Point, Regression, Series
 from dashboard.pages.experiment_links import series_fields
 from dashboard.pages.paging import parse_whole_number
+from dashboard.pages.series_baseline import baseline_context, read_baseline
 from dashboard.querysets import limits
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import alarm_precision
+from dashboard.repositories import LONGEST_BRANCH
 from dashboard.sentences import labels
 from dashboard.sentences.costs import precision_sentence
 from dashboard.sentences.limits import format_limit
@@ -39,10 +42,15 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
     series = get_object_or_404(series_queries.series_with_related(), pk=pk)
     show = max(1, parse_whole_number(request, "show", SHOWN, MOST_SHOWN))
     until = parse_whole_number(request, "until", 0, 2**31 - 1) if "until" in request.GET else None
-    points = series_queries.newest_points(series, show, until)
+    project = series.case.project
+    branch = request.GET.get("branch", "")[:LONGEST_BRANCH].replace("\0", "") or project.branch
+    points = series_queries.newest_points(series, show, until, branch)
     span = (points[0].position, points[-1].position) if points else (0, -1)
     changes = series_queries.changes_between(series, *span) if points else []
+    if branch != project.branch:
+        changes = [change for change in changes if change.first_bad.branch == branch]
     bounds = limits.limits_between(series, *span) if points else []
+    baseline = read_baseline(request, series, branch, points, changes)
     siblings = sorted(
         series_queries.sibling_series(series),
         key=lambda sibling: labels.metric_sort_key(sibling.metric.name, sibling.phase),
@@ -52,9 +60,14 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "series": series,
         "name": labels.series_label(series),
-        "project": series.case.project,
+        "project": project,
         "meaning": labels.metric_description(series.metric.name),
-        "figure": theme.figure_json(draw_series(series, points, changes, bounds, markers)) if points else "",
+        "figure": theme.figure_json(
+            draw_series(series, points, changes, bounds, markers, baseline=baseline.trend_line)
+        )
+        if points
+        else "",
+        **baseline_context(series, baseline, points, branch),
         "points": points[::-1],
         "changes": changes[::-1],
         "precision": precision_sentence(alarm_precision(series)),
@@ -67,7 +80,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         "show": show,
         "until": until,
         "choices": CHOICES,
-        "comparing": series_fields(series) if series.case.project.repository and len(points) > 1 else None,
+        "comparing": series_fields(series) if project.repository and len(points) > 1 else None,
         "older": points[0].position - 1 if len(points) == show and points[0].position > 0 else None,
     }
     return render(request, "series.html", context)
@@ -80,9 +93,12 @@ def draw_series(
     bounds: list[Limit],
     markers: list[EnvironmentMarker],
     height: int = 400,
+    baseline: TrendBaseline | None = None,
 ) -> Any:
     """The trend of these points, at least one, oldest first."""
-    latest = getattr(series, "latest", None)
+    # Only the project's branch has levels.
+    on_branch = points[-1].run.commit.branch == series.case.project.branch
+    latest = getattr(series, "latest", None) if on_branch else None
     return draw_trend(
         [_trend_point(point) for point in points],
         [_trend_change(change) for change in changes],
@@ -91,6 +107,7 @@ def draw_series(
         markers=[TrendMarker(marker.point.position, marker.label) for marker in markers],
         limits=[TrendLimit(bound.position, bound.minimum, bound.maximum) for bound in bounds],
         height=height,
+        baseline=baseline,
     )
 
 

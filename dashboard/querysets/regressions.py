@@ -321,13 +321,14 @@ def phases_around_step(regression: Regression) -> tuple[dict[str, float], dict[s
     part = "body__phases" if name == PHASE_TIMES else "body__metrics"
     rows_by_run = dict(Document.objects.filter(run__in=runs.values()).values_list("run_id", part))
     before, after = (
-        _values_by_phase(rows_by_run.get(runs.get(commit, 0)) or [], name)
+        values_by_phase(rows_by_run.get(runs.get(commit, 0)) or [], name)
         for commit in (regression.last_good_id, regression.first_bad_id)
     )
     return before, after
 
 
-def _values_by_phase(rows: list[dict[str, Any]], name: str) -> dict[str, float]:
+def values_by_phase(rows: list[dict[str, Any]], name: str) -> dict[str, float]:
+    """What the phases of a document have of a metric, or their own times."""
     if name == PHASE_TIMES:
         return {row["path"]: row["self"] for row in rows}
     return {row["phase"]: row["value"] for row in rows if row["name"] == name and row["phase"]}

@@ -261,6 +261,16 @@ def test_a_run_is_compared_with_its_parent_and_the_last_good_one(signed_in: Clie
     assert "its parent" not in Client().get(commits[3].runs.get().get_absolute_url()).content.decode()
 
 
+def test_a_run_is_compared_with_the_baseline_of_its_branch(signed_in: Client) -> None:
+    commits = builders.create_measured_commits(3)
+    Project.objects.update(policy='[policy.baseline]\npinned = "v1.2"')
+    page = signed_in.get(commits[2].runs.get().get_absolute_url()).content.decode()
+    assert linked_question(page, "its baseline, v1.2")["base"] == "v1.2"
+    Commit.objects.filter(pk=commits[2].pk).update(branch="topic")
+    page = signed_in.get(commits[2].runs.get().get_absolute_url()).content.decode()
+    assert linked_question(page, "its baseline, merge base")["base"] == "merge-base"
+
+
 def test_a_regressions_step_is_measured_anew(signed_in: Client) -> None:
     regression = builders.create_stepped_regression()
     page = signed_in.get(f"/regressions/{regression.pk}/").content.decode()

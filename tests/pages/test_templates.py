@@ -325,11 +325,14 @@ def run_pages() -> list[str]:
     imported = builders.create_run(line[0], case, origin="imported", version=2)
     builders.create_points(imported, body["metrics"][:2])
     RunLog.objects.create(run=active, text="step 100")
+    read = Series.objects.get(configuration=measured[0].configuration, metric__name="step_time", phase="")
     runs = [*measured, plain, *failed, cancelled, waiting, active, imported]
     last = measured[-1].pk
     return [
         *(f"/runs/{run.pk}/" for run in runs),
         *(f"/runs/{run.pk}/status/" for run in (waiting, active)),
+        # Read against commits that are there, measured or not, and against one that isn't.
+        *(f"{read.get_absolute_url()}?against={name}" for name in ("v1.2", imported.commit.hash, "v9")),
         f"/runs/{last}/?repetition=77",
         f"/runs/{last}/?frame=2&width=calls",
         f"/runs/{last}/frames/?frame=2",

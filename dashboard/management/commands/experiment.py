@@ -38,7 +38,12 @@ class Command(SiteCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project", metavar="PROJECT", help="the project's name")
-        parser.add_argument("base", metavar="A", help="the commit to compare with: a hash, a tag or a branch")
+        parser.add_argument(
+            "base",
+            metavar="A",
+            help="the commit to compare with: a hash, a tag or a branch; or a baseline of B: rolling (the "
+            "commit measured before it), merge-base, pinned (by the project's policy)",
+        )
         parser.add_argument(
             "head", metavar="B", nargs="?", default="", help="the commit in question; not with --toggle"
         )
