@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard import experiments, runs
+from dashboard import dispatch, experiments, runs
 from dashboard.models import Machine, Project, Run
 from dashboard.policy.project_policy import follow_policy, plan_next_quiet_hours
 from tests.dashboard.factories import create_case, create_commits, create_experiment, create_regression
@@ -38,6 +38,22 @@ def test_no_run_of_it_is_claimed(quiet_project: Project, run: Run) -> None:
     claimed = runs.claim_run("default", "bench-1")
     assert claimed is not None
     assert claimed.lease.key == waiting.pk
+
+
+def test_what_waited_is_started_when_they_are_over(
+    quiet_project: Project, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[tuple[str, int]] = []
+    monkeypatch.setattr(dispatch, "count_waiting_messages", lambda _: 0)
+    monkeypatch.setattr(dispatch, "wake_workers", lambda *call: woken.append(call))
+    runs.sweep_runs()
+    assert woken == []
+    Project.objects.update(quiet_until=timezone.now())
+    runs.sweep_runs()
+    assert woken == [("default", 1)]
+    claimed = runs.claim_run("default", "bench-1")
+    assert claimed is not None
+    assert claimed.lease.key == run.pk
 
 
 def test_a_run_that_was_started_goes_on(project: Project, run: Run) -> None:

@@ -180,6 +180,17 @@ def test_a_later_push_goes_first(tracked: Project, repository: Repository) -> No
     assert Run.objects.filter(priority__gt=BACKLOG_PRIORITY).count() == 1
 
 
+def test_a_machine_takes_the_newest_of_a_burst_first(tracked: Project, repository: Repository) -> None:
+    before = set_policy(repository, "coalesce = true")
+    burst = [repository.commit(f"Change {number}", train_py=str(number)) for number in range(7)]
+    push_range(tracked, f"{before}..main")
+    taken = []
+    while claimed := runs.claim_run("default", "bench-1"):
+        taken.append(burst.index(claimed.commit))
+    # Then what halves the largest gap.
+    assert taken == [6, 3, 1, 5, 4, 2, 0]
+
+
 def test_what_a_person_asks_for_leaves_the_backlog(tracked: Project, repository: Repository) -> None:
     before = set_policy(repository, "coalesce = true")
     old = repository.commit("Change", train_py="1")

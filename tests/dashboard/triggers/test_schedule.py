@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -31,6 +32,12 @@ def let_time_pass(**span: float) -> None:
         Schedule.objects.filter(pk=row.pk).update(next_at=row.next_at - timedelta(**span))
 
 
+@pytest.fixture
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let the site's clock stand still at a moment."""
+    return lambda text: monkeypatch.setattr(timezone, "now", lambda: datetime.fromisoformat(text))
+
+
 def resolve_all() -> Trigger:
     for key in Trigger.objects.filter(state="received").values_list("pk", flat=True):
         runs.resolve_trigger(key)
@@ -46,6 +53,32 @@ def test_it_asks_when_its_time_has_come(scheduled: Project) -> None:
     assert (trigger.source, trigger.schedule, trigger.detail) == ("schedule", "nightly", "1 run at 1 commit.")
     run = Run.objects.get()
     assert (run.case.benchmark, run.priority) == ("other", -10)
+
+
+def test_it_asks_at_its_minute_each_night(
+    tracked: Project, repository: Repository, set_clock: Callable[[str], None]
+) -> None:
+    night = (
+        f'{MANIFEST}\n[policy]\ntime_zone = "Europe/Berlin"\n[policy.schedule.nightly]\ncron = "30 3 * * *"\n'
+    )
+    repository.commit("Measure nightly", paceline_toml=night)
+    tracked.mirror.fetch()
+    set_clock("2026-03-27T12:00:00+01:00")
+    follow_manifest_policy(tracked)
+    asked = {}
+    # Summer time begins in the night between.
+    for moment in (
+        "2026-03-28T03:29:59+01:00",
+        "2026-03-28T03:30:00+01:00",
+        "2026-03-28T03:30:10+01:00",
+        "2026-03-29T03:29:59+02:00",
+        "2026-03-29T03:30:00+02:00",
+        "2026-03-30T03:29:59+02:00",
+    ):
+        set_clock(moment)
+        triggers.send_due_schedules()
+        asked[moment] = Trigger.objects.count()
+    assert list(asked.values()) == [0, 1, 1, 1, 2, 2]
 
 
 def test_what_was_missed_in_an_outage_is_caught_up_once(scheduled: Project) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
@@ -63,6 +64,18 @@ def test_the_sweep_sends_the_deliveries_that_are_due(
     Delivery.objects.update(state=Delivery.State.DELIVERED)
     tasks.sweep_everything()
     assert len(sent) == 1
+
+
+def test_the_sweep_asks_for_what_a_schedule_measures(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[object, ...]] = []
+    monkeypatch.setattr(dispatch, "send_task", lambda *task: sent.append(task))
+    due = timezone.now() - timedelta(minutes=1)
+    project = factories.create_project()
+    project.schedules.create(name="nightly", cron="30 3 * * *", time_zone="UTC", next_at=due)
+    tasks.sweep_everything()
+    assert sent == [(dispatch.RESOLVE, project.triggers.get(schedule="nightly").pk)]
 
 
 def test_a_part_of_the_sweep_that_fails_keeps_the_others_from_nothing(
