@@ -28,6 +28,8 @@ SIGNATURE = "Paceline-Signature"
 LARGEST_BODY = 16 * 1024
 WINDOW_SECONDS = 300
 COMMIT_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+# Git refuses control characters and blanks in names too.
+REF = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,4000}")
 DELIVERY_ID = re.compile(r"[A-Za-z0-9-]{16,36}")
 
 
@@ -119,6 +121,8 @@ def parse_body(body: bytes) -> PushEvent:
         raise HookError(400, "delivery must have 16 to 36 letters, digits or dashes.")
     if not isinstance(push.timestamp, int) or not 0 <= push.timestamp < 2**40:
         raise HookError(400, "timestamp must be Unix seconds.")
+    if not _is_match(push.ref, REF):
+        raise HookError(400, "ref must be the whole name of a branch or tag.")
     if not _is_match(push.commit, COMMIT_HASH) or not (
         push.before == "" or _is_match(push.before, COMMIT_HASH)
     ):

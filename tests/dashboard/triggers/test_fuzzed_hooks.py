@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from copy import deepcopy
+from typing import Any
 
 import orjson
 import pytest
@@ -12,13 +15,14 @@ from hypothesis import strategies as st
 
 from dashboard.models import Project, Trigger
 from dashboard.triggers.hook import sign_body
+from tests.dashboard.forges.payloads import EXAMPLES, change_field
 from tests.dashboard.fuzzing import effects_taken_back, fuzz_settings
 from tests.dashboard.triggers.conftest import COMMIT, Hook
-from tests.dashboard.triggers.test_forge_hook import REPOSITORIES, Hooked
+from tests.dashboard.triggers.test_forge_hook import REPOSITORIES, Hooked, example_of_project
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(3600)]
 
-FUZZING = fuzz_settings(250, len(REPOSITORIES) + 1)
+FUZZING = fuzz_settings(500, len(REPOSITORIES) + 1 + len(EXAMPLES))
 
 # What a server lets through: no control characters, of Latin-1.
 LATIN = st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f")
@@ -61,11 +65,13 @@ def test_no_bytes_make_a_hook_fail(project: Project, kind: str) -> None:
     send_and_check()
 
 
+EVERY_REF = 'branches = ["**"]\ntags = ["**"]'
+REFS = st.builds(str.__add__, st.sampled_from(("refs/heads/", "refs/tags/", "")), st.text(max_size=60))
 FIELDS = st.fixed_dictionaries(
     {
         "delivery": JSON | st.just("0123456789abcdef"),
         "timestamp": JSON | st.just(int(time.time())),
-        "ref": JSON | st.just("refs/heads/main"),
+        "ref": JSON | REFS,
         "commit": JSON | st.just(COMMIT),
         "before": JSON | st.just(""),
     }
@@ -74,6 +80,7 @@ FIELDS = st.fixed_dictionaries(
 
 def test_no_signed_push_makes_a_hook_fail(hook: Hook, project: Project) -> None:
     client = Client(raise_request_exception=False)
+    Project.objects.filter(pk=project.pk).update(policy=EVERY_REF)
 
     @FUZZING
     @given(body=(FIELDS | JSON).map(orjson.dumps))
@@ -83,3 +90,39 @@ def test_no_signed_push_makes_a_hook_fail(hook: Hook, project: Project) -> None:
 
     send_and_check()
     assert not Trigger.objects.exists()
+
+
+def field_paths(value: Any, path: str = "") -> list[str]:
+    """Of all fields of a payload, with dots, as `change_field` takes them."""
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [
+        found
+        for name, inner in rows
+        for found in (f"{path}{name}", *field_paths(inner, f"{path}{name}."))
+        if "." not in str(name)
+    ]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_no_signed_event_of_a_forge_makes_a_hook_fail(project: Project, example: str) -> None:
+    """Fields of what the forge really sends are replaced by whatever JSON there is."""
+    kind = example.partition("/")[0]
+    hooked = Hooked(project, kind)
+    Project.objects.filter(pk=project.pk).update(policy=EVERY_REF)
+    paths = st.lists(st.sampled_from(field_paths(example_of_project(example))), min_size=1, max_size=3)
+    client = Client(raise_request_exception=False)
+
+    @FUZZING
+    @given(changed=paths, value=JSON | REFS)
+    def send_and_check(changed: list[str], value: Any) -> None:
+        payload = example_of_project(example)
+        for path in changed:
+            # What it lies in was replaced before.
+            with suppress(LookupError, TypeError, ValueError):
+                change_field(payload, path, deepcopy(value))
+        body = orjson.dumps(payload)
+        headers = hooked.sender.headers(EXAMPLES[example], body)
+        status = post_body(client, f"/hooks/{project.slug}/forge/", body, headers)
+        assert status == 202 or 400 <= status < 500
+
+    send_and_check()
