@@ -1,10 +1,10 @@
-"""How a whole site behaves under trouble: `python -m bench.robustness latency | restarts | outage`."""
+"""How a site behaves under trouble: `python -m bench.robustness latency | restarts | outage | checks`."""
 
 from __future__ import annotations
 
 import argparse
 
-from bench.robustness import latency, outage, restarts
+from bench.robustness import latency, null_checks, outage, restarts
 
 
 def main() -> None:
@@ -19,11 +19,17 @@ def main() -> None:
     asked.add_argument("--seed", type=int, default=1)
     asked = parts.add_parser("outage", help=outage.__doc__)
     asked.add_argument("--seconds", type=float, default=600)
+    asked = parts.add_parser("checks", help=null_checks.__doc__)
+    asked.add_argument("--checks", type=int, default=300)
+    asked.add_argument("--minutes", type=float, default=0.5, help="that one may measure")
+    asked.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.part == "latency":
         print(latency.measure_latency(arguments.requests))
     elif arguments.part == "restarts":
         print(restarts.measure_restarts(arguments.requests, arguments.hosts, arguments.kills, arguments.seed))
+    elif arguments.part == "checks":
+        print(null_checks.measure_null_checks(arguments.checks, arguments.minutes, arguments.seed))
     else:
         print(outage.measure_outage(arguments.seconds))
 

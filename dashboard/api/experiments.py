@@ -107,8 +107,11 @@ class PairPage(ListedPage):
 class ExperimentBody(Body):
     """What is to be measured against what; what is empty is left to Paceline."""
 
-    base: str = Field(max_length=LONGEST, description="A commit: hash, branch or tag.")
-    head: str = Field("", max_length=LONGEST, description="Another one; empty: the base's.")
+    base: str = Field(
+        max_length=LONGEST,
+        description="A commit: hash, branch or tag; or the head's baseline: rolling, merge-base, pinned.",
+    )
+    head: str = Field("", max_length=LONGEST, description="Another commit; empty: the base's.")
     case: str = Field("", max_length=LONGEST, description="A case, or a part of one that names it.")
     head_case: str = Field("", max_length=LONGEST, description="The head's, where it is another one.")
     toggle: str = Field("", max_length=LONGEST, description="What the head has instead: `compile=true`.")
