@@ -64,7 +64,7 @@ def measure_null_checks(checks: int, minutes: float, seed: int) -> str:
         for number in range(checks):
             branch = commit_comment(repository, number)
             if dice.random() < NEIGHBOUR_SHARE:
-                with neighbour():
+                with busy_neighbour():
                     beside.append(answer_check(branch, minutes))
             else:
                 quiet.append(answer_check(branch, minutes))
@@ -95,7 +95,7 @@ def has_ended(check: Check) -> bool:
 
 
 @contextmanager
-def neighbour() -> Iterator[None]:
+def busy_neighbour() -> Iterator[None]:
     process = subprocess.Popen([sys.executable, "-c", NEIGHBOUR])
     try:
         yield

@@ -6,7 +6,7 @@ tests, a section of docs/alerts.md.
 
 from __future__ import annotations
 
-from dashboard.alerts import discord, email, matrix, mattermost, pagerduty, slack, teams, webhook
+from dashboard.alerts import discord, email, forge_issue, matrix, mattermost, pagerduty, slack, teams, webhook
 from dashboard.alerts.channel_kind import ChannelKind
 from dashboard.models import Channel, Delivery
 
@@ -18,6 +18,7 @@ KINDS: dict[str, ChannelKind] = {
     Channel.Kind.MATTERMOST: mattermost.KIND,
     Channel.Kind.MATRIX: matrix.KIND,
     Channel.Kind.PAGERDUTY: pagerduty.KIND,
+    Channel.Kind.ISSUE: forge_issue.KIND,
     Channel.Kind.WEBHOOK: webhook.KIND,
 }
 

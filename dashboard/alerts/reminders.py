@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from dashboard import dispatch
 from dashboard.alerts import announcing, snoozing, standings
+from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.send_times import next_digest
 from dashboard.models import Channel, Delivery, Regression, Snooze
 from dashboard.querysets.regressions import OPEN, regressions_with_related
@@ -46,7 +47,8 @@ def due_reminders() -> QuerySet[Delivery]:
         channel__enabled=True,
         channel__remind_days__gt=0,
     )
-    return rows.exclude(channel__kind__in=[Channel.Kind.PAGERDUTY]).select_related("channel").order_by("pk")
+    incidents = [name for name, kind in KINDS.items() if kind.keeps_incidents]
+    return rows.exclude(channel__kind__in=incidents).select_related("channel").order_by("pk")
 
 
 def end_snoozes(now: datetime | None = None) -> None:

@@ -80,6 +80,14 @@ class Forge(Protocol):
 
     def create_issue(self, title: str, markdown: str) -> Issue: ...
 
+    def find_own_issue(self, marker: str) -> int | None:
+        """Of the newest issues the one that holds the marker and was written by this connection's account."""
+
+    def comment_issue(self, number: int, markdown: str) -> None: ...
+
+    def set_issue_open(self, number: int, *, is_open: bool) -> None:
+        """Close an issue, or open it again; one that is so already stays so."""
+
 
 def status_description(state: StatusState, description: str) -> str:
     """At most LONGEST_DESCRIPTION characters, on one line."""

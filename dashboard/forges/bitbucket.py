@@ -164,10 +164,10 @@ class BitbucketForge:
                     return comment.number("id")
         return None
 
-    def is_own(self, comment: Fields) -> bool:
+    def is_own(self, written: Fields, author: str = "user") -> bool:
         if self._own_account is None:
             self._own_account = self.client.get_object("/user").text("uuid")
-        return bool(comment.get("user.uuid") == self._own_account)
+        return bool(written.get(f"{author}.uuid") == self._own_account)
 
     def role_of(self, account: str) -> Role:
         """By the account's UUID alone."""
@@ -225,6 +225,24 @@ class BitbucketForge:
         with readable_answers(NAME):
             made = self.client.send_object("POST", f"{self.base}/issues", body)
             return Issue(made.number("id"), made.url("links.html.href"))
+
+    def find_own_issue(self, marker: str) -> int | None:
+        with readable_answers(NAME):
+            for issue in self.client.get_pages(
+                f"{self.base}/issues", {"sort": "-created_on", **PAGE}, most=1
+            ):
+                text = issue.text("content.raw", LONGEST_COMMENT, default="")
+                if marker in text and self.is_own(issue, "reporter"):
+                    return issue.number("id")
+        return None
+
+    def comment_issue(self, number: int, markdown: str) -> None:
+        body = {"type": "issue_comment", "content": {"raw": markdown}}
+        self.client.send_object("POST", f"{self.base}/issues/{number}/comments", body)
+
+    def set_issue_open(self, number: int, *, is_open: bool) -> None:
+        body = {"type": "issue", "state": "open" if is_open else "resolved"}
+        self.client.send_object("PUT", f"{self.base}/issues/{number}", body)
 
 
 def comment_body(markdown: str) -> dict[str, object]:

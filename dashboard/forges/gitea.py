@@ -53,5 +53,7 @@ class GiteaForge(GitHubForge):
     STATES: ClassVar[Mapping[StatusState, str]] = GitHubForge.STATES
     ROLES: ClassVar[Mapping[str, Role]] = {**GitHubForge.ROLES, "owner": Role.ADMIN}
     PAGES: ClassVar[Mapping[str, int]] = {"limit": 50}
+    # The newest first.
+    NEWEST: ClassVar[Mapping[str, str]] = {"state": "all", "type": "issues"}
     # It answers all comments at once.
     COMMENT_PAGES: ClassVar[Mapping[str, int]] = {}

@@ -137,6 +137,7 @@ class GitHubForge:
     }
     PAGES: ClassVar[Mapping[str, int]] = {"per_page": PAGE}
     COMMENT_PAGES: ClassVar[Mapping[str, int]] = PAGES
+    NEWEST: ClassVar[Mapping[str, str]] = {"state": "all", "sort": "created", "direction": "desc"}
 
     def __init__(self, client: Client, repository: str, app_id: str = "") -> None:
         self.client, self.repository, self.app_id = client, repository, app_id
@@ -221,3 +222,17 @@ class GitHubForge:
             body = {"title": title[:LONGEST_TITLE], "body": markdown}
             made = self.client.send_object("POST", f"{self.base}/issues", body)
             return Issue(made.number("number"), made.url("html_url"))
+
+    def find_own_issue(self, marker: str) -> int | None:
+        with readable_answers(self.NAME):
+            for issue in self.client.get_pages(f"{self.base}/issues", {**self.NEWEST, **self.PAGES}, most=1):
+                if marker in issue.text("body", LONGEST_COMMENT, default="") and self.is_own(issue):
+                    return issue.number("number")
+        return None
+
+    def comment_issue(self, number: int, markdown: str) -> None:
+        self.post_comment(number, markdown)
+
+    def set_issue_open(self, number: int, *, is_open: bool) -> None:
+        body = {"state": "open" if is_open else "closed"}
+        self.client.send_object("PATCH", f"{self.base}/issues/{number}", body)

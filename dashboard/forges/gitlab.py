@@ -259,3 +259,18 @@ class GitLabForge:
             body = {"title": title[:LONGEST_TITLE], "description": markdown}
             made = self.client.send_object("POST", f"{self.base}/issues", body)
             return Issue(made.number("iid"), made.url("web_url"))
+
+    def find_own_issue(self, marker: str) -> int | None:
+        query: dict[str, str | int] = {"sort": "desc", "order_by": "created_at", **PAGE}
+        with readable_answers(NAME):
+            for issue in self.client.get_pages(f"{self.base}/issues", query, most=1):
+                if marker in issue.text("description", LONGEST_COMMENT, default="") and self.is_own(issue):
+                    return issue.number("iid")
+        return None
+
+    def comment_issue(self, number: int, markdown: str) -> None:
+        self.client.send_object("POST", f"{self.base}/issues/{number}/notes", {"body": markdown})
+
+    def set_issue_open(self, number: int, *, is_open: bool) -> None:
+        body = {"state_event": "reopen" if is_open else "close"}
+        self.client.send_object("PUT", f"{self.base}/issues/{number}", body)

@@ -24,6 +24,7 @@ class Channel(models.Model):
         MATTERMOST = "mattermost"
         MATRIX = "matrix"
         PAGERDUTY = "pagerduty"
+        ISSUE = "issue"
 
     class Digest(models.TextChoices):
         NONE = ""
@@ -163,6 +164,9 @@ class Delivery(Leased):
         blank=True,
         default=Told.NOTHING,
         help_text="How the regression stood by this message.",
+    )
+    opened = models.CharField(
+        max_length=40, blank=True, help_text="What it opened at its receiver: the number of an issue."
     )
     state = models.CharField(max_length=20, choices=State.choices, default=State.PENDING)
     # One sentence per attempt that did not get through, oldest first.

@@ -12,6 +12,7 @@ from django.conf import settings
 from dashboard.experiments.bounds import OPEN, WORSE, Bounded
 from dashboard.models import Check
 from dashboard.sentences import labels, numbers
+from dashboard.sentences.markdown import code_span, escape_markdown
 
 if TYPE_CHECKING:
     from dashboard.pull_requests.report import Cause, CheckReport, CheckRow
@@ -22,13 +23,6 @@ State = Check.State
 LONGEST_STATUS = 140
 # A comment shows so many rows; the page has all.
 MOST_ROWS = 5
-# What markdown and forges read as something else than text: `@` would call people by their name.
-SPECIAL = str.maketrans(
-    {
-        **{character: f"\\{character}" for character in "\\`*_{}[]()#|!~"},
-        **{"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@\u200b"},
-    }
-)
 
 
 def change_text(bounded: Bounded) -> str:
@@ -193,15 +187,6 @@ def check_address(check: Check) -> str:
 def comment_marker(check: Check) -> str:
     """By which the comment is found again: unseen in it."""
     return f"<!-- paceline {settings.PACELINE_URL} {check.project.slug} -->"
-
-
-def escape_markdown(text: str) -> str:
-    """One line that shows as it is written, and calls nobody."""
-    return " ".join(text.split()).translate(SPECIAL)
-
-
-def code_span(text: str) -> str:
-    return f"`{' '.join(text.replace('`', ' ').split())}`"
 
 
 def comment_markdown(report: CheckReport) -> str:
