@@ -33,6 +33,7 @@ class AuditAction(StrEnum):
     REGRESSION_TRIAGED = "regression triaged"
     HISTORY_JUDGED = "history judged again"
     RESULTS_IMPORTED = "results imported"
+    DOCUMENT_POSTED = "document posted"
     PROJECT_ADDED = "project added"
     PROJECT_REMOVED = "project removed"
     SETTINGS_CHANGED = "settings changed"

@@ -229,6 +229,7 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-triggers": {"GET": API_VIEW},
     "api-trigger": {"GET": API_VIEW},
     "api-runs": {"GET": API_VIEW, "POST": API_OPERATE},
+    "api-documents": {"POST": API_OPERATE},
     "api-run": {"GET": API_VIEW_RUN},
     "api-run-document": {"GET": API_VIEW_RUN},
     "api-run-log": {"GET": API_VIEW_RUN},
@@ -237,6 +238,9 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-experiment": {"GET": API_VIEW_EXPERIMENT},
     "api-pairs": {"GET": API_VIEW_EXPERIMENT},
     "api-experiment-cancel": {"POST": Rule(Who.OPERATE, "experiment", api=True)},
+    "api-checks": {"GET": API_VIEW, "POST": API_OPERATE},
+    "api-check": {"GET": Rule(Who.VIEW, "check", api=True)},
+    "api-check-cancel": {"POST": Rule(Who.OPERATE, "check", api=True)},
     "api-regressions": {"GET": API_SPANNING},
     "api-regression": {"GET": Rule(Who.VIEW, "regression", api=True)},
     "api-regression-triage": {

@@ -54,7 +54,7 @@ class RunRow(Configured):
     commit: CommitName
     branch: str
     state: str
-    origin: str = Field(description="Measured here, imported, or measured again as a sentinel.")
+    origin: str = Field(description="Measured here, imported, posted, or measured again as a sentinel.")
     machine: str | None
     repetitions: int
     attempt: int

@@ -26,7 +26,9 @@ from ninja.utils import replace_path_param_notation
 
 from dashboard.api import (
     channels,
+    checks,
     commits,
+    documents,
     experiments,
     machines,
     members,
@@ -44,7 +46,7 @@ VERSION = "1"
 ROUTERS: tuple[Router, ...] = (
     *(projects.router, project_settings.router, series.router, commits.router, runs.router),
     *(experiments.router, regressions.router, machines.router, channels.router, members.router),
-    tokens.router,
+    *(tokens.router, documents.router, checks.router),
 )
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10

@@ -10,6 +10,7 @@ from dashboard.models.failed_jobs import FailedJob
 from dashboard.models.forges import ForgeConnection, ForgeDelivery, RepositoryPoll
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
+from dashboard.models.posted_documents import PostedDocument
 from dashboard.models.projects import Backlog, Case, Commit, Project, Schedule, Trigger
 from dashboard.models.pull_requests import Check, CheckedCase, PullRequest
 from dashboard.models.regressions import Change, Regression, RegressionExperiment
@@ -49,6 +50,7 @@ __all__ = [
     "Metric",
     "Point",
     "Pool",
+    "PostedDocument",
     "Project",
     "PullRequest",
     "Regression",

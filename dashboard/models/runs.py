@@ -39,6 +39,8 @@ class Run(Configured, LeasedJob):
         MEASURED = "measured"
         # Brought in from another tool's results: no machine, no log, no document.
         IMPORTED = "imported"
+        # Measured elsewhere, such as in somebody's CI, and posted with its document: no machine, no log.
+        POSTED = "posted"
         # A pinned commit again, to see whether its machine moved: its values are no points of its series.
         SENTINEL = "sentinel"
 
@@ -56,7 +58,7 @@ class Run(Configured, LeasedJob):
         max_length=10,
         choices=Origin.choices,
         default=Origin.MEASURED,
-        help_text="Measured here, imported, or measured again as a sentinel.",
+        help_text="Measured here, imported, posted, or measured again as a sentinel.",
     )
     only_on = models.ForeignKey(
         Machine,

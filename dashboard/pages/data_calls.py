@@ -41,6 +41,8 @@ DATA_CALLS = {
     "series": DataCall("api-points", kept=("until",)),
     "run": DataCall("api-run"),
     "experiment": DataCall("api-experiment"),
+    "project-checks": DataCall("api-checks"),
+    "check": DataCall("api-check"),
     "regressions": DataCall("api-regressions", kept=("state", "project")),
     "regression": DataCall("api-regression"),
     "machines": DataCall("api-machines"),

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import visitor_of
 from dashboard.alerts import rules
-from dashboard.models import Channel, Project, Regression, Triage
+from dashboard.models import Channel, Project, Regression, Run, Triage
 from dashboard.pages.experiment_links import regression_address
 from dashboard.pages.paging import parse_whole_number, requested_page
 from dashboard.pages.proof import proof_context
@@ -85,7 +85,8 @@ def render_regression(
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
     changes = list(regression_queries.regression_changes(regression))
     proved = proof_context(regression, changes)
-    imported = regression_queries.is_imported(regression)
+    origins = regression_queries.origins_of_step(regression)
+    imported = origins == {Run.Origin.IMPORTED}
     context = {
         "regression": regression,
         "project": regression.project,
@@ -99,6 +100,7 @@ def render_regression(
         "cost": cost_sentence(weekly_cost(regression)),
         "limits": crossed_limits(regression),
         "imported": imported,
+        "posted": origins == {Run.Origin.POSTED},
         "asking": regression_address(regression),
         **phase_comparison_context(regression, proved["sizing"]),
         "snoozed": snooze_text(regression.snooze) if hasattr(regression, "snooze") else "",

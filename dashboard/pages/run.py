@@ -33,7 +33,9 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
     context["again"] = run_queries.next_measurement(run) if remeasured else None
     if document:
         context |= _document_context(request, run, document)
-        if is_offered(visitor_of(request), "experiment-new", run.case.project):
+        # What was posted can't be measured here.
+        measurable = run.origin != Run.Origin.POSTED
+        if measurable and is_offered(visitor_of(request), "experiment-new", run.case.project):
             context["comparisons"] = run_links(run, context["previous"])
     elif run.origin == Run.Origin.IMPORTED:
         context["points"] = series_queries.points_of_run(run.pk)

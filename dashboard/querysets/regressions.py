@@ -109,8 +109,11 @@ def imported_regressions(project: Project) -> QuerySet[Regression]:
     return regressions_with_related().filter(NOT_PUT_AWAY & IMPORTED, project=project)
 
 
-def is_imported(regression: Regression) -> bool:
-    return Regression.objects.filter(IMPORTED, pk=regression.pk).exists()
+def origins_of_step(regression: Regression) -> set[str]:
+    """Where the points of its step come from."""
+    ends = [regression.first_bad_id, regression.last_good_id]
+    points = Point.objects.filter(series=regression.series_id, run__commit__in=ends)
+    return set(points.values_list("run__origin", flat=True))
 
 
 def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regression]:

@@ -80,7 +80,8 @@ def runs_with_pool_state() -> QuerySet[Run]:
         state=Machine.State.ACTIVE,
     )
     rows = Run.objects.select_related(
-        "commit", "configuration__case__project", "configuration__pool", "machine", "trigger__requested_by"
+        *("commit", "configuration__case__project", "configuration__pool", "machine"),
+        *("trigger__requested_by", "posted__posted_by", "posted__token"),
     )
     return rows.annotate(pool_lives=Exists(alive))
 

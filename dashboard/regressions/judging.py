@@ -96,6 +96,8 @@ def judge_measured(project: Project, run: Run, lines: Lines, facts: GatheredFact
     judged = find_all_changes(project, branch, list(series), lines, facts, run.commit.position)
     touched = judged.touched
     touched.run, touched.line = run.pk, lines.of_branch(branch)
+    # No host of this site could measure what was posted again: it is told as suspected, and stays so.
+    touched.live = run.origin != Run.Origin.POSTED
     touched.regressions |= set(Regression.objects.filter(awaited_runs=run).values_list("pk", flat=True))
     if judged.is_news or touched.regressions or run.limits.exists():
         decide_and_apply(project, branch, touched, lines, facts)

@@ -93,6 +93,9 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.RESULTS_IMPORTED: lambda _, details: (
         f"imported results ({details.get('format')}, {details.get('points')} values)"
     ),
+    AuditAction.DOCUMENT_POSTED: lambda _, details: (
+        f"posted a document of {details.get('machine')}, measured at {str(details.get('commit'))[:10]}"
+    ),
     AuditAction.PROJECT_ADDED: lambda _, details: f"added the project, {details.get('visibility')}",
     AuditAction.PROJECT_REMOVED: lambda entry, details: (
         f"removed the project {entry.project_slug} of {details.get('repository')}"

@@ -27,8 +27,6 @@ WITHOUT_DATA = {
     # What they hold is secret, or at the forge.
     *("project-forge", "project-hook"),
 }
-# The API has no checks yet.
-CHECKS = {"project-checks", "check"}
 # What takes forms alone.
 FORMS = {
     *("project-channel-change", "project-channel-rules", "project-member", "project-token-revoke"),
@@ -40,7 +38,7 @@ FORMS = {
 
 def test_every_page_has_a_call_or_no_data() -> None:
     pages = {str(pattern.name) for pattern in urlpatterns}
-    assert pages - DATA_CALLS.keys() == WITHOUT_DATA | CHECKS | FORMS
+    assert pages - DATA_CALLS.keys() == WITHOUT_DATA | FORMS
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ OF_PROJECT = (
     *("project-checks", "project-channels", "project-feed", "forge-hook"),
     *("project-repository", "project-measuring", "project-manifest", "project-forge", "project-forge-test"),
     *("project-hook", "project-removal"),
-    *("api-project", "api-project-settings"),
+    *("api-project", "api-project-settings", "api-documents", "api-checks"),
     *("api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
     *("api-experiments", "api-channels", "api-members", "api-project-audit", "api-tokens"),
 )
@@ -70,6 +70,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"pk": "experiment"} for name in ("api-experiment", "api-pairs", "api-experiment-cancel")},
     **{name: {"pk": "regression"} for name in ("api-regression", "api-regression-triage")},
     "api-machine": {"pk": "machine"},
+    **{name: {"pk": "check"} for name in ("api-check", "api-check-cancel")},
     "account_reset_password_from_key": {"uidb36": "picture", "key": "picture"},
     **{name: {"pk": "machine"} for name in ("machine", "machine-status", "machine-state")},
 }
