@@ -42,6 +42,15 @@ class Issue:
     url: str
 
 
+@dataclass(frozen=True)
+class HeadLocation:
+    """The ref that leads to a pull request's head: of `fork`, or of the connected repository where that is
+    empty."""
+
+    ref: str
+    fork: str = ""
+
+
 class Forge(Protocol):
     """One repository of a forge. Each method may raise ForgeBusy, ForgeAway and ForgeRefused."""
 
@@ -70,13 +79,10 @@ class Forge(Protocol):
         """Each as an event UPDATED."""
 
     def read_pull_request(self, number: int) -> PullRequestEvent:
-        """As it is now: UPDATED, CLOSED or MERGED."""
+        """As it is now: UPDATED, CLOSED or MERGED. Its hashes are whole, save for a head that is gone."""
 
-    def pull_request_refspec(self, number: int) -> str:
-        """The ref under which the repository has the pull request's head."""
-
-    def full_commit(self, commit: str) -> str:
-        """The full hash of a commit that an event may abbreviate."""
+    def locate_head(self, number: int) -> HeadLocation:
+        """Where a pull request's head can be fetched."""
 
     def create_issue(self, title: str, markdown: str) -> Issue: ...
 

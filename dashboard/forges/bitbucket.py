@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from urllib.parse import quote
 
-from dashboard.forges.answers import LONGEST_TITLE, Issue, Role, StatusState, status_description
+from dashboard.forges.answers import LONGEST_TITLE, HeadLocation, Issue, Role, StatusState, status_description
 from dashboard.forges.client import Client, readable_answers
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import Action, CommentEvent, Event, OtherEvent, PullRequestEvent, PushEvent
@@ -16,6 +18,7 @@ from dashboard.forges.fields import LONGEST_TITLE as LONGEST_READ_TITLE
 from dashboard.forges.signatures import check_hex
 
 API_ADDRESS = "https://api.bitbucket.org/2.0"
+WEB_ADDRESS = "https://bitbucket.org/"
 NAME = "Bitbucket"
 SIGNATURE = "X-Hub-Signature"
 REPOSITORY_FIELD = "repository.full_name"
@@ -199,26 +202,53 @@ class BitbucketForge:
 
     def read_pull_request(self, number: int) -> PullRequestEvent:
         with readable_answers(NAME):
-            row = self.client.get_object(f"{self.base}/pullrequests/{number}")
-            return read_pull_request(row, OPEN_STATES.get(row.text("state"), Action.OTHER))
-
-    def pull_request_refspec(self, number: int) -> str:
-        """The head's branch: there is no ref of a pull request, and a fork's branch is in the fork alone."""
-        request = self.read_pull_request(number)
-        if request.is_fork:
-            raise ForgeRefused(
-                f"Pull request {number} comes from a fork: Bitbucket has no ref by which it can be fetched."
+            request = self._abbreviated_request(number)
+            return replace(
+                request,
+                head_commit=self._full_head(request),
+                base_commit=self._full_commit(request.base_commit),
+                merge_commit=self._full_commit(request.merge_commit),
             )
-        return f"refs/heads/{request.head_ref}"
 
-    def full_commit(self, commit: str) -> str:
-        if COMMIT_HASH.fullmatch(commit):
+    def _abbreviated_request(self, number: int) -> PullRequestEvent:
+        row = self.client.get_object(f"{self.base}/pullrequests/{number}")
+        return read_pull_request(row, OPEN_STATES.get(row.text("state"), Action.OTHER))
+
+    def _full_head(self, request: PullRequestEvent) -> str:
+        """From the pull request's own list: the repository doesn't know a fork's commits by their hash."""
+        if COMMIT_HASH.fullmatch(request.head_commit):
+            return request.head_commit
+        path = f"{self.base}/pullrequests/{request.number}/commits"
+        with unless_missing():
+            rows = [row.commit("hash") for row in self.client.get_pages(path, PAGE)]
+            found = [commit for commit in rows if commit.startswith(request.head_commit)]
+            # Two commits of the same 12 digits are made within minutes: neither is known to be the head.
+            if len(found) == 1:
+                return found[0]
+        return request.head_commit
+
+    def _full_commit(self, commit: str) -> str:
+        """Of the repository's own; empty where it has none such any more."""
+        if not commit or COMMIT_HASH.fullmatch(commit):
             return commit
-        with readable_answers(NAME):
+        with unless_missing():
             found = self.client.get_object(f"{self.base}/commit/{quote(commit, safe='')}").commit("hash")
-        if not found.startswith(commit):
-            raise ForgeRefused(f"Bitbucket answered another commit than {commit}.")
-        return found
+            return found if found.startswith(commit) else ""
+        return ""
+
+    def locate_head(self, number: int) -> HeadLocation:
+        """The head's branch: there is no ref of a pull request, and a fork's branch is in the fork alone."""
+        with readable_answers(NAME):
+            request = self._abbreviated_request(number)
+        ref = f"refs/heads/{request.head_ref}"
+        if not request.is_fork:
+            return HeadLocation(ref)
+        names = request.head_repository.split("/")
+        if len(names) != 2 or {".", ".."} & set(names):
+            raise ForgeRefused(
+                f"The fork that pull request {number} comes from is gone, or the token may not see it."
+            )
+        return HeadLocation(ref, request.head_repository)
 
     def create_issue(self, title: str, markdown: str) -> Issue:
         body = {"type": "issue", "title": title[:LONGEST_TITLE], "content": {"raw": markdown}}
@@ -243,6 +273,16 @@ class BitbucketForge:
     def set_issue_open(self, number: int, *, is_open: bool) -> None:
         body = {"type": "issue", "state": "open" if is_open else "resolved"}
         self.client.send_object("PUT", f"{self.base}/issues/{number}", body)
+
+
+@contextmanager
+def unless_missing() -> Iterator[None]:
+    """What a forge no longer knows leaves things as they are."""
+    try:
+        yield
+    except ForgeRefused as error:
+        if error.status != 404:
+            raise
 
 
 def comment_body(markdown: str) -> dict[str, object]:

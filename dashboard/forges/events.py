@@ -48,7 +48,7 @@ class PushEvent:
 class PullRequestEvent:
     """`base_commit` is the tip of the target, `merge_commit` what the merge made; each may be empty.
 
-    Bitbucket abbreviates `head_commit` and `base_commit` to 12 digits: `Forge.full_commit` completes them.
+    Bitbucket abbreviates all three to 12 digits: `Forge.read_pull_request` has the whole ones.
     `author` is for people, `author_account` is what `Forge.role_of` takes.
     """
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 from urllib.parse import quote
 
-from dashboard.forges.answers import LONGEST_TITLE, Issue, Role, StatusState, status_description
+from dashboard.forges.answers import LONGEST_TITLE, HeadLocation, Issue, Role, StatusState, status_description
 from dashboard.forges.client import Client, readable_answers
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import (
@@ -211,11 +211,8 @@ class GitHubForge:
             action = Action.CLOSED if row.text("state") == "closed" else Action.UPDATED
             return read_pull_request(row, action)
 
-    def pull_request_refspec(self, number: int) -> str:
-        return f"refs/pull/{number}/head"
-
-    def full_commit(self, commit: str) -> str:
-        return commit
+    def locate_head(self, number: int) -> HeadLocation:
+        return HeadLocation(f"refs/pull/{number}/head")
 
     def create_issue(self, title: str, markdown: str) -> Issue:
         with readable_answers(self.NAME):

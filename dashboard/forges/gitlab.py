@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-from dashboard.forges.answers import LONGEST_TITLE, Issue, Role, StatusState, status_description
+from dashboard.forges.answers import LONGEST_TITLE, HeadLocation, Issue, Role, StatusState, status_description
 from dashboard.forges.client import Client, readable_answers
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import Action, CommentEvent, Event, OtherEvent, PullRequestEvent, PushEvent
@@ -248,11 +248,8 @@ class GitLabForge:
             row = self.client.get_object(f"{self.base}/merge_requests/{number}")
             return read_merge_request(row, OPEN_STATES.get(row.text("state"), Action.OTHER))
 
-    def pull_request_refspec(self, number: int) -> str:
-        return f"refs/merge-requests/{number}/head"
-
-    def full_commit(self, commit: str) -> str:
-        return commit
+    def locate_head(self, number: int) -> HeadLocation:
+        return HeadLocation(f"refs/merge-requests/{number}/head")
 
     def create_issue(self, title: str, markdown: str) -> Issue:
         with readable_answers(NAME):

@@ -18,6 +18,7 @@ from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.forge import forge_of
 from dashboard.models import Check, CheckedCase, Experiment, ForgeConnection, Metric, Project
 from dashboard.pull_requests.case_files import changed_paths, profiled_files
+from dashboard.pull_requests.fetching_heads import fetch_head
 from dashboard.pull_requests.selection import touched_cases
 from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, RepositoryError, Unreachable
 
@@ -109,14 +110,14 @@ def make_plan(check: Check) -> Plan:
 
 
 def bring_head(mirror: Mirror, check: Check) -> None:
-    """Have the head in the mirror: a fork's is no branch of it, but its forge may show it as a ref."""
+    """Have the head in the mirror, where no branch leads to that of a fork."""
     if mirror.has_commit(check.head_hash):
         return
     connection = ForgeConnection.objects.select_related("project").filter(project=check.project_id).first()
     number = check.pull_request.number if check.pull_request else None
     if connection is not None and number is not None:
         try:
-            mirror.fetch_ref(forge_of(connection).pull_request_refspec(number), str(number))
+            fetch_head(mirror, connection.repository, forge_of(connection).locate_head(number), number)
         except ForgeRefused as error:
             raise NotMeasurableError("can't be measured", text=str(error)) from error
     if not mirror.has_commit(check.head_hash):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
 
 from dashboard import dispatch
 from dashboard.access import AuditAction, ForgeAccount, record_action
-from dashboard.forges.errors import ForgeAnswerError
+from dashboard.forges.errors import ForgeAnswerError, ForgeAway
 from dashboard.forges.events import Action, CommentEvent, PullRequestEvent
 from dashboard.forges.forge import forge_of
 from dashboard.models import Check, ForgeConnection, Project, PullRequest
@@ -68,8 +69,18 @@ def complete_pull_request(project_id: int, number: int) -> None:
     if connection is None:
         return
     event = forge_of(connection).read_pull_request(number)
-    if event.action in STATES and FULL_HASH.fullmatch(event.head_commit) and not event.is_draft:
-        follow_pull_request(connection.project, proposed_head(event))
+    if not FULL_HASH.fullmatch(event.head_commit):
+        event = replace(event, head_commit=known_head(connection, event))
+    receive_pull_request(connection.project, event)
+
+
+def known_head(connection: ForgeConnection, event: PullRequestEvent) -> str:
+    """The whole hash of a head that is gone with its branch or its fork, as it was told before."""
+    rows = PullRequest.objects.filter(project=connection.project_id, number=event.number)
+    known = rows.filter(head_hash__startswith=event.head_commit).first()
+    if known is None:
+        raise ForgeAway(f"The forge doesn't know the commit {event.head_commit} of #{event.number}.")
+    return known.head_hash
 
 
 def receive_comment(project: Project, event: CommentEvent, **_: Any) -> None:

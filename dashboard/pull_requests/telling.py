@@ -40,9 +40,11 @@ def tell_check(check_id: int) -> None:
     report = read_report(check)
     try:
         forge = forge_of(connection)
-        tell_status(forge, report)
+        refusal = try_status(forge, report)
         if is_newest(check):
             tell_comment(forge, report, check.pull_request)
+        if refusal:
+            raise refusal
     except ForgeRefused as error:
         # The rights are too few, or the repository is another one: it would refuse the same again.
         keep_told(check, error=str(error), refused=sentences.status_description(report), again_at="")
@@ -65,6 +67,16 @@ def is_paused(check: Check) -> bool:
 def is_newest(check: Check) -> bool:
     """Of two checks of one pull request the later one has the comment."""
     return not Check.objects.filter(pull_request=check.pull_request, pk__gt=check.pk).exists()
+
+
+def try_status(forge: Forge, report: CheckReport) -> ForgeRefused | None:
+    """The refusal, if there is one: it keeps no comment back. Bitbucket refuses the status of a commit that
+    only a fork has."""
+    try:
+        tell_status(forge, report)
+    except ForgeRefused as error:
+        return error
+    return None
 
 
 def tell_status(forge: Forge, report: CheckReport) -> None:

@@ -112,13 +112,14 @@ class Mirror:
         """Bring one commit, whether or not a branch leads to it, and what stands before it; as `fetch`."""
         self._fetch([], (f"+{commit}:{FETCHED}",), patience, None)
 
-    def fetch_ref(self, ref: str, name: str) -> None:
+    def fetch_ref(self, ref: str, name: str, fork: str = "") -> None:
         """Bring what one ref of the repository leads to, under a name that no other fetch touches.
 
-        The head of a pull request is no branch of the repository: it comes only when it is asked for. Raises
-        as `fetch` does.
+        The head of a pull request is no branch of the repository: it comes only when it is asked for. `fork`
+        is the address of another repository that has the ref. Raises as `fetch` does.
         """
-        self._fetch([], (f"+{ref}:{PROPOSED}{safe_name(name)}",), None, None)
+        # Whoever proposes something has no say in what the repository's tags are.
+        self._fetch(["--no-tags"], (f"+{ref}:{PROPOSED}{safe_name(name)}",), None, None, fork)
 
     def remote_heads(self) -> RemoteHeads:
         """The branches that the repository has now; nothing is fetched. Raises Unreachable."""
@@ -190,11 +191,17 @@ class Mirror:
         return printed.decode("utf-8", "replace").splitlines()
 
     def _fetch(
-        self, options: Sequence[str], refs: Sequence[str], patience: float | None, time_limit: float | None
+        self,
+        options: Sequence[str],
+        refs: Sequence[str],
+        patience: float | None,
+        time_limit: float | None,
+        fork: str = "",
     ) -> None:
+        repository = fork or self.repository
         with self.locked(patience):
             self._prepare()
-            address, credentials = split_credentials(self.repository)
+            address, credentials = split_credentials(repository)
             try:
                 self.git.run(
                     [*FETCH, *options, "--", address, *refs],
@@ -203,7 +210,7 @@ class Mirror:
                     time_limit=FETCH_SECONDS if time_limit is None else time_limit,
                 )
             except RepositoryError as error:
-                raise Unreachable(f"{hide_password(self.repository)} can't be fetched: {error}") from error
+                raise Unreachable(f"{hide_password(repository)} can't be fetched: {error}") from error
 
     def collect_garbage(self) -> None:
         """Pack what fetches have left, where that is much. Only where nothing is measured meanwhile.

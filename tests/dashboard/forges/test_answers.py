@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.forges.answers import Forge, Issue, Role, StatusState, status_description
+from dashboard.forges.answers import Forge, HeadLocation, Issue, Role, StatusState, status_description
 from dashboard.forges.errors import ForgeAway, ForgeRefused
 from dashboard.forges.events import Action
 from tests.dashboard.forges.payloads import read_example
@@ -216,11 +216,20 @@ def test_the_open_pull_requests(kind: str, forge: Forge, stand_in: StandIn) -> N
 
 def test_one_pull_request_as_it_is_now(kind: str, forge: Forge, stand_in: StandIn) -> None:
     closed = "declined" if kind == "bitbucket" else "closed"
-    stand_in.responses[PULL_REQUEST[kind]] = described_pull_request(kind, closed)
-    assert forge.read_pull_request(1).action == Action.CLOSED
+    described = described_pull_request(kind, closed)
+    stand_in.responses[PULL_REQUEST[kind]] = described
+    if kind == "bitbucket":
+        # It abbreviates what it says of a pull request, and nothing else.
+        head, tip = (described[side]["commit"]["hash"] for side in ("source", "destination"))
+        stand_in.responses[f"GET {PULL}/commits"] = [{"hash": COMMIT}, {"hash": head.ljust(40, "1")}]
+        stand_in.responses[f"GET {BUCKET}/commit/{{commit}}"] = {"hash": tip.ljust(40, "2")}
+    event = forge.read_pull_request(1)
+    assert event.action == Action.CLOSED
+    assert len(event.head_commit) == 40
+    assert len(event.base_commit) in (0, 40)
 
 
-def test_the_ref_of_a_pull_request(kind: str, forge: Forge, stand_in: StandIn) -> None:
+def test_where_the_head_of_a_pull_request_is(kind: str, forge: Forge, stand_in: StandIn) -> None:
     stand_in.responses[PULL_REQUEST[kind]] = described_pull_request(kind, "open")
     refs = {
         "github": "refs/pull/5/head",
@@ -228,7 +237,7 @@ def test_the_ref_of_a_pull_request(kind: str, forge: Forge, stand_in: StandIn) -
         "gitea": "refs/pull/5/head",
         "bitbucket": "refs/heads/branch2",
     }
-    assert forge.pull_request_refspec(5) == refs[kind]
+    assert forge.locate_head(5) == HeadLocation(refs[kind])
 
 
 def test_access_is_checked(kind: str, forge: Forge, stand_in: StandIn) -> None:

@@ -112,6 +112,14 @@ def test_a_forge_that_is_away_or_busy_is_told_later(
     assert (worse.told["error"], worse.told["again_at"]) == ("", "")
 
 
+def test_a_refused_status_keeps_no_comment_back(kind: str, stand_in: StandIn, worse: Check) -> None:
+    del stand_in.responses[STATUS[kind]]
+    tell_check(worse.pk)
+    assert sent_names(stand_in) == [STATUS[kind], f"POST {COMMENTS[kind]}"]
+    worse.refresh_from_db()
+    assert worse.told["refused"].startswith("Worse")
+
+
 def test_what_a_forge_refuses_is_kept_and_not_asked_again(kind: str, stand_in: StandIn, worse: Check) -> None:
     stand_in.authorization = ("Authorization", "of somebody else")
     tell_check(worse.pk)
