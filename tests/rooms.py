@@ -98,6 +98,7 @@ ROOMS = (
             "paceline.metrics",
             "paceline.manifest",
             "paceline.policy",
+            "paceline.progress_bar",
         },
     ),
     # A host may be anybody's machine: nothing of the site, no Django.

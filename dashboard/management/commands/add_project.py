@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from paceline.progress_bar import ProgressBar
 
 from dashboard.access import command_account
 from dashboard.management.base import SiteCommand
-from dashboard.management.progress import ProgressBar
 from dashboard.projects import ProjectError, add_project
 
 # Each changes that of a project that exists, too.

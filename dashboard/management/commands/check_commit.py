@@ -8,11 +8,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
+from paceline.progress_bar import ProgressBar
 
 from dashboard import hosts, pull_requests, services
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.management.progress import ProgressBar
 from dashboard.models import Check
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.report import CheckReport, read_report

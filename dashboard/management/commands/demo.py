@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
+from paceline.progress_bar import ProgressBar
 
 from dashboard import hosts, services, triggers
 from dashboard.management import demonstration
@@ -16,7 +17,6 @@ from dashboard.management.base import SiteCommand
 from dashboard.management.commands.trigger import summarize_progress
 from dashboard.management.demonstration import BuiltHistory, DemonstrationError
 from dashboard.management.demonstration_table import format_table
-from dashboard.management.progress import ProgressBar
 from dashboard.models import Experiment, Project, Regression, Run
 from dashboard.projects import ProjectError, add_project
 from dashboard.triggers import TriggerError

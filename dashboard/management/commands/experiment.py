@@ -10,13 +10,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import Count, Q
+from paceline.progress_bar import ProgressBar
 
 from dashboard import experiments, hosts, services
 from dashboard.access import command_account
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.management.progress import ProgressBar
 from dashboard.models import Experiment
 from dashboard.sentences import experiments as sentences
 from dashboard.sentences import labels, numbers

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from paceline.progress_bar import ProgressBar
 
 from dashboard import imports, regressions
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.imports import ImportedResults, ImportRefused, ImportSummary
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.management.progress import ProgressBar
 from dashboard.models import Change, Project, Regression
 
 READERS: dict[str, Callable[[Path, Callable[[int, int], None]], ImportedResults]] = {

@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandParser
+from paceline.progress_bar import ProgressBar
 
 from dashboard import regressions
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.management.progress import ProgressBar
 from dashboard.models import Regression
 
 VERDICTS = {

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
+from paceline.progress_bar import ProgressBar
 
 from dashboard import hosts, services, triggers
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.management.progress import ProgressBar
 from dashboard.models import Experiment, Run
 from dashboard.triggers import TriggerError
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from paceline.progress_bar import ProgressBar
 
 from dashboard import runs, services
 from dashboard.management.commands.trigger import summarize_progress
-from dashboard.management.progress import ProgressBar
 from dashboard.models import Project, Run, Trigger
 from tests.dashboard.commands.conftest import Manage, ServeBy
 from tests.dashboard.conftest import Repository

@@ -1,4 +1,4 @@
-"""The command line: list, run, script, show, compare, claims, doctor."""
+"""The command line: list, run, script, show, compare, claims, doctor, push, check."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ from .claims import command as claims_command
 from .doctor import command as doctor_command
 from .measured import turns
 from .measurement import MeasurementRequest
+from .site import check as site_check
+from .site import push as site_push
+from .site.client import SiteError
 from .toml_table import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
@@ -41,13 +44,21 @@ class TerminatedError(Exception):
     """The harness was told to end by a signal."""
 
 
+# Of the caller's making: each is one sentence.
+FAILURES = (ManifestError, document.DocumentError, comparison.ComparisonError, SiteError, TerminatedError)
+
+
 def main() -> int:
-    """Run one command; errors of the caller's are one sentence on stderr and exit status 1."""
+    """Run one command; errors of the caller's are one sentence on stderr, with status 1, or 2 of `check`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A phase may have a name that the terminal can't show.
             stream.reconfigure(errors="backslashreplace")
-    arguments = _build_parser().parse_args()
+    parser = _build_parser()
+    arguments, unknown = parser.parse_known_args()
+    if unknown:
+        _print_failure(f"unrecognized arguments: {' '.join(unknown)}; see {parser.prog} --help")
+        return int(arguments.failure)
     try:
         status = int(arguments.command(arguments))
         print(end="", flush=True)
@@ -55,38 +66,43 @@ def main() -> int:
     except BrokenPipeError:
         # The reader of the output has closed it; Python's own flush at the end must still succeed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 1
-    except MeasurementError as failure:
-        if failure.shown:
-            print("---", file=sys.stderr)
-        elif failure.output:
-            print(f"--- the last lines of its output\n{failure.output}\n---", file=sys.stderr)
-        return _print_failure(str(failure))
-    except (ManifestError, document.DocumentError, comparison.ComparisonError, TerminatedError) as error:
-        return _print_failure(str(error))
-    except OSError as error:
-        return _print_failure(f"{error.filename or 'file'}: {error.strerror or error}")
+        return int(arguments.failure)
+    except (MeasurementError, *FAILURES, OSError) as failure:
+        _print_failure(_describe_failure(failure))
+        return int(arguments.failure)
 
 
-def _print_failure(sentence: str) -> int:
+def _describe_failure(failure: Exception) -> str:
+    """One sentence; what a measured process printed last stands before it."""
+    if isinstance(failure, OSError):
+        return f"{failure.filename or 'file'}: {failure.strerror or failure}"
+    if isinstance(failure, MeasurementError) and failure.shown:
+        print("---", file=sys.stderr)
+    elif isinstance(failure, MeasurementError) and failure.output:
+        print(f"--- the last lines of its output\n{failure.output}\n---", file=sys.stderr)
+    return str(failure)
+
+
+def _print_failure(sentence: str) -> None:
     print(f"paceline: {sentence}", file=sys.stderr)
-    return 1
 
 
 class _ArgumentParser(argparse.ArgumentParser):
-    """Ends with one sentence and status 1, as every other wrong argument does."""
+    """Ends with one sentence and the status of a failure, as every other wrong argument does."""
 
     def __init__(self, **options: Any) -> None:
         # Half an option's name is a slip of the keyboard, and another option tomorrow.
         super().__init__(**{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
-        self.exit(_print_failure(f"{message}; see {self.prog} --help"))
+        _print_failure(f"{message}; see {self.prog} --help")
+        self.exit(self.get_default("failure") or 1)
 
 
 def _build_parser() -> argparse.ArgumentParser:
     parser = _ArgumentParser(prog="paceline", description="Measures training code.")
     parser.add_argument("--version", action="version", version=__version__)
+    parser.set_defaults(failure=1)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     lists = commands.add_parser("list", help="list the manifest's benchmarks and cases")
     lists.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
@@ -110,6 +126,13 @@ def _build_parser() -> argparse.ArgumentParser:
     doctoring = commands.add_parser("doctor", help="try the harness on this host, its GPU above all")
     doctor_command.add_arguments(doctoring)
     doctoring.set_defaults(command=_check_host)
+    pushing = commands.add_parser("push", help="post documents to a site, as runs of a commit")
+    site_push.add_arguments(pushing)
+    pushing.set_defaults(command=site_push.push_documents)
+    checking = commands.add_parser("check", help="ask a site whether a commit is slower than its merge base")
+    site_check.add_arguments(checking)
+    # 1 says that it is.
+    checking.set_defaults(command=_check_commit, failure=site_check.UNANSWERED)
     return parser
 
 
@@ -160,7 +183,7 @@ def _compare_documents(arguments: argparse.Namespace) -> int:
     try:
         print(comparison.compare_documents(before, after))
     except comparison.ComparisonError as error:
-        return _print_failure(f"{arguments.before} and {arguments.after}: {error}")
+        raise comparison.ComparisonError(f"{arguments.before} and {arguments.after}: {error}") from error
     return 0
 
 
@@ -175,6 +198,11 @@ def _check_host(arguments: argparse.Namespace) -> int:
     _end_on_signals()
     _check_output_paths(arguments.report)
     return doctor_command.run_doctor(arguments)
+
+
+def _check_commit(arguments: argparse.Namespace) -> int:
+    _end_on_signals()
+    return site_check.check_commit(arguments)
 
 
 def _print_message(text: str) -> None:
