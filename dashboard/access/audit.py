@@ -34,6 +34,8 @@ class AuditAction(StrEnum):
     HISTORY_JUDGED = "history judged again"
     RESULTS_IMPORTED = "results imported"
     DOCUMENT_POSTED = "document posted"
+    ACCOUNT_ADDED = "account added"
+    ACCOUNT_CHANGED = "account changed"
     PROJECT_ADDED = "project added"
     PROJECT_REMOVED = "project removed"
     SETTINGS_CHANGED = "settings changed"
@@ -43,6 +45,7 @@ class AuditAction(StrEnum):
     TOKEN_MADE = "token made"  # noqa: S105 - no token
     TOKEN_REVOKED = "token revoked"  # noqa: S105 - no token
     CHANNEL_CHANGED = "channel changed"
+    MESSAGE_RESENT = "message sent again"
     FORGE_CHANGED = "forge changed"
     HOOK_INSTALLED = "hook installed"
     SENTINELS_CHANGED = "sentinels changed"

@@ -11,7 +11,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 
 from dashboard.access.errors import TokenRefused
 from dashboard.access.rules import (
@@ -106,5 +106,9 @@ def address_after_sign_in(request: HttpRequest, rule: Rule, named: Mapping[str, 
     """Where signing in leads: what was posted is gone then."""
     if rule.after_sign_in:
         arguments = {"slug": named["slug"]} if rule.found_by == "slug" else dict(named)
-        return reverse(rule.after_sign_in, kwargs=arguments)
+        try:
+            return reverse(rule.after_sign_in, kwargs=arguments)
+        except NoReverseMatch:
+            # A list, in which the one stands that the address is about.
+            return reverse(rule.after_sign_in)
     return request.get_full_path()

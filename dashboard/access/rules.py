@@ -14,7 +14,7 @@ from typing import Any
 from django.urls import ResolverMatch
 
 from dashboard.access.visitors import Visitor
-from dashboard.models import Action, Check, Experiment, Project, Regression, Run, Series
+from dashboard.models import Action, Check, Delivery, Experiment, Project, Regression, Run, Series
 
 
 class Who(StrEnum):
@@ -60,6 +60,7 @@ LOOKUPS: dict[str, tuple[Any, str]] = {
     "regression": (Regression, "project"),
     "experiment": (Experiment, "project"),
     "check": (Check, "project"),
+    "delivery": (Delivery, "channel__project"),
 }
 
 TRIAGE_PERMISSION = "dashboard.add_triage"
@@ -79,6 +80,7 @@ KEEP_CHANNELS = Rule(
     Who.ADMINISTER, "slug", permission=CHANGE_CHANNEL_PERMISSION, after_sign_in="project-channels"
 )
 ADD_PROJECT = Rule(Who.SITE_ADMINISTRATOR, permission=ADD_PROJECT_PERMISSION)
+ADMINISTER_SITE = Rule(Who.SITE_ADMINISTRATOR)
 OWN_ACCOUNT = Rule(Who.SIGNED_IN)
 TRIAGE = Rule(Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sign_in="regression")
 
@@ -110,6 +112,7 @@ RULES: dict[str, Rule] = {
     "work": SPANNING,
     "regressions": SPANNING,
     "deliveries": SPANNING,
+    "delivery-resend": Rule(Who.OPERATE, "delivery", after_sign_in="deliveries"),
     "machines": SPANNING,
     "machine": SPANNING,
     "machine-status": SPANNING,
@@ -152,7 +155,7 @@ RULES: dict[str, Rule] = {
     "project-tokens": ADMINISTER_PROJECT,
     "project-token-revoke": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
     "project-audit": ADMINISTER_PROJECT,
-    "site-audit": Rule(Who.SITE_ADMINISTRATOR),
+    **dict.fromkeys(("site-audit", "site-accounts", "site-account", "site-jobs"), ADMINISTER_SITE),
     "trigger": Rule(Who.OPERATE, "slug", after_sign_in="project"),
     "series": Rule(Who.VIEW, "series"),
     "run": VIEW_RUN,

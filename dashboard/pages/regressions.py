@@ -1,4 +1,4 @@
-"""The inbox of regressions, one regression with its evidence, and the log of the alerts about them."""
+"""The inbox of regressions, and one regression with its evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dashboard.access import visitor_of
 from dashboard.alerts import rules
 from dashboard.models import Channel, Project, Regression, Run, Triage
 from dashboard.pages.experiment_links import regression_address
-from dashboard.pages.paging import parse_whole_number, requested_page
+from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series import regression_trend_json
@@ -120,16 +120,6 @@ def available_actions(regression: Regression) -> list[tuple[str, str, str]]:
         possible.discard(Triage.Action.ACKNOWLEDGE)
     labelled = [(str(action), *label) for action, label in ACTION_LABELS.items() if action in possible]
     return [*labelled, (str(Triage.Action.COMMENT), "Comment only", "Keeps what you wrote.")]
-
-
-@require_safe
-def deliveries_page(request: HttpRequest) -> HttpResponse:
-    """All messages, or those to one `channel`."""
-    channel = parse_whole_number(request, "channel", 0, 2**62)
-    visible = visitor_of(request).visible_projects()
-    log = regression_queries.delivery_log(channel=channel).filter(channel__project__in=visible)
-    listed = requested_page(request, log, ROWS_PER_PAGE)
-    return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed), "of": channel})
 
 
 def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:

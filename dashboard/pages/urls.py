@@ -5,6 +5,7 @@ from dashboard.pages import (
     channel_form,
     channels,
     checks,
+    deliveries,
     experiment_form,
     experiments,
     feed,
@@ -26,6 +27,8 @@ from dashboard.pages import (
     removal_settings,
     run,
     series,
+    site_accounts,
+    site_jobs,
     triage,
 )
 
@@ -119,6 +122,9 @@ urlpatterns = [
     ),
     path("projects/<slug:slug>/settings/audit/", audit.project_audit_page, name="project-audit"),
     path("audit/", audit.site_audit_page, name="site-audit"),
+    path("site/accounts/", site_accounts.accounts_page, name="site-accounts"),
+    path("site/accounts/<int:pk>/", site_accounts.account_page, name="site-account"),
+    path("site/jobs/", site_jobs.jobs_page, name="site-jobs"),
     path("experiments/<int:pk>/", experiments.experiment_page, name="experiment"),
     path("experiments/<int:pk>/status/", experiments.experiment_status_fragment, name="experiment-status"),
     path("experiments/<int:pk>/cancel/", experiments.cancel_experiment, name="experiment-cancel"),
@@ -142,5 +148,6 @@ urlpatterns = [
     path("machines/<int:pk>/", machine.machine_page, name="machine"),
     path("machines/<int:pk>/status/", machine.machine_status_fragment, name="machine-status"),
     path("machines/<int:pk>/state/", machine.change_machine_state, name="machine-state"),
-    path("deliveries/", regressions.deliveries_page, name="deliveries"),
+    path("deliveries/", deliveries.deliveries_page, name="deliveries"),
+    path("deliveries/<int:pk>/resend/", deliveries.resend_delivery, name="delivery-resend"),
 ]

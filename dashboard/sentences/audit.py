@@ -16,6 +16,13 @@ FORGE_CHANGES = {
     "renewed": "made a new webhook secret for",
     "disconnected": "disconnected the project from",
 }
+ACCOUNT_CHANGES = {
+    "closed": "closed the account",
+    "opened": "opened again the account",
+    "password link": "made a link for a new password of",
+    "second factor": "reset the second factor of",
+    "provider": "unlinked from its provider the account",
+}
 JOB_CHANGES = {"retry": "tried again", "drop": "forgotten"}
 
 
@@ -76,6 +83,28 @@ def _failed_sign_in(_: AuditEntry, details: Details) -> str:
     return f"failed to sign in as {details['account']}" if details.get("account") else "failed to sign in"
 
 
+def _describe_rights(details: Details) -> str:
+    """`administrator of the site`, `with Add projects, Triage`, or no rights beyond its roles."""
+    if details.get("administrator"):
+        return "administrator of the site"
+    codes = details.get("permissions") or []
+    named = [str(code).replace("_", " ") for code in codes]
+    return f"on the whole site: {', '.join(named)}" if named else "no right on the whole site"
+
+
+def _invited(_: AuditEntry, details: Details) -> str:
+    return f"made the account {details.get('account')}, {_describe_rights(details)}"
+
+
+def _changed_account(_: AuditEntry, details: Details) -> str:
+    name, change = details.get("account"), details.get("change")
+    if change == "details":
+        return f"changed {' and '.join(details.get('fields') or [])} of {details.get('before')}, now {name}"
+    if change == "rights":
+        return f"gave {name} these rights: {_describe_rights(details)}"
+    return f"{ACCOUNT_CHANGES.get(str(change), 'changed')} {name}"
+
+
 SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.RUNS_REQUESTED: _requested_runs,
     AuditAction.RUN_CANCELLED: _say_numbered("cancelled", "run"),
@@ -96,6 +125,8 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.DOCUMENT_POSTED: lambda _, details: (
         f"posted a document of {details.get('machine')}, measured at {str(details.get('commit'))[:10]}"
     ),
+    AuditAction.ACCOUNT_ADDED: _invited,
+    AuditAction.ACCOUNT_CHANGED: _changed_account,
     AuditAction.PROJECT_ADDED: lambda _, details: f"added the project, {details.get('visibility')}",
     AuditAction.PROJECT_REMOVED: lambda entry, details: (
         f"removed the project {entry.project_slug} of {details.get('repository')}"
@@ -112,6 +143,9 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     ),
     AuditAction.CHANNEL_CHANGED: lambda _, details: (
         f"changed the channel {details.get('kind')} {details.get('address')}"
+    ),
+    AuditAction.MESSAGE_RESENT: lambda _, details: (
+        f"sent a message again to the {details.get('channel')} channel: {details.get('event')}"
     ),
     AuditAction.FORGE_CHANGED: lambda _, details: (
         f"{FORGE_CHANGES.get(details.get('change', ''), 'changed')} {details.get('repository')} "

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from plotly.offline import get_plotlyjs_version
 from pytest_django.live_server_helper import LiveServer
 
-from dashboard import hosts
+from dashboard import dispatch, failed_jobs, hosts
 from dashboard.accounts.openid_settings import OpenIDSettings
 from dashboard.models import Experiment, Metric, Run, RunLog, Sentinel
 from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
@@ -93,6 +93,7 @@ def site(browser: Browser, live_server: LiveServer) -> Iterator[Site]:
     active = builders.create_run(line[5], case, Run.State.MEASURING, progress=0.2, quick=True)
     RunLog.objects.create(run=active, text="step 100")
     done = line[5].runs.get(state="done")
+    failed_jobs.note_failure(dispatch.JUDGE, (done.pk,), KeyError("a key without a blank " + "x" * 99))
     full_case = builders.create_case(line[4].project, "full")
     full = builders.create_measured_run(line[4], full_case, 0.001, body=complete_document())
     experiment = create_ended(line)
@@ -106,6 +107,7 @@ def site(browser: Browser, live_server: LiveServer) -> Iterator[Site]:
         "machine": measured_machine(done),
         "active": active.pk,
         "regression": regression.pk,
+        "account": User.objects.create_user("eve", "eve@example.org").pk,
     }
     made = Site(browser, live_server.url, ids)
     yield made
@@ -198,7 +200,15 @@ def test_the_label_of_a_point_is_drawn_within_the_policy(site: Site) -> None:
 ACCOUNT = (
     *("/account/", "/account/password/", "/account/password/reset/", "/account/second-factor/set-up/"),
     *("/account/confirm/", "/account/inactive/", "/account/password/new/1-1/"),
-    *("/projects/snake/", "/projects/snake/experiments/new/", "/machines/{machine}/"),
+    *("/projects/snake/", "/projects/snake/experiments/new/", "/machines/{machine}/", "/projects/new/"),
+    *("/site/accounts/", "/site/accounts/{account}/", "/site/jobs/", "/audit/"),
+    *(
+        f"/projects/snake/settings/{section}"
+        for section in (
+            *("", "measuring/", "policy/", "manifest/", "forge/", "hook/"),
+            *("members/", "tokens/", "channels/", "audit/", "remove/"),
+        )
+    ),
 )
 
 

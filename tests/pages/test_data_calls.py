@@ -26,13 +26,15 @@ WITHOUT_DATA = {
     *("project-repository-status", "project-manifest-difference"),
     # What they hold is secret, or at the forge.
     *("project-forge", "project-hook"),
+    # What administrators of the site keep: no token does anything there.
+    *("site-accounts", "site-account", "site-jobs"),
 }
 # What takes forms alone.
 FORMS = {
     *("project-channel-change", "project-channel-rules", "project-member", "project-token-revoke"),
     *("experiment-cancel", "check-change", "run-cancel", "regression-triage", "regression-snooze"),
     *("machine-code", "machine-state", "project-new-manifest", "project-repository", "project-forge-test"),
-    "project-removal",
+    *("project-removal", "delivery-resend"),
 }
 
 

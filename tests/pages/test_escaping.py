@@ -6,8 +6,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
+from dashboard import dispatch, failed_jobs
+from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.models import (
     Case,
     Commit,
@@ -46,6 +49,10 @@ PAGES = (
     "/regressions/",
     "/regressions/{regression}/",
     "/deliveries/",
+    "/site/accounts/?q={bad}",
+    "/site/accounts/{account}/",
+    "/site/jobs/",
+    "/audit/",
     "/machines/",
     "/machines/{machine}/",
     "/machines/{machine}/status/?seen=measuring",
@@ -87,7 +94,7 @@ def poison_site() -> dict[str, int]:
     assert Regression.objects.get() == regression
     return {
         "series": series.pk, "run": runs[2].pk, "failed": failed.pk, "active": active.pk,
-        "machine": machine.pk, "regression": regression.pk, **experiments,
+        "machine": machine.pk, "account": poison_accounts(), "regression": regression.pk, **experiments,
     }  # fmt: skip
 
 
@@ -110,6 +117,15 @@ def poison_experiments(line: list[Commit], case: Case) -> dict[str, int]:
     measuring = create_ended(line, **texts, state="measuring", verdict="")
     ExperimentPair.objects.update(phases={BAD: [1, 2]})
     return {"experiment": done.pk, "measuring": measuring.pk}
+
+
+def poison_accounts() -> int:
+    """An account with what a provider may have said of a person, and a job that failed by what was read."""
+    eve = User.objects.create_user(BAD, f"{BAD}@example.org")
+    eve.groups.create(name=BAD)
+    failed_jobs.note_failure(dispatch.JUDGE, (12,), KeyError(BAD))
+    record_action(Visitor(eve), AuditAction.HISTORY_JUDGED)
+    return eve.pk
 
 
 def create_toggled(case: Case) -> Configuration:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from dashboard import dispatch, failed_jobs
 from dashboard.access import Visitor, make_token
 from dashboard.models import Project, Regression, Run, Series, Trigger
 from tests.dashboard.access.conftest import create_member
@@ -67,6 +69,9 @@ MEMBERS_PAGES = {
     "/projects/snake/settings/tokens/": 6,
     "/projects/snake/settings/audit/": 7,
 }
+
+# For an administrator of the site.
+SITE_PAGES = {"/site/accounts/": 6, "/site/accounts/{account}/": 6, "/site/jobs/": 4, "/audit/": 4}
 
 
 def fill_site(count: int) -> dict[str, int]:
@@ -130,3 +135,18 @@ def test_who_asks_is_looked_up_once(client: Client, django_assert_num_queries: A
     for where, queries in MEMBERS_PAGES.items():
         with django_assert_num_queries(queries):
             assert client.get(where).status_code == 200
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_what_administrators_keep_is_asked_for_at_once(
+    client: Client, django_assert_num_queries: Assert, count: int
+) -> None:
+    project = builders.create_project("snake")
+    accounts = [create_member(f"person-{number}", "viewer", project) for number in range(count)]
+    for number, account in enumerate(accounts):
+        account.user_permissions.add(Permission.objects.get(codename="add_trigger"))
+        failed_jobs.note_failure(dispatch.JUDGE, (number,), KeyError("x"))
+    client.force_login(User.objects.create_superuser("root"))
+    for where, queries in SITE_PAGES.items():
+        with django_assert_num_queries(queries):
+            assert client.get(where.format(account=accounts[0].pk)).status_code == 200

@@ -173,4 +173,4 @@ def test_the_log_of_the_site_is_for_its_administrators(client: Client, project: 
     shown = shown_text(client.get("/audit/"))
     assert "root signed in" in shown
     assert "somebody had the whole history judged again snake" in shown
-    assert 'href="/audit/"' in client.get("/").content.decode()
+    assert 'href="/audit/"' in client.get("/site/jobs/").content.decode()

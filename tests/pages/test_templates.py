@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from django.contrib.auth.models import User
+from allauth.socialaccount.models import SocialAccount
+from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from django.template import Context, Template, Variable, engines
 from django.test import Client, override_settings
@@ -157,6 +158,7 @@ def visit_everything(client: Client, folder: Path) -> None:
     visitor.force_login(User.objects.create_user("mallory"))
     assert visitor.get("/projects/runs/experiments/new/").status_code == 403
     change_settings(client)
+    visit_site_pages(client)
     client.post(f"/runs/{Run.objects.latest('pk').pk}/cancel/", follow=True)
     assert client.post("/machines/codes/", {"pool": "gpu"}).status_code == 200
     assert client.post("/machines/codes/", {"pool": "a pool"}).status_code == 400
@@ -219,6 +221,28 @@ def change_settings(client: Client) -> None:
     pages = ("", "members/", "tokens/", "audit/?page=2", "audit/?action=key renewed")
     for where in (*(f"{settings}{page}" for page in pages), "/audit/"):
         assert client.get(where).status_code == 200
+
+
+def visit_site_pages(client: Client) -> None:
+    """What administrators keep, with an account that has everything, and a job that fails."""
+    eve = User.objects.get(username="eve")
+    SocialAccount.objects.create(user=eve, provider="oidc", uid="1")
+    eve.groups.add(Group.objects.create(name="friends"))
+    for number in range(60):
+        failed_jobs.note_failure(dispatch.JUDGE, (number,), KeyError("x"))
+    failed_jobs.note_failure(dispatch.JUDGE, (59,), KeyError("y"))
+    assert client.get("/site/jobs/").status_code == 200
+    # As somebody who has just given the password.
+    client.post("/sign-out/")
+    sign_in(client, "ada")
+    for where in ("/site/accounts/", "/site/accounts/?q=nobody", f"/site/accounts/{eve.pk}/"):
+        assert client.get(where).status_code == 200
+    invited = {"name": "mary", "email": "mary@example.org", "permissions": ["add_project"]}
+    for status in (200, 400):
+        assert client.post("/site/accounts/", invited).status_code == status
+    for form in ({"action": "details", "name": "ada"}, {"action": "rights", "permissions": ["fly"]}):
+        assert client.post(f"/site/accounts/{eve.pk}/", form).status_code == 400
+    assert client.post(f"/site/accounts/{eve.pk}/", {"action": "link"}).status_code == 200
 
 
 def visit_setup_pages(client: Client, settings: str) -> None:

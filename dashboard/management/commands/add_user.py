@@ -22,7 +22,7 @@ class Command(SiteCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME", help="by which the person signs in")
         parser.add_argument("--email", default="", help="where a link for a forgotten password is sent")
-        parser.add_argument("--admin", action="store_true", help="may do everything, /admin/ included")
+        parser.add_argument("--admin", action="store_true", help="administers the site: may do everything")
         parser.add_argument(
             "--link", action="store_true", help="print a link instead of asking for a password"
         )

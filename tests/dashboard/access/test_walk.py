@@ -46,6 +46,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"pk": "experiment"} for name in ("experiment", "experiment-status", "experiment-cancel")},
     **{name: {"pk": "check"} for name in ("check", "check-status", "check-change")},
     "regression-snooze": {"pk": "regression"},
+    "site-account": {"pk": "number"},
+    "delivery-resend": {"pk": "delivery"},
     "project-channel-new": {"slug": "slug", "kind": "kind"},
     **{
         name: {"slug": "slug", "pk": "channel"}
@@ -151,6 +153,7 @@ class Site:
             "experiment": create_ended(line[:2]).pk,
             "machine": run.machine_id,
             "check": create_check(line[:2]).pk,
+            "delivery": builders.create_delivery(regression, "failed", address="a@example.org").pk,
             "channel": self.project.channels.create(kind="email", address="ada@example.org").pk,
             "commit": line[0].hash,
             "trigger": builders.create_refused_trigger(self.project).pk,

@@ -1,0 +1,73 @@
+"""A message that was given up is sent again when a person asks for it."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard import alerts
+from dashboard.access import Visitor
+from dashboard.alerts.resending import ResendError, resend_delivery
+from dashboard.models import AuditEntry, Channel, Delivery, Regression
+from dashboard.sentences.audit import describe_entry
+from tests.dashboard.access.conftest import create_member
+from tests.dashboard.alerts.sinks import MailSink
+
+NOBODY = Visitor()
+
+
+@pytest.fixture
+def failed(regression: Regression) -> Delivery:
+    """One that was given up after its last attempt."""
+    channel = Channel.objects.create(project=regression.project, kind="email", address="team@example.org")
+    return Delivery.objects.create(
+        regression=regression,
+        channel=channel,
+        event="opened",
+        state="failed",
+        attempt=Delivery.MOST_ATTEMPTS,
+        errors=["Nobody answered."],
+        next_attempt_at=timezone.now(),
+    )
+
+
+def test_it_arrives(failed: Delivery, mailbox: MailSink, sent: list[object]) -> None:
+    resend_delivery(NOBODY, failed)
+    alerts.attempt_delivery(failed.pk)
+    failed.refresh_from_db()
+    assert (failed.state, failed.attempt, failed.errors) == ("delivered", 1, ["Nobody answered."])
+    assert len(mailbox.messages) == 1
+    assert describe_entry(AuditEntry.objects.get()) == "sent a message again to the email channel: opened"
+
+
+@pytest.mark.parametrize(
+    ("fields", "of", "sentence"),
+    [
+        ({"state": "delivered"}, Delivery, "It isn't given up"),
+        ({"event": "digest", "regression": None}, Delivery, "comes with the next one"),
+        ({"enabled": False}, Channel, "Its channel is turned off"),
+        ({"state": "refuted"}, Regression, "What it says isn't so any more"),
+    ],
+)
+def test_what_would_be_wrong_is_not_sent(
+    failed: Delivery, fields: dict[str, object], of: type, sentence: str
+) -> None:
+    of.objects.update(**fields)  # type: ignore[attr-defined]
+    before = Delivery.objects.values().get()
+    with pytest.raises(ResendError, match=sentence):
+        resend_delivery(NOBODY, failed)
+    assert Delivery.objects.values().get() == before
+
+
+def test_an_operator_presses_a_button(client: Client, failed: Delivery, sent: list[object]) -> None:
+    where = f"/deliveries/{failed.pk}/resend/"
+    assert where not in client.get("/deliveries/").content.decode()
+    assert client.post(where)["Location"] == "/sign-in/?next=/deliveries/"
+    client.force_login(create_member("ada", "operator", failed.channel.project))
+    assert where in client.get("/deliveries/").content.decode()
+    assert client.post(where)["Location"] == "/deliveries/"
+    assert Delivery.objects.get().state == "pending"
+    again = client.post(where, {"from": "regression"}, follow=True)
+    assert again.redirect_chain == [(f"/regressions/{failed.regression_id}/", 302)]
+    assert "there is nothing to send again" in again.content.decode()
