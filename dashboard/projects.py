@@ -17,6 +17,7 @@ from paceline.manifest import ManifestError
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import Project
 from dashboard.policy.newest_manifest import follow_manifest_policy
+from dashboard.project_names import find_named_project
 from dashboard.repositories import RepositoryError, split_credentials
 
 # The numbers of a project that people may set: option -> field.
@@ -63,7 +64,7 @@ def add_project(
         visibility=Project.Visibility.PRIVATE if private else Project.Visibility.PUBLIC,
         manifest=_read_manifest(manifest),
     )
-    existing = Project.objects.filter(slug=slug).first()
+    existing = find_named_project(slug)
     if existing is not None:
         return _change_project(_check_same_project(existing, wanted), wanted, given, actor)
     wanted.hook_secret = secrets.token_urlsafe(32)

@@ -37,6 +37,8 @@ class AuditAction(StrEnum):
     ACCOUNT_ADDED = "account added"
     ACCOUNT_CHANGED = "account changed"
     PROJECT_ADDED = "project added"
+    PROJECT_RENAMED = "project renamed"
+    NAME_GIVEN_UP = "name given up"
     PROJECT_REMOVED = "project removed"
     SETTINGS_CHANGED = "settings changed"
     MEMBER_ADDED = "member added"

@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
+from django.http.response import HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 
@@ -27,6 +27,7 @@ from dashboard.access.visitors import Visitor, visitor_of
 from dashboard.api.host_requests import refuse_unknown_host
 from dashboard.api.problems import NEEDS_TOKEN, NOT_HERE, answer_problem, refuse_method
 from dashboard.models import Action, Project
+from dashboard.project_names import current_slug
 from dashboard.sentences.access import PAGES_ONLY, refusal_sentence
 
 
@@ -40,7 +41,7 @@ class AccessMiddleware:
         return self.get_response(request)
 
     def process_view(
-        self, request: HttpRequest, _view: Any, _arguments: Any, named: Mapping[str, Any]
+        self, request: HttpRequest, _view: Any, _arguments: Any, named: dict[str, Any]
     ) -> HttpResponseBase | None:
         match, method = request.resolver_match, request.method or "GET"
         rule = rule_of_match(match, method) if match else None
@@ -66,15 +67,20 @@ class AccessMiddleware:
         return self.hold_to_rule(request, visitor, rule, named)
 
     def hold_to_rule(
-        self, request: HttpRequest, visitor: Visitor, rule: Rule, named: Mapping[str, Any]
+        self, request: HttpRequest, visitor: Visitor, rule: Rule, named: dict[str, Any]
     ) -> HttpResponseBase | None:
         project = find_project(rule, named) if rule.found_by else None
+        former = ""
+        if project is None and rule.found_by == "slug" and (renamed := current_slug(named["slug"])):
+            # The view gets what it was asked for by the name that it knows.
+            former, named["slug"] = named["slug"], renamed
+            project = find_project(rule, named)
         if is_hidden(visitor, rule, project):
             if rule.api:
                 return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE)
             raise Http404(NOT_HERE)
         if is_allowed(visitor, rule, project):
-            return None
+            return redirect_to_name(request, named) if former and not rule.api else None
         if rule.api:
             anonymous = visitor.user is None
             status = HTTPStatus.UNAUTHORIZED if anonymous else HTTPStatus.FORBIDDEN
@@ -84,6 +90,17 @@ class AccessMiddleware:
         if visitor.user is None:
             return redirect_to_login(address_after_sign_in(request, rule, named))
         return show_refusal(request, refusal_sentence(visitor, rule, project))
+
+
+def redirect_to_name(request: HttpRequest, named: Mapping[str, Any]) -> HttpResponseBase | None:
+    """From a page below a project's former name to where it is now; None for a form, which is taken."""
+    match = request.resolver_match
+    if match is None or request.method not in ("GET", "HEAD"):
+        return None
+    query = request.META.get("QUERY_STRING", "")
+    address = reverse(match.view_name, kwargs=dict(named))
+    # For now: the name may be given up, and become another project's.
+    return HttpResponseRedirect(f"{address}?{query}" if query else address)
 
 
 def show_refusal(request: HttpRequest, sentence: str) -> HttpResponse:

@@ -28,6 +28,7 @@ from dashboard.api.shapes import (
     page_address,
 )
 from dashboard.models import Change, Delivery, Project, Regression, Triage
+from dashboard.project_names import current_slug
 from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.triage import MOST_LETTERS, TriageError, triage_regression
 from dashboard.sentences import labels
@@ -230,7 +231,7 @@ def chosen_projects(request: HttpRequest, slug: str) -> QuerySet[Project]:
     visible = visitor_of(request).visible_projects()
     if not slug:
         return visible
-    chosen = visible.filter(slug=slug)
+    chosen = visible.filter(slug__in=(slug, current_slug(slug)))
     if not chosen.exists():
         raise ApiError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "project: there is no project of that name.", "project"

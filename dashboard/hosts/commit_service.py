@@ -9,6 +9,7 @@ from typing import IO, cast
 
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, Machine, Project, Run
+from dashboard.project_names import find_named_project
 from dashboard.repositories import Mirror, RepositoryError
 
 FETCH_SECONDS = 45
@@ -19,13 +20,13 @@ SERVING = ("-c", "uploadpack.allowAnySHA1InWant=true", "upload-pack", "--strict"
 
 def measured_project(machine: Machine, slug: str) -> Project:
     """The project, if the machine measures something of it now; LeaseLost where it doesn't."""
-    held_runs = Run.objects.filter(machine=machine, state__in=Run.HELD, commit__project__slug=slug)
-    held_experiments = Experiment.objects.filter(
-        machine=machine, state__in=Experiment.HELD, project__slug=slug
-    )
-    if not held_runs.exists() and not held_experiments.exists():
+    # By the name that it was told, which may be a former one by now.
+    project = find_named_project(slug)
+    held_runs = Run.objects.filter(machine=machine, state__in=Run.HELD, commit__project=project)
+    held_experiments = Experiment.objects.filter(machine=machine, state__in=Experiment.HELD, project=project)
+    if project is None or not (held_runs.exists() or held_experiments.exists()):
         raise LeaseLost(f"{machine} measures nothing of {slug}.")
-    return Project.objects.get(slug=slug)
+    return project
 
 
 def bring_commit(machine: Machine, slug: str, commit: str) -> None:

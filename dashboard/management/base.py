@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
 from dashboard.models import Project
+from dashboard.project_names import find_named_project
 from dashboard.services import ServiceError
 
 
@@ -48,8 +49,8 @@ class SiteCommand(BaseCommand):
 
 
 def project_named(slug: str) -> Project:
-    """The project, or a CommandError that names the nearest one."""
-    project = Project.objects.filter(slug=slug).first()
+    """The project that is called so, or was before; or a CommandError that names the nearest one."""
+    project = find_named_project(slug)
     if project is not None:
         return project
     slugs = list(Project.objects.values_list("slug", flat=True))

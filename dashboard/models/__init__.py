@@ -11,7 +11,7 @@ from dashboard.models.forges import ForgeConnection, ForgeDelivery, RepositoryPo
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
 from dashboard.models.posted_documents import PostedDocument
-from dashboard.models.projects import Backlog, Case, Commit, Project, Schedule, Trigger
+from dashboard.models.projects import Backlog, Case, Commit, FormerName, Project, Schedule, Trigger
 from dashboard.models.pull_requests import Check, CheckedCase, PullRequest
 from dashboard.models.regressions import Change, Regression, RegressionExperiment
 from dashboard.models.repository_tests import RepositoryTest
@@ -42,6 +42,7 @@ __all__ = [
     "FailedJob",
     "ForgeConnection",
     "ForgeDelivery",
+    "FormerName",
     "Heartbeat",
     "JoinCode",
     "Limit",

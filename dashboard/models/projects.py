@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
@@ -92,6 +94,13 @@ class Project(models.Model):
         blank=True, default="", help_text="USER:PASSWORD of the repository's address, where it needs them."
     )
     hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")
+    mirror_name = models.CharField(
+        max_length=60,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="By which its mirror is found on disk: its first name. Empty: its name.",
+    )
     removed_slug = models.CharField(
         max_length=60,
         blank=True,
@@ -114,6 +123,8 @@ class Project(models.Model):
         """Take credentials out of the address; refuse a reserved name, and a policy that can't be read."""
         if self.slug in RESERVED_SLUGS:
             raise ValidationError({"slug": f"No project can be called {self.slug}: its address is a page's."})
+        if FormerName.objects.filter(slug=self.slug).exclude(project=self.pk).exists():
+            raise ValidationError({"slug": f"Another project still answers to {self.slug}, its former name."})
         try:
             parse_policy_text(self.policy, "policy")
         except ManifestError as error:
@@ -125,12 +136,30 @@ class Project(models.Model):
     @property
     def mirror(self) -> Mirror:
         """The repository as this host knows it."""
-        return locate_mirror(settings.PACELINE_HOME, self.slug, self.fetch_address, self.branch)
+        mirror = locate_mirror(
+            settings.PACELINE_HOME, self.mirror_name or self.slug, self.fetch_address, self.branch
+        )
+        return replace(mirror, project=self.slug)
 
     @property
     def fetch_address(self) -> str:
         """The repository's address with its credentials: for git alone, never shown or logged."""
         return join_credentials(self.repository, self.credentials)
+
+
+class FormerName(models.Model):
+    """What a project was called before: addresses, hooks and commands with it still lead to the project."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="former_names")
+    slug = models.SlugField(max_length=60, unique=True)
+    until = models.DateTimeField(auto_now_add=True, help_text="When the project got another one.")
+
+    class Meta:
+        verbose_name = "former name"
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
 
 
 class Commit(models.Model):

@@ -18,6 +18,7 @@ from dashboard.pages import repository_form
 from dashboard.pages.settings_sections import settings_context
 from dashboard.project_setup.changing import change_repository, change_settings, parse_number
 from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.renaming import give_up_name, rename_project
 from dashboard.secrets import is_lost
 
 Visibility = Project.Visibility
@@ -27,23 +28,43 @@ SAVED = {
     Visibility.PRIVATE: "Its members alone may read the project now.",
 }
 SECTION = "project-settings"
+LONGEST_NAME = 60
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def general_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """The forms' fields: `visibility`, or `poll_minutes`."""
+    """The forms' fields: `visibility`, `poll_minutes`, `slug` (a new name), or `given_up` (a former one)."""
     context = settings_context(request, slug, SECTION)
     project: Project = context["project"]
     if request.method != "POST":
         return render_general(request, context)
     try:
+        if "slug" in request.POST:
+            return rename_by_form(request, project)
+        if "given_up" in request.POST:
+            return give_up_by_form(request, project)
         values, said = read_general(request)
         change_settings(visitor_of(request), project, values)
     except SetupError as error:
         return render_general(request, context, error)
     messages.success(request, said)
     return redirect(SECTION, slug)
+
+
+def rename_by_form(request: HttpRequest, project: Project) -> HttpResponse:
+    """Raises SetupError."""
+    name = request.POST["slug"].replace("\0", "").strip()
+    if rename_project(visitor_of(request), project, name):
+        messages.success(request, f"The project is called {name} now, and still answers to {project.slug}.")
+    return redirect(SECTION, name)
+
+
+def give_up_by_form(request: HttpRequest, project: Project) -> HttpResponse:
+    name = request.POST["given_up"].replace("\0", "")
+    if give_up_name(visitor_of(request), project, name):
+        messages.success(request, f"Nothing leads here by the name {name} any more.")
+    return redirect(SECTION, project.slug)
 
 
 def read_general(request: HttpRequest) -> tuple[dict[str, Any], str]:
@@ -66,13 +87,20 @@ def render_general(
 ) -> HttpResponse:
     project: Project = context["project"]
     known = {"repository": project.repository, "branch": project.branch}
-    errors = {"visibility": "", "poll_minutes": "", **({error.field: str(error)} if error else {})}
+    errors = {
+        "visibility": "",
+        "poll_minutes": "",
+        "slug": "",
+        **({error.field: str(error)} if error else {}),
+    }
     shown = {
         **context,
         **repository_form.form_context(request, typed or known, error),
         "errors": errors,
         "poll_minutes": request.POST.get("poll_minutes", str(project.poll_minutes))[:20],
         "credentials": describe_credentials(project),
+        "name": request.POST.get("slug", project.slug)[:LONGEST_NAME],
+        "former_names": list(project.former_names.all()),
     }
     return render(request, "settings_general.html", shown, status=400 if error else 200)
 

@@ -17,6 +17,7 @@ from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series import regression_trend_json
+from dashboard.project_names import current_slug
 from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.costs import weekly_cost
 from dashboard.regressions.triage import BECOMES
@@ -50,6 +51,8 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         raise Http404(f"state must be one of {', '.join(regression_queries.FILTERS)}.")
     visible = visitor_of(request).visible_projects()
     slugs = list(visible.values_list("slug", flat=True))
+    if project and project not in slugs:
+        project = current_slug(project) or project
     if project and project not in slugs:
         raise Http404("There is no project of that name.")
     chosen = Project.objects.filter(slug=project) if project else visible

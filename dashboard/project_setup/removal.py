@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from dashboard import dispatch, experiments, runs
 from dashboard.access import Actor, AuditAction, record_action
@@ -57,6 +57,7 @@ def remove_project(actor: Actor, project: Project, typed: str) -> None:
         )
         ForgeConnection.objects.filter(project=row).delete()
         Membership.objects.filter(project=row).delete()
+        row.former_names.all().delete()
         row.api_tokens.all().delete()
         row.channels.update(enabled=False)
         Trigger.objects.filter(project=row, state=Trigger.State.RECEIVED).update(
@@ -106,8 +107,10 @@ def delete_mirror(project: Project) -> None:
     """The copy of its repository on this machine; of nothing that a project of the same name has now."""
     if not project.repository:
         return
-    mirror = locate_mirror(settings.PACELINE_HOME, project.removed_slug, project.repository, project.branch)
-    if Project.objects.filter(slug=project.removed_slug, repository=project.repository).exists():
+    name = project.mirror_name or project.removed_slug
+    mirror = locate_mirror(settings.PACELINE_HOME, name, project.repository, project.branch)
+    others = Project.objects.filter(removed_slug="", repository=project.repository)
+    if others.filter(Q(mirror_name=name) | Q(slug=name, mirror_name="")).exists():
         return
     try:
         with mirror.locked():

@@ -128,6 +128,10 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.ACCOUNT_ADDED: _invited,
     AuditAction.ACCOUNT_CHANGED: _changed_account,
     AuditAction.PROJECT_ADDED: lambda _, details: f"added the project, {details.get('visibility')}",
+    AuditAction.PROJECT_RENAMED: lambda _, details: (
+        f"renamed the project from {details.get('before')} to {details.get('name')}"
+    ),
+    AuditAction.NAME_GIVEN_UP: lambda _, details: f"gave up the former name {details.get('name')}",
     AuditAction.PROJECT_REMOVED: lambda entry, details: (
         f"removed the project {entry.project_slug} of {details.get('repository')}"
     ),

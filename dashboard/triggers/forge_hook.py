@@ -23,6 +23,7 @@ from dashboard.forges.events import (
 )
 from dashboard.forges.receivers import comment_received
 from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
+from dashboard.project_names import find_named_project
 from dashboard.secrets import is_lost
 from dashboard.triggers.open_pull_requests import note_pull_request, send_event
 from dashboard.triggers.receiving import receive_trigger
@@ -52,7 +53,8 @@ def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnect
     """The connection and what its forge says. Nothing of a body is read before its signature holds."""
     if request.method != "POST":
         raise ForgeError(405, "A webhook sends POST.")
-    connection = ForgeConnection.objects.select_related("project").filter(project__slug=slug).first()
+    project = find_named_project(slug)
+    connection = ForgeConnection.objects.select_related("project").filter(project=project).first()
     if connection is None:
         raise ForgeError(404, "There is no such project, or it isn't connected with a forge.")
     if is_lost(connection.webhook_secret):

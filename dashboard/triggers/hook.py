@@ -20,6 +20,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.models import Project, Trigger
+from dashboard.project_names import find_named_project
 from dashboard.secrets import is_lost
 from dashboard.triggers.receiving import receive_trigger
 from dashboard.triggers.refs import ignored_ref, stored_ref
@@ -72,7 +73,8 @@ def receive_hook(request: HttpRequest, slug: str) -> JsonResponse:
 
 
 def from_hook(project: Project, push: PushEvent) -> Trigger:
-    delivery = f"{project.slug}:{push.delivery}"
+    # Not by its name: after a renaming a replay is still one.
+    delivery = f"{project.pk}:{push.delivery}"
     try:
         return receive_trigger(
             project, Trigger.Source.HOOK, push.revisions, delivery=delivery, ref=stored_ref(project, push.ref)
@@ -85,7 +87,7 @@ def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, Push
     """The project and the push that its hook reports. No body is read before its signature holds."""
     if request.method != "POST":
         raise HookError(405, "A hook sends POST.")
-    project = Project.objects.filter(slug=slug).first()
+    project = find_named_project(slug)
     if project is None:
         raise HookError(404, "There is no such project.")
     body = request.read(LARGEST_BODY + 1)

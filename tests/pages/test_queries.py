@@ -58,7 +58,7 @@ MEMBERS_PAGES = {
     "/regressions/": 10,
     "/machines/": 13,
     "/projects/snake/": 29,
-    "/projects/snake/settings/": 5,
+    "/projects/snake/settings/": 6,
     "/projects/snake/settings/policy/": 6,
     "/projects/snake/settings/measuring/": 5,
     "/projects/snake/settings/manifest/": 5,

@@ -34,6 +34,7 @@ from dashboard.models import (
     Experiment,
     ExperimentPair,
     ForgeConnection,
+    FormerName,
     Heartbeat,
     Limit,
     Machine,
@@ -273,6 +274,8 @@ def visit_setup_pages(client: Client, settings: str) -> None:
     assert client.post("/projects/new/", {"repository": "x"}).status_code == 400
     assert client.post(f"{settings}repository/", {"repository": "x"}).status_code == 400
     assert client.post(settings, {"poll_minutes": "soon"}).status_code == 400
+    FormerName.objects.create(project=runs_project, slug="runs-before")
+    assert client.post(settings, {"slug": "two words"}).status_code == 400
     for name in ("measuring", "manifest", "forge", "hook", "remove"):
         assert client.get(f"{settings}{name}/").status_code == 200
     assert client.post(f"{settings}measuring/", {}).status_code == 400

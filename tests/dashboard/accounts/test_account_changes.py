@@ -19,23 +19,23 @@ pytestmark = pytest.mark.django_db
 NOBODY = Visitor()
 
 
-def told() -> list[str]:
+def told_changes() -> list[str]:
     rows = AuditEntry.objects.filter(action__startswith="account").order_by("pk")
     return [describe_entry(entry) for entry in rows]
 
 
-def invite(name: str, email: str = "", *permissions: str, administrator: bool = False) -> User:
+def invite_person(name: str, email: str = "", *permissions: str, administrator: bool = False) -> User:
     return account_changes.invite_account(
         NOBODY, name, email, administrator=administrator, permissions=permissions
     )
 
 
 def test_who_is_invited_may_do_what_was_chosen() -> None:
-    eve = User.objects.get(pk=invite(" eve ", "eve@example.org", "add_project").pk)
+    eve = User.objects.get(pk=invite_person(" eve ", "eve@example.org", "add_project").pk)
     assert (eve.username, eve.email, eve.has_usable_password()) == ("eve", "eve@example.org", False)
     assert eve.has_perm("dashboard.add_project")
     assert not eve.has_perm("dashboard.add_machine")
-    assert told() == ["made the account eve, on the whole site: add project"]
+    assert told_changes() == ["made the account eve, on the whole site: add project"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_can_be_no_account_is_told_at_its_field(
     ada: User, name: str, email: str, permissions: tuple[str, ...], field: str
 ) -> None:
     with pytest.raises(AccountError) as refused:
-        invite(name, email, *permissions)
+        invite_person(name, email, *permissions)
     assert refused.value.field == field
     assert User.objects.get() == ada
 
@@ -65,7 +65,7 @@ def test_rights_are_given_and_taken(ada: User, admin_user: User) -> None:
     fresh = User.objects.get(pk=ada.pk)
     assert (fresh.is_superuser, fresh.is_staff) == (False, False)
     assert account_changes.permission_codes(fresh) == {"add_triage"}
-    assert told()[-1] == "gave ada these rights: on the whole site: add triage"
+    assert told_changes()[-1] == "gave ada these rights: on the whole site: add triage"
 
 
 def test_other_permissions_of_django_stay(ada: User) -> None:
@@ -94,14 +94,14 @@ def test_closing_ends_the_sessions(client: Client, ada: User) -> None:
     assert not is_signed_in(client)
     sign_in(client)
     assert is_signed_in(client)
-    assert told() == ["closed the account ada", "opened again the account ada"]
+    assert told_changes() == ["closed the account ada", "opened again the account ada"]
 
 
 def test_an_account_gets_another_name_and_keeps_the_rest(client: Client, ada: User, admin_user: User) -> None:
     assert account_changes.change_details(NOBODY, ada, "Ada", "a@example.org") == ["name", "email"]
     sign_in(client, "Ada")
     assert is_signed_in(client)
-    assert told() == ["changed name and email of ada, now Ada"]
+    assert told_changes() == ["changed name and email of ada, now Ada"]
     with pytest.raises(AccountError, match="There is an account grace already"):
         account_changes.change_details(NOBODY, ada, "grace", "")
 
@@ -114,7 +114,7 @@ def test_a_second_factor_and_a_provider_are_taken_away(client: Client, ada: User
     assert account_changes.unlink_provider(NOBODY, ada)
     assert not account_changes.take_second_factor(NOBODY, ada)
     assert not account_changes.unlink_provider(NOBODY, ada)
-    assert told() == ["reset the second factor of ada", "unlinked from its provider the account ada"]
+    assert told_changes() == ["reset the second factor of ada", "unlinked from its provider the account ada"]
 
 
 def test_a_closed_account_gets_no_link(ada: User) -> None:
