@@ -13,6 +13,7 @@ from dashboard.access import AuditAction
 from dashboard.models import AuditEntry
 from dashboard.pages.paging import requested_page
 from dashboard.pages.settings_sections import settings_context
+from dashboard.pages.site_sections import site_context
 
 ROWS_PER_PAGE = 50
 
@@ -26,7 +27,8 @@ def project_audit_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def site_audit_page(request: HttpRequest) -> HttpResponse:
-    return render(request, "site_audit.html", _entries_context(request, AuditEntry.objects.all()))
+    context = {**site_context(request, "site-audit"), **_entries_context(request, AuditEntry.objects.all())}
+    return render(request, "site_audit.html", context)
 
 
 def _entries_context(request: HttpRequest, entries: QuerySet[AuditEntry]) -> dict[str, Any]:

@@ -20,8 +20,11 @@ from dashboard.models import Project, RepositoryTest
 from dashboard.pages import repository_form
 from dashboard.project_setup.adding import WantedProject, add_tested_project
 from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.expected_durations import expect_benchmark, expect_benchmarks
 from dashboard.project_setup.manifests import EXAMPLE, PlannedBenchmark, plan_benchmarks, read_manifest_text
+from dashboard.querysets.durations import newest_durations
 from dashboard.repositories import MOST_COMMITS
+from dashboard.sentences.durations import expected_sentence, expected_text
 
 # How many of the newest commits are offered to be measured.
 OFFERED = (1, 5, 20)
@@ -157,11 +160,26 @@ def render_tested(
             **dict.fromkeys((*FIELDS, "repository"), ""),
             **({error.field: str(error)} if error else {}),
         },
-        "offered": [str(count) for count in OFFERED],
+        **expected_context(request, test),
         "most_commits": MOST_COMMITS,
         "most_runs": settings.PACELINE_MOST_RUNS,
     }
     return render(request, "new_project.html", context, status=400 if error else 200)
+
+
+def expected_context(request: HttpRequest, test: RepositoryTest) -> dict[str, Any]:
+    """How long each choice takes. Known of cases that another project of the same repository has measured."""
+    benchmarks, _ = repository_form.read_benchmarks(test.facts.get("manifest"))
+    same = visitor_of(request).visible_projects().filter(repository=test.repository)
+    durations = newest_durations(same) if benchmarks else {}
+    expected = expect_benchmarks(benchmarks, durations)
+    return {
+        "offered": [(str(count), expected_text(expected, count)) for count in OFFERED],
+        "expected": expected_sentence(expected),
+        "expected_of": [
+            (benchmark, expected_text(expect_benchmark(benchmark, durations))) for benchmark in benchmarks
+        ],
+    }
 
 
 @never_cache

@@ -79,10 +79,12 @@ def project_cases(project: Project) -> QuerySet[Case]:
     return Case.objects.filter(project=project).order_by("benchmark", "key")
 
 
-def project_benchmarks(project: Project) -> list[str]:
-    """The benchmarks that the project has been asked to measure."""
-    cases = Case.objects.filter(project=project).order_by("benchmark")
-    return list(cases.values_list("benchmark", flat=True).distinct())
+def case_names(project: Project) -> dict[str, list[str]]:
+    """The names of the cases that the project has been asked to measure, by benchmark."""
+    names: dict[str, list[str]] = {}
+    for case in Case.objects.filter(project=project).order_by("benchmark", "key"):
+        names.setdefault(case.benchmark, []).append(str(case))
+    return names
 
 
 def project_triggers(project: Project) -> QuerySet[Trigger]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import F
 from django.test import Client
 from pytest_django import Settings
 
-from dashboard.models import Project, RepositoryTest, Trigger
+from dashboard.models import Project, RepositoryTest, Run, Trigger
 from dashboard.project_setup.testing import perform_test
+from dashboard.querysets.durations import newest_durations
 from tests.dashboard.access.conftest import create_member, create_permitted
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.pages import builders
@@ -53,6 +56,7 @@ def test_a_project_is_added(signed_in: Client, code: Repository) -> None:
     assert "The repository can be fetched; its branch main is read." in text
     assert "tiny[size=1] tiny[size=2]" in text
     assert "3 cases: as many runs for each commit." in text
+    assert "How long a commit takes is unknown before the first run:" in text
     assert 'value="training-code"' in shown.content.decode()
     answer = signed_in.post(where, add_form(), follow=True)
     assert answer.redirect_chain[-1][0] == "/projects/mine/"
@@ -148,3 +152,25 @@ def test_whom_the_site_lets_add_is_offered_it(client: Client, code: Repository) 
 
 def test_an_empty_site_offers_it(signed_in: Client) -> None:
     assert f'href="{NEW}"' in signed_in.get("/").content.decode()
+
+
+def test_durations_of_the_same_repository_are_expected_again(signed_in: Client, code: Repository) -> None:
+    other = builders.create_project("other")
+    Project.objects.update(repository=str(code.folder))
+    commit = builders.create_commits(other, 1)[0]
+    run = builders.create_measured_run(commit, builders.create_case(other, "tiny", size=1), 0.001)
+    Run.objects.filter(pk=run.pk).update(finished_at=F("claimed_at") + timedelta(seconds=100))
+    text = shown_text(signed_in.get(ask_test(signed_in, code.folder)))
+    assert "On one machine the 1 case that ran before takes about 1 min 40 s a commit" in text
+
+
+def test_the_newest_whole_run_of_a_case_counts(signed_in: Client) -> None:
+    line = builders.create_measured_commits(3)
+    Run.objects.update(finished_at=F("claimed_at") + timedelta(seconds=100))
+    newest = line[-1].runs.get()
+    Run.objects.filter(pk=newest.pk).update(finished_at=F("claimed_at") + timedelta(seconds=200))
+    builders.create_run(line[-1], newest.case, Run.State.FAILED, failure="crash")
+    assert newest_durations(Project.objects.all()) == {str(newest.case): 200.0}
+    shown = shown_text(signed_in.get("/projects/snake/"))
+    assert "A commit takes about 3 min 20 s on one machine" in shown
+    assert "about 3 min 20 s a commit" in shown

@@ -27,7 +27,7 @@ Assert = Callable[[int], Any]
 PAGES = {
     "/": 19,
     "/work/?seen={shown}": 2,
-    "/projects/snake/": 26,
+    "/projects/snake/": 27,
     "/projects/snake/runs/": 4,
     "/projects/snake/live-runs/": 6,
     "/projects/snake/commits/": 5,
@@ -57,7 +57,7 @@ MEMBERS_PAGES = {
     "/deliveries/": 7,
     "/regressions/": 10,
     "/machines/": 13,
-    "/projects/snake/": 29,
+    "/projects/snake/": 30,
     "/projects/snake/settings/": 6,
     "/projects/snake/settings/policy/": 6,
     "/projects/snake/settings/measuring/": 5,

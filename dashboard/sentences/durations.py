@@ -1,0 +1,33 @@
+"""How long measuring will take, in words that say what that rests on."""
+
+from __future__ import annotations
+
+from dashboard.project_setup.expected_durations import ExpectedDuration
+from dashboard.sentences.numbers import format_duration
+
+
+def expected_sentence(expected: ExpectedDuration) -> str:
+    """Of one commit, on one machine; empty where nothing is measured."""
+    if not expected.known and not expected.unknown:
+        return ""
+    about, longest = format_duration(expected.seconds), format_duration(expected.longest_seconds)
+    if not expected.unknown:
+        return f"A commit takes about {about} on one machine, as the newest run of each case did."
+    if not expected.known:
+        bound = f": {longest} at most on one machine, by the time limits" if expected.longest_seconds else ""
+        return f"How long a commit takes is unknown before the first run{bound}."
+    ran = "case that ran before takes" if expected.known == 1 else "cases that ran before take"
+    others = "the other one takes" if expected.unknown == 1 else f"the other {expected.unknown} take"
+    bound = f", {longest} at most by the time limits" if expected.longest_seconds else ""
+    return (
+        f"On one machine the {expected.known} {ran} about {about} a commit; how long {others} is unknown "
+        f"before the first run{bound}."
+    )
+
+
+def expected_text(expected: ExpectedDuration, commits: int = 1) -> str:
+    """`about 35 min`, or `12 h at most` where a case never ran; empty where neither is known."""
+    if not expected.known and not expected.longest_seconds:
+        return ""
+    seconds = commits * (expected.seconds + expected.longest_seconds)
+    return f"{format_duration(seconds)} at most" if expected.unknown else f"about {format_duration(seconds)}"

@@ -1,0 +1,50 @@
+"""How long measuring will take is said with what that rests on."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.project_setup.expected_durations import ExpectedDuration, expect_benchmarks
+from dashboard.project_setup.manifests import PlannedBenchmark
+from dashboard.sentences.durations import expected_sentence, expected_text
+
+BENCHMARKS = [
+    PlannedBenchmark("train", "train.py", ("train[n=1]", "train[n=2]"), 5, 100, 600),
+    PlannedBenchmark("load", "load.py", ("load",), 5, 100, 60),
+]
+
+
+@pytest.mark.parametrize(
+    ("durations", "sentence", "of_five"),
+    [
+        (
+            {},
+            "How long a commit takes is unknown before the first run: 21 min at most on one machine, by the "
+            "time limits.",
+            "1 h 45 min at most",
+        ),
+        (
+            {"train[n=1]": 90.0, "other": 9.0},
+            "On one machine the 1 case that ran before takes about 1 min 30 s a commit; how long the other 2 "
+            "take is unknown before the first run, 11 min at most by the time limits.",
+            "1 h 2 min at most",
+        ),
+        (
+            {"train[n=1]": 90.0, "train[n=2]": 30.0, "load": 12.0},
+            "A commit takes about 2 min 12 s on one machine, as the newest run of each case did.",
+            "about 11 min",
+        ),
+    ],
+)
+def test_it_says_what_is_known(durations: dict[str, float], sentence: str, of_five: str) -> None:
+    expected = expect_benchmarks(BENCHMARKS, durations)
+    assert expected_sentence(expected) == sentence
+    assert expected_text(expected, 5) == of_five
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    assert expected_sentence(ExpectedDuration()) == ""
+    assert expected_text(ExpectedDuration(unknown=1)) == ""
+    assert expected_sentence(ExpectedDuration(unknown=1)) == (
+        "How long a commit takes is unknown before the first run."
+    )
