@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.access import visitor_of
-from dashboard.models import Project, RepositoryTest
+from dashboard.models import FormerName, Project, RepositoryTest
 from dashboard.pages import repository_form
 from dashboard.project_setup.adding import WantedProject, add_tested_project
 from dashboard.project_setup.errors import SetupError
@@ -108,7 +108,11 @@ def suggested_slug(repository: str) -> str:
     """`code` of `https://host/team/Code.git`, or one with a number where that is taken."""
     last = re.split(r"[/:]", repository.rstrip("/"))[-1].removesuffix(".git")
     name = slugify(last)[: MOST_SUGGESTED - 4]
-    taken = set(Project.objects.filter(slug__startswith=name).values_list("slug", flat=True)) | {"new", ""}
+    now, before = (
+        model.objects.filter(slug__startswith=name).values_list("slug", flat=True)
+        for model in (Project, FormerName)
+    )
+    taken = {*now, *before, "new", ""}
     names = (name, *(f"{name}-{number}" for number in range(2, 100)))
     return next((candidate for candidate in names if candidate not in taken), "")
 

@@ -92,7 +92,7 @@ def _describe_rights(details: Details) -> str:
     return f"on the whole site: {', '.join(named)}" if named else "no right on the whole site"
 
 
-def _invited(_: AuditEntry, details: Details) -> str:
+def _made_account(_: AuditEntry, details: Details) -> str:
     return f"made the account {details.get('account')}, {_describe_rights(details)}"
 
 
@@ -125,7 +125,7 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.DOCUMENT_POSTED: lambda _, details: (
         f"posted a document of {details.get('machine')}, measured at {str(details.get('commit'))[:10]}"
     ),
-    AuditAction.ACCOUNT_ADDED: _invited,
+    AuditAction.ACCOUNT_ADDED: _made_account,
     AuditAction.ACCOUNT_CHANGED: _changed_account,
     AuditAction.PROJECT_ADDED: lambda _, details: f"added the project, {details.get('visibility')}",
     AuditAction.PROJECT_RENAMED: lambda _, details: (

@@ -26,6 +26,11 @@
     });
   }
 
+  // On a phone the tabs may be wider than the screen: the one that is shown is in sight.
+  for (const tab of document.querySelectorAll(".tabs [aria-current]")) {
+    tab.parentElement.scrollLeft = tab.offsetLeft + tab.offsetWidth - tab.parentElement.clientWidth;
+  }
+
   // A growing log stays at its end, also after a part of the page was replaced.
   const scrollLogsToEnd = () => document.querySelectorAll("[data-follow]").forEach((log) => { log.scrollTop = log.scrollHeight; });
   document.addEventListener("htmx:afterSettle", scrollLogsToEnd);

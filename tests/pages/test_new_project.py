@@ -174,3 +174,10 @@ def test_the_newest_whole_run_of_a_case_counts(signed_in: Client) -> None:
     shown = shown_text(signed_in.get("/projects/snake/"))
     assert "A commit takes about 3 min 20 s on one machine" in shown
     assert "about 3 min 20 s a commit" in shown
+
+
+def test_a_name_that_is_or_was_taken_is_not_suggested(signed_in: Client, code: Repository) -> None:
+    project = builders.create_project("training-code")
+    project.former_names.create(slug="training-code-2")
+    shown = signed_in.get(ask_test(signed_in, code.folder)).content.decode()
+    assert 'value="training-code-3"' in shown

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0043_merged_checks'),
+        ('dashboard', '0045_posted_documents'),
     ]
 
     operations = [
