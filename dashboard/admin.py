@@ -99,7 +99,8 @@ class ProjectAdmin(Audited):
     list_display = ("slug", "repository", "branch", "created_at")
     search_fields = ("slug", "repository")
     exclude = ("hook_secret", "credentials")
-    readonly_fields = ("secrets",)
+    # Its settings rename it, and keep what the name of before leads to.
+    readonly_fields = ("slug", "secrets")
 
     @admin.display(description="secrets")
     def secrets(self, project: Project) -> str:

@@ -141,12 +141,6 @@ def end_sessions(user: User) -> None:
         session.end()
 
 
-def permission_codes(user: User) -> set[str]:
-    """Those of SITE_PERMISSIONS that the account has by itself."""
-    rows = user.user_permissions.filter(content_type__app_label=APP, codename__in=CODES)
-    return set(rows.values_list("codename", flat=True))
-
-
 def _record_change(actor: Actor, user: User, change: str, **about: object) -> None:
     record_action(actor, AuditAction.ACCOUNT_CHANGED, None, user, account=str(user), change=change, **about)
 
