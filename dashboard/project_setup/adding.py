@@ -12,6 +12,7 @@ from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.models import Membership, Project, RepositoryTest, Trigger
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import plan_benchmarks
+from dashboard.services.processes import FIRST_PROJECT
 from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_trigger
 
 
@@ -32,6 +33,11 @@ def add_tested_project(actor: Visitor, test: RepositoryTest, wanted: WantedProje
     """The project, with its maker as admin and the runs requested. Raises SetupError and leaves nothing."""
     if not test.is_readable:
         raise SetupError("Test the repository again: it could not be read.", "repository")
+    if wanted.slug == FIRST_PROJECT:
+        raise SetupError(
+            f"{FIRST_PROJECT} is kept for the site's own code: hosts without a box trust what is called so.",
+            "slug",
+        )
     project = Project(
         slug=wanted.slug,
         repository=test.repository,

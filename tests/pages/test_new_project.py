@@ -104,6 +104,7 @@ def test_another_branch_is_read(signed_in: Client, code: Repository) -> None:
     ("fields", "sentence"),
     [
         ({"slug": "new"}, "No project can be called new"),
+        ({"slug": "paceline"}, "paceline is kept for the site"),
         ({"visibility": "x"}, "Must be one of public, private"),
         ({"which": "last", "last": "many"}, "Must be a whole number, 0 to 1000"),
         ({"which": "last", "last": "1001"}, "At most 1000 commits"),
