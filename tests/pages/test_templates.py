@@ -19,7 +19,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs, runs
-from dashboard.access import AuditAction, Visitor, record_action
+from dashboard.access import AuditAction, Visitor, make_token, record_action
 from dashboard.accounts.links import password_link
 from dashboard.accounts.openid_settings import OpenIDSettings
 from dashboard.alerts.email import compose_email
@@ -39,6 +39,7 @@ from dashboard.models import (
     Limit,
     Machine,
     Metric,
+    PostedDocument,
     Project,
     Regression,
     RepositoryTest,
@@ -351,9 +352,14 @@ def run_pages() -> list[str]:
     active = builders.create_run(line[2], case, Run.State.MEASURING, quick=True)
     imported = builders.create_run(line[0], case, origin="imported", version=2)
     builders.create_points(imported, body["metrics"][:2])
+    posted = builders.create_run(line[0], case, origin="posted", version=3)
+    token = make_token(Visitor(person), project, "ci", ["view"])[0]
+    PostedDocument.objects.create(
+        run=posted, machine="ci", measured_at=timezone.now(), posted_by=person, token=token
+    )
     RunLog.objects.create(run=active, text="step 100")
     read = Series.objects.get(configuration=measured[0].configuration, metric__name="step_time", phase="")
-    runs = [*measured, plain, *failed, cancelled, waiting, active, imported]
+    runs = [*measured, plain, *failed, cancelled, waiting, active, imported, posted]
     last = measured[-1].pk
     return [
         *(f"/runs/{run.pk}/" for run in runs),
