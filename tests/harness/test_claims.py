@@ -1,13 +1,24 @@
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import re
 from pathlib import Path
 
 import pytest
-from paceline import claims
-from paceline.claims import Claim, ClaimResult, Estimate, Evidence, judging, kept_results, table
+from paceline import claims, document
+from paceline.claims import (
+    Claim,
+    ClaimResult,
+    Estimate,
+    Evidence,
+    command,
+    judging,
+    kept_results,
+    table,
+    unfinished,
+)
 from paceline.toml_table import ManifestError
 
 from .conftest import Project
@@ -310,6 +321,48 @@ def test_claims_are_measured(project: Project) -> None:
     assert readme.read_text().count("| not measured yet |") == CLAIMS.count("[[claims]]") - 1
     told = project.call("claims", "tiny", "--no-measuring", "--json", "claims.json")
     assert (told.returncode, told.stdout, told.stderr) == (0, ended.stdout, "")
+
+
+def test_an_interrupted_call_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = project.folder / "started"
+    project.write(f"open({str(started)!r}, 'a').write('.')\n{SCRIPT}", counting_steps=5, steps=20)
+    chosen = CLAIMS[: CLAIMS.index('[[claims]]\nid = "learned"')]
+    (project.folder / "claims.toml").write_text(chosen)
+    monkeypatch.chdir(project.folder)
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    arguments = parser.parse_args(["tiny", "--pairs", "2", "--json", "claims.json"])
+
+    def interrupt_second_round(message: str) -> None:
+        if message.startswith("round 2"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        command.run_claims(arguments, interrupt_second_round)
+    # One that tells how long it takes; work=6, work=2 and work=4 side by side, two of these counted too.
+    assert len(started.read_text()) == 1 + 3 + 2
+    kept = project.folder / "claims.unfinished.jsonl"
+    with kept.open("a") as file:
+        file.write('\n{"conditions": "cut o')
+    command.run_claims(arguments, lambda _: None)
+    assert len(started.read_text()) == (1 + 3 + 2) + (1 + 3)
+    (row,) = json.loads((project.folder / "claims.json").read_text())
+    assert (row["evidence"]["samples"], row["counted"]) == (2, [6, 2])
+    assert not kept.exists()
+
+
+def test_blocks_of_other_code_are_measured_anew(project: Project, measured: dict[str, object]) -> None:
+    side = unfinished.SideMeasurement(document.read_document(json.dumps(measured)), is_counted=True)
+    path = project.folder / "kept.jsonl"
+    kept = unfinished.UnfinishedMeasurements(path, "today's code")
+    for name in ("first", "second"):
+        kept.keep_block(name, [side])
+    assert unfinished.UnfinishedMeasurements(path, "other code").find_block("first") is None
+    today = unfinished.UnfinishedMeasurements(path, "today's code")
+    assert today.find_block("first") == [side]
+    today.forget_used()
+    again = unfinished.UnfinishedMeasurements(path, "today's code")
+    assert (again.find_block("first"), again.find_block("second")) == (None, [side])
 
 
 def test_quick_windows_leave_a_claim_about_a_sweep_unmeasured(project: Project) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,18 +20,24 @@ from ..document import Document
 from ..measurement import MeasurementRequest
 from ..units import format_count
 from ..watching import nvml
+from ..watching.process import MeasurementError
 from .claim import Claim, Comparison, Evidence, Params
+from .unfinished import SideMeasurement, UnfinishedMeasurements
 
 PrintMessage = Callable[[str], None]
 Sides = list[list[Document]]
 """For each case of a comparison its documents, in the order of the pairs."""
+
+BlockSide = tuple[Comparison, Params]
+"""One side of a block: a case, and the comparison in whose window it is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimBench:
     """Measures comparisons of a benchmark's cases, each by so many pairs.
 
-    `measured` keeps what was measured by the comparison's key, `counted` each counted case's document.
+    `measured` keeps what was measured by the comparison's key, `counted` each counted case's document;
+    `unfinished` keeps both in a file, for a call that goes on after this one was interrupted.
     """
 
     benchmark: Benchmark
@@ -39,6 +45,7 @@ class ClaimBench:
     quick: bool
     pairs: int
     print_message: PrintMessage
+    unfinished: UnfinishedMeasurements = field(default_factory=UnfinishedMeasurements)
     cases_to_count: set[str] = field(default_factory=set)
     measured: dict[str, tuple[Comparison, Sides]] = field(default_factory=dict)
     counted: dict[str, Document] = field(default_factory=dict)
@@ -60,11 +67,14 @@ class ClaimBench:
             rounds = self.rounds(comparison)
             for number in range(rounds):
                 # What drifts over a pair drifts the other way over the next one.
-                order = range(len(measured)) if number % 2 == 0 else reversed(range(len(measured)))
-                for side in order:
-                    case = comparison.cases[side]
-                    self.print_message(f"{name}: {number + 1} of {rounds}, {case_key(case)}")
-                    measured[side].append(self.measure_side(comparison, case, number))
+                order = range(len(measured))[:: -1 if number % 2 else 1]
+                cases = [comparison.cases[side] for side in order]
+                self.print_message(f"{name}: {number + 1} of {rounds}, {'; '.join(map(case_key, cases))}")
+                block = self.measure_block([(comparison, case) for case in cases], number)
+                for side, measurement in zip(order, block, strict=True):
+                    if isinstance(measurement, MeasurementError):
+                        raise measurement
+                    measured[side].append(measurement)
             self.keep(comparison, measured)
         return self.measured[comparison.key][1]
 
@@ -85,15 +95,38 @@ class ClaimBench:
         }
         return list(documents.values())
 
-    def measure_side(self, comparison: Comparison, case: Params, number: int) -> Document:
-        """Measure one case of a round, counted if no other measurement of it was; raises MeasurementError."""
+    def measure_block(self, sides: Sequence[BlockSide], number: int) -> list[Document | MeasurementError]:
+        """Measure the sides of a round one after the other, unless an interrupted call did.
+
+        A side that failed has its error in its place; nothing of its block is kept for another call.
+        """
+        name = repr((number, [(case_key(case), comparison.window) for comparison, case in sides]))
+        kept = self.unfinished.find_block(name)
+        if kept is None:
+            found = [self._measure_side(comparison, case, number) for comparison, case in sides]
+            kept = [side for side in found if isinstance(side, SideMeasurement)]
+            if len(kept) < len(found):
+                return [side.document if isinstance(side, SideMeasurement) else side for side in found]
+            self.unfinished.keep_block(name, kept)
+        for (_, case), side in zip(sides, kept, strict=True):
+            if side.is_counted:
+                self.counted.setdefault(case_key(case), side.document)
+        return [side.document for side in kept]
+
+    def _measure_side(
+        self, comparison: Comparison, case: Params, number: int
+    ) -> SideMeasurement | MeasurementError:
+        """Measure one case of a round, counted if no other measurement of it was."""
         key = case_key(case)
         counts = key in self.cases_to_count and key not in self.counted and not comparison.seeds
         seed = comparison.seeds[number] if comparison.seeds else None
-        measured = self._measure_case(comparison, case, counts=counts, seed=seed)
+        try:
+            measured = self._measure_case(comparison, case, counts=counts, seed=seed)
+        except MeasurementError as error:
+            return error
         if counts:
             self.counted[key] = measured
-        return measured
+        return SideMeasurement(measured, counts)
 
     def measure_uncounted(self, comparison: Comparison, case: Params) -> Document:
         """Measure one case outside of any round; raises MeasurementError."""

@@ -13,6 +13,7 @@ from . import claims_file, kept_results, rounds, table
 from .bench import ClaimBench, PrintMessage
 from .claim import Claim, ClaimResult
 from .judging import judge_claim
+from .unfinished import UnfinishedMeasurements, open_unfinished
 
 PAIRS = 4
 PAIRS_LIMIT = 50
@@ -94,8 +95,12 @@ def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> st
     if measured.scaling is None and benchmark.scaling is not None:
         # Quick windows have no sweep: such a claim stays as it is until it is measured in full.
         wanted = [claim for claim in wanted if not claim.main_comparison.sweeps]
-    bench = ClaimBench(measured, folder, arguments.quick, arguments.pairs, print_message)
+    unfinished = UnfinishedMeasurements()
+    if arguments.json is not None and wanted:
+        unfinished = open_unfinished(arguments.json, measured, folder)
+    bench = ClaimBench(measured, folder, arguments.quick, arguments.pairs, print_message, unfinished)
     measure_claims(wanted, bench, book)
+    unfinished.forget_used()
     return _tell_results(arguments, book, layout, {claim.key for claim in chosen})
 
 

@@ -117,18 +117,12 @@ def _measure_beside_shared(
     group: RoundGroup, bench: ClaimBench, comparisons: Sequence[Comparison], number: int
 ) -> dict[str, tuple[Document, Document] | None]:
     """Measure one or two own sides with the shared one between them; None where a side failed."""
-    first, *second = comparisons
-    own_sides = {first.key: _measure_or_none(bench, first, group.own_side(first), number)}
-    shared = _measure_or_none(bench, first, group.shared, number)
-    own_sides |= {
-        comparison.key: _measure_or_none(bench, comparison, group.own_side(comparison), number)
-        for comparison in second
+    own_sides = [(comparison, group.own_side(comparison)) for comparison in comparisons]
+    sides = [own_sides[0], (comparisons[0], group.shared), *own_sides[1:]]
+    before, shared, *after = (
+        None if isinstance(side, MeasurementError) else side for side in bench.measure_block(sides, number)
+    )
+    return {
+        comparison.key: None if own is None or shared is None else (own, shared)
+        for comparison, own in zip(comparisons, (before, *after), strict=True)
     }
-    return {key: None if own is None or shared is None else (own, shared) for key, own in own_sides.items()}
-
-
-def _measure_or_none(bench: ClaimBench, comparison: Comparison, case: Params, number: int) -> Document | None:
-    try:
-        return bench.measure_side(comparison, case, number)
-    except MeasurementError:
-        return None
