@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from multiprocessing import get_context
@@ -143,3 +144,21 @@ def test_a_collector_that_ends_ends_the_training() -> None:
     training.consolidation.failure = ValueError("no room")
     with pytest.raises(ValueError, match="no room"):
         running.FreeRunning.check(training)
+
+
+def test_the_prose_of_waits_repeats_the_table_of_claims() -> None:
+    rows = {row["id"]: row for row in json.loads((MARIO / "claims.results.json").read_text())}
+    prose = " ".join((MARIO / "README.md").read_text().split())
+    p95, p99, worst, mean = (
+        rows[f"free-wait{name}"]["measured"][0] for name in ("-p95", "-p99", "-worst", "")
+    )
+    more, as_trained = rows["free-lock-free"]["measured"][0], rows["free-lock-free"]["equal_training"][0]
+
+    assert f"19 of 20 waits for the lock last less than {p95:.3g} ms" in prose
+    assert f"99 of 100 last less than {p99:.3g} ms, and the longest of 512 lasts {worst:.3g} ms" in prose
+    assert f"the mean, {mean:.3g} ms," in prose
+    assert (
+        f"they hand over {more:.3g} times as much, and {as_trained:.3g} times as much where both learn"
+        in prose
+    )
+    assert f"held to draw alone it is {rows['free-lock-free-narrow']['measured'][0]:.3g} times" in prose
