@@ -8,7 +8,6 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from paceline.manifest import Benchmark, case_key
@@ -100,7 +99,7 @@ def claimed_values(
     mirror: Mirror, commit: CommitFacts, benchmark: Benchmark, params: Params, name: str
 ) -> list[object]:
     """The value that a claim about this toggle sets beside the same parameters; none without such a claim."""
-    path = f"{commit.hash}:{PurePosixPath(benchmark.script).with_name(CLAIMS)}"
+    path = f"{commit.hash}:{(benchmark.script_folder / CLAIMS).as_posix()}"
     try:
         text = repositories.file_texts(mirror, [path]).get(path, "")
         claims = tomllib.loads(text).get("claims", [])

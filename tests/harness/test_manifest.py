@@ -346,3 +346,37 @@ def test_a_misspelt_required_key_is_named() -> None:
     text = '[benchmarks.train]\nversion = 1\nscript = "train.py"\nstepz = 10\n'
     with pytest.raises(ManifestError, match="steps: is missing; was 'stepz' meant to be it"):
         manifest.parse_manifest(text, "paceline.toml")
+
+
+RANKED = """
+[benchmarks.a]
+version = 1
+module = "package.train"
+steps = 5
+auto = true
+step = "batch"
+processes = 4
+"""
+
+
+def test_a_module_may_be_measured_in_several_processes() -> None:
+    benchmark = manifest.parse_manifest(RANKED, "m").benchmarks["a"]
+    assert (benchmark.script, benchmark.module) == ("package.train", True)
+    assert (benchmark.step, benchmark.processes) == ("batch", 4)
+    assert benchmark.script_folder == Path("package")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("steps = 5", 'steps = 5\nscript = "train.py"', "module: stands beside script, name one of them"),
+        ("package.train", "package/train.py", "module: is 'package/train.py', must be a module's name"),
+        ("auto = true", "", "step: needs auto = true"),
+        ('"batch"', '"epoch"', "step: 'epoch' is unknown"),
+        ("= 4", "= 257", "processes: is 257, must be between 1 and 256"),
+    ],
+)
+def test_wrong_keys_of_modules_and_ranks_are_named(old: str, new: str, sentence: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        manifest.parse_manifest(RANKED.replace(old, new, 1), "m")
+    assert f"benchmarks.a.{sentence}" in str(caught.value)

@@ -55,5 +55,6 @@ class CodeSource:
         benchmark = parsed.benchmarks.get(self.benchmark)
         if benchmark is None:
             raise CheckoutError(f"The manifest of {commit[:10]} has no benchmark {self.benchmark}.")
-        checkout.find_inside(folder, benchmark.script, "The script")
+        if not benchmark.module:
+            checkout.find_inside(folder, benchmark.script, "The script")
         return CommitCode(commit, folder, parsed, benchmark)

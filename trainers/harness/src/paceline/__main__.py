@@ -260,7 +260,7 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
             raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")
         benchmark = replace(benchmark, repetitions=arguments.repetitions)
     folder = (arguments.folder or path.parent).resolve()
-    if not (folder / benchmark.script).is_file():
+    if not benchmark.module and not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
     if arguments.turns is not None:
         _check_turns(arguments.turns, benchmark.repetitions)

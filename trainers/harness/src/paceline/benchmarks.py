@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from . import limits, projection, scaling
 from .toml_table import ManifestError, Scalar
@@ -11,6 +12,7 @@ from .toml_table import ManifestError, Scalar
 # What Python's garbage collector does in the measured window: as it always does; nothing; or its ordinary
 # work, but never again on what was there before the window.
 GC_MODES = ("default", "disabled", "frozen")
+RANKS_LIMIT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,15 @@ class Benchmark:
     gc: str = GC_MODES[0]
     variables: Mapping[str, str] = field(default_factory=dict)
     learning_seeds: tuple[int, ...] = ()
+    module: bool = False  # the script is the name of a module, as of `python -m`
+    step: str = ""  # what ends a step of an unmodified script; empty for what steps first
+    processes: int = 1  # ranks on this host
+    launcher: tuple[str, ...] = ()  # the command that starts them, where it isn't the harness
+
+    @property
+    def script_folder(self) -> Path:
+        """The folder of the script, or of a module, within the repository."""
+        return Path(*self.script.split(".")).parent if self.module else Path(self.script).parent
 
     def case(self, settings: Mapping[str, Scalar]) -> Case:
         """Return the one case that agrees with `settings`; settings no case has make a case of their own.

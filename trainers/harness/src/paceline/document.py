@@ -28,6 +28,8 @@ from .document_rows import (
     ProfiledFunction,
     ProfiledStack,
     ProjectedJob,
+    RankResult,
+    RankResults,
     Repetition,
     ScalingExponent,
     SweepPointResult,
@@ -57,6 +59,8 @@ __all__ = [
     "ProfiledFunction",
     "ProfiledStack",
     "ProjectedJob",
+    "RankResult",
+    "RankResults",
     "Repetition",
     "ScalingExponent",
     "SweepPointResult",
@@ -69,7 +73,7 @@ __all__ = [
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
 # paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
 # and variables of the protocol; stacks of the profile, seconds and phases of its operations; what sweeps
-# waited; cpu_features and settings of the environment; learning.
+# waited; cpu_features and settings of the environment; learning; step; ranks.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -128,6 +132,8 @@ class Document:
     limits: tuple[LimitResult, ...] = ()
     job: ProjectedJob | None = None
     learning: tuple[LearningResult, ...] = ()
+    step: Mapping[str, Any] | None = None
+    ranks: RankResults | None = None
 
     @property
     def tainted(self) -> bool:
@@ -291,7 +297,13 @@ def _build_document(raw: Raw) -> Document:
         limits=tuple(LimitResult(**row) for row in raw.get("limits", ())),
         job=_build_job(raw["job"]) if "job" in raw else None,
         learning=tuple(LearningResult(**row) for row in raw.get("learning", ())),
+        step=raw.get("step"),
+        ranks=_build_ranks(raw["ranks"]) if "ranks" in raw else None,
     )
+
+
+def _build_ranks(raw: Raw) -> RankResults:
+    return RankResults(**{**raw, "rows": tuple(RankResult(**row) for row in raw["rows"])})
 
 
 def _build_scaling(raw: Raw) -> SweepResult:

@@ -9,6 +9,7 @@ from typing import Any
 from . import __version__, counters, derived_metrics, limits, metrics, profile, run_warnings
 from .document import FORMAT, LARGEST, READINGS_LIMIT
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
+from .ranks.rank_rows import build_ranks_member
 from .statistics import median, median_interval, theil_sen_slope
 from .watching.process import MeasurementError
 from .watching.sampler import thin_series
@@ -60,6 +61,11 @@ def build_document(run: Measurement) -> Raw:
         "limits": limits.judge_limits(request.benchmark.limits, values),
         **derived_metrics.document_members(swept, job),
     }
+    if timed[0].step is not None:
+        raw["step"] = dict(timed[0].step)
+    ranks = build_ranks_member([repetition.ranks for repetition in timed])
+    if ranks is not None:
+        raw["ranks"] = ranks
     if run.learned:
         raw["learning"] = [{"seed": row.seed, "quality": dict(row.quality)} for row in run.learned]
     raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark)

@@ -223,3 +223,37 @@ class ProjectedJob:
     low: float | None
     high: float | None
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankResult:
+    """One rank of one repetition; seconds are per step, memory is bytes.
+
+    `late` is how much later than the others it comes to collectives, `waits` how long it waits there for the
+    last one, `last` to how many `of` them it came last; None where that can't be told. `overlap` is the share
+    of the communication of gradients that went on beside computing. A collective has its number, the bytes
+    given in and its seconds.
+    """
+
+    repetition: int
+    rank: int
+    step_time: float
+    collectives: list[Mapping[str, Any]]
+    overlap: float | None
+    late: float | None
+    waits: float | None
+    last: int | None
+    of: int
+    peak_memory: float | None
+    device_memory: float | None
+    phases: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RankResults:
+    """All ranks; `slowest` is the one that the others wait for, None where it isn't known."""
+
+    world_size: int
+    rows: tuple[RankResult, ...]
+    slowest: int | None
+    sentence: str

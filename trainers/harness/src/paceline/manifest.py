@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import limits, metrics, process_environment, projection, scaling
-from .benchmarks import GC_MODES, Benchmark, Case, Guard, QuickSettings, case_key, make_case
+from .auto.pacing import CHOICES
+from .benchmarks import GC_MODES, RANKS_LIMIT, Benchmark, Case, Guard, QuickSettings, case_key, make_case
 from .policy import Policy, parse_policy
 from .toml_table import PARAMS_LIMIT, ManifestError, Scalar, TomlTable
 
@@ -146,8 +147,7 @@ def _parse_environment(table: TomlTable) -> Environment:
 
 def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
     table.check_name(name)
-    script = table.required_string("script")
-    _refuse_outside(table, "script", script)
+    script, module = _parse_script(table)
     params = table.scalars("params") or {}
     warmup = table.integer("warmup_steps", 0, minimum=0)
     steps = table.required_integer("steps", minimum=1, maximum=STEPS_LIMIT)
@@ -169,6 +169,9 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         headline=_parse_headline(table),
         guard=_parse_guards(table.table("guard")),
         auto=table.boolean("auto", default=False),
+        step=table.choice("step", ("", *CHOICES)),
+        processes=table.integer("processes", 1, minimum=1, maximum=RANKS_LIMIT),
+        module=module,
         quick=_parse_quick(table.table("quick")),
         scaling=scaling.parse_sweep(table.table("scaling")),
         limits=limits.parse_limits(table.table("limits")),
@@ -180,12 +183,28 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
     )
     table.refuse_unread_keys()
     _check_learning_seeds(benchmark, table)
+    if benchmark.step and not benchmark.auto:
+        raise table.error("step", "needs auto = true, marked code says itself what a step is")
     for bound in benchmark.limits:
         if bound.metric.startswith(limits.SWEEP_METRICS) and benchmark.scaling is None:
             raise table.error(f"limits.{bound.name}", "needs the table scaling")
         if bound.metric == limits.PROJECTED_TIME and benchmark.job is None:
             raise table.error(f"limits.{bound.name}", "needs the table job")
     return benchmark
+
+
+def _parse_script(table: TomlTable) -> tuple[str, bool]:
+    """The script's path or the module's name, and whether it is a module."""
+    if not table.has_key("module"):
+        script = table.required_string("script")
+        _refuse_outside(table, "script", script)
+        return script, False
+    if table.has_key("script"):
+        raise table.error("module", "stands beside script, name one of them")
+    module = table.required_string("module")
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise table.error("module", f"is {module!r}, must be a module's name such as package.train")
+    return module, True
 
 
 def _check_learning_seeds(benchmark: Benchmark, table: TomlTable) -> None:

@@ -36,6 +36,8 @@ class TimedRepetition:
     calibration_before: float
     calibration_after: float
     sampler: Sampler
+    step: Mapping[str, Any] | None = None  # what ended a step
+    ranks: Sequence[Mapping[str, Any]] = ()  # every rank's own result, where there are several
 
     @property
     def window(self) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,6 +78,7 @@ class _CaseRunner:
         self._deadline = deadline
         self._progress = progress
         sweep = self._benchmark.scaling
+        self._numbers = itertools.count()
         self._sweep_runs = list(scaling.sweep_order(sweep)) if sweep else []
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._sweep_runs) + 1
@@ -132,6 +134,8 @@ class _CaseRunner:
             calibration_before=before,
             calibration_after=after,
             sampler=sampler,
+            step=left.get("step"),
+            ranks=left.get("ranks", ()),
         )
 
     def measure_sweep(self) -> list[scaling.SweepPoint]:
@@ -181,10 +185,13 @@ class _CaseRunner:
     def _run_side_by_side(
         self, plans: Sequence[ProcessPlan], text: str, done: float
     ) -> list[Mapping[str, Any]]:
+        if self._benchmark.launcher and len(plans) > 1:
+            # Two launchers at once would ask for the same port.
+            return [self._run_side_by_side([plan], text, done)[0] for plan in plans]
         with ExitStack() as running:
             processes = [
-                running.enter_context(self._start_process(plan, f"{plan.kind}-{plan.seed}-{index}"))
-                for index, plan in enumerate(plans)
+                running.enter_context(self._start_process(plan, f"{plan.kind}-{next(self._numbers)}"))
+                for plan in plans
             ]
             for process in processes:
                 while not process.wait(0.1):
@@ -217,6 +224,10 @@ class _CaseRunner:
             auto=benchmark.auto,
             turns=str(self._request.turns) if timing and self._request.turns else "",
             one_core=benchmark.threads == 1,
+            module=benchmark.module,
+            step=benchmark.step,
+            processes=benchmark.processes,
+            launcher=list(benchmark.launcher),
         )
 
     def _check_process(self, process: MeasuredProcess) -> None:

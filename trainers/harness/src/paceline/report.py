@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from .document import Document, MetricValue
 from .report_sections import (
     counters_table,
@@ -9,6 +12,7 @@ from .report_sections import (
     learning_table,
     limits_table,
     processes_table,
+    ranks_table,
     scaling_table,
 )
 from .units import align_columns, format_amount, format_count, format_interval
@@ -29,6 +33,7 @@ def format_document(document: Document) -> str:
         counters_table(document),
         scaling_table(document),
         processes_table(document),
+        ranks_table(document),
         _functions_table(document),
         _operations_table(document),
         _warning_lines(document),
@@ -43,10 +48,20 @@ def _title_lines(document: Document) -> str:
     repetitions = format_count(len(document.repetitions), "repetition")
     window = f"{format_count(protocol['steps'], 'step')} after {protocol['warmup_steps']:,}"
     lines.append(f"{repetitions} of {window}{aside}{', quick' if protocol['quick'] else ''}")
+    if document.step is not None:
+        lines.append(_step_line(document.step))
     torch = f", torch {environment['torch']}" if environment["torch"] else ""
     python = f"Python {environment['python']}"
     lines.append(f"{document.created}, harness {document.harness_version}, {python}{torch}")
     return "\n".join(lines)
+
+
+def _step_line(step: Mapping[str, Any]) -> str:
+    """Say what ends a step, and why."""
+    if step["kind"] == "mark":
+        return "a step is one pass through paceline.steps"
+    why = "as was chosen" if step["chosen"] else "which stepped first; --step chooses another"
+    return f"a step ends with the {step['kind']} of {step['owner']}, {why}"
 
 
 def _metrics_table(document: Document) -> str:

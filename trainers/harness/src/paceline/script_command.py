@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from . import metrics, protocol
-from .benchmarks import Benchmark, Case, QuickSettings, case_key
+from .auto.pacing import CHOICES
+from .benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
 from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
 from .measurement import MeasurementRequest
 from .toml_table import ManifestError, Scalar
@@ -24,12 +25,27 @@ COUNTING_STEPS = 200
 TIME_LIMIT = 3600
 ATTEMPTS = 3
 
+# Launchers of ranks, by the words that they are started with: of the same environment as this harness.
+_PYTHON = (sys.executable, "-P", "-m")
+LAUNCHERS = {
+    "torchrun": (*_PYTHON, "torch.distributed.run"),
+    "accelerate": (*_PYTHON, "accelerate.commands.accelerate_cli"),
+    "deepspeed": ("deepspeed",),
+    "mpirun": ("mpirun",),
+    "mpiexec": ("mpiexec",),
+    "srun": ("srun",),
+}
+# These start any program, Python among them.
+PROGRAM_LAUNCHERS = ("mpirun", "mpiexec", "srun")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments; whatever follows the script is the script's."""
     parser.description = (
         "Measures a PyTorch script as it is. A step ends with a gymnasium environment's step, or, without an "
-        "environment, with an optimizer's. The script is ended after --steps steps."
+        "environment, with an optimizer's. The script is ended after --steps steps. "
+        "Several ranks are started by --nproc, or by naming their launcher: "
+        "script torchrun --nproc-per-node 4 train.py"
     )
     parser.add_argument("--steps", type=int, metavar="N", help=f"steps in all; default {STEPS}")
     parser.add_argument("--warmup-steps", type=int, metavar="W", help="of them; default a fifth")
@@ -39,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="two repetitions, counted once")
     parser.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     parser.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress here, as JSON")
-    parser.add_argument("script", type=Path, help="run as __main__ in the current folder")
+    parser.add_argument("--step", choices=CHOICES, default="", help="what ends a step; default: see above")
+    parser.add_argument("--nproc", type=int, default=1, metavar="N", help="ranks to start on this host")
+    parser.add_argument("-m", "--module", action="store_true", help="SCRIPT is a module, as of python -m")
+    parser.add_argument("script", type=Path, help="run as __main__ in the current folder; or a launcher")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
 
 
@@ -48,6 +67,7 @@ def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -
 
     A script that ends by itself before its steps are taken is measured again with the steps that it has.
     """
+    _read_launcher(arguments)
     steps = _in_range("--steps", STEPS if arguments.steps is None else arguments.steps, 2, STEPS_LIMIT)
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -63,6 +83,34 @@ def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -
     raise AssertionError("the last attempt returns or raises")
 
 
+def _read_launcher(arguments: argparse.Namespace) -> None:
+    """Part a launcher's line into the launcher and the script that it starts; raises ManifestError."""
+    arguments.launcher = ()
+    name = arguments.script.name
+    if arguments.module or arguments.script.is_file() or name not in LAUNCHERS:
+        return
+    if arguments.nproc != 1:
+        raise ManifestError(f"--nproc and {name}: name one of them, both start ranks")
+    words: list[str] = arguments.arguments
+    first = 0
+    if name in PROGRAM_LAUNCHERS:
+        programs = [place for place, word in enumerate(words) if Path(word).name.startswith("python")]
+        if not programs:
+            raise ManifestError(f"{name}: its line must hold python and then the script")
+        first = programs[0] + 1
+        words[programs[0]] = sys.executable
+    for place in range(first, len(words)):
+        is_module = words[place] in ("-m", "--module") and place + 1 < len(words)
+        if is_module or (words[place].endswith(".py") and Path(words[place]).is_file()):
+            flag = "--module" if name == "deepspeed" else "-m"
+            arguments.launcher = (*LAUNCHERS[name], *words[:place], flag)
+            arguments.module = is_module
+            arguments.script = Path(words[place + is_module])
+            arguments.arguments = words[place + is_module + 1 :]
+            return
+    raise ManifestError(f"{name}: its line names no script, a file that ends in .py or -m MODULE")
+
+
 def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
     sentence = (
         f"{script} took {short.taken} whole steps, from the end of one environment's or optimizer's step "
@@ -72,7 +120,7 @@ def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
 
 
 def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequest:
-    if not arguments.script.is_file():
+    if not arguments.module and not arguments.script.is_file():
         raise ManifestError(f"script: there is no file {arguments.script}")
     benchmark = _build_benchmark(arguments, steps)
     folder = Path.cwd()
@@ -88,8 +136,9 @@ def _build_benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
     repetitions = (2 if arguments.quick else 5) if arguments.repetitions is None else arguments.repetitions
     # Two windows are counted one after the other; both must lie within the script's steps.
     counting_warmup = min(warmup, steps - 2)
+    name = str(arguments.script) if arguments.module else arguments.script.stem
     return Benchmark(
-        name=re.sub(r"[^A-Za-z0-9._-]", "_", arguments.script.stem)[:100] or "script",
+        name=re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100] or "script",
         version=1,
         script=str(arguments.script),
         cases=(Case(params, case_key(params)),),
@@ -107,6 +156,10 @@ def _build_benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
         guard={},
         auto=True,
         quick=QuickSettings(),
+        module=arguments.module,
+        step=arguments.step,
+        processes=_in_range("--nproc", arguments.nproc, 1, RANKS_LIMIT),
+        launcher=arguments.launcher,
     )
 
 

@@ -16,6 +16,7 @@ imported for the script's sake. The phases' names are fixed:
     host_to_device  copies of tensors to an accelerator
     device_to_host  copies of tensors and reads of single values from one, the waiting included
     compile         torch.compile at work
+    all_reduce ...  collectives and messages of torch.distributed, the waiting for other ranks included
 
 They nest in each other and in phases marked by hand: `learn/forward`, `forward/compile`.
 """
@@ -31,15 +32,21 @@ from .pacing import ScriptEnded, StepPacer
 __all__ = ["ScriptEnded", "StepPacer", "install_automatic_phases"]
 
 
-def install_automatic_phases(recorder: pacing.PacedRecorder, end_process: Callable[[], None]) -> StepPacer:
+def install_automatic_phases(
+    recorder: pacing.PacedRecorder,
+    end_process: Callable[[], None],
+    step: str = "",
+    before_end: Callable[[], None] = lambda: None,
+) -> StepPacer:
     """Patch what the script will import, and let its environment or its optimizer set the pace.
 
     Call it in the main thread, before the recorder is activated. `end_process` ends this process at once
-    with its result written; it is called where the script can't be ended by an exception.
+    with its result written; it is called where the script can't be ended by an exception, and
+    `before_end` before it is. `step` is the kind of owner that ends steps, empty for what steps first.
     """
     from . import torch_phases
 
-    pacer = pacing.start_pacing(recorder, end_process)
+    pacer = pacing.start_pacing(recorder, end_process, step, before_end)
     import_hooks.call_after_import(
         {
             "torch": torch_phases.patch_torch,

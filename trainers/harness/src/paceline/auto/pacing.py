@@ -4,7 +4,7 @@ A step ends with the step of an environment or of an optimizer: its owner. Which
 the pace; a step runs from the end of one of its steps to the end of the next. Other environments (of an
 evaluation) and other optimizers (of a second network) end no steps, unless the first owner is gone. An
 environment also takes over from an optimizer that has not ended a step yet. A script that uses
-`paceline.steps` sets its own pace.
+`paceline.steps` sets its own pace. What ends a step may also be chosen; batches of a loader do only then.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import signal
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 from time import sleep
 from typing import Any, Protocol
@@ -21,6 +22,9 @@ from ..measured.step_loop import StepLoop
 
 ENVIRONMENT = "environment"
 OPTIMIZER = "optimizer"
+BATCH = "batch"
+MARK = "mark"
+CHOICES = (OPTIMIZER, BATCH, ENVIRONMENT, MARK)
 # How often the end is raised again in a script that swallows it, and the seconds it may take to tidy up.
 TRIES = 3
 PATIENCE = 10.0
@@ -49,13 +53,24 @@ class PacedRecorder(Protocol):
 class StepPacer:
     """Turns the steps of one environment or optimizer into steps of the loop.
 
-    `ended` says that the end was raised in the script.
+    `chosen` is the kind of owner that alone ends steps, empty for whichever steps first; `before_end` is
+    called before the end is raised in the script, and `ended` says that it was; `seen` counts by kind.
     """
 
-    def __init__(self, recorder: PacedRecorder, end_process: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        recorder: PacedRecorder,
+        end_process: Callable[[], None],
+        chosen: str = "",
+        before_end: Callable[[], None] = lambda: None,
+    ) -> None:
         self._recorder = recorder
         self._loop: StepLoop = recorder.loop
         self._end_process = end_process
+        self._chosen = chosen
+        self._before_end = before_end
+        self._owner_name = ""
+        self.seen: Counter[str] = Counter()
         self._kind = ""
         self._owner: Callable[[], object] = lambda: None
         self._script_marks_steps = False
@@ -65,11 +80,17 @@ class StepPacer:
 
     def end_owner_step(self, kind: str, owner: object) -> None:
         """Take the end of an owner's step; raises ScriptEnded when all is measured."""
+        if kind == BATCH and self._chosen != BATCH:
+            self.seen[kind] += 1
+            return
         if self.ended:
             self._end_again()
-        elif self._script_marks_steps or (self._owner() is not owner and not self._may_take_over(kind)):
+        self.seen[kind] += 1
+        if self._chosen and kind != self._chosen:
             return
-        elif self._owner() is owner:
+        if self._script_marks_steps or (self._owner() is not owner and not self._may_take_over(kind)):
+            return
+        if self._owner() is owner:
             self._steps += 1
             if self._loop.end_step():
                 self._end()
@@ -85,9 +106,19 @@ class StepPacer:
             self._loop.begin()
 
     def leave_steps_to_script(self, iterable: Iterable[Any]) -> Iterable[Any]:
-        """Let the script set the pace, which calls `paceline.steps`."""
+        """Let the script set the pace, which calls `paceline.steps`, unless something else was chosen."""
+        if self._chosen not in ("", MARK):
+            return iterable
         self._script_marks_steps = True
         return type(self._recorder).steps(self._recorder, iterable)
+
+    def describe_step(self) -> dict[str, Any] | None:
+        """Return what ends a step, and whether that was chosen; None where nothing did."""
+        if self._script_marks_steps:
+            return {"kind": MARK, "owner": "paceline.steps", "chosen": bool(self._chosen)}
+        if not self._kind:
+            return None
+        return {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
 
     def stop(self) -> None:
         """End no more steps."""
@@ -100,6 +131,7 @@ class StepPacer:
 
     def _set_owner(self, kind: str, owner: object) -> None:
         self._kind = kind
+        self._owner_name = type(owner).__name__[:100]
         try:
             self._owner = weakref.ref(owner)
         except TypeError:
@@ -108,6 +140,7 @@ class StepPacer:
 
     def _end(self) -> None:
         self.ended = True
+        self._before_end()
         threading.Thread(target=self._end_process_later, name="paceline", daemon=True).start()
         main = threading.main_thread()
         if threading.current_thread() is not main and main.ident is not None and _SIGNAL is not None:
@@ -130,10 +163,15 @@ class StepPacer:
 _pacer: StepPacer | None = None
 
 
-def start_pacing(recorder: PacedRecorder, end_process: Callable[[], None]) -> StepPacer:
+def start_pacing(
+    recorder: PacedRecorder,
+    end_process: Callable[[], None],
+    chosen: str = "",
+    before_end: Callable[[], None] = lambda: None,
+) -> StepPacer:
     """Create the pacer of this process. Call it in the main thread."""
     global _pacer
-    _pacer = pacer = StepPacer(recorder, end_process)
+    _pacer = pacer = StepPacer(recorder, end_process, chosen, before_end)
     recorder.steps = pacer.leave_steps_to_script  # type: ignore[method-assign]
     if _SIGNAL is not None:
         signal.signal(_SIGNAL, _end_main_thread)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import compilation, copies, import_hooks, pacing
+from . import collectives, compilation, copies, import_hooks, pacing
 from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
 
 FORWARD = "forward"
@@ -43,6 +43,14 @@ def patch_torch(torch: Any) -> None:
     _patch_loaders(torch, is_traced)
     _patch_distributions(torch, is_traced)
     copies.patch_copies(torch, is_traced)
+    import_hooks.call_after_import(
+        {
+            "torch.distributed": lambda module: collectives.patch_distributed(module, is_traced),
+            "torch.nn.parallel.distributed": lambda module: collectives.patch_parallel_model(
+                module.DistributedDataParallel, torch, is_traced
+            ),
+        }
+    )
     import_hooks.call_after_import(
         {
             "torch._dynamo.utils": _unhide_modules,
@@ -108,7 +116,16 @@ def _patch_loaders(torch: Any, is_traced: Any) -> None:
         return wrap_outermost(DATA_LOADING, original, is_traced)
 
     wrap_in_every_class(torch.utils.data.DataLoader, "__iter__", data_loading)
-    wrap_in_every_class(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", data_loading)
+
+    def next_batch(original: Function) -> Function:
+        return wrap_step(DATA_LOADING, pacing.BATCH, original, is_traced, _dataset_of_batches)
+
+    wrap_in_every_class(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", next_batch)
+
+
+def _dataset_of_batches(batches: Any) -> object:
+    """Iterators come and go with epochs; training and evaluation differ in what they read."""
+    return batches._dataset
 
 
 def _patch_distributions(torch: Any, is_traced: Any) -> None:

@@ -42,8 +42,18 @@ def wrap_outermost(name: str, original: Function, is_traced: Callable[[], bool])
     return wrapped
 
 
-def wrap_step(name: str, kind: str, original: Function, is_traced: Callable[[], bool]) -> Function:
-    """Return a method wrapped as by `wrap_outermost`, whose end may be the end of a step."""
+def _owner_itself(stepped: object) -> object:
+    return stepped
+
+
+def wrap_step(
+    name: str,
+    kind: str,
+    original: Function,
+    is_traced: Callable[[], bool],
+    owner: Callable[[Any], object] = _owner_itself,
+) -> Function:
+    """Return a method wrapped as by `wrap_outermost`, whose end may be the end of a step of its `owner`."""
     inside = _inside.setdefault(name, set())
 
     @functools.wraps(original)
@@ -57,7 +67,7 @@ def wrap_step(name: str, kind: str, original: Function, is_traced: Callable[[], 
                 result = original(self, *args, **kwargs)
         finally:
             inside.discard(ident)
-        pacing.end_owner_step(kind, self)
+        pacing.end_owner_step(kind, owner(self))
         return result
 
     return wrapped

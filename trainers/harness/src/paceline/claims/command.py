@@ -80,7 +80,7 @@ def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> st
             raise ManifestError(f"--{name} needs --json, the file that holds the results")
     path = arguments.manifest or manifest.find_manifest(Path.cwd())
     benchmark, folder = _find_benchmark(path, arguments.name), path.parent.resolve()
-    file = folder / Path(benchmark.script).with_name(claims_file.FILE_NAME)
+    file = folder / benchmark.script_folder / claims_file.FILE_NAME
     found = claims_file.load_claims(file)
     chosen = found.chosen(arguments.claim, str(file), toggles=arguments.toggles)
     layout = table.TOGGLES if arguments.toggles else table.CLAIMS

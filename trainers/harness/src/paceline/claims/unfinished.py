@@ -95,7 +95,7 @@ def _hash_conditions(benchmark: Benchmark, folder: Path) -> str:
     """Hash what a measurement rests on: benchmark, packages, processor, the script's folder, harness."""
     packages = sorted(f"{found.name} {found.version}" for found in distributions())
     digest = hashlib.sha256(repr((benchmark, sys.version, packages, processor_name())).encode())
-    for sources in (folder / Path(benchmark.script).parent, PACKAGE):
+    for sources in (folder / benchmark.script_folder, PACKAGE):
         for path in sorted(sources.rglob("*.py")):
             digest.update(str(path.relative_to(sources)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -89,7 +89,7 @@ def check_claims(bench: Workbench, benchmark: Benchmark, folder: Path) -> list[F
 
 
 def device_claims(benchmark: Benchmark, folder: Path) -> Iterator[claims.Claim]:
-    path = folder / Path(benchmark.script).with_name(claims.FILE_NAME)
+    path = folder / benchmark.script_folder / claims.FILE_NAME
     if path.exists():
         yield from (claim for claim in claims.load_claims(path).claims if claim.needs_cuda)
 

@@ -18,6 +18,15 @@ from contextlib import suppress
 WRITERS = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 
 
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent dies, also when that is killed itself."""
+    if sys.platform == "linux":
+        import ctypes
+
+        kill_on_parent_death, sigkill = 1, 9
+        ctypes.CDLL(None).prctl(kill_on_parent_death, sigkill)
+
+
 def end_process() -> None:
     """Wait for threads, call exit handlers, write out every open file, and end; never returns."""
     threading._shutdown()  # type: ignore[attr-defined]  # what Python itself calls here, executors' threads included

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 
@@ -24,7 +24,16 @@ class ProcessPlan:
     parent: int
     auto: bool = False
     turns: str = ""  # the pipe of a timing process that takes turns with another one
+    module: bool = False  # the script is the name of a module, as of `python -m`
+    step: str = ""  # what ends a step, where it was chosen
+    processes: int = 1  # ranks that the harness starts
+    launcher: list[str] = field(default_factory=list)  # the command that starts them instead
     one_core: bool = False  # where it does, its thread and the other one's stay on one processor
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether the measured process starts ranks, which are measured in its stead."""
+        return self.processes > 1 or bool(self.launcher)
 
     def save(self, path: Path) -> None:
         """Write the plan for the process to read."""

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from .. import statistics
 from . import cuda_device, garbage_collection, processor, resident_memory
+from .collective_log import log as collective_log
 from .mark_recorder import MarkRecorder
 from .phase_rows import TimedPhaseNode, TimedWindow, phase_rows
 from .step_loop import StepLoop
@@ -114,6 +115,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "counts": {name: value / loop.steps for name, value in loop.window_counts.items()},
             "gauges": loop.window_gauges,
             "quality": dict(self.qualities),
+            "collectives": collective_log.result(loop.steps),
         }
 
 
@@ -241,6 +243,7 @@ class _TimedStepLoop(StepLoop):
         cuda_device.synchronize_device()
         self._timing.device.next_step(0)
         self._waited_before, self._paused_before = self._processor_wait(), self._turn_pause()
+        collective_log.open_window()
         self.opened = perf_counter()
 
     def _end_window_step(self, now: float) -> bool:
@@ -281,6 +284,7 @@ class _TimedStepLoop(StepLoop):
         self.paused = self._turn_pause() - self._paused_before
         self.seconds = math.fsum(self.times) + waited
         self.complete = True
+        collective_log.close_window()
         self._timing.accept_laps(False)
         self._timing.device.read_pairs()
         self.peak_memory = resident_memory.peak_resident_bytes()

@@ -19,6 +19,8 @@ from typing import Any
 import paceline
 
 from ..measured.plan import ProcessPlan
+from ..measured.rank_results import rank_result_paths
+from ..ranks.rank_rows import choose_measured_rank
 from . import process_tree
 
 OUTPUT_LIMIT = 64 * 2**20
@@ -29,6 +31,11 @@ NO_STEP_AUTO = (
     "took no step: neither was a gymnasium or gym environment stepped, nor a torch optimizer, in the process "
     "that was started; write its loop as `for ... in paceline.steps(...)`"
 )
+SEEN = {
+    "optimizer": "optimizer steps",
+    "batch": "batches of a DataLoader",
+    "environment": "environment steps",
+}
 
 
 class MeasurementError(Exception):
@@ -67,7 +74,7 @@ class MeasuredProcess:
         self.started = perf_counter()
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "paceline.measured.child", str(plan_file)],
+                _start_command(plan, str(plan_file)),
                 cwd=plan.folder,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
@@ -136,22 +143,53 @@ class MeasuredProcess:
     def outcome(self) -> dict[str, Any]:
         """Return what the ended process left; raises MeasurementError where it isn't whole."""
         script, status = self.plan.script, self._process.returncode
-        result = Path(self.plan.result)
-        left: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
+        files = [Path(self.plan.result), *rank_result_paths(Path(self.plan.result))]
+        results: list[dict[str, Any]] = [json.loads(file.read_text()) for file in files if file.exists()]
         # A script that was broken off when all was measured may end in any way.
-        if status != 0 and not left.get("ended"):
+        if status != 0 and not any(left.get("ended") for left in results):
             raise MeasurementError(f"{script} {_describe_exit(status)}", self.tail())
-        if not left:
+        if not results:
             raise MeasurementError(
                 f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
             )
-        if not left["called"]:
-            raise MeasurementError(f"{script} {NO_STEP_AUTO if self.plan.auto else NO_STEP}", self.tail())
-        if not left["complete"]:
-            taken, needed = left["taken"], self._steps_needed()
+        stepped = [left for left in results if left["called"]]
+        if not stepped:
+            raise MeasurementError(f"{script} {_describe_no_step(self.plan, results)}", self.tail())
+        if not all(left["complete"] for left in stepped):
+            taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
             sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
             raise TooFewStepsError(sentence, self.tail(), taken)
-        return left
+        if len(stepped) == 1:
+            return stepped[0]
+        ranks = [
+            {**left["result"], "rank": index if left["rank"] is None else left["rank"]}
+            for index, left in enumerate(stepped)
+        ]
+        measured = choose_measured_rank(ranks) if self.plan.kind == "timing" else 0
+        return {**stepped[measured], "ranks": ranks}
+
+
+def _start_command(plan: ProcessPlan, plan_file: str) -> list[str]:
+    """Return the command that starts the process: the script's own, or what starts its ranks."""
+    if plan.launcher:
+        return [*plan.launcher, "paceline.measured.child", plan_file]
+    measured = [sys.executable, "-P", "-m"]
+    if plan.processes > 1:
+        return [*measured, "paceline.measured.rank_launcher", str(plan.processes), plan_file]
+    return [*measured, "paceline.measured.child", plan_file]
+
+
+def _describe_no_step(plan: ProcessPlan, results: list[dict[str, Any]]) -> str:
+    """Say that no step was taken, what was seen instead, and what to do."""
+    if not plan.auto:
+        return NO_STEP
+    seen = {kind: sum(left.get("seen", {}).get(kind, 0) for left in results) for kind in SEEN}
+    found = ", ".join(f"{number} {SEEN[kind]}" for kind, number in seen.items() if number)
+    if plan.step:
+        return f"took no step of the kind {plan.step}, only {found or 'nothing else'} was seen"
+    if found:
+        return f"{NO_STEP_AUTO}, or choose what was seen ({found}) by --step"
+    return NO_STEP_AUTO
 
 
 def _open_pidfd(pid: int) -> int | None:

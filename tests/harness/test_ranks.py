@@ -1,0 +1,207 @@
+"""Several ranks of one training: their launchers, what is measured of each, and whom they wait for."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paceline.ranks.straggler import Arrivals, judge_arrivals, slowest_of_repetitions
+
+from tests.harness.conftest import Project
+from tests.harness.strangers import TRAIN
+
+RANKS = """
+import os, sys, torch, torch.distributed as dist
+from torch import nn
+
+def main():
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    torch.manual_seed(rank)
+    slow = torch.randn(400, 400)
+    seen = open(f"{sys.argv[1]}.{rank}", "w")
+    for step in range(70):
+        loss = model(torch.randn(16, 64)).square().mean()
+        for _ in range(12 * rank):
+            slow @ slow
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total = loss.detach().clone()
+        dist.all_reduce(total)
+        sums = [weight.detach().double().sum().item().hex() for weight in model.parameters()]
+        print(total.item().hex(), *sums, file=seen, flush=True)
+"""
+SPAWN = """
+def spawned(rank):
+    os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[2])
+    main()
+
+if __name__ == "__main__":
+    import torch.multiprocessing
+    torch.multiprocessing.spawn(spawned, nprocs=2)
+"""
+PORT = str(20_000 + os.getpid() % 20_000)
+
+
+def measure_ranks(folder: Path, script: str, *words: str) -> dict[str, Any]:
+    (folder / "train.py").write_text(script)
+    options = ("--quick", "--repetitions", "1", "--steps", "60", "--document", "out.json")
+    ended = Project(folder).call("script", *options, *words)
+    assert ended.returncode == 0, ended.stderr
+    raw: dict[str, Any] = json.loads((folder / "out.json").read_text())
+    return raw
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ranks")
+
+
+@pytest.fixture(scope="module")
+def ranked(folder: Path) -> dict[str, Any]:
+    return measure_ranks(folder, RANKS + "\nmain()\n", "--nproc", "2", "train.py", "measured")
+
+
+def test_each_rank_has_its_row(ranked: dict[str, Any]) -> None:
+    rows = ranked["ranks"]["rows"]
+    assert [row["rank"] for row in rows] == [0, 1]
+    for row in rows:
+        (collective,) = row["collectives"]
+        # The gradients once, and a number.
+        assert (collective["kind"], collective["count"]) == ("all_reduce", 2)
+        assert collective["bytes"] == 4 * (64 * 64 + 64 + 64 + 1) + 4
+        assert {"forward", "backward", "backward/all_reduce", "all_reduce", "optimizer"} <= set(row["phases"])
+
+
+def test_the_slow_rank_is_named(ranked: dict[str, Any]) -> None:
+    assert ranked["ranks"]["slowest"] == 1, ranked["ranks"]["sentence"]
+    assert ranked["ranks"]["sentence"].startswith("Rank 1 is waited for")
+    fast, slow = ranked["ranks"]["rows"]
+    assert fast["phases"]["backward/all_reduce"] > 2 * slow["phases"]["backward/all_reduce"]
+
+
+def test_measuring_changes_no_bit_of_what_is_computed(ranked: dict[str, Any], folder: Path) -> None:
+    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": PORT, "OMP_NUM_THREADS": "1"}
+    alone = [
+        subprocess.Popen(
+            [sys.executable, "train.py", "alone"],
+            cwd=folder,
+            env={**os.environ, **variables, "RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]
+    assert [process.wait(60) for process in alone] == [0, 0]
+    for rank in range(2):
+        measured = (folder / f"measured.{rank}").read_text().splitlines()
+        assert len(measured) >= 60
+        assert measured == (folder / f"alone.{rank}").read_text().splitlines()[: len(measured)]
+
+
+def test_a_launcher_of_the_users_own(tmp_path: Path) -> None:
+    words = ("torchrun", "--nproc-per-node", "2", "--master-port", str(int(PORT) + 1), "train.py", "seen")
+    raw = measure_ranks(tmp_path, RANKS + "\nmain()\n", *words)
+    assert raw["ranks"]["world_size"] == 2
+    assert raw["benchmark"]["case"] == "arguments=seen"
+
+
+def test_a_script_that_spawns_its_ranks(tmp_path: Path) -> None:
+    raw = measure_ranks(tmp_path, RANKS + SPAWN, "train.py", "seen", str(int(PORT) + 2))
+    assert raw["ranks"]["world_size"] == 2
+    assert raw["step"] == {"kind": "optimizer", "owner": "SGD", "chosen": False}
+
+
+def test_a_rank_that_fails_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os\nassert os.environ['RANK'] == '0', 'no data'\n")
+    ended = Project(tmp_path).call("script", "--nproc", "2", "train.py")
+    assert ended.returncode == 1
+    assert "no data" in ended.stderr
+
+
+def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "sizes.py").write_text("STEPS = 10**6\n")
+    arguments = "\nimport sys\nassert sys.argv[1:] == ['--lr', '1'], sys.argv\n"
+    start = arguments + "from .sizes import STEPS\nmain(STEPS)\n"
+    (tmp_path / "package" / "train.py").write_text(TRAIN + start)
+    options = ("--quick", "--repetitions", "1", "--steps", "20", "--document", "out.json")
+    ended = Project(tmp_path).call("script", *options, "-m", "package.train", "--lr", "1")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads((tmp_path / "out.json").read_text())["benchmark"]["name"] == "package.train"
+
+
+@pytest.mark.parametrize(("kind", "owner"), [("batch", "TensorDataset"), ("optimizer", "SGD")])
+def test_what_ends_a_step_can_be_chosen(tmp_path: Path, kind: str, owner: str) -> None:
+    (tmp_path / "train.py").write_text(TRAIN + "\nmain(10**6)\n")
+    options = ("--quick", "--repetitions", "1", "--steps", "20", "--document", "out.json", "--step", kind)
+    ended = Project(tmp_path).call("script", *options, "train.py")
+    assert ended.returncode == 0, ended.stderr
+    assert f"a step ends with the {kind} of {owner}, as was chosen" in ended.stdout
+
+
+def test_a_kind_that_never_comes_is_told_with_what_was_seen(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN + "\nmain(20)\n")
+    ended = Project(tmp_path).call("script", "--quick", "--step", "environment", "train.py")
+    assert ended.returncode == 1
+    assert "took no step of the kind environment, only 20 optimizer steps, 20 batches" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("torchrun", "--nproc-per-node", "2"), "torchrun: its line names no script"),
+        (("mpirun", "-n", "2", "train.py"), "mpirun: its line must hold python and then the script"),
+        (("--nproc", "2", "torchrun", "train.py"), "--nproc and torchrun: name one of them"),
+        (("--nproc", "0", "train.py"), "--nproc is 0, must be between 1 and 256"),
+    ],
+)
+def test_wrong_launches_are_refused(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    ended = Project(tmp_path).call("script", *words)
+    assert ended.returncode == 1
+    assert sentence in ended.stderr
+
+
+def simulate_arrivals(seed: int, slower: float, ranks: int = 4, steps: int = 200) -> Arrivals:
+    """Steps of 10 ms with a noise of 5 % and now and then a hiccup; rank 2 computes for longer."""
+    draw = random.Random(seed)  # noqa: S311  # a simulation
+    begin, arrived = 0.0, [[0.0] * steps for _ in range(ranks)]
+    for step in range(steps):
+        for rank in range(ranks):
+            took = 0.01 * (1 + slower * (rank == 2)) * draw.lognormvariate(0, 0.05)
+            arrived[rank][step] = begin + took + (draw.random() < 0.02) * draw.expovariate(200)
+        begin = max(times[step] for times in arrived) + 0.001
+    return judge_arrivals([["all_reduce"] * steps] * ranks, arrived, steps, begin / steps)
+
+
+def test_a_rank_slower_by_a_twentieth_is_named_and_no_other() -> None:
+    named = [simulate_arrivals(seed, 0.05).slowest for seed in range(100)]
+    assert named.count(2) >= 95
+    assert set(named) <= {2, None}
+
+
+def test_of_equal_ranks_none_is_named() -> None:
+    named = [simulate_arrivals(seed, 0.0).slowest for seed in range(100)]
+    assert sum(rank is not None for rank in named) <= 1
+
+
+def test_repetitions_must_agree() -> None:
+    first, second = simulate_arrivals(1, 0.3), simulate_arrivals(2, 0.0)
+    assert slowest_of_repetitions([first, first, second]) == 2
+    assert slowest_of_repetitions([first, second]) is None
+
+
+def test_ranks_that_take_different_collectives_are_not_compared() -> None:
+    judged = judge_arrivals([["all_reduce"], ["barrier"]], [[0.0], [1.0]], 1, 1.0)
+    assert judged.slowest is None
+    assert "different collectives" in judged.reason

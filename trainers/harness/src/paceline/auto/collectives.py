@@ -1,0 +1,189 @@
+"""Phases of torch.distributed: collectives, the waiting for them, and DistributedDataParallel's gradients.
+
+DistributedDataParallel reduces its gradients below Python while the backward pass goes on. What of it isn't
+hidden behind the pass lies between the pass's last kernel and its end: two callbacks of the autograd engine
+enclose it, one queued before DistributedDataParallel's own and one behind it. Nothing that is computed or
+sent is touched.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter
+from typing import Any
+
+import paceline
+
+from ..measured.collective_log import log
+from .passthrough import call_original
+from .wrapping import Function
+
+ALL_REDUCE = "all_reduce"
+# By function: its phase, and the argument whose bytes this rank gives in (or, as a receiver, takes).
+COLLECTIVES = {
+    "all_reduce": ("all_reduce", "tensor"),
+    "reduce": ("reduce", "tensor"),
+    "broadcast": ("broadcast", "tensor"),
+    "all_gather": ("all_gather", "tensor"),
+    "all_gather_into_tensor": ("all_gather", "input_tensor"),
+    "_all_gather_base": ("all_gather", "input_tensor"),
+    "all_gather_object": ("all_gather", None),
+    "gather": ("gather", "tensor"),
+    "gather_object": ("gather", None),
+    "scatter": ("scatter", "tensor"),
+    "scatter_object_list": ("scatter", None),
+    "broadcast_object_list": ("broadcast", None),
+    "reduce_scatter": ("reduce_scatter", "input_list"),
+    "reduce_scatter_tensor": ("reduce_scatter", "input"),
+    "_reduce_scatter_base": ("reduce_scatter", "input"),
+    "all_to_all": ("all_to_all", "input_tensor_list"),
+    "all_to_all_single": ("all_to_all", "input"),
+    "barrier": ("barrier", None),
+}
+# Between two ranks: nobody else comes to them.
+MESSAGES = {name: (name.removeprefix("i"), "tensor") for name in ("send", "recv", "isend", "irecv")}
+PENDING_LIMIT = 1000
+# How often DistributedDataParallel times its own parts, of which it does one in a hundred by itself.
+RUNTIME_SAMPLE_RATE = 10
+
+_inside: set[int] = set()
+# Asynchronous collectives that nobody has waited for yet, by the id of their work.
+_pending: dict[int, tuple[str, int, float, float, bool]] = {}
+_parallel_models: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def patch_distributed(distributed: Any, is_traced: Callable[[], bool]) -> None:
+    """Time the collectives of torch.distributed, where PyTorch was built with it."""
+    if not distributed.is_available():
+        return
+    for name, (kind, argument) in (COLLECTIVES | MESSAGES).items():
+        original = getattr(distributed, name, None)
+        if original is not None:
+            wrapped = _wrap_collective(kind, argument, original, distributed, is_traced, name in COLLECTIVES)
+            for module in (distributed, distributed.distributed_c10d):
+                setattr(module, name, wrapped)
+    distributed.Work.wait = _wrap_wait(distributed.Work.wait)
+
+
+def patch_parallel_model(parallel: Any, torch: Any, is_traced: Callable[[], bool]) -> None:
+    """Time what DistributedDataParallel's backward pass waits for the other ranks."""
+    original = parallel.forward
+
+    @functools.wraps(original)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        if not is_traced() and torch.is_grad_enabled() and self.require_backward_grad_sync:
+            _watch_backward(self, result, torch)
+        return result
+
+    parallel.forward = forward
+
+
+def measure_overlap() -> float | None:
+    """Return the share of the gradients' communication that went on beside the backward pass, or None."""
+    for model in list(_parallel_models):
+        times = model._get_ddp_logging_data()
+        communication = times.get("avg_backward_comm_time", 0)
+        if communication > 0:
+            hidden = times.get("avg_backward_compute_comm_overlap_time", 0) / communication
+            return float(min(1.0, max(0.0, hidden)))
+    return None
+
+
+def _wrap_collective(
+    kind: str,
+    argument: str | None,
+    original: Function,
+    distributed: Any,
+    is_traced: Callable[[], bool],
+    is_collective: bool,
+) -> Function:
+    names = list(inspect.signature(original).parameters)
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_traced() or get_ident() in _inside:
+            return original(*args, **kwargs)
+        given = dict(zip(names, args, strict=False)) | kwargs
+        size = _bytes_of(given.get(argument)) if argument else 0
+        of_all = is_collective and _is_of_all(given.get("group"), distributed)
+        arrived = perf_counter()
+        _inside.add(get_ident())
+        try:
+            with paceline.phase(kind):
+                work = call_original(original, args, kwargs)
+        finally:
+            _inside.discard(get_ident())
+        left = perf_counter()
+        if hasattr(work, "wait"):
+            if len(_pending) >= PENDING_LIMIT:
+                _pending.clear()
+            _pending[id(work)] = kind, size, arrived, left - arrived, of_all
+        else:
+            log.add(kind, size, arrived, left, left - arrived, of_all=of_all)
+        return work
+
+    return wrapped
+
+
+def _wrap_wait(original: Function) -> Function:
+    @functools.wraps(original)
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        launched = _pending.pop(id(self), None)
+        if launched is None:
+            return original(self, *args, **kwargs)
+        kind, size, arrived, took, of_all = launched
+        began = perf_counter()
+        with paceline.phase(kind):
+            result = call_original(original, (self, *args), kwargs)
+        left = perf_counter()
+        log.add(kind, size, arrived, left, took + left - began, of_all=of_all)
+        return result
+
+    return wait
+
+
+def _watch_backward(model: Any, result: Any, torch: Any) -> None:
+    if model not in _parallel_models:
+        _parallel_models.add(model)
+        model._set_ddp_runtime_logging_sample_rate(RUNTIME_SAMPLE_RATE)
+    leaves = torch.utils._pytree.tree_leaves(result)
+    output = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad), None)
+    if output is None:
+        return
+    size = sum(_bytes_of(weight) for weight in model.parameters() if weight.requires_grad)
+    of_all = model.process_group.size() == torch.distributed.get_world_size()
+    engine = torch.autograd.Variable._execution_engine
+
+    def begin_backward(_gradient: Any) -> None:
+        # Before DistributedDataParallel queues its own, which waits for the reduction.
+        engine.queue_callback(end_computing)
+
+    def end_computing() -> None:
+        arrived, waiting = perf_counter(), paceline.phase(ALL_REDUCE)
+        waiting.__enter__()
+
+        def end_waiting() -> None:
+            waiting.__exit__(None, None, None)
+            left = perf_counter()
+            log.add(ALL_REDUCE, size, arrived, left, left - arrived, of_all=of_all)
+
+        engine.queue_callback(end_waiting)
+
+    output.register_hook(begin_backward)
+
+
+def _is_of_all(group: Any, distributed: Any) -> bool:
+    if group is None or not distributed.is_initialized():
+        return True
+    return bool(distributed.get_world_size(group) == distributed.get_world_size())
+
+
+def _bytes_of(value: Any) -> int:
+    if isinstance(value, list | tuple):
+        return sum(_bytes_of(item) for item in value)
+    return int(value.numel() * value.element_size()) if hasattr(value, "element_size") else 0
