@@ -32,6 +32,7 @@ class RunAssignment:
     repetitions: int
     time_limit: int  # seconds for the whole run
     quick: bool
+    files: Mapping[str, str] = field(default_factory=dict)  # that the site keeps beside its manifest
 
     @property
     def run_id(self) -> int:
@@ -74,6 +75,7 @@ class ExperimentAssignment:
     profiled: bool  # the functions of both sides are wanted first
     machine: str
     pairs: int  # that earlier attempts have measured, disturbed ones included
+    files: Mapping[str, str] = field(default_factory=dict)  # that the site keeps beside its manifest
 
     @property
     def name(self) -> str:

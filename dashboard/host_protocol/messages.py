@@ -17,6 +17,7 @@ from dashboard.host_protocol.assignments import (
     RunAssignment,
     SideAssignment,
 )
+from dashboard.host_protocol.kept_files import files_problem
 
 # As the columns of the site's tables hold them.
 LARGEST_KEY, LARGEST_INTEGER, LARGEST_SMALL = 2**63 - 1, 2**31 - 1, 2**15 - 1
@@ -190,11 +191,15 @@ def read_lease(fields: MessageFields) -> Lease:
 
 
 def assignment_message(assignment: Assignment) -> dict[str, Any]:
-    return {
+    message = {
         **asdict(assignment),
         "kind": KINDS[type(assignment)],
         "lease": lease_message(assignment.lease),
     }
+    # Most projects keep none.
+    if not assignment.files:
+        del message["files"]
+    return message
 
 
 def read_assignment(fields: MessageFields) -> Assignment:
@@ -213,6 +218,7 @@ def read_assignment(fields: MessageFields) -> Assignment:
             repetitions=fields.integer("repetitions"),
             time_limit=fields.integer("time_limit"),
             quick=fields.flag("quick"),
+            files=_read_files(fields),
         )
     if kind == "experiment":
         return ExperimentAssignment(
@@ -228,8 +234,20 @@ def read_assignment(fields: MessageFields) -> Assignment:
             profiled=fields.flag("profiled"),
             machine=fields.text("machine"),
             pairs=fields.integer("pairs"),
+            files=_read_files(fields),
         )
     raise MessageError(f"This host can't measure {kind!r}: update it to the site's version.")
+
+
+def _read_files(fields: MessageFields) -> dict[str, str]:
+    """The files that the site keeps; an earlier site sends none."""
+    if "files" not in fields.values:
+        return {}
+    inside = fields.inside("files")
+    files = {path: inside.text(path) for path in inside.values}
+    if problem := files_problem(files):
+        raise MessageError(f"files: {problem}")
+    return files
 
 
 def _read_side(fields: MessageFields) -> SideAssignment:

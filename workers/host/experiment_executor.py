@@ -168,7 +168,7 @@ class ExperimentExecutor(Executor):
     def prepare_side(self, name: str) -> PreparedCode:
         """Check one side's commit out beside the other's."""
         job, side = self.assignment, self.side(name)
-        source = CodeSource(self.client, job.project, job.manifest, side.benchmark)
+        source = CodeSource(self.client, job.project, job.manifest, side.benchmark, job.files)
         return self.prepare(source, side.commit, folder_suffix=f"-{name}")
 
     def measure_pair(self, sides: Mapping[str, PreparedCode], index: int) -> PairMeasured:
@@ -281,6 +281,8 @@ class ExperimentExecutor(Executor):
             time_limit=prepared.code.benchmark.time_limit * (2 if turns else 1),
             checkout=prepared.code.folder,
             python=prepared.python,
+            folders=prepared.folders,
+            kept_files=prepared.code.kept_files,
             without=without,
             turns=turns,
             lock=self.lock,
@@ -321,7 +323,9 @@ class ExperimentExecutor(Executor):
         kept = [f"--manifest={manifest}", "--folder=."] if job.manifest else []
         words = ["python", "-m", "paceline", "run", side.benchmark, *settings_, *quick, *kept]
         words += ["--repetitions=1", self.left_out(prepared)]
-        note = f"  # {manifest}: the manifest that the project keeps on the site" if job.manifest else ""
+        kept_there = "the manifest that the project keeps on the site"
+        beside = f", with the files {', '.join(job.files)} kept beside it put here" if job.files else ""
+        note = f"  # {manifest}: {kept_there}{beside}" if job.manifest else ""
         commit = prepared.code.commit[:10]
         if not job.in_turns:
             return f"git checkout {commit} && {shlex.join(words)}{note}"

@@ -25,6 +25,7 @@ from . import (
     document,
     listing,
     manifest,
+    preparation,
     protocol,
     report,
     script_command,
@@ -162,6 +163,7 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
     run.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
     run.add_argument("--folder", type=Path, help="where scripts are found; default: the manifest's folder")
+    run.add_argument("--prepared", action="store_true", help="run no prepare command, the data is there")
     run.add_argument("--watch-stdin", action="store_true", help="end when the standard input does")
     run.set_defaults(command=_run_benchmark)
 
@@ -221,6 +223,9 @@ def _run_benchmark(arguments: argparse.Namespace) -> int:
     if arguments.watch_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     request = _build_request(arguments)
+    if not arguments.prepared:
+        bench = request.benchmark
+        preparation.prepare_by_hand(bench.prepare, request.folder, bench.python_path, _print_message)
     progress = _ProgressReporter(arguments.progress)
     return _write_and_show(protocol.measure_case(request, progress), arguments.document, progress)
 
@@ -262,6 +267,9 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
     folder = (arguments.folder or path.parent).resolve()
     if not benchmark.module and not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
+    for name in benchmark.python_path:
+        if not (folder / name).is_dir():
+            raise ManifestError(f"environment.python_path: there is no folder {name} in {folder}")
     if arguments.turns is not None:
         _check_turns(arguments.turns, benchmark.repetitions)
     return MeasurementRequest(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import limits, projection, scaling
+from .preparation import Preparation
 from .toml_table import ManifestError, Scalar
 
 # What Python's garbage collector does in the measured window: as it always does; nothing; or its ordinary
@@ -77,6 +78,9 @@ class Benchmark:
     step: str = ""  # what ends a step of an unmodified script; empty for what steps first
     processes: int = 1  # ranks on this host
     launcher: tuple[str, ...] = ()  # the command that starts them, where it isn't the harness
+    arguments: tuple[str, ...] = ()  # words of the script's command line, in front of the parameters
+    prepare: tuple[Preparation, ...] = ()
+    python_path: tuple[str, ...] = ()  # folders of the repository, first on the path of imports
 
     @property
     def script_folder(self) -> Path:

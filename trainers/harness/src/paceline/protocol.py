@@ -18,7 +18,7 @@ from .benchmarks import Benchmark
 from .measured.plan import ProcessPlan
 from .measured.processor import CONTENTION_SHARE
 from .measurement import LearningProcess, Measurement, MeasurementRequest, TimedRepetition
-from .toml_table import Scalar
+from .script_arguments import format_arguments
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
 from .watching.process import MeasuredProcess, MeasurementError
@@ -153,7 +153,12 @@ class _CaseRunner:
     ) -> scaling.SweepPoint:
         params = {**self._request.case.params, **sweep.params, sweep.parameter: value}
         text = f"{sweep.parameter} {value}, {number + 1} of {len(self._sweep_runs)} for scaling"
-        plan = replace(self._make_plan("whole"), arguments=format_arguments(params), warmup_steps=0, steps=1)
+        plan = replace(
+            self._make_plan("whole"),
+            arguments=format_arguments(params, self._benchmark.arguments),
+            warmup_steps=0,
+            steps=1,
+        )
         with (
             self._start_process(plan, f"whole-{number}") as process,
             OutputForwarder(process.output, sys.stderr) as output,
@@ -203,7 +208,8 @@ class _CaseRunner:
         folder = self._folder / name
         folder.mkdir()
         benchmark = replace(self._benchmark, seed=plan.seed)
-        process = MeasuredProcess(plan, folder, process_environment.child_environment(benchmark))
+        environment = process_environment.child_environment(benchmark, self._request.folder)
+        process = MeasuredProcess(plan, folder, environment)
         process_environment.pin_process(process.pid, self._benchmark)
         return process
 
@@ -228,6 +234,7 @@ class _CaseRunner:
             step=benchmark.step,
             processes=benchmark.processes,
             launcher=list(benchmark.launcher),
+            python_path=[str(self._request.folder.absolute() / name) for name in benchmark.python_path],
         )
 
     def _check_process(self, process: MeasuredProcess) -> None:
@@ -245,16 +252,6 @@ class _CaseRunner:
 
 
 def _script_arguments(request: MeasurementRequest) -> list[str]:
-    return format_arguments(request.case.params) if request.arguments is None else list(request.arguments)
-
-
-def format_arguments(params: Mapping[str, Scalar]) -> list[str]:
-    """Spell parameters for a command line: `--batch-size 64`, `--fused`, `--no-fused`."""
-    words: list[str] = []
-    for name, value in params.items():
-        option = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-        else:
-            words += [f"--{option}", str(value)]
-    return words
+    if request.arguments is not None:
+        return list(request.arguments)
+    return format_arguments(request.case.params, request.benchmark.arguments)

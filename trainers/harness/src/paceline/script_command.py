@@ -57,6 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress here, as JSON")
     parser.add_argument("--step", choices=CHOICES, default="", help="what ends a step; default: see above")
     parser.add_argument("--nproc", type=int, default=1, metavar="N", help="ranks to start on this host")
+    parser.add_argument(
+        "--python-path",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="where modules are looked for first, such as src; may be given again",
+    )
     parser.add_argument("-m", "--module", action="store_true", help="SCRIPT is a module, as of python -m")
     parser.add_argument("script", type=Path, help="run as __main__ in the current folder; or a launcher")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
@@ -68,6 +75,7 @@ def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -
     A script that ends by itself before its steps are taken is measured again with the steps that it has.
     """
     _read_launcher(arguments)
+    _complete_python_path(arguments)
     steps = _in_range("--steps", STEPS if arguments.steps is None else arguments.steps, 2, STEPS_LIMIT)
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -109,6 +117,21 @@ def _read_launcher(arguments: argparse.Namespace) -> None:
             arguments.arguments = words[place + is_module + 1 :]
             return
     raise ManifestError(f"{name}: its line names no script, a file that ends in .py or -m MODULE")
+
+
+def _complete_python_path(arguments: argparse.Namespace) -> None:
+    """Check the folders, and add `src` where a module lies only there; raises ManifestError."""
+    for name in arguments.python_path:
+        if not Path(name).is_dir():
+            raise ManifestError(f"--python-path {name}: there is no such folder in {Path.cwd()}")
+    if not arguments.module or arguments.python_path:
+        return
+    places = [Path(*str(arguments.script).split("."))]
+    places.append(places[0].with_name(f"{places[0].name}.py"))
+    found = [folder for folder in ("", "src") if any(Path(folder, place).exists() for place in places)]
+    if found == ["src"]:
+        print(f"paceline: {arguments.script} lies below src: --python-path src is taken", file=sys.stderr)
+        arguments.python_path = ["src"]
 
 
 def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
@@ -158,6 +181,7 @@ def _build_benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
         quick=QuickSettings(),
         module=arguments.module,
         step=arguments.step,
+        python_path=tuple(arguments.python_path),
         processes=_in_range("--nproc", arguments.nproc, 1, RANKS_LIMIT),
         launcher=arguments.launcher,
     )

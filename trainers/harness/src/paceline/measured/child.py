@@ -155,19 +155,19 @@ def _run_script(plan: ProcessPlan) -> None:
     sys.excepthook = _print_error
     random.seed(plan.seed)
     if plan.module:
+        sys.path[:0] = [*plan.python_path, str(Path.cwd())]
         _execute_module(plan)
         return
     script = Path(plan.folder, plan.script)
     # As if Python had been started with the script, from the folder that this process was started in.
     sys.argv = [plan.script, *plan.arguments]
-    sys.path.insert(0, str(script.resolve().parent))
+    sys.path[:0] = [*plan.python_path, str(script.resolve().parent)]
     _execute_as_main(script.absolute())
 
 
 def _execute_module(plan: ProcessPlan) -> None:
     """Run a module as __main__, as if Python had been started with `-m`."""
     sys.argv = ["-m", *plan.arguments]
-    sys.path.insert(0, str(Path.cwd()))
     # What runpy itself runs by, but in a module of its own and not in this one.
     _, spec, code = runpy._get_module_details(plan.script, ImportError)  # type: ignore[attr-defined]
     main = ModuleType("__main__")
