@@ -145,6 +145,7 @@ RULES: dict[str, Rule] = {
     "project-repository-status": ADMINISTER_PROJECT,
     "project-measuring": ADMINISTER_PROJECT,
     "project-manifest": ADMINISTER_PROJECT,
+    "project-kept-file": ADMINISTER_PROJECT,
     "project-manifest-difference": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
     "project-forge": ADMINISTER_PROJECT,
     "project-forge-test": Rule(Who.ADMINISTER, "slug", after_sign_in="project-forge"),

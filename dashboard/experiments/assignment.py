@@ -31,6 +31,7 @@ def assignment_of(experiment: Experiment) -> ExperimentAssignment:
         profiled=experiment.counts_functions and not experiment.profiles,
         machine=experiment.machine.name,
         pairs=experiment.pairs.count(),
+        files=experiment.project.files_beside_manifest(),
     )
 
 

@@ -8,6 +8,7 @@ from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
 from dashboard.models.failed_jobs import FailedJob
 from dashboard.models.forges import ForgeConnection, ForgeDelivery, RepositoryPoll
+from dashboard.models.kept_files import KeptFile
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
 from dashboard.models.posted_documents import PostedDocument
@@ -45,6 +46,7 @@ __all__ = [
     "FormerName",
     "Heartbeat",
     "JoinCode",
+    "KeptFile",
     "Limit",
     "Machine",
     "Membership",

@@ -13,6 +13,7 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard import runs
+from dashboard.host_protocol import files_version
 from dashboard.models import Document, Machine, Run, RunLog
 from tests.workers.conftest import MANIFEST, TRAIN, Host, Requested, join_host, request_run_at
 from tests.workers.host.wheels import build_wheel
@@ -128,6 +129,42 @@ def test_the_environment_of_the_commit_is_the_one_that_is_measured(
     assert (run.state, run.reason) == ("done", "")
     # Memory is read with the worker's own instruments, which the commit does not require.
     assert run.document.body["repetitions"][0]["peak_memory"] > 0
+
+
+KEPT_MANIFEST = """
+[environment]
+python_path = ["src"]
+[benchmarks.tiny]
+version = 1
+script = "bench/train.py"
+arguments = ["corpus={name}"]
+params = { name = "small" }
+steps = 20
+counting_steps = 5
+repetitions = 1
+prepare = [
+    { run = "python bench/prepare.py", reads = ["bench/*.py"], writes = ["data"], network = false },
+]
+"""
+KEPT_FILES = {
+    "bench/prepare.py": "import pathlib, code_of_theirs\npathlib.Path('data').mkdir(exist_ok=True)\n"
+    "pathlib.Path('data/small.txt').write_text('a corpus')\n",
+    "bench/train.py": "import sys, code_of_theirs\nassert sys.argv[1:] == ['corpus=small'], sys.argv\n"
+    "assert open('data/small.txt').read() == 'a corpus'\n" + TRAIN,
+}
+
+
+def test_code_that_cannot_be_changed_is_measured(host: Host, requested: Requested) -> None:
+    run = requested({"src/code_of_theirs.py": "", "paceline.toml": MANIFEST}, manifest=KEPT_MANIFEST)
+    project = run.configuration.case.project
+    for path, text in KEPT_FILES.items():
+        project.kept_files.create(path=path, text=text)
+    project.cases.update(params={"name": "small"}, key="name=small")
+    run = execute_run(host, run)
+    assert (run.state, run.reason) == ("done", "")
+    assert run.environment.values["kept_files"] == files_version(KEPT_FILES)
+    assert "preparing the data: python bench/prepare.py" in run.log.text
+    assert [path.read_text() for path in host.home.glob("prepared/*/files/data/small.txt")] == ["a corpus"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def format_arguments(params: Mapping[str, Scalar], words: Sequence[str] = ()) ->
 
     These are spelt `--batch-size 64`, `--fused`, `--no-fused`; in a word a parameter is spelt as Python does.
     """
-    filled = [_PLACEHOLDER.sub(lambda found: _fill(found, params), word) for word in words]
+    filled = [_PLACEHOLDER.sub(lambda found: _fill_placeholder(found, params), word) for word in words]
     for name, value in params.items():
         if name in _placeholder_names(words):
             continue
@@ -52,7 +52,7 @@ def format_arguments(params: Mapping[str, Scalar], words: Sequence[str] = ()) ->
     return filled
 
 
-def _fill(found: re.Match[str], params: Mapping[str, Scalar]) -> str:
+def _fill_placeholder(found: re.Match[str], params: Mapping[str, Scalar]) -> str:
     return str(params[found[1]]) if found[1] in params else found[0]
 
 
