@@ -19,7 +19,8 @@ FARTHEST = 700.0
 class StepScale:
     """By logarithms, or plainly where a value isn't positive and for what is learned.
 
-    `before` and `after` are on the metric's ratio scale. `level` is how large the values are, where they have no ratios.
+    `before` and `after` are on the metric's ratio scale. `level` is how large the values are, where they have
+    no ratios.
     """
 
     metric: MetricScale
