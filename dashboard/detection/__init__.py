@@ -3,7 +3,7 @@
 from dashboard.detection.changepoints import detect, suspect
 from dashboard.detection.comparison import compare_samples
 from dashboard.detection.false_alarm_budget import FalseAlarmBudget
-from dashboard.detection.guards import GuardedPoint, guard_crossings, with_crossings
+from dashboard.detection.guards import GuardedPoint, judge_guarded
 from dashboard.detection.judgement import judge_series
 from dashboard.detection.parts import steps_of_parts
 from dashboard.detection.relevance import EFFECT_FLOORS
@@ -20,10 +20,9 @@ __all__ = [
     "Series",
     "compare_samples",
     "detect",
-    "guard_crossings",
+    "judge_guarded",
     "judge_series",
     "shift_p_value",
     "steps_of_parts",
     "suspect",
-    "with_crossings",
 ]

@@ -6,20 +6,23 @@ seeds decide. What detection sees as a step beside it stands for both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
 from dashboard.detection import doubts
+from dashboard.detection.judgement import judge_series
 from dashboard.detection.levels import LEVEL_WINDOW
 from dashboard.detection.relevance import EFFECT_FLOORS
 from dashboard.detection.scaling import safe_median
-from dashboard.detection.types import Better, Change, Direction, Doubt
+from dashboard.detection.types import Better, Change, Direction, Doubt, Series
 
 # A step that is found so many points from a crossing is what the crossing saw too.
 SAME_WITHIN = 2
+# With one seed a step of less than this part of the level is luck.
+LARGE_OF_ONE_SEED = 0.5
 # How a point stands: within the bounds, beyond one, or without a value.
 KEPT, FAILED, UNKNOWN = "kept", "failed", "unknown"
 
@@ -39,6 +42,26 @@ class GuardedPoint:
         if self.value is None:
             return UNKNOWN
         return FAILED if self.failed else KEPT
+
+
+def judge_guarded(
+    series: Series, points: Sequence[GuardedPoint], known: Collection[int] = (), *, one_seed: bool = False
+) -> list[Change]:
+    """The changes of a guarded quality: steps in the history, and where it leaves its bounds.
+
+    `one_seed`: all its points were measured with the same seed. Another order of random numbers is then
+    another draw of the seed's luck, which all later commits share: only large steps are believed to be more.
+    """
+    found = judge_series(series, known)
+    if one_seed:
+        found = [change for change in found if is_large_step(change)]
+    return with_crossings(found, guard_crossings(points, series.better))
+
+
+def is_large_step(change: Change) -> bool:
+    """True for a step, either way, that the luck of one seed doesn't make."""
+    size = max(abs(change.before), abs(change.after))
+    return abs(change.after - change.before) >= LARGE_OF_ONE_SEED * size
 
 
 def guard_crossings(points: Sequence[GuardedPoint], better: Better) -> list[Change]:

@@ -21,8 +21,6 @@ from dashboard.regressions.series.history import History, MeasuredCommit, load_p
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
 # with few points behind it, one noisy point moves the place where it fits best.
 STABLE_WITHIN = 2
-# Of a quality that is measured with one seed, a step of less than this part of its level is luck.
-LARGE_OF_ONE_SEED = 0.5
 # What the phases of a step add up to, and what they add up.
 WHOLE, PARTS = "step_time", "phase_self_time"
 
@@ -82,20 +80,11 @@ def find_changes(history: History, environments: RunEnvironments) -> list[FoundC
 def judge_with_guard(history: History, known: Sequence[int]) -> list[detection.Change]:
     """The changes of a series; of a guarded quality with the points at which it leaves the guard's bounds."""
     series = history.detection_series()
-    found = judge_with_phases(series, phases_for_detection(history), known)
     if not history.series.guarded:
-        return found
-    if not any(commit.guard and commit.guard.seeds > 1 for commit in history.measured):
-        # Another order of random numbers is another draw of the seed's luck, which all later commits share.
-        found = [change for change in found if is_large_loss(change)]
+        return judge_with_phases(series, phases_for_detection(history), known)
     points = [commit.guarded_point for commit in history.measured]
-    return detection.with_crossings(found, detection.guard_crossings(points, series.better))
-
-
-def is_large_loss(change: detection.Change) -> bool:
-    """True for a step, either way, that the luck of one seed doesn't make."""
-    size = max(abs(change.before), abs(change.after))
-    return abs(change.after - change.before) >= LARGE_OF_ONE_SEED * size
+    several = any(commit.guard and commit.guard.seeds > 1 for commit in history.measured)
+    return detection.judge_guarded(series, points, known, one_seed=not several)
 
 
 def judge_with_phases(

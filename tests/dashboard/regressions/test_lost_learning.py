@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 
 from dashboard import experiments
@@ -78,7 +78,8 @@ def learned(levels: dict[int, float], spread: float = 0.3) -> Truth:
 
     def truth(commit: Commit, seed: int) -> float | None:
         level = next(levels[start] for start in sorted(levels, reverse=True) if start <= commit.position)
-        return level + random.Random(f"{seed} {level}").gauss(0, spread) if math.isfinite(level) else None
+        luck = np.random.default_rng([seed, round(abs(100 * level))] if math.isfinite(level) else 0)
+        return level + spread * float(luck.standard_normal()) if math.isfinite(level) else None
 
     return truth
 
@@ -157,8 +158,8 @@ def test_faster_because_it_learns_less_is_one_story(project: Project, of: Case) 
 def test_slower_and_no_longer_learning_is_one_regression(project: Project, of: Case) -> None:
     """Within the guard, so that both series are judged, by points of three seeds."""
     line = factories.create_commits(project, 24)
-    draw = random.Random(1)
-    scores = [[draw.gauss(level, 0.3) for _ in range(3)] for level in [9.3] * 16 + [5.0] * 8]
+    draw = np.random.default_rng(1)
+    scores = [draw.normal(level, 0.3, 3).tolist() for level in [9.3] * 16 + [5.0] * 8]
     slower = [STEP_TIME] * 16 + [0.014] * 8
     measure_and_judge(line, of, scores, slower)
     weighed = prove_all(
