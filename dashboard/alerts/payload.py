@@ -69,7 +69,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         "change_percent": round_percent_change(regression.ratio),
         "change_percent_low": round_percent_change(regression.low),
         "change_percent_high": round_percent_change(regression.high),
-        "learning": learning_fields(regression),
+        "learning": regression.lost_learning,
         "phase": regression.phase or None,
         "phase_share": regression.phase_share,
         "place": sentences.describe_host_or_device(regression) or None,
@@ -79,20 +79,6 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         },
         "suspects": regression.suspects,
         "operations": regression.operations,
-    }
-
-
-def learning_fields(regression: Regression) -> dict[str, Any] | None:
-    """Of a loss of quality: how the guard stands, over how many seeds, and the step's time beside it."""
-    if regression.kind != Regression.Kind.QUALITY:
-        return None
-    learning, time = regression.learning, regression.learning.get("step_time")
-    return {
-        "guard": learning.get("state") or None,
-        "bound": learning.get("bound"),
-        "seeds": learning.get("seeds", 0),
-        "unreported": learning.get("unreported", 0),
-        "step_time_change_percent": round_percent_change(time[0]) if time else None,
     }
 
 

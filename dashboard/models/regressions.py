@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.urls import reverse
@@ -181,6 +183,20 @@ class Regression(models.Model):
         """What was lost: what is learned, or speed and size."""
         quality = self.series.metric.kind == Metric.Kind.QUALITY
         return self.Kind.QUALITY if quality else self.Kind.PERFORMANCE
+
+    @property
+    def lost_learning(self) -> dict[str, Any] | None:
+        """As webhooks and the API tell it; None where it isn't a quality that was lost."""
+        if self.kind != self.Kind.QUALITY:
+            return None
+        learning, time = self.learning, self.learning.get("step_time")
+        return {
+            "guard": learning.get("state") or None,
+            "bound": learning.get("bound"),
+            "seeds": learning.get("seeds", 0),
+            "unreported": learning.get("unreported", 0),
+            "step_time_change_percent": round(100 * (time[0] - 1), 9) if time else None,
+        }
 
     @property
     def is_away(self) -> bool:

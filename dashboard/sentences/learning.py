@@ -102,3 +102,35 @@ def bound_sentence(regression: Regression) -> str:
         return ""
     higher = regression.series.metric.better == "higher"
     return f"Its guard asks for at {'least' if higher else 'most'} {numbers.format_number(bound)}."
+
+
+def regression_name(regression: Regression) -> str:
+    """`Step time`, or `Training no longer learns`: what a list or a title calls it."""
+    if is_loss_of_quality(regression):
+        return labels.upper_first(loss_words(regression))
+    return labels.series_label(regression.series)
+
+
+def regression_change(regression: Regression) -> str:
+    """`+38 % [35, 41]`, or `9.3 → 2.1`: how much, beside its name."""
+    return (
+        format_quality_levels(regression)
+        if is_loss_of_quality(regression)
+        else labels.format_change(regression)
+    )
+
+
+def regression_extent(regression: Regression) -> str:
+    """`1.23 ms → 1.70 ms`, or `score, over 3 seeds`: what stands below how much."""
+    if not is_loss_of_quality(regression):
+        return labels.format_levels(regression)
+    seeds = regression.learning.get("seeds", 0)
+    name = quality_name(regression)
+    return f"{name}, over {seeds} seeds" if seeds else name
+
+
+def story_sentence(regression: Regression) -> str:
+    """`Score 2.1 instead of 9.3, over 3 seeds. Its guard asks for at least 3.`: what its page begins with."""
+    pace = pace_words(regression)
+    parts = [labels.upper_first(loss_detail(regression)), labels.upper_first(pace)]
+    return " ".join([*(f"{part}." for part in parts if part), bound_sentence(regression)]).strip()
