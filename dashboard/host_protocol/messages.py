@@ -28,6 +28,8 @@ LONGEST_UNIT = 30
 BETTER = ("lower", "higher")
 # Of these metrics pairs tell beside the one that is weighed: what nobody wants to pay a faster step with.
 GUARDING_KINDS = ("memory", "quality")
+# Beside a quality they tell what became of the step: faster because it learns less is one story.
+PACE = "step_time"
 KINDS = {RunAssignment: "run", ExperimentAssignment: "experiment"}
 
 
@@ -235,6 +237,7 @@ def read_assignment(fields: MessageFields) -> Assignment:
             machine=fields.text("machine"),
             pairs=fields.integer("pairs"),
             files=_read_files(fields),
+            seeded="seeded" in fields.values and fields.flag("seeded"),
         )
     raise MessageError(f"This host can't measure {kind!r}: update it to the site's version.")
 
@@ -264,13 +267,14 @@ def read_pair(fields: MessageFields) -> PairMeasured:
     return PairMeasured(
         index=fields.integer("index"),
         base_first=fields.flag("base_first"),
-        base=fields.number("base"),
-        head=fields.number("head"),
+        base=fields.optional_number("base"),
+        head=fields.optional_number("head"),
         disturbed=fields.flag("disturbed"),
         seconds=fields.number("seconds"),
         phases=fields.number_pairs("phases"),
         sweeps=fields.mapping("sweeps"),
         others=_read_others(fields) if "others" in fields.values else {},
+        seed=fields.integer("seed", most=LARGEST_KEY) if fields.values.get("seed") is not None else None,
     )
 
 
@@ -279,10 +283,10 @@ def _read_others(fields: MessageFields) -> dict[str, OtherMetric]:
     others = fields.inside("others")
     if len(others.values) > MOST_OTHERS or any(len(name) > LONGEST_WORD for name in others.values):
         raise MessageError(f"others must have {MOST_OTHERS} members at most, with short names.")
-    return {name: _read_other(others.inside(name)) for name in others.values}
+    return {name: _read_other(name, others.inside(name)) for name in others.values}
 
 
-def _read_other(fields: MessageFields) -> OtherMetric:
+def _read_other(name: str, fields: MessageFields) -> OtherMetric:
     other = OtherMetric(
         unit=fields.text("unit", most=LONGEST_UNIT),
         better=fields.text("better", most=LONGEST_UNIT),
@@ -290,7 +294,8 @@ def _read_other(fields: MessageFields) -> OtherMetric:
         base=fields.number("base"),
         head=fields.number("head"),
     )
-    if other.better not in BETTER or other.kind not in GUARDING_KINDS:
+    kinds = (*GUARDING_KINDS, "time") if name == PACE else GUARDING_KINDS
+    if other.better not in BETTER or other.kind not in kinds:
         raise MessageError(
             f"{fields.path} must say lower or higher for better, and {' or '.join(GUARDING_KINDS)} for kind."
         )

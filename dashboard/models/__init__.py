@@ -8,6 +8,7 @@ from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
 from dashboard.models.failed_jobs import FailedJob
 from dashboard.models.forges import ForgeConnection, ForgeDelivery, RepositoryPoll
+from dashboard.models.guards import GuardResult
 from dashboard.models.kept_files import KeptFile
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
@@ -44,6 +45,7 @@ __all__ = [
     "ForgeConnection",
     "ForgeDelivery",
     "FormerName",
+    "GuardResult",
     "Heartbeat",
     "JoinCode",
     "KeptFile",

@@ -60,6 +60,8 @@ class Measurement:
     python: Path
     # One of the above: interleaved runs weigh one metric, the rest would only take time.
     without: str = ""
+    # Instead of the manifest's; None leaves it.
+    seed: int | None = None
     # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None
     # The machine's lock: see processes.Order.
@@ -77,6 +79,7 @@ class Measurement:
             *(str(self.python), "-P", "-m", "paceline", "run", self.benchmark, *settings),
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
             *([self.without] if self.without else []),
+            *([] if self.seed is None else [f"--seed={self.seed}"]),
             *([f"--turns={self.turns}"] if self.turns else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),
             *("--prepared", "--watch-stdin"),

@@ -143,6 +143,7 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="choose or change a case"
     )
     run.add_argument("--repetitions", type=int, metavar="R", help="instead of the manifest's")
+    run.add_argument("--seed", type=int, metavar="N", help="instead of the manifest's seeds")
     run.add_argument(
         "--quick", action="store_true", help="a short look: the manifest's quick table, no guard"
     )
@@ -264,6 +265,10 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
         if not 1 <= arguments.repetitions <= 100:
             raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")
         benchmark = replace(benchmark, repetitions=arguments.repetitions)
+    if arguments.seed is not None:
+        if not 0 <= arguments.seed <= manifest.SEED_LIMIT:
+            raise ManifestError(f"--seed is {arguments.seed}, must be between 0 and {manifest.SEED_LIMIT}")
+        benchmark = replace(benchmark, seed=arguments.seed, learning_seeds=())
     folder = (arguments.folder or path.parent).resolve()
     if not benchmark.module and not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")

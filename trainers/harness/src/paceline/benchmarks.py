@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from . import limits, projection, scaling
 from .preparation import Preparation
@@ -26,10 +27,20 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Bounds within which a quality must lie for the run to count as learning."""
+    """A quality that is watched, and the bounds within which it must lie for the run to count as learning.
+
+    `better` is empty where the bounds say which way it is: a maximum alone belongs to a loss.
+    """
 
     minimum: float | None
     maximum: float | None
+    better: str = ""
+
+    @property
+    def direction(self) -> Literal["lower", "higher"]:
+        """Which way the quality is better."""
+        only_maximum = self.minimum is None and self.maximum is not None
+        return "lower" if self.better == "lower" or (only_maximum and not self.better) else "higher"
 
 
 @dataclass(frozen=True, slots=True)

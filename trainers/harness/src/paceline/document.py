@@ -18,6 +18,7 @@ from typing import Any
 from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
+    GuardResult,
     LearningResult,
     LimitResult,
     MeasurementWarning,
@@ -40,6 +41,7 @@ from .metrics import Kind
 
 __all__ = [
     "CODES_OF_DISTURBANCE",
+    "CODES_OF_LEARNING",
     "CODES_TAINTING_ALL",
     "FORMAT",
     "SETUP",
@@ -49,6 +51,7 @@ __all__ = [
     "CaseIdentity",
     "Document",
     "DocumentError",
+    "GuardResult",
     "LearningResult",
     "LimitResult",
     "MeasurementWarning",
@@ -73,7 +76,8 @@ __all__ = [
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
 # paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
 # and variables of the protocol; stacks of the profile, seconds and phases of its operations; what sweeps
-# waited; cpu_features and settings of the environment; learning; step; ranks; kept_files of the environment.
+# waited; cpu_features and settings of the environment; learning; step; ranks; kept_files of the environment;
+# guards.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -99,8 +103,11 @@ class DocumentError(Exception):
 
 # Kinds whose values are made with the clock: every warning that taints keeps them out of judgement.
 TIMED_KINDS = frozenset({"time", "rate", "utilization"})
-# Warnings about what the code did, not about how fast: these spoil memory, counters and quality as well.
-CODES_TAINTING_ALL = frozenset({"memory_pressure", "quality_below_guard", "quality_missing"})
+# What was learned is out of its guard's bounds, or isn't known. That is what qualities are judged for: only
+# the other values of such a run aren't believed.
+CODES_OF_LEARNING = frozenset({"quality_below_guard", "quality_missing", "quality_diverged"})
+# Warnings about what the code did, not about how fast: these spoil memory and counters as well.
+CODES_TAINTING_ALL = frozenset({"memory_pressure"}) | CODES_OF_LEARNING
 # Warnings about what went on around the code: at a calmer hour the same code may be measured without them.
 CODES_OF_DISTURBANCE = frozenset(
     {
@@ -134,6 +141,7 @@ class Document:
     learning: tuple[LearningResult, ...] = ()
     step: Mapping[str, Any] | None = None
     ranks: RankResults | None = None
+    guards: tuple[GuardResult, ...] = ()
 
     @property
     def tainted(self) -> bool:
@@ -143,11 +151,12 @@ class Document:
     def taints(self, kind: Kind) -> bool:
         """Whether a warning keeps values of this kind out of judgement.
 
-        What disturbs the clock leaves what was counted and what was allocated as it is.
+        What disturbs the clock leaves what was counted and what was allocated as it is; what was learned too
+        little is judged all the same.
         """
+        spoiling = CODES_TAINTING_ALL - CODES_OF_LEARNING if kind == "quality" else CODES_TAINTING_ALL
         return any(
-            warning.taints and (kind in TIMED_KINDS or warning.code in CODES_TAINTING_ALL)
-            for warning in self.warnings
+            warning.taints and (kind in TIMED_KINDS or warning.code in spoiling) for warning in self.warnings
         )
 
     def metric(self, name: str, phase: str | None = None) -> MetricValue | None:
@@ -299,6 +308,7 @@ def _build_document(raw: Raw) -> Document:
         learning=tuple(LearningResult(**row) for row in raw.get("learning", ())),
         step=raw.get("step"),
         ranks=_build_ranks(raw["ranks"]) if "ranks" in raw else None,
+        guards=tuple(GuardResult(**row) for row in raw.get("guards", ())),
     )
 
 

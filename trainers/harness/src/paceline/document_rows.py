@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from . import metrics
 
@@ -25,6 +25,19 @@ class LearningResult:
 
     seed: int
     quality: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardResult:
+    """How the run stands to a guard: the mean over the seeds, None where it is missing or has diverged."""
+
+    quality: str
+    better: metrics.Better
+    minimum: float | None
+    maximum: float | None
+    value: float | None
+    seeds: int
+    state: Literal["kept", "violated", "missing", "diverged"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,10 +254,11 @@ def _parse_guards(table: TomlTable | None) -> dict[str, Guard]:
 
 
 def _parse_guard(table: TomlTable) -> Guard:
-    guard = Guard(table.number("minimum"), table.number("maximum"))
+    better = table.choice("better", ("", "lower", "higher"))
+    guard = Guard(table.number("minimum"), table.number("maximum"), better)
     table.refuse_unread_keys()
-    if guard.minimum is None and guard.maximum is None:
-        raise table.error("", "needs a minimum or a maximum")
+    if guard.minimum is None and guard.maximum is None and not guard.better:
+        raise table.error("", 'needs a minimum or a maximum, or better = "lower" or "higher" without a bound')
     if guard.minimum is not None and guard.maximum is not None and guard.minimum > guard.maximum:
         raise table.error("minimum", f"is {guard.minimum:g}, above the maximum of {guard.maximum:g}")
     return guard
