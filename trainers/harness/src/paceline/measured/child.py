@@ -30,10 +30,9 @@ from typing import Any
 import paceline
 
 from .. import auto
-from ..auto.collectives import measure_overlap
+from ..auto.collectives import add_gradient_overlap
 from ..counting.recorder import CountingRecorder
 from . import ending, fingerprint, rank_identity, rank_results, spawned_processes
-from .collective_log import log as collective_log
 from .plan import ProcessPlan
 from .timing import TimingRecorder
 from .turns import Turns
@@ -142,7 +141,7 @@ def _build_outcome(recorder: Recorder, plan: ProcessPlan, pacer: auto.StepPacer 
     outcome["rank"] = identity.rank if identity else None
     if pacer is not None:
         outcome |= {"step": pacer.describe_step(), "seen": dict(pacer.seen)}
-        collective_log.overlap = measure_overlap() if loop.complete else None
+        add_gradient_overlap()
     if loop.complete:
         outcome["result"] = _recorder_result(recorder, plan)
         outcome["environment"] = fingerprint.environment_fingerprint()
