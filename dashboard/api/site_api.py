@@ -34,6 +34,7 @@ from dashboard.api import (
     members,
     project_settings,
     projects,
+    run_processes,
     regressions,
     runs,
     series,
@@ -46,7 +47,7 @@ VERSION = "1"
 ROUTERS: tuple[Router, ...] = (
     *(projects.router, project_settings.router, series.router, commits.router, runs.router),
     *(experiments.router, regressions.router, machines.router, channels.router, members.router),
-    *(tokens.router, documents.router, checks.router),
+    *(tokens.router, documents.router, checks.router, run_processes.router),
 )
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10

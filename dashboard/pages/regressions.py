@@ -24,6 +24,7 @@ from dashboard.regressions.triage import BECOMES
 from dashboard.sentences import labels
 from dashboard.sentences.channels import snooze_text
 from dashboard.sentences.costs import cost_sentence, tally_sentence
+from dashboard.sentences.processes import describe_slow_process
 from dashboard.sentences.regressions import (
     crossed_limits,
     describe_operation_change,
@@ -99,6 +100,7 @@ def render_regression(
         **_told_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),
+        "process_sentences": [describe_slow_process(found) for found in regression.slow_processes],
         "excerpts": _changed_excerpts(regression),
         "cost": cost_sentence(weekly_cost(regression)),
         "limits": crossed_limits(regression),
