@@ -63,7 +63,7 @@ def _share_of_step(seconds: float | None, rank: Rank) -> float | None:
 
 def _known_columns(ranks: Sequence[Rank]) -> Json:
     """Which columns have a value in any row: a table of dashes says nothing."""
-    names = ("device", "device_memory", "overlap", "peak_memory", "waits", "last_share")
+    names = ("device_memory", "overlap", "peak_memory", "waits", "last_share")
     return {name: any(getattr(rank, name) is not None for rank in ranks) for name in names}
 
 

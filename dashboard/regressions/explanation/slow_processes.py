@@ -1,4 +1,4 @@
-"""Which process of a training took longer: the rank that the others wait for, the worker that starves the loop.
+"""Which process of a training took longer: the rank that is waited for, the worker that starves the loop.
 
 Facts as codes with their values; see dashboard/sentences/processes.py for what is said of them.
 """
@@ -30,7 +30,7 @@ HALF = 0.5
 
 
 def find_slow_processes(series: Series, sides: Sides, lost: float | None) -> list[Json]:
-    """The processes that explain most of what was `lost`, in seconds per step or in bytes, likeliest first."""
+    """The processes that explain most of what was `lost` (seconds per step, or bytes), likeliest first."""
     if not lost or lost <= 0 or not sides.good or not sides.bad:
         return []
     before, after = (read_processes(runs) for runs in (sides.good[::-1], sides.bad))
@@ -65,7 +65,7 @@ def pool_loaders(documents: Sequence[Json]) -> dict[tuple[int | None, str], Load
 
 
 def rank_of_loss(before: Ranks | None, after: Ranks | None, lost: float) -> list[Json]:
-    """The rank that is waited for now, where its own work grew by most of what was lost, the others' didn't."""
+    """The rank that is waited for, where its own work grew by most of what was lost, beyond the others'."""
     if before is None or after is None or after.slowest is None or before.world_size != after.world_size:
         return []
     old, new = before.find_rank(after.slowest), after.find_rank(after.slowest)
@@ -98,7 +98,7 @@ def growth_of_work(before: Ranks, rank: Rank) -> float:
 
 
 def grown_phase(old: Rank, new: Rank) -> tuple[str, float]:
-    """The rank's innermost phase that holds most of what it computes longer, and by how much; no collective."""
+    """The rank's innermost phase that holds most of what it computes longer, and by how much."""
     collectives = {use.kind for rank in (old, new) for use in rank.collectives}
     before, after = own_times(old.phases), own_times(new.phases)
     deltas = {

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+from paceline import document
 
 from dashboard.processes.loaders import most_named, summarize_loaders
 from dashboard.processes.ranks import summarize_ranks
 from dashboard.sentences import processes as sentences
 from tests.dashboard.processes import documents
+
+SCHEMA = Path(document.__file__).with_name("document.schema.json")
 
 
 def test_a_step_is_computing_waiting_and_communicating() -> None:
@@ -53,6 +59,12 @@ def test_the_rank_that_is_waited_for_is_named_with_where_and_who_waits() -> None
     )
 
 
+def test_every_reason_of_the_format_has_words() -> None:
+    schema = json.loads(SCHEMA.read_text())
+    (codes, _) = schema["properties"]["ranks"]["properties"]["reason"]["anyOf"]
+    assert set(codes["enum"]) == set(sentences.REASONS)
+
+
 @pytest.mark.parametrize("reason", sorted(sentences.REASONS))
 def test_why_no_rank_is_named_is_said(reason: str) -> None:
     member = {**documents.four_ranks(), "reason": reason}
@@ -65,7 +77,8 @@ def test_why_no_rank_is_named_is_said(reason: str) -> None:
 def test_a_loader_says_who_starves() -> None:
     (loader,) = summarize_loaders({"loaders": [documents.loader_row(0.008, (0.003, 0.030), 1)]})
     assert sentences.describe_loader(loader) == (
-        "The loop starves: it waits 8 ms a step for batches. Worker 1 takes 30 ms for a batch, the others 3 ms."
+        "The loop starves: it waits 8 ms a step for batches. "
+        "Worker 1 takes 30 ms for a batch, the others 3 ms."
     )
 
 

@@ -204,9 +204,7 @@ def _create_recorder(plan: ProcessPlan) -> Recorder:
         return WholeLoopRecorder(report)
     if plan.kind == "counting":
         return CountingRecorder(plan.warmup_steps, plan.steps, report)
-    # The other ranks wait for the one that takes turns, at their next collective.
-    takes_turns = plan.turns and (identity is None or identity.rank == 0)
-    turns = Turns(Path(plan.turns), one_core=plan.one_core) if takes_turns else None
+    turns = Turns(Path(plan.turns), one_core=plan.one_core) if plan.turns else None
     return TimingRecorder(plan.warmup_steps, plan.steps, report, turns)
 
 
