@@ -237,6 +237,7 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-run": {"GET": API_VIEW_RUN},
     "api-run-document": {"GET": API_VIEW_RUN},
     "api-run-log": {"GET": API_VIEW_RUN},
+    "api-run-processes": {"GET": API_VIEW_RUN},
     "api-run-cancel": {"POST": Rule(Who.OPERATE, "run", api=True)},
     "api-experiments": {"GET": API_VIEW, "POST": API_OPERATE},
     "api-experiment": {"GET": API_VIEW_EXPERIMENT},

@@ -131,6 +131,9 @@ class RegressionEvidence(RegressionRow):
 
     suspects: list[Json] = Field(description="Functions, likeliest first, with their calls and own times.")
     operations: list[Json] = Field(description="Tensor operations, with their counts and times.")
+    slow_processes: list[Json] = Field(
+        description="Ranks and DataLoader workers that the others wait for: codes with their values."
+    )
     excerpts: list[Json] = Field(description="The lines of suspects that the commits changed.")
     cause_evidence: list[Any]
     bisection: Json
@@ -195,6 +198,7 @@ def read_regression(request: HttpRequest, pk: int) -> RegressionEvidence:
         **regression_members(request, regression),
         suspects=regression.suspects,
         operations=regression.operations,
+        slow_processes=regression.slow_processes,
         excerpts=regression.excerpts,
         cause_evidence=regression.cause_evidence,
         bisection=regression.bisection,

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0047_kept_files'),
+        ('dashboard', '0048_slow_processes'),
     ]
 
     operations = [

@@ -101,6 +101,8 @@ class Regression(models.Model):
     operations = models.JSONField(default=list, blank=True)
     # The lines of suspects that the commits changed: file, function, left_out, lines (sign, old, new, text).
     excerpts = models.JSONField(default=list, blank=True)
+    # Ranks and DataLoader workers that the others wait for, likeliest first: codes with their values.
+    slow_processes = models.JSONField(default=list, blank=True)
     only_changed_by = models.CharField(
         max_length=64, blank=True, help_text="Of several commits the only one that changed the first suspect."
     )

@@ -130,6 +130,7 @@ def standing_values(standing: Standing) -> dict[str, Any]:
             "operations": list(explained.operations),
             "excerpts": list(explained.excerpts),
             "only_changed_by": explained.only_changed_by,
+            "slow_processes": list(explained.slow_processes),
             "explained_for": standing.explained_for,
         }
     return values

@@ -11,6 +11,7 @@ from dashboard.sentences import labels, numbers
 from dashboard.sentences.causes import cause_sentence
 from dashboard.sentences.learning import is_loss_of_quality, loss_headline, loss_sentence
 from dashboard.sentences.limits import violation_text
+from dashboard.sentences.processes import describe_slow_process
 
 MORE_CALLS = Regression.MORE_CALLS
 
@@ -23,9 +24,10 @@ def regression_title(regression: Regression) -> str:
         return "; ".join(part for part in (told, describe_suspect(regression)) if part)
     if regression.names_commit:
         parts = [f"{head} {describe_place(regression)}", describe_phase(regression)]
-        parts.append(describe_suspect(regression))
+        parts += [describe_slowest_process(regression), describe_suspect(regression)]
     else:
         parts = [head, describe_cause(regression), describe_phase(regression)]
+        parts.append(describe_slowest_process(regression))
     return "; ".join(part for part in parts if part)
 
 
@@ -104,6 +106,11 @@ def describe_phase(regression: Regression) -> str:
     if regression.phase_share is None:
         return f"most of it in {regression.phase}{place}"
     return f"{regression.phase} explains {numbers.format_share(regression.phase_share)}{place}"
+
+
+def describe_slowest_process(regression: Regression) -> str:
+    """`rank 2 comes later: ...`, or a worker; empty where the data don't tell which process it is."""
+    return describe_slow_process(regression.slow_processes[0]) if regression.slow_processes else ""
 
 
 def describe_host_or_device(regression: Regression) -> str:

@@ -125,6 +125,8 @@ def what_experiments_keep(measured: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     functions = (measured.get("profile") or {}).get("functions")
     told = {name: measured[name] for name in ("processes", "phases") if name in measured}
+    if measured.get("ranks"):
+        told["ranks"] = {"world_size": measured["ranks"]["world_size"]}
     environment = measured.get("environment") or {}
     return {
         **told,

@@ -76,6 +76,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"slug": "slug", "pk": "channel"} for name in ("api-channel", "api-channel-test")},
     **{name: {"pk": "series"} for name in ("api-series", "api-points", "api-changes")},
     **{name: {"pk": "run"} for name in ("api-run", "api-run-document", "api-run-log", "api-run-cancel")},
+    "api-run-processes": {"pk": "run"},
     **{name: {"pk": "experiment"} for name in ("api-experiment", "api-pairs", "api-experiment-cancel")},
     **{name: {"pk": "regression"} for name in ("api-regression", "api-regression-triage")},
     "api-machine": {"pk": "machine"},

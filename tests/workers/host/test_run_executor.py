@@ -10,11 +10,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard import runs
 from dashboard.host_protocol import files_version
-from dashboard.models import Document, Machine, Run, RunLog
+from dashboard.models import Document, Machine, Run, RunLog, Series
 from tests.workers.conftest import MANIFEST, TRAIN, Host, Requested, join_host, request_run_at
 from tests.workers.host.wheels import build_wheel
 from tests.workers.repositories import create_repository, head_commit
@@ -35,6 +36,22 @@ while not document.exists():
 '''
 subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=True)
 """
+# Two ranks, started as a module, whose steps end with the optimizer's.
+RANKS_MANIFEST = MANIFEST.replace(
+    'script = "train.py"', 'module = "package.train"\nauto = true\nstep = "optimizer"\nprocesses = 2'
+)
+RANKS_TRAIN = """
+import torch, torch.distributed
+from .sizes import WIDTH
+
+torch.distributed.init_process_group("gloo")
+layer = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(WIDTH, 1))
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+while True:
+    optimizer.zero_grad()
+    layer(torch.ones(4, WIDTH)).sum().backward()
+    optimizer.step()
+"""
 ENDLESS = TRAIN + "\nimport time\ntime.sleep(600)\n"
 
 
@@ -50,6 +67,23 @@ def test_the_whole_way_ends_with_a_document(host: Host, requested: Requested) ->
     assert (run.state, run.reason) == ("done", "")
     assert run.document.body["benchmark"]["params"] == {"size": 10}
     assert run.fingerprint == machine.take_fingerprint().as_dict()
+
+
+def test_ranks_of_a_module_go_the_whole_way(host: Host, requested: Requested, client: Client) -> None:
+    """In a box they meet on a loopback of their own."""
+    package = {"__init__.py": "", "sizes.py": "WIDTH = 16\n", "train.py": RANKS_TRAIN}
+    files = {f"package/{name}": text for name, text in package.items()}
+    run = execute_run(host, requested({"paceline.toml": RANKS_MANIFEST, **files}))
+    assert (run.state, run.reason) == ("done", "")
+    assert run.box is not None
+    body = run.document.body
+    assert body["step"] == {"kind": "optimizer", "owner": "SGD", "chosen": True}
+    assert [row["rank"] for row in body["ranks"]["rows"]] == [0, 1]
+    names = set(Series.objects.filter(configuration=run.configuration).values_list("metric__name", flat=True))
+    assert {"rank_spread", "collectives", "collective_bytes"} <= names
+    shown = client.get(f"/runs/{run.pk}/").content.decode()
+    assert "as the manifest chose" in shown
+    assert 'id="ranks"' in shown
 
 
 def test_a_message_without_a_run_does_nothing(host: Host, transactional_db: None) -> None:

@@ -30,6 +30,7 @@ from . import (
     report,
     script_command,
 )
+from .benchmarks import Benchmark
 from .claims import command as claims_command
 from .doctor import command as doctor_command
 from .measured import turns
@@ -276,13 +277,13 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
         if not (folder / name).is_dir():
             raise ManifestError(f"environment.python_path: there is no folder {name} in {folder}")
     if arguments.turns is not None:
-        _check_turns(arguments.turns, benchmark.repetitions)
+        _check_turns(arguments.turns, benchmark)
     return MeasurementRequest(
         benchmark, case, folder, arguments.quick, turns=arguments.turns and arguments.turns.resolve()
     )
 
 
-def _check_turns(pipe: Path, repetitions: int) -> None:
+def _check_turns(pipe: Path, benchmark: Benchmark) -> None:
     """Refuse options with which the run would wait for another one for ever."""
     if pipe.name not in (turns.FIRST, turns.SECOND):
         raise ManifestError(f"--turns {pipe} must end in {turns.FIRST} or {turns.SECOND}")
@@ -291,7 +292,10 @@ def _check_turns(pipe: Path, repetitions: int) -> None:
     for side in (turns.FIRST, turns.SECOND):
         if (path := pipe.with_name(side)).exists() and not path.is_fifo():
             raise ManifestError(f"--turns {pipe}: {path} is something else than a pipe, name another folder")
-    if repetitions != 1:
+    if benchmark.processes > 1:
+        sentence = f"{benchmark.name} has {benchmark.processes} ranks, of which none can be stopped alone"
+        raise ManifestError(f"--turns {pipe}: {sentence}; measure one side after the other")
+    if benchmark.repetitions != 1:
         raise ManifestError(f"--turns {pipe} needs --repetitions 1: each one has a partner of its own")
 
 

@@ -19,8 +19,11 @@ from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
     GuardResult,
+    HelperResult,
     LearningResult,
     LimitResult,
+    LoaderResult,
+    LoaderWorker,
     MeasurementWarning,
     MetricValue,
     PhaseTimes,
@@ -52,8 +55,11 @@ __all__ = [
     "Document",
     "DocumentError",
     "GuardResult",
+    "HelperResult",
     "LearningResult",
     "LimitResult",
+    "LoaderResult",
+    "LoaderWorker",
     "MeasurementWarning",
     "MetricValue",
     "PhaseTimes",
@@ -74,10 +80,10 @@ __all__ = [
 ]
 
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
-# paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
-# and variables of the protocol; stacks of the profile, seconds and phases of its operations; what sweeps
-# waited; cpu_features and settings of the environment; learning; step; ranks; kept_files of the environment;
-# guards.
+# paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc,
+# affinity and variables of the protocol; stacks of the profile, seconds and phases of its operations;
+# what sweeps waited; cpu_features and settings of the environment; learning; step; ranks, loaders,
+# helpers; kept_files of the environment; guards.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -142,6 +148,8 @@ class Document:
     step: Mapping[str, Any] | None = None
     ranks: RankResults | None = None
     guards: tuple[GuardResult, ...] = ()
+    loaders: tuple[LoaderResult, ...] = ()
+    helpers: tuple[HelperResult, ...] = ()
 
     @property
     def tainted(self) -> bool:
@@ -259,7 +267,7 @@ def _check_repetitions(raw: Raw) -> None:
             raise DocumentError(where, "must have one item fewer than edges")
         if any(low >= high for low, high in pairwise(histogram["edges"])):
             raise DocumentError(f"repetitions[{index}].step_times.histogram.edges", "must ascend")
-    for name in ("telemetry", "processes"):
+    for name in ("telemetry", "processes", "loaders", "helpers"):
         for index, row in enumerate(raw.get(name, ())):
             if row["repetition"] >= len(raw["repetitions"]):
                 raise DocumentError(f"{name}[{index}].repetition", "names a repetition that isn't there")
@@ -309,11 +317,17 @@ def _build_document(raw: Raw) -> Document:
         step=raw.get("step"),
         ranks=_build_ranks(raw["ranks"]) if "ranks" in raw else None,
         guards=tuple(GuardResult(**row) for row in raw.get("guards", ())),
+        loaders=tuple(_build_loader(row) for row in raw.get("loaders", ())),
+        helpers=tuple(HelperResult(**row) for row in raw.get("helpers", ())),
     )
 
 
 def _build_ranks(raw: Raw) -> RankResults:
     return RankResults(**{**raw, "rows": tuple(RankResult(**row) for row in raw["rows"])})
+
+
+def _build_loader(raw: Raw) -> LoaderResult:
+    return LoaderResult(**{**raw, "workers": tuple(LoaderWorker(**row) for row in raw["workers"])})
 
 
 def _build_scaling(raw: Raw) -> SweepResult:

@@ -10,6 +10,7 @@ from . import __version__, counters, derived_metrics, limits, metrics, profile, 
 from .document import FORMAT, LARGEST, READINGS_LIMIT
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
+from .ranks.rank_metrics import is_exact_counter, rank_samples
 from .ranks.rank_rows import build_ranks_member
 from .statistics import mean, median, median_interval, theil_sen_slope
 from .watching.process import MeasurementError
@@ -29,7 +30,8 @@ def build_document(run: Measurement) -> Raw:
         *(row.quality for row in run.learned),
     ]
     repetitions = [_repetition_row(repetition) for repetition in timed]
-    samples = _samples_by_metric(timed, repetitions)
+    ranks = build_ranks_member([repetition.ranks for repetition in timed])
+    samples = _samples_by_metric(timed, repetitions) | _whole_run_samples(rank_samples(ranks, len(timed)))
     phases = _phase_rows(timed)
     environment = _environment_member(run)
     growth = {"memory_growth": _growth_interval(repetitions)}
@@ -72,7 +74,6 @@ def build_document(run: Measurement) -> Raw:
     }
     if timed[0].step is not None:
         raw["step"] = dict(timed[0].step)
-    ranks = build_ranks_member([repetition.ranks for repetition in timed])
     if ranks is not None:
         raw["ranks"] = ranks
     guards = judge_guards(learned, request.benchmark.guard, diverged_names(reported))
@@ -183,6 +184,12 @@ def _samples_by_metric(timed: Sequence[TimedRepetition], repetitions: Sequence[R
     return {key: values for key, values in samples.items() if None not in values}
 
 
+def _whole_run_samples(samples: Mapping[str, Sequence[float | None]]) -> Samples:
+    """Return the metrics without a phase that every repetition has."""
+    known = {name: [value for value in values if value is not None] for name, values in samples.items()}
+    return {(name, None): known[name] for name, values in samples.items() if len(known[name]) == len(values)}
+
+
 def _phase_sum(rows: Sequence[Mapping[str, Any]], path: str) -> tuple[float, float]:
     threads = [row for row in rows if row["path"] == path]
     return math.fsum(row["total"] for row in threads), math.fsum(row["self"] for row in threads)
@@ -229,7 +236,7 @@ def _timed_metric_rows(
                     "better": _better_direction(metric, request),
                     "kind": metric.kind,
                     "phase": phase,
-                    "exact": False,
+                    "exact": is_exact_counter(name, values),
                     "value": median(values),
                     "low": interval[0],
                     "high": interval[1],

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .document import Document, MetricValue
+from .report_ranks import helpers_table, loaders_table, ranks_table
 from .report_sections import (
     counters_table,
     format_job,
     learning_table,
     limits_table,
     processes_table,
-    ranks_table,
     scaling_table,
 )
 from .units import align_columns, format_amount, format_count, format_interval
@@ -34,6 +34,8 @@ def format_document(document: Document) -> str:
         scaling_table(document),
         processes_table(document),
         ranks_table(document),
+        loaders_table(document),
+        helpers_table(document),
         _functions_table(document),
         _operations_table(document),
         _warning_lines(document),

@@ -30,10 +30,9 @@ from typing import Any
 import paceline
 
 from .. import auto
-from ..auto.collectives import measure_overlap
+from ..auto.collectives import add_gradient_overlap
 from ..counting.recorder import CountingRecorder
 from . import ending, fingerprint, rank_identity, rank_results, spawned_processes
-from .collective_log import log as collective_log
 from .plan import ProcessPlan
 from .timing import TimingRecorder
 from .turns import Turns
@@ -142,7 +141,7 @@ def _build_outcome(recorder: Recorder, plan: ProcessPlan, pacer: auto.StepPacer 
     outcome["rank"] = identity.rank if identity else None
     if pacer is not None:
         outcome |= {"step": pacer.describe_step(), "seen": dict(pacer.seen)}
-        collective_log.overlap = measure_overlap() if loop.complete else None
+        add_gradient_overlap()
     if loop.complete:
         outcome["result"] = _recorder_result(recorder, plan)
         outcome["environment"] = fingerprint.environment_fingerprint()
@@ -205,9 +204,7 @@ def _create_recorder(plan: ProcessPlan) -> Recorder:
         return WholeLoopRecorder(report)
     if plan.kind == "counting":
         return CountingRecorder(plan.warmup_steps, plan.steps, report)
-    # The other ranks wait for the one that takes turns, at their next collective.
-    takes_turns = plan.turns and (identity is None or identity.rank == 0)
-    turns = Turns(Path(plan.turns), one_core=plan.one_core) if takes_turns else None
+    turns = Turns(Path(plan.turns), one_core=plan.one_core) if plan.turns else None
     return TimingRecorder(plan.warmup_steps, plan.steps, report, turns)
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, stdev
+from typing import Literal
 
 BLOCKS = 20
 FEWEST = 2 * BLOCKS
@@ -21,6 +22,18 @@ FEWEST = 2 * BLOCKS
 ERROR = 0.005
 # Of a step: what is less isn't worth a person's time.
 RELEVANT_SHARE = 0.01
+
+Reason = Literal[
+    "no_collectives",
+    "different_numbers",
+    "different_kinds",
+    "too_few_collectives",
+    "device_collectives",
+    "none_late",
+    "several_late",
+    "repetitions_disagree",
+]
+"""Why it isn't known which rank is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +44,6 @@ class Lateness:
     mean: float
     low: float
     last: int
-    waits: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +56,7 @@ class Arrivals:
     ranks: tuple[Lateness, ...]
     collectives: int
     slowest: int | None
-    reason: str
+    reason: Reason | None
 
 
 def judge_arrivals(
@@ -52,14 +64,13 @@ def judge_arrivals(
 ) -> Arrivals:
     """Judge one repetition: of each rank the kinds of its collectives and when it came to each, in s."""
     if len(arrived) < 2:
-        return Arrivals((), 0, None, "a single rank waits for nobody")
+        return Arrivals((), 0, None, "no_collectives")
+    if any(len(order) != len(orders[0]) for order in orders):
+        return Arrivals((), 0, None, "different_numbers")
     if any(order != orders[0] for order in orders):
-        return Arrivals((), 0, None, "the ranks took different collectives, so that they can't be matched")
+        return Arrivals((), 0, None, "different_kinds")
     count = len(orders[0])
-    if count < FEWEST:
-        return Arrivals((), count, None, f"{count} collectives of all ranks are too few, {FEWEST} are needed")
     last = Counter(max(range(len(arrived)), key=lambda rank: arrived[rank][k]) for k in range(count))
-    latest = [max(times[k] for times in arrived) for k in range(count)]
     rows = []
     for rank, times in enumerate(arrived):
         others = [own for index, own in enumerate(arrived) if index != rank]
@@ -67,8 +78,9 @@ def judge_arrivals(
         sums, per_step = _sum_steps(late, steps)
         mean = fmean(sums) * per_step
         low = per_step * max(_lower_bound(sums, centre, len(arrived)) for centre in (fmean, median))
-        waits = math.fsum(latest[k] - times[k] for k in range(count)) / steps
-        rows.append(Lateness(rank, mean, low, last[rank], waits))
+        rows.append(Lateness(rank, mean, low, last[rank]))
+    if count < FEWEST:
+        return Arrivals(tuple(rows), count, None, "too_few_collectives")
     return _name_slowest(tuple(rows), count, step_time)
 
 
@@ -91,6 +103,8 @@ def _sum_steps(late: Sequence[float], steps: int) -> tuple[Sequence[float], floa
 
 def _lower_bound(late: Sequence[float], centre: Callable[[Sequence[float]], float], ranks: int) -> float:
     """Return the lower end of the one-sided interval of the mean over blocks' centres."""
+    if len(late) < BLOCKS:
+        return -math.inf
     edges = [len(late) * block // BLOCKS for block in range(BLOCKS + 1)]
     blocks = [centre(late[edges[block] : edges[block + 1]]) for block in range(BLOCKS)]
     tail = ERROR / (2 * ranks)
@@ -112,8 +126,7 @@ def _name_slowest(rows: tuple[Lateness, ...], count: int, step_time: float) -> A
     least = RELEVANT_SHARE * step_time
     late = [row for row in rows if row.low > least]
     if not late:
-        return Arrivals(rows, count, None, "no rank comes later than the others by what could be told")
+        return Arrivals(rows, count, None, "none_late")
     if len(late) > 1:
-        names = " and ".join(str(row.rank) for row in late)
-        return Arrivals(rows, count, None, f"ranks {names} come late, no single one is waited for")
-    return Arrivals(rows, count, late[0].rank, "")
+        return Arrivals(rows, count, None, "several_late")
+    return Arrivals(rows, count, late[0].rank, None)
