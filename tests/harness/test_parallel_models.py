@@ -1,17 +1,14 @@
-"""Models whose parameters or gradients are spread over ranks: what of them is seen, and which rank is slow."""
+"""Models whose parameters or gradients are spread over ranks: what is seen, and which rank is slow."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import paceline
 import pytest
-from paceline.measured.plan import ProcessPlan
 from paceline.ranks.rank_rows import build_ranks_member
-from paceline.watching.process import MeasuredProcess
+
+from tests.harness.strangers import run_processes
 
 # Rank 1 takes 200 ms longer in the backward pass.
 SCRIPT = """
@@ -66,36 +63,6 @@ WEIGHTS = 64 * 64 + 64 + 64 + 1 + 2 * 64
 STATISTICS = 4 * 2 * 64 + 8
 
 
-def run_ranks(folder: Path, script: str, arguments: list[str], steps: int = 20) -> dict[str, Any]:
-    """Run two ranks of a script once, timed and never counted, and return what they left."""
-    (folder / "train.py").write_text(script)
-    plan = ProcessPlan(
-        kind="timing",
-        script="train.py",
-        arguments=arguments,
-        folder=str(folder),
-        warmup_steps=2,
-        steps=steps,
-        seed=0,
-        result="",
-        progress="",
-        package="",
-        parent=0,
-        auto=True,
-        processes=2,
-    )
-    left = folder / "measured"
-    left.mkdir()
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(Path(paceline.__file__).parents[1]),
-    }
-    with MeasuredProcess(plan, left, environment) as process:
-        assert process.wait(100), process.tail()
-        return process.outcome()
-
-
 @pytest.mark.parametrize(
     ("model", "collectives"),
     [
@@ -116,7 +83,7 @@ def run_ranks(folder: Path, script: str, arguments: list[str], steps: int = 20) 
 def test_a_slow_backward_pass_is_named(
     tmp_path: Path, model: str, collectives: Mapping[str, tuple[int, int | None]]
 ) -> None:
-    ranks = build_ranks_member([run_ranks(tmp_path, SCRIPT, [model])["ranks"]])
+    ranks = build_ranks_member([run_processes(tmp_path, SCRIPT, [model], processes=2)["ranks"]])
     assert ranks is not None
     assert (ranks["slowest"], ranks["phase"]) == (1, "backward"), ranks["reason"]
     assert 0.15 < ranks["excess"] < 0.3

@@ -9,6 +9,7 @@ from typing import Any
 from . import __version__, counters, derived_metrics, limits, metrics, profile, run_warnings
 from .document import FORMAT, LARGEST, READINGS_LIMIT
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
+from .ranks.children_members import children_members, loader_samples
 from .ranks.rank_metrics import is_exact_counter, rank_samples
 from .ranks.rank_rows import build_ranks_member
 from .statistics import median, median_interval, theil_sen_slope
@@ -28,7 +29,8 @@ def build_document(run: Measurement) -> Raw:
         _refuse_values_out_of_range("quality", process.quality)
     repetitions = [_repetition_row(repetition) for repetition in timed]
     ranks = build_ranks_member([repetition.ranks for repetition in timed])
-    samples = _samples_by_metric(timed, repetitions) | _whole_run_samples(rank_samples(ranks, len(timed)))
+    whole_run = rank_samples(ranks, len(timed)) | loader_samples(timed)
+    samples = _samples_by_metric(timed, repetitions) | _whole_run_samples(whole_run)
     phases = _phase_rows(timed)
     environment = _environment_member(run)
     growth = {"memory_growth": _growth_interval(repetitions)}
@@ -67,6 +69,7 @@ def build_document(run: Measurement) -> Raw:
         raw["step"] = dict(timed[0].step)
     if ranks is not None:
         raw["ranks"] = ranks
+    raw |= children_members(timed)
     if run.learned:
         raw["learning"] = [{"seed": row.seed, "quality": dict(row.quality)} for row in run.learned]
     raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark)

@@ -103,6 +103,13 @@ def add_gradient_overlap() -> None:
             return
 
 
+def forget_calls() -> None:
+    """Forget what a forked process's parent has under way."""
+    _inside.clear()
+    _pending.clear()
+    log.reset()
+
+
 def _patch_broadcast_of_buffers(distributed: Any, is_traced: Callable[[], bool]) -> None:
     """Time how DistributedDataParallel sends a model's buffers, which is a built-in function."""
     original = distributed._broadcast_coalesced

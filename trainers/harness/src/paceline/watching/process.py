@@ -152,7 +152,7 @@ class MeasuredProcess:
             raise MeasurementError(
                 f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
             )
-        stepped = [left for left in results if left["called"]]
+        stepped = _choose_ranks([left for left in results if left["called"]])
         if not stepped:
             raise MeasurementError(f"{script} {_describe_no_step(self.plan, results)}", self.tail())
         if not all(left["complete"] for left in stepped):
@@ -167,6 +167,12 @@ class MeasuredProcess:
         ]
         measured = choose_measured_rank(ranks) if self.plan.kind == "timing" else 0
         return {**stepped[measured], "ranks": ranks}
+
+
+def _choose_ranks(stepped: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the processes whose steps count: children without a rank only where nobody else takes any."""
+    ranks = [left for left in stepped if left["rank"] is not None or not left["is_child"]]
+    return ranks or stepped
 
 
 def _start_command(plan: ProcessPlan, plan_file: str) -> list[str]:
