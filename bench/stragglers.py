@@ -50,9 +50,8 @@ def make_drift(draw: np.random.Generator, shape: tuple[int, int]) -> Numbers:
     """Each rank's speed drifts by 3 % over a repetition, up or down, and swings by 2 % on the way."""
     along = np.linspace(0.0, 1.0, shape[1])
     slope = draw.uniform(-0.03, 0.03, (shape[0], 1)) * (along - 0.5)
-    swing = 0.02 * np.sin(
-        2 * np.pi * (draw.uniform(1, 3, (shape[0], 1)) * along + draw.random((shape[0], 1)))
-    )
+    turns = draw.uniform(1, 3, (shape[0], 1)) * along + draw.random((shape[0], 1))
+    swing = 0.02 * np.sin(2 * np.pi * turns)
     return make_even_noise(draw, shape) * (1.0 + slope + swing)
 
 

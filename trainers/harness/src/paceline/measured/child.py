@@ -61,6 +61,9 @@ def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer | No
         return None
 
     def end_together() -> bool:
+        if plan.keep_running:
+            result.write(ended=False)
+            return False
         result.end_together()
         return True
 
@@ -73,7 +76,8 @@ def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer | No
 
 def _run_script(plan: ProcessPlan) -> None:
     sys.excepthook = _print_error
-    random.seed(plan.seed)
+    if not plan.keep_running:
+        random.seed(plan.seed)
     if plan.module:
         _execute_module(plan)
         return
@@ -125,6 +129,8 @@ def _check_package(plan: ProcessPlan) -> None:
 
 def _end_with_parent(plan: ProcessPlan) -> None:
     """Ask the kernel to kill this process when the harness dies, also when it is killed itself."""
+    if plan.keep_running:
+        return
     ending.die_with_parent()
     # A rank's parent is the launcher.
     if not plan.has_ranks and os.getppid() != plan.parent:

@@ -84,6 +84,9 @@ def hook_children(plan_file: str) -> None:
 
 def measure_spawned(plan_file: str) -> None:
     """Measure this process, which multiprocessing has started anew."""
+    if not Path(plan_file).exists():
+        # The harness is gone: what goes on without it is measured no more.
+        return
     plan = ProcessPlan(**json.loads(Path(plan_file).read_text()))
     result = _start_recording(plan)
     result.pacer = auto.install_automatic_phases(lambda: _start_pacer(result, plan))
@@ -93,6 +96,8 @@ def measure_spawned(plan_file: str) -> None:
 
 def _measure_forked(plan: ProcessPlan) -> None:
     auto.forget_calls()
+    if not Path(plan.result).parent.exists():
+        return
     result = _start_recording(plan)
     result.pacer = _start_pacer(result, plan)
 
@@ -136,6 +141,9 @@ def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer:
 
     def end_rank() -> bool:
         if rank_identity.rank_in_group() is None and _steps_of_parent(plan):
+            return False
+        if plan.keep_running:
+            result.write(ended=False)
             return False
         result.end_together()
         # An exception would count as a failure, for which its parent ends the other ranks.

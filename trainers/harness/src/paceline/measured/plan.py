@@ -28,6 +28,7 @@ class ProcessPlan:
     step: str = ""  # what ends a step, where it was chosen
     processes: int = 1  # ranks that the harness starts
     launcher: list[str] = field(default_factory=list)  # the command that starts them instead
+    keep_running: bool = False  # once all is measured, and when the harness is gone
     one_core: bool = False  # where it does, its thread and the other one's stay on one processor
 
     @property

@@ -8,6 +8,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ class ResultWriter:
                 path = Path(self._plan.result)
                 if self._is_child or self._find_identity() is not None:
                     path = rank_results.rank_result_path(path, self._find_identity())
-                _write_outcome(outcome, path)
+                # A script that goes on without the harness must not fail for want of its folder.
+                with suppress(*([OSError] if self._plan.keep_running else [])):
+                    _write_outcome(outcome, path)
 
     def write_if_called(self) -> None:
         """Write the result file where the process took steps."""

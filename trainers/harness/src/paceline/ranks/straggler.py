@@ -24,7 +24,7 @@ FEWEST_BLOCKS = 4
 # Collectives of all repetitions together.
 FEWEST = 2 * BLOCKS
 # The chance that any rank is named where none is slower, in one run.
-ERROR = 0.005
+ERROR = 0.01
 # Of a step: what is less isn't worth a person's time.
 RELEVANT_SHARE = 0.01
 
@@ -145,8 +145,23 @@ def _lower_bound(
         for late in series
         for block in range(blocks)
     ]
-    error = stdev(centres) / math.sqrt(len(centres))
+    error = stdev(centres) / math.sqrt(len(centres)) * _inflate_error(centres, blocks)
     return fmean(centres) - _student_quantile(1 - tail, len(centres) - 1) * error
+
+
+def _inflate_error(centres: Sequence[float], blocks: int) -> float:
+    """Return by how much the error is larger because blocks that follow each other resemble each other."""
+    middle, variance = fmean(centres), stdev(centres) ** 2
+    pairs = [
+        (centres[index] - middle) * (centres[index + 1] - middle)
+        for index in range(len(centres) - 1)
+        if (index + 1) % blocks
+    ]
+    resemblance = min(0.9, fmean(pairs) / variance) if variance else 0.0
+    # Below this, so few pairs resemble each other by chance.
+    if resemblance < 2 / math.sqrt(len(pairs)):
+        return 1.0
+    return math.sqrt((1 + resemblance) / (1 - resemblance))
 
 
 def _student_quantile(share: float, freedom: int) -> float:
