@@ -42,8 +42,8 @@ from .toml_table import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
 
-class TerminatedError(Exception):
-    """The harness was told to end by a signal."""
+class TerminatedError(BaseException):
+    """The harness was told to end by a signal; no failure that a script may survive."""
 
 
 # Of the caller's making: each is one sentence.
@@ -71,10 +71,16 @@ def main() -> int:
         return int(arguments.failure)
     except (MeasurementError, *FAILURES, OSError) as failure:
         _print_failure(_describe_failure(failure))
-        return int(arguments.failure)
+        keeps_running = getattr(arguments, "keep_running", False)
+        return (keeps_running and _failure_status(failure)) or int(arguments.failure)
 
 
-def _describe_failure(failure: Exception) -> str:
+def _failure_status(failure: BaseException) -> int:
+    """Return the status of a script that failed by itself, 0 for every other failure."""
+    return failure.status if isinstance(failure, MeasurementError) else 0
+
+
+def _describe_failure(failure: BaseException) -> str:
     """One sentence; what a measured process printed last stands before it."""
     if isinstance(failure, OSError):
         return f"{failure.filename or 'file'}: {failure.strerror or failure}"
@@ -236,7 +242,8 @@ def _measure_script(arguments: argparse.Namespace) -> int:
     _end_on_signals()
     _check_output_paths(arguments.document, arguments.progress)
     progress = _ProgressReporter(arguments.progress)
-    return _write_and_show(script_command.measure_script(arguments, progress), arguments.document, progress)
+    raw, status = script_command.measure_script(arguments, progress)
+    return _write_and_show(raw, arguments.document, progress) or status
 
 
 def _write_and_show(raw: dict[str, Any], target: Path | None, progress: protocol.Progress) -> int:

@@ -10,6 +10,7 @@ from . import __version__, counters, derived_metrics, limits, metrics, profile, 
 from .document import FORMAT, LARGEST, READINGS_LIMIT
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
+from .ranks.children_members import children_members, loader_samples
 from .ranks.rank_metrics import is_exact_counter, rank_samples
 from .ranks.rank_rows import build_ranks_member
 from .statistics import mean, median, median_interval, theil_sen_slope
@@ -31,7 +32,8 @@ def build_document(run: Measurement) -> Raw:
     ]
     repetitions = [_repetition_row(repetition) for repetition in timed]
     ranks = build_ranks_member([repetition.ranks for repetition in timed])
-    samples = _samples_by_metric(timed, repetitions) | _whole_run_samples(rank_samples(ranks, len(timed)))
+    whole_run = rank_samples(ranks, len(timed)) | loader_samples(timed)
+    samples = _samples_by_metric(timed, repetitions) | _whole_run_samples(whole_run)
     phases = _phase_rows(timed)
     environment = _environment_member(run)
     growth = {"memory_growth": _growth_interval(repetitions)}
@@ -76,6 +78,7 @@ def build_document(run: Measurement) -> Raw:
         raw["step"] = dict(timed[0].step)
     if ranks is not None:
         raw["ranks"] = ranks
+    raw |= children_members(timed)
     guards = judge_guards(learned, request.benchmark.guard, diverged_names(reported))
     if guards:
         raw["guards"] = guards

@@ -322,6 +322,6 @@ class HelperResult:
     repetition: int
     name: str
     count: int
-    cpu_time: float
+    cpu_time: float | None
     phases: Mapping[str, float]
     counts: Mapping[str, float]

@@ -71,6 +71,13 @@ def child_environment(benchmark: Benchmark, folder: Path | None = None) -> dict[
     }
 
 
+def unchanged_environment() -> dict[str, str]:
+    """Return this process's own variables, and what a measured process needs: it computes as without us."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join(filter(None, [_package_root(), inherited]))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+
 def missing_processors(benchmark: Benchmark) -> list[int]:
     """Return the processors that the manifest asks for and this process may not use."""
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()

@@ -33,6 +33,11 @@ def measure_case(request: MeasurementRequest, progress: Progress) -> dict[str, A
 
     The time limit covers all of it, the counting processes included.
     """
+    return document_builder.build_document(run_case(request, progress))
+
+
+def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
+    """Measure a case and return what it left; raises MeasurementError."""
     benchmark = request.benchmark
     missing = process_environment.missing_processors(benchmark)
     if missing:
@@ -49,8 +54,7 @@ def measure_case(request: MeasurementRequest, progress: Progress) -> dict[str, A
         counted = runner.measure_counters()
         learned = runner.measure_learning()
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        measured = Measurement(request, timed, set_aside, counted, points, devices.driver, created, learned)
-        return document_builder.build_document(measured)
+        return Measurement(request, timed, set_aside, counted, points, devices.driver, created, learned)
 
 
 @contextmanager
@@ -92,7 +96,7 @@ class _CaseRunner:
         """
         wanted = self._benchmark.repetitions
         # What takes turns would wait for a partner that doesn't come again.
-        most = wanted if self._request.turns else 2 * wanted
+        most = wanted if self._request.turns or self._request.keep_running else 2 * wanted
         timed: list[TimedRepetition] = []
         while len(timed) < wanted or (len(timed) < most and self._needs_another(timed)):
             timed.append(self.measure_repetition(len(timed)))
@@ -135,6 +139,7 @@ class _CaseRunner:
             calibration_after=after,
             sampler=sampler,
             step=left.get("step"),
+            status=process.status,
             ranks=left.get("ranks", ()),
         )
 
@@ -208,7 +213,10 @@ class _CaseRunner:
         folder = self._folder / name
         folder.mkdir()
         benchmark = replace(self._benchmark, seed=plan.seed)
-        environment = process_environment.child_environment(benchmark, self._request.folder)
+        if plan.keep_running:
+            environment = process_environment.unchanged_environment()
+        else:
+            environment = process_environment.child_environment(benchmark, self._request.folder)
         process = MeasuredProcess(plan, folder, environment)
         process_environment.pin_process(process.pid, self._benchmark)
         return process
@@ -229,6 +237,7 @@ class _CaseRunner:
             parent=0,
             auto=benchmark.auto,
             turns=str(self._request.turns) if timing and self._request.turns else "",
+            keep_running=self._request.keep_running,
             one_core=benchmark.threads == 1,
             module=benchmark.module,
             step=benchmark.step,
@@ -239,7 +248,7 @@ class _CaseRunner:
 
     def _check_process(self, process: MeasuredProcess) -> None:
         process.check_output()
-        if perf_counter() > self._deadline:
+        if not self._request.keep_running and perf_counter() > self._deadline:
             limit = self._benchmark.time_limit
             raise MeasurementError(
                 f"{self._benchmark.name} took longer than its time_limit of {limit} s, "

@@ -136,6 +136,7 @@ def helpers_table(document: Document) -> str:
 
 
 def _helper_rows(helper: HelperResult) -> list[list[str]]:
-    processor = [f"{helper.name}, processor", str(helper.count), format_amount(helper.cpu_time, "s")]
+    cpu_time = UNKNOWN if helper.cpu_time is None else format_amount(helper.cpu_time, "s")
+    processor = [f"{helper.name}, processor", str(helper.count), cpu_time]
     phases = [[f"  {path}", "", format_amount(total, "s")] for path, total in sorted(helper.phases.items())]
     return [processor, *phases]

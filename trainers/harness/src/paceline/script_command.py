@@ -8,10 +8,11 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import metrics, protocol
+from . import document_builder, metrics, protocol
 from .auto.pacing import CHOICES
 from .benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
 from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
@@ -55,6 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="two repetitions, counted once")
     parser.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     parser.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress here, as JSON")
+    parser.add_argument(
+        "--keep-running",
+        action="store_true",
+        help="measure once, let the script run to its own end, and end with its status",
+    )
     parser.add_argument("--step", choices=CHOICES, default="", help="what ends a step; default: see above")
     parser.add_argument("--nproc", type=int, default=1, metavar="N", help="ranks to start on this host")
     parser.add_argument(
@@ -69,14 +75,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
 
 
-def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -> dict[str, Any]:
-    """Measure the script and return its document; raises ManifestError and MeasurementError.
+def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -> tuple[dict[str, Any], int]:
+    """Measure the script; return its document and the status to end with.
 
     A script that ends by itself before its steps are taken is measured again with the steps that it has.
+    Raises ManifestError and MeasurementError.
     """
     _read_launcher(arguments)
     _complete_python_path(arguments)
     steps = _in_range("--steps", STEPS if arguments.steps is None else arguments.steps, 2, STEPS_LIMIT)
+    if arguments.keep_running:
+        run = protocol.run_case(_build_request(arguments, steps), progress)
+        return document_builder.build_document(run), run.timed[0].status
+    return _measure_until_long_enough(arguments, steps, progress), 0
+
+
+def _measure_until_long_enough(
+    arguments: argparse.Namespace, steps: int, progress: protocol.Progress
+) -> dict[str, Any]:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return protocol.measure_case(_build_request(arguments, steps), progress)
@@ -147,8 +163,17 @@ def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequ
         raise ManifestError(f"script: there is no file {arguments.script}")
     benchmark = _build_benchmark(arguments, steps)
     folder = Path.cwd()
+    if arguments.keep_running:
+        if arguments.repetitions is not None:
+            raise ManifestError("--keep-running measures once: leave --repetitions out")
+        benchmark = replace(benchmark, repetitions=1, countings=0)
     return MeasurementRequest(
-        benchmark, benchmark.cases[0], folder, arguments.quick, arguments=tuple(arguments.arguments)
+        benchmark,
+        benchmark.cases[0],
+        folder,
+        arguments.quick,
+        arguments=tuple(arguments.arguments),
+        keep_running=arguments.keep_running,
     )
 
 

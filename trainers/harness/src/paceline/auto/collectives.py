@@ -27,10 +27,13 @@ BARRIER = "barrier"
 # By function: its phase, and the argument whose bytes this rank gives in (or, as a receiver, takes).
 COLLECTIVES = {
     "all_reduce": ("all_reduce", "tensor"),
+    "all_reduce_coalesced": ("all_reduce", "tensors"),
     "reduce": ("reduce", "tensor"),
     "broadcast": ("broadcast", "tensor"),
     "all_gather": ("all_gather", "tensor"),
     "all_gather_into_tensor": ("all_gather", "input_tensor"),
+    "all_gather_single": ("all_gather", "input_tensor"),
+    "all_gather_coalesced": ("all_gather", "input_tensor_list"),
     "_all_gather_base": ("all_gather", "input_tensor"),
     "all_gather_object": ("all_gather", None),
     "gather": ("gather", "tensor"),
@@ -40,10 +43,12 @@ COLLECTIVES = {
     "broadcast_object_list": ("broadcast", None),
     "reduce_scatter": ("reduce_scatter", "input_list"),
     "reduce_scatter_tensor": ("reduce_scatter", "input"),
+    "reduce_scatter_single": ("reduce_scatter", "input"),
     "_reduce_scatter_base": ("reduce_scatter", "input"),
     "all_to_all": ("all_to_all", "input_tensor_list"),
     "all_to_all_single": ("all_to_all", "input"),
     "barrier": ("barrier", None),
+    "monitored_barrier": ("barrier", None),
 }
 # Between two ranks: nobody else comes to them.
 MESSAGES = {name: (name.removeprefix("i"), "tensor") for name in ("send", "recv", "isend", "irecv")}
@@ -68,6 +73,7 @@ def patch_distributed(distributed: Any, is_traced: Callable[[], bool]) -> None:
             wrapped = _wrap_collective(kind, argument, original, distributed, is_traced, name in COLLECTIVES)
             for module in (distributed, distributed.distributed_c10d):
                 setattr(module, name, wrapped)
+    _patch_broadcast_of_buffers(distributed, is_traced)
     distributed.Work.wait = _wrap_wait(distributed.Work.wait)
 
 
@@ -95,6 +101,25 @@ def add_gradient_overlap() -> None:
             scale = 1e-9 * log.overlap.gradients
             log.overlap.add_overlapped(scale * communication, scale * hidden)
             return
+
+
+def forget_calls() -> None:
+    """Forget what a forked process's parent has under way."""
+    _inside.clear()
+    _pending.clear()
+    log.reset()
+
+
+def _patch_broadcast_of_buffers(distributed: Any, is_traced: Callable[[], bool]) -> None:
+    """Time how DistributedDataParallel sends a model's buffers, which is a built-in function."""
+    original = distributed._broadcast_coalesced
+
+    def broadcast(group: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(group, tensors, *args, **kwargs)
+
+    distributed._broadcast_coalesced = _wrap_collective(
+        "broadcast", "tensors", broadcast, distributed, is_traced, is_collective=True
+    )
 
 
 def _wrap_collective(

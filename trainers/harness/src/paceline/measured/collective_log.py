@@ -40,6 +40,10 @@ class CollectiveLog:
     """Keeps collectives while the window is open. Its arrays are made before."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, in a forked process."""
         self._open = False
         self.totals: dict[str, CollectiveTotal] = {}
         self.overlap = OverlappedTime()

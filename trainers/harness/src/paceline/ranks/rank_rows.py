@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..statistics import median
-from .straggler import Arrivals, Lateness, Reason, judge_arrivals, slowest_of_repetitions
+from .straggler import Arrivals, compare_arrivals, find_slowest
 from .waiting import waiting_seconds
 
 Raw = dict[str, Any]
@@ -31,32 +31,32 @@ def build_ranks_member(repetitions: Sequence[Sequence[Result]]) -> Raw | None:
     """Return the member for repetitions of some ranks' results each; None where there is one process."""
     if not repetitions or len(repetitions[0]) < 2:
         return None
-    judged = [_judge_repetition(ranks) for ranks in repetitions]
-    slowest = slowest_of_repetitions(judged)
+    compared = [_compare_ranks(ranks) for ranks in repetitions]
+    slowest, reason = find_slowest(compared)
     phase, excess = (None, None) if slowest is None else _explain_slowest(repetitions, slowest)
     return {
         "world_size": len(repetitions[0]),
         "rows": [
             row
-            for index, (ranks, arrivals) in enumerate(zip(repetitions, judged, strict=True))
+            for index, (ranks, arrivals) in enumerate(zip(repetitions, compared, strict=True))
             for row in _repetition_rows(index, ranks, arrivals)
         ],
         "slowest": None if slowest is None else repetitions[0][slowest]["rank"],
-        "reason": None if slowest is not None else _find_reason(judged),
+        "reason": reason,
         "phase": phase,
         "excess": excess,
     }
 
 
-def _judge_repetition(ranks: Sequence[Result]) -> Arrivals:
+def _compare_ranks(ranks: Sequence[Result]) -> Arrivals:
     logs = [result["collectives"] for result in ranks]
     if any(log is None or not log["order"] for log in logs):
-        return Arrivals((), 0, None, "no_collectives")
+        return Arrivals((), 0, "no_collectives")
     if any(log["on_device"] for log in logs):
-        return Arrivals((), 0, None, "device_collectives")
+        return Arrivals((), 0, "device_collectives")
     step_time = median([result["step_time"]["mean"] for result in ranks])
     orders, arrived = [log["order"] for log in logs], [log["arrived"] for log in logs]
-    return judge_arrivals(orders, arrived, ranks[0]["steps"], step_time)
+    return compare_arrivals(orders, arrived, ranks[0]["steps"], step_time)
 
 
 def _repetition_rows(repetition: int, ranks: Sequence[Result], arrivals: Arrivals) -> list[Raw]:
@@ -68,7 +68,7 @@ def _repetition_rows(repetition: int, ranks: Sequence[Result], arrivals: Arrival
 
 
 def _rank_row(repetition: int, place: int, result: Result, arrivals: Arrivals, waits: float | None) -> Raw:
-    late: Lateness | None = next((row for row in arrivals.ranks if row.rank == place), None)
+    late = arrivals.ranks[place] if arrivals.ranks else None
     log = result["collectives"] or {"kinds": [], "overlap": None}
     return {
         "repetition": repetition,
@@ -97,10 +97,6 @@ def own_time(result: Result) -> float | None:
         return float(step)
     blocked = math.fsum(kind["seconds"] for kind in log["kinds"])
     return None if log["on_device"] else max(0.0, step - blocked)
-
-
-def _find_reason(judged: Sequence[Arrivals]) -> Reason:
-    return next((arrivals.reason for arrivals in judged if arrivals.reason), "repetitions_disagree")
 
 
 def _explain_slowest(
