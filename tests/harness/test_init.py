@@ -17,7 +17,7 @@ from paceline.init.preparation_guess import guess_preparation
 from paceline.init.readme import CommandLine, find_command_lines
 from paceline.init.repository import Repository, read_repository
 from paceline.init.sentences import describe_missing, find_error
-from paceline.init.window import Window, choose_window
+from paceline.init.window import Window, choose_window, shorten_window
 
 from tests.harness.conftest import Project
 from tests.harness.strangers import TRAIN
@@ -291,6 +291,11 @@ def test_long_steps_make_a_short_window_of_few_repetitions() -> None:
     window = choose_window(20.0, [(0.0, 0), (0.1, 1), (10.0, 2), (20.0, 3), (30.0, 4)])
     assert (window.warmup_steps, window.steps, window.repetitions) == (2, 10, 3)
     assert window.time_limit > window.run_seconds
+
+
+def test_a_first_look_takes_part_of_a_long_window() -> None:
+    assert shorten_window(Window(5, 60, 1.0, 0.5)).steps == 20
+    assert shorten_window(Window(5, 60, 1.0, 0.1)).steps == 60
 
 
 def test_arguments_become_parameters_where_they_are_spelt_so() -> None:

@@ -22,7 +22,7 @@ from .preparation_guess import guess_preparation
 from .readme import CommandLine
 from .repository import Repository
 from .trial import Trial, TrialState
-from .window import Window, choose_window
+from .window import Window, choose_window, shorten_window
 
 # More aren't begun after so many seconds.
 TRIALS_SECONDS = 120.0
@@ -124,8 +124,9 @@ class Exploration:
 
     def _measure_once(self, attempt: Attempt, window: Window) -> tuple[Window, Document]:
         """Measure the window; returns it with the time that a step took."""
-        self.print_message(f"measuring {window.steps} steps after {window.warmup_steps}, once")
-        benchmark = trial.build_benchmark(attempt.candidate, window, 1)
+        short = shorten_window(window)
+        self.print_message(f"measuring {short.steps} steps after {short.warmup_steps}, once")
+        benchmark = trial.build_benchmark(attempt.candidate, short, 1)
         folder = self.repository.folder
         request = MeasurementRequest(
             benchmark, benchmark.cases[0], folder, quick=True, arguments=attempt.guess.words

@@ -14,20 +14,7 @@ from .script_facts import ScriptFacts, read_script
 FILES_LIMIT = 5_000
 SIZE_LIMIT = 400_000
 # Folders that hold no training script of the repository's own.
-LEFT_OUT = frozenset(
-    {
-        "node_modules",
-        "site-packages",
-        "venv",
-        "env",
-        "build",
-        "dist",
-        "__pycache__",
-        "wandb",
-        "outputs",
-        "runs",
-    }
-)
+LEFT_OUT = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__", "wandb", "outputs"})
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 WARMUP_SECONDS, WINDOW_SECONDS = 2.0, 3.0
@@ -11,6 +11,7 @@ LEAST_STEPS, MOST_STEPS, MOST_COUNTED = 10, 20_000, 200
 # A rollout or an evaluation, in which no step comes: the window holds so many of them.
 STALLS = 4
 MOST_SECONDS = 30.0
+LOOK_SECONDS = 10.0
 REPETITIONS, FEW_REPETITIONS = 5, 3
 COUNTING_SLOWDOWN = 3
 LONG_RUN = 300.0
@@ -80,6 +81,12 @@ def choose_window(
     if steps * step > MOST_SECONDS:
         steps, warmup = LEAST_STEPS, 2
     return Window(round_number(max(2, min(warmup, MOST_STEPS))), steps, start_seconds, step)
+
+
+def shorten_window(window: Window) -> Window:
+    """As much of a window as a first look may take."""
+    most = max(LEAST_STEPS, int(LOOK_SECONDS / window.step_seconds))
+    return replace(window, steps=min(window.steps, most))
 
 
 def longest_stall(progress: Sequence[tuple[float, int]]) -> float:
