@@ -1,4 +1,4 @@
-"""The command line: list, run, script, show, compare, claims, doctor, push, check."""
+"""The command line: init, list, run, script, show, compare, claims, doctor, push, check."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from . import (
 from .benchmarks import Benchmark
 from .claims import command as claims_command
 from .doctor import command as doctor_command
+from .init import command as init_command
 from .measured import turns
 from .measurement import MeasurementRequest
 from .site import check as site_check
@@ -57,7 +58,9 @@ def main() -> int:
             # A phase may have a name that the terminal can't show.
             stream.reconfigure(errors="backslashreplace")
     parser = _build_parser()
-    arguments, unknown = parser.parse_known_args()
+    words, passed = init_command.split_arguments(sys.argv[1:])
+    arguments, unknown = parser.parse_known_args(words)
+    arguments.passed = passed
     if unknown:
         _print_failure(f"unrecognized arguments: {' '.join(unknown)}; see {parser.prog} --help")
         return int(arguments.failure)
@@ -112,6 +115,9 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.set_defaults(failure=1)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    starting = commands.add_parser("init", help="look at a repository and write a manifest that runs")
+    init_command.add_arguments(starting)
+    starting.set_defaults(command=_initialize_repository)
     lists = commands.add_parser("list", help="list the manifest's benchmarks and cases")
     lists.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
     lists.set_defaults(command=_list_benchmarks)
@@ -174,6 +180,11 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("--prepared", action="store_true", help="run no prepare command, the data is there")
     run.add_argument("--watch-stdin", action="store_true", help="end when the standard input does")
     run.set_defaults(command=_run_benchmark)
+
+
+def _initialize_repository(arguments: argparse.Namespace) -> int:
+    _end_on_signals()
+    return init_command.initialize_repository(arguments, arguments.passed)
 
 
 def _list_benchmarks(arguments: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ def format_document(document: Document) -> str:
         format_job(document),
         learning_table(document),
         limits_table(document),
-        _phases_table(document),
+        phases_table(document),
         counters_table(document),
         scaling_table(document),
         processes_table(document),
@@ -51,14 +51,14 @@ def _title_lines(document: Document) -> str:
     window = f"{format_count(protocol['steps'], 'step')} after {protocol['warmup_steps']:,}"
     lines.append(f"{repetitions} of {window}{aside}{', quick' if protocol['quick'] else ''}")
     if document.step is not None:
-        lines.append(_step_line(document.step))
+        lines.append(describe_step(document.step))
     torch = f", torch {environment['torch']}" if environment["torch"] else ""
     python = f"Python {environment['python']}"
     lines.append(f"{document.created}, harness {document.harness_version}, {python}{torch}")
     return "\n".join(lines)
 
 
-def _step_line(step: Mapping[str, Any]) -> str:
+def describe_step(step: Mapping[str, Any]) -> str:
     """Say what ends a step, and why."""
     if step["kind"] == "mark":
         return "a step is one pass through paceline.steps"
@@ -80,7 +80,8 @@ def _metric_row(value: MetricValue) -> list[str]:
     ]
 
 
-def _phases_table(document: Document) -> str:
+def phases_table(document: Document) -> str:
+    """Return the phases with their times and shares, as bars."""
     rows = [
         [
             row.path if row.thread == "main" else f"{row.path} [{row.thread}]",

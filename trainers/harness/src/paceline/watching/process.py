@@ -125,14 +125,15 @@ class MeasuredProcess:
 
     def progress_fraction(self) -> float:
         """Return how far the repetition is, 0 to 1; the start counts as a fifth."""
-        done = self._steps_done()
+        done = self.steps_done()
         return 0.2 + 0.8 * min(1.0, done / self._steps_needed()) if done else 0.1
 
     def is_past_half(self) -> bool:
         """Return whether more than half of a timed repetition's window is done."""
-        return self._steps_done() > self.plan.warmup_steps + self.plan.steps / 2
+        return self.steps_done() > self.plan.warmup_steps + self.plan.steps / 2
 
-    def _steps_done(self) -> int:
+    def steps_done(self) -> int:
+        """Return how many steps the process has taken; of a timed window they are told now and then."""
         return int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
 
     def _steps_needed(self) -> int:
