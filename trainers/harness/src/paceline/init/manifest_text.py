@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..protocol import format_arguments
+from ..script_arguments import format_arguments
 from ..toml_table import ManifestError, Scalar, check_scalar
 from .candidates import Candidate
 from .packages import EnvironmentGuess
