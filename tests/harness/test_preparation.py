@@ -40,6 +40,7 @@ def test_what_a_real_repository_needs_is_read() -> None:
         Preparation("python a.py"),
         Preparation("python b.py", ("data/*.py",), ("data",), network=True),
     )
+    assert str(bench.prepare[1]) == "python b.py, reads data/*.py, writes data, with the network"
     line = format_arguments(bench.cases[0].params, bench.arguments)
     assert line == ["config/small.py", "--batch_size=4", "--fused"]
     core = parse_install(words[1])

@@ -86,7 +86,8 @@ def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return small_box("bubblewrap", tmp_path_factory.mktemp("box"), sandbox)
 
 
-def test_commits_side_by_side_have_their_own_code(tmp_path: Path, box: Box) -> None:
+def test_commits_side_by_side_have_their_own_code(tmp_path: Path) -> None:
+    box = small_box("namespaces", tmp_path / "box", Sandbox(network="none", build_disk=400 * MIB))
     runner = small_runner(tmp_path / "home", box)
     environment = Environment(install=("--no-build-isolation .",))
     checkouts = [write_commit(tmp_path / f"checkout-{value}", value) for value in (1, 2)]

@@ -45,6 +45,12 @@ class Preparation:
     writes: tuple[str, ...] = ()
     network: bool | None = None
 
+    def __str__(self) -> str:
+        reads = "" if self.reads is None else f", reads {' '.join(self.reads)}"
+        writes = f", writes {' '.join(self.writes)}" if self.writes else ""
+        network = {None: "", True: ", with the network", False: ", without a network"}[self.network]
+        return f"{self.run}{reads}{writes}{network}"
+
 
 def parse_preparations(table: TomlTable) -> tuple[Preparation, ...]:
     """Read the key `prepare` of a benchmark's table, a list of commands or tables; raises ManifestError."""
