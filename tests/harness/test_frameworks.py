@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bench import counters
 from tests.harness.conftest import Project
 from tests.harness.strangers import phase_counts, run_script
 
@@ -140,3 +141,10 @@ def test_a_planted_mistake_is_seen_in_its_phase(
         (path, name): row[name] for path, row in result["operations"].items() for name in names if row[name]
     }
     assert found == {(phase, name): number for name, number in counters.items()}
+
+
+@pytest.mark.parametrize("name", ["pytorch_loop", "stable_baselines"])
+def test_counters_repeat_with_another_hash_seed(name: str) -> None:
+    found = counters.count_processes(name, 2)
+    assert len(found[0]) > 30
+    assert counters.differing_counters(found) == {}
