@@ -18,6 +18,7 @@ from typing import Any
 from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
+    GraphBreakPlace,
     GuardResult,
     HelperResult,
     LearningResult,
@@ -54,6 +55,7 @@ __all__ = [
     "CaseIdentity",
     "Document",
     "DocumentError",
+    "GraphBreakPlace",
     "GuardResult",
     "HelperResult",
     "LearningResult",
@@ -83,7 +85,7 @@ __all__ = [
 # paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc,
 # affinity and variables of the protocol; stacks of the profile, seconds and phases of its operations;
 # what sweeps waited; cpu_features and settings of the environment; learning; step; ranks, loaders,
-# helpers; kept_files of the environment; guards.
+# helpers; kept_files of the environment; guards; passes of a step; graph breaks of the profile.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -351,6 +353,7 @@ def _build_profile(raw: Raw) -> Profile:
         operations={row["name"]: row["count"] for row in raw["operations"]},
         operation_seconds={row["name"]: row["seconds"] for row in raw["operations"] if "seconds" in row},
         stacks=tuple(_build_stack(row) for row in raw.get("stacks", ())),
+        graph_breaks=tuple(GraphBreakPlace(**row) for row in raw.get("graph_breaks", ())),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .. import manifest, process_environment, report
 from ..document import Document
+from ..report_sections import step_lines
 from ..toml_table import ManifestError
 from ..units import format_amount
 from ..watching import nvml
@@ -209,7 +210,7 @@ def _format_measured(measured: Document) -> str:
     speed = {row.name: format_amount(row.value, row.unit) for row in measured.metrics if row.phase is None}
     lines = [f"{speed['step_time']} a step, {speed['throughput']}"]
     if measured.step is not None:
-        lines.append(report.describe_step(measured.step))
+        lines += step_lines(measured.step)
     if not has_learning(measured):
         lines.append("no learning came within these steps: raise warmup_steps, or let learning begin sooner")
     return "\n".join([*lines, "", report.phases_table(measured)])
