@@ -63,7 +63,11 @@ def initialized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subproc
     """A real run, without a device also where there is one."""
     folder = tmp_path_factory.mktemp("learner")
     write_files(folder, SRC_PROJECT)
-    return folder, Project(folder).call("init")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        # Where it is kept which data was made.
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        return folder, Project(folder).call("init")
 
 
 def test_a_package_below_src_is_found_prepared_and_measured(
