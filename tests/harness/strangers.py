@@ -8,6 +8,8 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -148,10 +150,11 @@ def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing")
     return outcome
 
 
-def run_processes(
+@contextmanager
+def start_processes(
     folder: Path, script: str, arguments: list[str], *, processes: int = 1, steps: int = 20
-) -> dict[str, Any]:
-    """Run a script that has several processes once, timed and never counted; return what they left."""
+) -> Iterator[MeasuredProcess]:
+    """Start a script that has several processes, to be timed and never counted."""
     (folder / "train.py").write_text(script)
     plan = ProcessPlan(
         kind="timing",
@@ -173,6 +176,14 @@ def run_processes(
     harness = str(Path(paceline.__file__).parents[1])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": harness}
     with MeasuredProcess(plan, left, environment) as process:
+        yield process
+
+
+def run_processes(
+    folder: Path, script: str, arguments: list[str], *, processes: int = 1, steps: int = 20
+) -> dict[str, Any]:
+    """Run such a script to its end and return what its processes left."""
+    with start_processes(folder, script, arguments, processes=processes, steps=steps) as process:
         assert process.wait(100), process.tail()
         return process.outcome()
 

@@ -9,13 +9,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 from paceline.ranks.straggler import Arrivals, compare_arrivals, find_slowest
+from paceline.watching.process import MeasurementError
 
 from tests.harness.conftest import Project
-from tests.harness.strangers import TRAIN
+from tests.harness.strangers import TRAIN, run_processes, start_processes
 
 RANKS = """
 import os, sys, torch, torch.distributed as dist
@@ -100,7 +102,7 @@ def test_measuring_changes_no_bit_of_what_is_computed(ranked: dict[str, Any], fo
         )
         for rank in range(2)
     ]
-    assert [process.wait(60) for process in alone] == [0, 0]
+    assert [process.wait(150) for process in alone] == [0, 0]
     for rank in range(2):
         measured = (folder / f"measured.{rank}").read_text().splitlines()
         assert len(measured) >= 60
@@ -125,6 +127,39 @@ def test_a_rank_that_fails_is_shown(tmp_path: Path) -> None:
     ended = Project(tmp_path).call("script", "--nproc", "2", "train.py")
     assert ended.returncode == 1
     assert "no data" in ended.stderr
+    assert "train.py failed: rank 1 crashed with exit status 1, which ended the other ranks" in ended.stderr
+
+
+UNEVEN = """
+import sys, os, signal, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+weight = torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(100):
+    dist.all_reduce(weight.data)
+    if sys.argv[1] == "hangs" and step == 30 and rank == 1:
+        signal.pause()
+    if sys.argv[1] == "dies" and step == 30 and rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    optimizer.step()
+"""
+
+
+def test_ranks_that_hang_are_named(tmp_path: Path) -> None:
+    with start_processes(tmp_path, UNEVEN, ["hangs"], processes=2, steps=60) as process:
+        deadline = monotonic() + 100
+        while "never came" not in process.describe_hang() and monotonic() < deadline:
+            assert not process.wait(0.1), process.tail()
+        assert process.describe_hang() == "rank 0 in all_reduce, to which rank 1 never came"
+
+
+def test_a_rank_that_dies_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError) as caught:
+        run_processes(tmp_path, UNEVEN, ["dies"], processes=2, steps=60)
+    assert str(caught.value) == (
+        "train.py failed: rank 1 was killed by signal 9, which ended the other ranks"
+    )
 
 
 def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:

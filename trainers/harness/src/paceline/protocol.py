@@ -249,10 +249,11 @@ class _CaseRunner:
     def _check_process(self, process: MeasuredProcess) -> None:
         process.check_output()
         if not self._request.keep_running and perf_counter() > self._deadline:
-            limit = self._benchmark.time_limit
+            hang = process.describe_hang()
+            advice = f"{hang}; do all ranks take the same collectives?" if hang else ""
             raise MeasurementError(
-                f"{self._benchmark.name} took longer than its time_limit of {limit} s, "
-                "raise it or measure fewer steps",
+                f"{self._benchmark.name} took longer than its time_limit of {self._benchmark.time_limit} s, "
+                + (advice or "raise it or measure fewer steps"),
                 process.tail(),
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .document import Document, HelperResult, LoaderResult, RankResult, RankResults
 from .statistics import median
@@ -33,9 +33,10 @@ def ranks_table(document: Document) -> str:
 
 def describe_slowest_rank(ranks: RankResults) -> str:
     """Say which rank is waited for, where it takes longer and who waits most; or why it isn't known."""
-    if ranks.slowest is None:
-        return f"Which rank is waited for isn't known: {REASONS[ranks.reason or 'none_late']}."
     by_rank = _rows_by_rank(ranks)
+    if ranks.slowest is None:
+        numbers = f" ({_describe_numbers(by_rank)})" if ranks.reason == "different_numbers" else ""
+        return f"Which rank is waited for isn't known: {REASONS[ranks.reason or 'none_late']}{numbers}."
     own = by_rank.pop(ranks.slowest, [])
     parts = [f"Rank {ranks.slowest} is waited for"]
     shares = [row.last / row.of for row in own if row.last is not None and row.of]
@@ -55,6 +56,15 @@ def describe_slowest_rank(ranks: RankResults) -> str:
 def _rows_by_rank(ranks: RankResults) -> dict[int, list[RankResult]]:
     numbers = sorted({row.rank for row in ranks.rows})
     return {number: [row for row in ranks.rows if row.rank == number] for number in numbers}
+
+
+def _describe_numbers(by_rank: Mapping[int, Sequence[RankResult]]) -> str:
+    """Return `rank 0: 2, rank 1: 3 a step`."""
+    numbers = {
+        rank: median([sum(kind["count"] for kind in row.collectives) for row in rows])
+        for rank, rows in list(by_rank.items())[:8]
+    }
+    return ", ".join(f"rank {rank}: {number:g}" for rank, number in numbers.items()) + " a step"
 
 
 def _waiting_share(rows: Sequence[RankResult]) -> float:

@@ -19,6 +19,7 @@ from typing import Any
 import paceline
 
 from ..measured.collective_log import Collective, log
+from ..measured.rank_presence import presence
 from .passthrough import call_original
 from .wrapping import Function
 
@@ -141,12 +142,14 @@ def _wrap_collective(
         of_all = is_collective and _is_of_all(given.get("group"), distributed)
         arrived = perf_counter()
         collective = log.launch(kind, size, arrived, of_all=of_all)
+        presence.arrive_at(kind)
         _inside.add(get_ident())
         try:
             with paceline.phase(kind):
                 work = call_original(original, args, kwargs)
         finally:
             _inside.discard(get_ident())
+        presence.leave()
         left = perf_counter()
         if collective is None:
             return work
@@ -173,8 +176,10 @@ def _wrap_wait(original: Function) -> Function:
         collective, size, launching = launched
         had_ended = self.is_completed()
         began = perf_counter()
+        presence.arrive_at(collective.kind)
         with paceline.phase(collective.kind):
             result = call_original(original, (self, *args), kwargs)
+        presence.leave()
         left = perf_counter()
         log.finish(collective, began, left, launching)
         if had_ended:
@@ -206,10 +211,12 @@ def _watch_backward(model: Any, result: Any, torch: Any) -> None:
     def end_computing() -> None:
         arrived, waiting = perf_counter(), paceline.phase(ALL_REDUCE)
         collective = log.launch(ALL_REDUCE, size, arrived, of_all=of_all)
+        presence.arrive_at(ALL_REDUCE)
         waiting.__enter__()
 
         def end_waiting() -> None:
             waiting.__exit__(None, None, None)
+            presence.leave()
             if collective is not None:
                 log.finish(collective, arrived, perf_counter())
                 log.overlap.gradients += 1

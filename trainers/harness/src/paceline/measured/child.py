@@ -27,6 +27,7 @@ from .. import auto
 from . import ending
 from .child_processes import hook_children
 from .plan import ProcessPlan
+from .rank_presence import presence
 from .result_writer import ResultWriter, create_recorder
 
 
@@ -35,6 +36,7 @@ def main() -> None:
     plan = ProcessPlan(**json.loads(Path(sys.argv[1]).read_text()))
     _end_with_parent(plan)
     _check_package(plan)
+    presence.keep_in(Path(plan.result).parent)
     recorder = create_recorder(plan)
     result = ResultWriter(recorder, plan)
     pacer = _start_pacer(result, plan)

@@ -25,6 +25,7 @@ from .helper_records import HelperRecord, SharedTotal, read_records
 from .phase_nodes import PhaseNode, ThreadState
 from .phase_rows import TimedPhaseNode
 from .plan import ProcessPlan
+from .rank_presence import presence
 from .result_writer import Recorder, ResultWriter, report_progress
 from .timing import TimingRecorder
 from .whole_loop import WholeLoopRecorder
@@ -104,6 +105,7 @@ def _measure_forked(plan: ProcessPlan) -> None:
 
 def _start_recording(plan: ProcessPlan) -> ResultWriter:
     global _own_record
+    presence.keep_in(Path(plan.result).parent)
     record = HelperRecord(Path(plan.result).parent)
     recorder = _create_recorder(plan, record)
     result = ResultWriter(recorder, plan, is_child=True)

@@ -11,10 +11,12 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import sleep
 
 from .ending import die_with_parent
+from .rank_results import FAILED_RANK
 
 POLL_SECONDS = 0.05
 # How long the other ranks may take to end by themselves, once one of them has failed.
@@ -28,17 +30,28 @@ def main() -> int:
         die_with_parent()
     port = str(_find_free_port())
     ranks = [_start_rank(rank, count, port, plan) for rank in range(count)]
-    patience = PATIENCE
+    patience, first = PATIENCE, None
     while any(rank.poll() is None for rank in ranks):
         sleep(POLL_SECONDS)
-        if any(rank.poll() for rank in ranks):
+        first = first or _find_failed(ranks, Path(plan))
+        if first:
             patience -= POLL_SECONDS
         if patience < 0:
             for rank in ranks:
                 rank.kill()
-    failed = [rank.returncode for rank in ranks if rank.returncode]
-    # A rank that was killed because another one failed says nothing of why.
-    return next((status if status > 0 else 128 - status for status in sorted(failed, reverse=True)), 0)
+    return first or _find_failed(ranks, Path(plan)) or 0
+
+
+def _find_failed(ranks: list[subprocess.Popen[bytes]], plan: Path) -> int | None:
+    """Return the status of the first rank that has failed, and leave a sentence for the harness."""
+    failed = [(number, rank.returncode) for number, rank in enumerate(ranks) if rank.poll()]
+    if not failed:
+        return None
+    number, status = failed[0]
+    how = f"crashed with exit status {status}" if status > 0 else f"was killed by signal {-status}"
+    with suppress(OSError):
+        plan.with_name(FAILED_RANK).write_text(f"failed: rank {number} {how}, which ended the other ranks")
+    return status if status > 0 else 128 - status
 
 
 def _start_rank(rank: int, count: int, port: str, plan: str) -> subprocess.Popen[bytes]:

@@ -9,6 +9,8 @@ from time import monotonic, sleep
 from .rank_identity import RankIdentity
 
 POLL_SECONDS = 0.005
+# What the launcher of ranks says of the rank that failed first.
+FAILED_RANK = "failed-rank"
 
 
 def rank_result_path(result: Path, identity: RankIdentity | None) -> Path:

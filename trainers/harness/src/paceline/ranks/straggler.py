@@ -27,6 +27,10 @@ FEWEST = 2 * BLOCKS
 ERROR = 0.01
 # Of a step: what is less isn't worth a person's time.
 RELEVANT_SHARE = 0.01
+# So many repetitions agree only where a rank is slow; in fewer, blocks that resemble each other may say so.
+REPETITIONS_ENOUGH = 3
+# Blocks that follow each other resemble each other by chance up to this correlation.
+CHANCE_RESEMBLANCE = 0.3
 
 Reason = Literal[
     "no_collectives",
@@ -145,7 +149,9 @@ def _lower_bound(
         for late in series
         for block in range(blocks)
     ]
-    error = stdev(centres) / math.sqrt(len(centres)) * _inflate_error(centres, blocks)
+    error = stdev(centres) / math.sqrt(len(centres))
+    if len(series) < REPETITIONS_ENOUGH:
+        error *= _inflate_error(centres, blocks)
     return fmean(centres) - _student_quantile(1 - tail, len(centres) - 1) * error
 
 
@@ -157,9 +163,12 @@ def _inflate_error(centres: Sequence[float], blocks: int) -> float:
         for index in range(len(centres) - 1)
         if (index + 1) % blocks
     ]
-    resemblance = min(0.9, fmean(pairs) / variance) if variance else 0.0
-    # Below this, so few pairs resemble each other by chance.
-    if resemblance < 2 / math.sqrt(len(pairs)):
+    if not variance:
+        return 1.0
+    seen = fmean(pairs) / variance
+    # Of so few pairs, less is seen than there is.
+    resemblance = min(0.9, seen + (1 + 3 * seen) / len(pairs))
+    if resemblance < CHANCE_RESEMBLANCE:
         return 1.0
     return math.sqrt((1 + resemblance) / (1 - resemblance))
 

@@ -19,7 +19,8 @@ from typing import Any
 import paceline
 
 from ..measured.plan import ProcessPlan
-from ..measured.rank_results import rank_result_paths
+from ..measured.rank_presence import describe_hang, read_presence
+from ..measured.rank_results import FAILED_RANK, rank_result_paths
 from ..ranks.rank_rows import choose_measured_rank
 from . import process_tree
 from .missing_steps import describe_missing_steps
@@ -139,6 +140,10 @@ class MeasuredProcess:
                 f"{self.plan.script} wrote more than {OUTPUT_LIMIT // 2**20} MiB of output", self.tail()
             )
 
+    def describe_hang(self) -> str:
+        """Say which ranks wait in a collective and which never came, or nothing where none waits."""
+        return describe_hang(read_presence(self._folder))
+
     def tail(self) -> str:
         """Return the last lines that the process wrote."""
         with self.output.open("rb") as output:
@@ -155,7 +160,9 @@ class MeasuredProcess:
             left.get("ended") or (self.plan.keep_running and left["complete"]) for left in results
         )
         if status != 0 and not is_measured:
-            raise MeasurementError(f"{script} {_describe_exit(status)}", self.tail(), self.status)
+            failed = self._folder / FAILED_RANK
+            what = failed.read_text() if failed.exists() else _describe_exit(status)
+            raise MeasurementError(f"{script} {what}", self.tail(), self.status)
         if not results:
             raise MeasurementError(
                 f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()

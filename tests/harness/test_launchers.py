@@ -1,0 +1,83 @@
+"""Launchers of other projects, which start the ranks of small real scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.conftest import Project
+
+MPI = """
+import os, torch, torch.distributed as dist
+from torch import nn
+rank, size = int(os.environ["PMI_RANK"]), int(os.environ["PMI_SIZE"])
+store = f"file://{os.getcwd()}/store-{os.getppid()}"
+dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+model = nn.parallel.DistributedDataParallel(nn.Linear(64, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(60):
+    loss = model(torch.randn(16, 64)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+ACCELERATE = """
+import torch
+from accelerate import Accelerator
+from torch import nn
+accelerator = Accelerator(cpu=True)
+model = nn.Linear(64, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+rows = torch.utils.data.TensorDataset(torch.randn(4000, 64))
+loader = torch.utils.data.DataLoader(rows, batch_size=16)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for (batch,) in loader:
+    loss = model(batch).square().mean()
+    optimizer.zero_grad()
+    accelerator.backward(loss)
+    optimizer.step()
+    accelerator.gather(loss.detach())
+"""
+
+
+def measure_launched(folder: Path, script: str, *words: str) -> dict[str, Any]:
+    (folder / "train.py").write_text(script)
+    options = ("--quick", "--repetitions", "1", "--steps", "30", "--document", "out.json")
+    ended = Project(folder).call("script", *options, *words)
+    assert ended.returncode == 0, ended.stderr
+    raw: dict[str, Any] = json.loads((folder / "out.json").read_text())
+    return raw
+
+
+@pytest.fixture(autouse=True)
+def _path_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launchers lie beside this Python."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_mpirun(tmp_path: Path) -> None:
+    ranks = measure_launched(tmp_path, MPI, "mpirun", "-n", "2", "python", "train.py")["ranks"]
+    assert [row["rank"] for row in ranks["rows"]] == [0, 1]
+    for row in ranks["rows"]:
+        assert [(kind["kind"], kind["count"], kind["bytes"]) for kind in row["collectives"]] == [
+            ("all_reduce", 1, 4 * (64 + 1))
+        ]
+
+
+def test_accelerate_launch(tmp_path: Path) -> None:
+    """Which has several processes on a processor by mpirun."""
+    (tmp_path / "hosts").write_text("localhost\n")
+    options = ("--cpu", "--num_processes", "2", "--num_machines", "1", "--mpirun_hostfile", "hosts")
+    raw = measure_launched(tmp_path, ACCELERATE, "accelerate", "launch", *options, "train.py")
+    assert raw["step"] == {"kind": "optimizer", "owner": "AcceleratedOptimizer", "chosen": False}
+    assert raw["ranks"]["world_size"] == 2
+    for row in raw["ranks"]["rows"]:
+        assert {kind["kind"]: kind["count"] for kind in row["collectives"]} == {
+            "all_gather": 1,
+            "all_reduce": 1,
+        }

@@ -1,0 +1,105 @@
+"""Where each rank stands, in a file that is up to date at every moment: for a training that hangs.
+
+A rank that waits in a collective can't say so any more. It keeps how many it has come to and left, and the
+kind of the last, in memory that it shares with the harness.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from array import array
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .rank_identity import find_rank
+
+FIELDS = 4
+RANK, ARRIVED, LEFT, KIND = range(FIELDS)
+KINDS = (
+    *("all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all"),
+    *("barrier", "send", "recv"),
+)
+NAMED_RANKS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RankPresence:
+    """How many collectives a rank has come to and left, and the kind of the last."""
+
+    rank: int
+    arrived: int
+    left: int
+    kind: str
+
+
+class PresenceRecord:
+    """This process's own record; until it comes to a collective, and without a folder, it is kept nowhere."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._numbers: Any = array("d", bytes(8 * FIELDS))
+
+    def keep_in(self, folder: Path) -> None:
+        """Begin anew, in a file of this folder once there is something to keep."""
+        self._folder = folder
+        self._numbers = array("d", bytes(8 * FIELDS))
+
+    def arrive_at(self, kind: str) -> None:
+        """Note that this rank has come to a collective or message."""
+        if self._folder is not None:
+            self._share_numbers(self._folder)
+        self._numbers[KIND] = KINDS.index(kind) if kind in KINDS else len(KINDS)
+        self._numbers[ARRIVED] += 1
+
+    def leave(self) -> None:
+        """Note that it goes on."""
+        self._numbers[LEFT] += 1
+
+    def _share_numbers(self, folder: Path) -> None:
+        self._folder = None
+        # The harness and its folder may be gone, while its script goes on.
+        with suppress(OSError):
+            descriptor = os.open(
+                folder / f"presence-{os.getpid()}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
+            os.ftruncate(descriptor, 8 * FIELDS)
+            shared = mmap.mmap(descriptor, 8 * FIELDS)
+            os.close(descriptor)
+            self._numbers = memoryview(shared).cast("d")
+            identity = find_rank()
+            self._numbers[RANK] = identity.rank if identity is not None else 0
+
+
+def read_presence(folder: Path) -> list[RankPresence]:
+    """Return where all ranks stand, by rank."""
+    found = []
+    for path in folder.glob("presence-*"):
+        numbers = array("d", path.read_bytes().ljust(8 * FIELDS, b"\0")[: 8 * FIELDS])
+        kind = (*KINDS, "collective")[int(numbers[KIND])]
+        found.append(RankPresence(int(numbers[RANK]), int(numbers[ARRIVED]), int(numbers[LEFT]), kind))
+    return sorted(found, key=lambda presence: presence.rank)
+
+
+def describe_hang(ranks: list[RankPresence]) -> str:
+    """Say which ranks wait in a collective and which never came, or nothing where none waits."""
+    waiting = [presence for presence in ranks if presence.arrived > presence.left]
+    if not waiting:
+        return ""
+    foremost = max(waiting, key=lambda presence: presence.arrived)
+    behind = [presence.rank for presence in ranks if presence.arrived < foremost.arrived]
+    within = [presence.rank for presence in waiting if presence.arrived == foremost.arrived]
+    where = f"{_name_ranks(within)} in {foremost.kind}"
+    return f"{where}, to which {_name_ranks(behind)} never came" if behind else where
+
+
+def _name_ranks(ranks: list[int]) -> str:
+    named = ", ".join(str(rank) for rank in ranks[:NAMED_RANKS])
+    more = f" and {len(ranks) - NAMED_RANKS} more" if len(ranks) > NAMED_RANKS else ""
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {named}{more}"
+
+
+presence = PresenceRecord()
+"""That of this process."""
