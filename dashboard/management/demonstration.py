@@ -78,8 +78,14 @@ def build_history(
             raise DemonstrationError(f"The repository can't be built: {said or builder.returncode}")
         answer.seek(0)
         result = json.load(answer)
-    told = (result[name] for name in ("commits", "measured", "planted"))
-    return BuiltHistory(seed, Path(result["repository"]), *told, benchmarks=result.get("benchmarks", {}))
+    return BuiltHistory(
+        seed,
+        Path(result["repository"]),
+        result["commits"],
+        result["measured"],
+        result["planted"],
+        result.get("benchmarks", {}),
+    )
 
 
 def report_findings(project: Project, built: BuiltHistory) -> dict[str, Any]:

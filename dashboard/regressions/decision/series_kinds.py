@@ -14,6 +14,7 @@ LARGE_INCREASE = ("function_calls", "tensor_operations")
 LARGE = 1.05
 # A device is waited for at each read: one more at every step counts, however many an optimizer makes.
 READS, WHOLE_READ = "scalar_reads", 1.0
+JUDGED_COUNTERS = (*ANY_INCREASE, *LARGE_INCREASE, READS)
 
 # One measurement seen several ways: the first name stands for the others.
 MEAN_TIME = ("step_time", "throughput")
