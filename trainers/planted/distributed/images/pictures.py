@@ -31,7 +31,7 @@ class Pictures(IterableDataset):
 
     def read(self, number: int) -> torch.Tensor:
         """Return one picture at half its size."""
-        cells = unpack(self.files[number])
+        cells = unpack_file(self.files[number])
         halved = cells.reshape(3, SIDE // 2, 2, SIDE // 2, 2).mean(axis=(2, 4))
         return torch.from_numpy(halved.astype(np.float32) / 255)
 
@@ -42,6 +42,6 @@ def draw_file(random: np.random.Generator, kind: int) -> bytes:
     return zlib.compress(cells.tobytes())
 
 
-def unpack(file: bytes) -> np.ndarray:
+def unpack_file(file: bytes) -> np.ndarray:
     """The cells of a picture: three colours of a square."""
     return np.frombuffer(zlib.decompress(file), dtype=np.uint8).reshape(3, SIDE, SIDE)
