@@ -8,6 +8,4 @@ from django.db.models import Q
 
 from dashboard.regressions.decision.series_kinds import JUDGED_COUNTERS
 
-JUDGED = (
-    Q(headline=True) | Q(guarded=True) | Q(exact=True, phase="", metric__name__in=JUDGED_COUNTERS)
-)
+JUDGED = Q(headline=True) | Q(guarded=True) | Q(exact=True, phase="", metric__name__in=JUDGED_COUNTERS)
