@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from django.conf import settings
 
 from dashboard.models import Change, Document, Point, Project, Regression, Run
 from dashboard.regressions.decision.series_kinds import is_time, log_size
+from dashboard.sentences.regressions import regression_title
 
 # Sentences that the builder says on its way, for the progress bar: a few more or fewer do no harm.
 SENTENCES = 12
@@ -33,6 +34,8 @@ class BuiltHistory:
     commits: Sequence[str]
     measured: Sequence[str]
     planted: Sequence[dict[str, Any]]
+    # Which benchmarks measure a commit; all of its manifest where it isn't there.
+    benchmarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def free_slug(seed: int) -> str:
@@ -75,8 +78,14 @@ def build_history(
             raise DemonstrationError(f"The repository can't be built: {said or builder.returncode}")
         answer.seek(0)
         result = json.load(answer)
-    told = (result[name] for name in ("commits", "measured", "planted"))
-    return BuiltHistory(seed, Path(result["repository"]), *told)
+    return BuiltHistory(
+        seed,
+        Path(result["repository"]),
+        result["commits"],
+        result["measured"],
+        result["planted"],
+        result.get("benchmarks", {}),
+    )
 
 
 def report_findings(project: Project, built: BuiltHistory) -> dict[str, Any]:
@@ -148,6 +157,8 @@ def describe_regression(regression: Regression) -> dict[str, Any]:
         "change_percent": round_percent(regression.change_percent),
         "state": regression.state,
         "suspects": regression.suspects,
+        "slow_processes": regression.slow_processes,
+        "title": regression_title(regression),
         "culprit": regression.culprit and regression.culprit.hash,
         "recovered_by": regression.recovered_by and regression.recovered_by.hash,
         "cause": regression.cause,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dashboard.sentences.processes import describe_slow_process
+
 Entry = Mapping[str, Any]
 COLUMNS = ("commit", "planted", "what it does", "found")
 
@@ -46,7 +48,9 @@ def culprit_of(regression: Entry) -> str:
 def describe_planted(entry: Entry) -> str:
     """What a planted commit changes: how much of what, in which phase, by which function."""
     facts = [f"{entry['metric']} {entry['percent']:+.0f}%"] if "percent" in entry else []
+    facts = facts or [entry["metric"]] if "benchmark" in entry else facts
     facts += [str(entry[name]) for name in ("phase", "function") if entry.get(name)]
+    facts += [f"{name} {entry[name]}" for name in ("rank", "worker") if name in entry]
     return ", ".join(facts)
 
 
@@ -63,6 +67,7 @@ def describe_found(entry: Entry) -> str:
     facts = [f"{entry['metric']} {'from 0' if percent is None else f'{percent:+.0f}%'}"]
     if entry.get("phase"):
         facts.append(entry["phase"])
+    facts += [describe_slow_process(found) for found in entry.get("slow_processes", [])[:1]]
     if entry.get("suspects"):
         facts.append(entry["suspects"][0]["function"])
     if entry.get("recovered_by"):

@@ -118,6 +118,8 @@ def test_a_wrong_seed_is_refused(built: Any, seed: str) -> None:
     ("arguments", "sentence"),
     [
         (["--history", "small"], "--history is 'small', must be one of planted, larger, same, toggles."),
+        (["--kind", "several"], "--kind is 'several', must be one of single, distributed."),
+        (["--kind", "distributed", "--history", "larger"], "--history belongs to --kind single."),
         (["--toggle", "memory"], "--benchmark and --toggle belong to --history toggles."),
         (["--plant"], "--commits and --plant belong to --history same."),
         (["--commits", "40", "--history", "larger"], "--commits and --plant belong to --history same."),
@@ -143,6 +145,28 @@ def test_the_builder_is_told_which_history_is_wanted(built: Any, monkeypatch: py
     )
     call_demo("--json", "--history", "same", "--commits", "20", "--plant")
     assert told == [["--history=same", "--commits=20", "--plant"]]
+
+
+@pytest.mark.django_db
+def test_a_commit_is_measured_by_the_benchmarks_that_the_builder_names(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trainers.planted.repository import create_repository
+
+    told: list[Any] = []
+
+    def build(repository: Path, seed: int, _show: Any, options: Any) -> BuiltHistory:
+        told.append(options)
+        manifest = MANIFEST + MANIFEST.replace("snake", "worm")
+        commits = create_repository(
+            repository, [(name, {"paceline.toml": manifest, name: ""}) for name in ("one", "two")]
+        )
+        return BuiltHistory(seed, repository, commits, commits, [], {commits[0]: ["worm"]})
+
+    monkeypatch.setattr(demonstration, "build_history", build)
+    result = json.loads(call_demo("--json", "--kind", "distributed"))
+    assert told == [["--history=distributed"]]
+    assert [run["case"] for run in result["runs"]] == ["worm", "snake", "worm"]
 
 
 def test_a_seed_is_drawn_where_none_is_given() -> None:
@@ -188,7 +212,7 @@ def judged(db: None) -> dict[str, Any]:
         "ratio": 1.4,
         "phase": "push",
     }
-    suspects = [{"function": "push", "file": "replay.py"}]
+    suspects = [{"function": "push", "file": "replay.py", "calls_before": 1.0, "calls_after": 2.0}]
     values |= {"phase": "push"}
     Regression.objects.create(**values, last_good=commits[0], first_bad=commits[1], suspects=suspects)
     Regression.objects.create(**values, last_good=commits[2], first_bad=commits[3], state="refuted")

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .histories import demo, larger, same, toggles
+from .histories import demo, distributed, larger, same, toggles
 from .repository import RepositoryError, claim_folder
 
-HISTORIES = ("planted", "larger", "same", "toggles")
+HISTORIES = ("planted", "larger", "same", "toggles", "distributed")
 
 
 def print_progress(sentence: str) -> None:
@@ -26,6 +26,8 @@ def create_history(args: argparse.Namespace, seed: int) -> dict[str, Any]:
         return same.create_history(args.repository, seed, print_progress, args.commits, args.plant)
     if args.history == "toggles":
         return toggles.create_history(args.repository, args.benchmark, args.toggle)
+    if args.history == "distributed":
+        return distributed.create_history(args.repository, seed)
     history = {"planted": demo, "larger": larger}[args.history]
     return history.create_history(args.repository, seed, print_progress)
 

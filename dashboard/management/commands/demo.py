@@ -25,6 +25,7 @@ from dashboard.triggers import TriggerError
 LOOK_SECONDS = 0.5
 MOST_SEED = 2**32 - 1
 HISTORIES = ("planted", "larger", "same", "toggles")
+KINDS = ("single", "distributed")
 FEWEST_COMMITS, MOST_COMMITS = 12, 500
 # Of the machine's time while runs wait: a first regression is proved long before the last commit is measured.
 PROOFS_SHARE = 0.5
@@ -51,6 +52,15 @@ class Command(SiteCommand):
             "where none run; the exit status is 1 if a run failed",
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+        parser.add_argument(
+            "--kind",
+            metavar="NAME",
+            default=KINDS[0],
+            help="single (the default): a training of one process, with the histories below; distributed: "
+            "trainings with two ranks, with DataLoader workers and with a compiler, whose history holds a "
+            "slow rank, a slow worker, a graph break, an item() in the loop, a forgotten no_grad, fragmented "
+            "memory and a bug of learning",
+        )
         parser.add_argument(
             "--history",
             metavar="NAME",
@@ -114,16 +124,20 @@ def set_up_history(seed: int, arguments: Sequence[str]) -> tuple[Project, BuiltH
         try:
             built = demonstration.build_history(folder, seed, bar.show, arguments)
             project = add_project(slug, str(built.repository), numbers={"experiment-share": PROOFS_SHARE})
-            ids = [run for commit in built.measured for run in request_commit(project, commit)]
+            ids = [
+                run
+                for commit in built.measured
+                for run in request_commit(project, commit, built.benchmarks.get(commit, ()))
+            ]
         except (DemonstrationError, ProjectError, TriggerError) as error:
             raise CommandError(str(error)) from error
         bar.show(1, f"Project {slug}: {len(ids)} runs requested")
     return project, built, ids
 
 
-def request_commit(project: Project, commit: str) -> list[int]:
-    """The ids of one commit's new runs."""
-    return triggers.from_command(project, triggers.parse_revisions(commit=commit))[1]
+def request_commit(project: Project, commit: str, benchmarks: Sequence[str]) -> list[int]:
+    """The ids of one commit's new runs, of these benchmarks or of all."""
+    return triggers.from_command(project, triggers.parse_revisions(commit=commit), benchmarks)[1]
 
 
 def parse_seed(text: str | None) -> int:
@@ -136,7 +150,11 @@ def parse_seed(text: str | None) -> int:
 
 def parse_history(options: dict[str, Any]) -> list[str]:
     """The builder's arguments; CommandError where options don't go together."""
-    name, commits = options["history"], options["commits"]
+    name, commits, kind = options["history"], options["commits"], options["kind"]
+    if kind not in KINDS:
+        raise CommandError(f"--kind is {kind!r}, must be one of {', '.join(KINDS)}.")
+    if kind != KINDS[0] and name != HISTORIES[0]:
+        raise CommandError("--history belongs to --kind single.")
     if name not in HISTORIES:
         raise CommandError(f"--history is {name!r}, must be one of {', '.join(HISTORIES)}.")
     if name != "same" and (options["plant"] or commits != "30"):
@@ -147,6 +165,8 @@ def parse_history(options: dict[str, Any]) -> list[str]:
         raise CommandError(
             f"--commits is {commits!r}, must be a whole number from {FEWEST_COMMITS} to {MOST_COMMITS}."
         )
+    if kind != KINDS[0]:
+        return [f"--history={kind}"]
     plant = ["--plant"] if options["plant"] else []
     whose = [f"--benchmark={options['benchmark']}"] if options["benchmark"] else []
     only = [f"--toggle={toggle}" for toggle in options["toggle"]]

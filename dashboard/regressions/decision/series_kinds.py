@@ -6,9 +6,15 @@ import math
 from typing import Protocol
 
 # Exact counters that are judged beside the headline series, though only as a whole, never per phase.
-ANY_INCREASE = ("synchronisations", "host_device_copies", "copied_bytes")
+ANY_INCREASE = (
+    *("synchronisations", "host_device_copies", "copied_bytes"),
+    *("graph_breaks", "recompilations"),
+)
 LARGE_INCREASE = ("function_calls", "tensor_operations")
 LARGE = 1.05
+# A device is waited for at each read: one more at every step counts, however many an optimizer makes.
+READS, WHOLE_READ = "scalar_reads", 1.0
+JUDGED_COUNTERS = (*ANY_INCREASE, *LARGE_INCREASE, READS)
 
 # One measurement seen several ways: the first name stands for the others.
 MEAN_TIME = ("step_time", "throughput")
@@ -52,6 +58,10 @@ class ChangeLike(Protocol):
     def direction(self) -> str: ...
     @property
     def ratio(self) -> float | None: ...
+    @property
+    def before(self) -> float: ...
+    @property
+    def after(self) -> float: ...
 
 
 def may_open_regression(change: ChangeLike) -> bool:
@@ -63,6 +73,8 @@ def may_open_regression(change: ChangeLike) -> bool:
         return series.headline or series.guarded
     if series.metric.name in ANY_INCREASE:
         return not series.phase or series.headline
+    if series.metric.name == READS and not series.phase and change.after - change.before >= WHOLE_READ:
+        return True
     named = series.metric.name in LARGE_INCREASE and not series.phase
     return (series.headline or named) and log_size(change) >= math.log(LARGE)
 

@@ -6,10 +6,6 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from dashboard.regressions.decision.series_kinds import ANY_INCREASE, LARGE_INCREASE
+from dashboard.regressions.decision.series_kinds import JUDGED_COUNTERS
 
-JUDGED = (
-    Q(headline=True)
-    | Q(guarded=True)
-    | Q(exact=True, phase="", metric__name__in=ANY_INCREASE + LARGE_INCREASE)
-)
+JUDGED = Q(headline=True) | Q(guarded=True) | Q(exact=True, phase="", metric__name__in=JUDGED_COUNTERS)

@@ -180,10 +180,19 @@ def test_evidence_is_kept_with_what_it_explains(line: list[Commit], of: Case) ->
     assert (regression.series.metric.name, regression.state) == ("step_time", "suspected")
 
 
-@pytest.mark.parametrize("name", ["synchronisations", "host_device_copies", "copied_bytes"])
+@pytest.mark.parametrize(
+    "name", ["synchronisations", "host_device_copies", "copied_bytes", "graph_breaks", "recompilations"]
+)
 def test_any_more_waiting_for_the_device_is_told(line: list[Commit], of: Case, name: str) -> None:
     judge_levels(line, of, {name: counted_levels(6, 100, 101)})
     assert Regression.objects.get().first_bad == line[6]
+
+
+@pytest.mark.parametrize(("reads", "told"), [(101.0, True), (100.5, False)])
+def test_a_read_more_at_every_step_is_told(line: list[Commit], of: Case, reads: float, told: bool) -> None:
+    """What an optimizer reads for each parameter hides no `item()` in the loop."""
+    judge_levels(line, of, {"scalar_reads": counted_levels(6, 100, reads)})
+    assert Regression.objects.exists() is told
 
 
 def test_from_nothing_to_something_has_no_ratio(line: list[Commit], of: Case) -> None:

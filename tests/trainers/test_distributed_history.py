@@ -1,0 +1,169 @@
+"""The history of distributed trainings: what is planted changes what it should, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainers.planted.calibration import write_tree
+from trainers.planted.changes.distributed_comments import REMARKS, remark_changes
+from trainers.planted.changes.distributed_plants import (
+    FRAGMENTED,
+    GRADIENTS,
+    GRAPH_BREAK,
+    ITEM,
+    MISTAKES,
+    SLOW_RANK,
+    SLOW_WORKER,
+    UNRELATED,
+    Mistake,
+)
+from trainers.planted.edits import Tree
+from trainers.planted.histories import distributed
+
+SHORTER = {"classify": 120, "signals": 260, "images": 40, "sequences": 50}
+
+
+def plant_mistakes(*mistakes: Mistake, process: int = 1) -> Tree:
+    tree = distributed.first_tree()
+    for mistake in mistakes:
+        tree = mistake.change(process).apply(tree)
+    return tree
+
+
+def measure_tree(tree: Tree, benchmark: str, folder: Path, *options: str) -> dict[str, Any]:
+    """The document of one short repetition of a benchmark."""
+    write_tree(tree, folder)
+    manifest = folder / "paceline.toml"
+    before, _, after = manifest.read_text().partition(f"[benchmarks.{benchmark}]")
+    shortened = "\n".join(
+        f"steps = {SHORTER[benchmark]}" if line.startswith("steps = ") else line for line in after.split("\n")
+    )
+    manifest.write_text(f"{before}[benchmarks.{benchmark}]{shortened}")
+    command = [sys.executable, "-P", "-m", "paceline", "run", benchmark, "--repetitions", "1", *options]
+    done = subprocess.run(
+        [*command, "--document", "out.json"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads((folder / "out.json").read_text())
+    return document
+
+
+def metric_of(document: dict[str, Any], name: str, phase: str | None = None) -> float:
+    """Of the whole step or a phase; where a phase has no row it counts nothing."""
+    rows = [row for row in document["metrics"] if (row["name"], row["phase"]) == (name, phase)]
+    assert rows or phase
+    return float(rows[0]["value"]) if rows else 0.0
+
+
+@pytest.fixture(scope="module")
+def classified(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The classifier as it was, and with all of its mistakes: each is seen in a metric of its own."""
+    made = tmp_path_factory.mktemp("classify")
+    spoilt = plant_mistakes(GRAPH_BREAK, ITEM, GRADIENTS, UNRELATED)
+    trees = {"before": distributed.first_tree(), "after": spoilt}
+    before, after = (measure_tree(tree, "classify", made / name) for name, tree in trees.items())
+    return before, after
+
+
+def test_compiled_code_is_left_at_every_step(classified: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    before, after = classified
+    assert metric_of(before, "graph_breaks") == 0
+    assert metric_of(after, "graph_breaks") >= 1
+
+
+def test_the_loss_is_read_at_every_step(classified: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    before, after = classified
+    # Of itself, apart from what the branch that breaks the graph reads in `learn/forward`.
+    grown = metric_of(after, "scalar_reads", "learn") - metric_of(before, "scalar_reads", "learn")
+    assert grown == pytest.approx(1)
+
+
+def test_the_evaluation_holds_what_a_backward_pass_would_need(
+    classified: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
+    before, after = (metric_of(document, "peak_memory") for document in classified)
+    assert after > 1.1 * before
+
+
+def test_nothing_is_learned_any_more(classified: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    before, after = (metric_of(document, "quality.accuracy") for document in classified)
+    assert before > 0.7
+    assert after < 0.5
+
+
+def test_small_copies_keep_the_heap_from_being_used_again(tmp_path: Path) -> None:
+    before, after = (
+        metric_of(measure_tree(tree, "signals", tmp_path / name, "--no-counting"), "peak_memory")
+        for name, tree in (("before", distributed.first_tree()), ("after", plant_mistakes(FRAGMENTED)))
+    )
+    kept = 4 * FRAGMENTED.size * (SHORTER["signals"] + 20)
+    assert after - before > 5 * kept
+
+
+def test_the_rank_that_reports_takes_longer_than_the_other(tmp_path: Path) -> None:
+    document = measure_tree(plant_mistakes(SLOW_RANK), "sequences", tmp_path, "--no-counting")
+    other, reporting = (row["phases"]["report"] for row in document["ranks"]["rows"])
+    assert reporting > 10 * other
+
+
+def test_the_worker_that_checks_takes_longer_than_the_other(tmp_path: Path) -> None:
+    document = measure_tree(plant_mistakes(SLOW_WORKER), "images", tmp_path, "--no-counting")
+    (loader,) = document["loaders"]
+    fetch = {worker["worker"]: worker["fetch_time"] for worker in loader["workers"]}
+    assert fetch[1] > 2 * fetch[0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_order_of_commits_can_be_made(seed: int) -> None:
+    steps = distributed.draw_steps(random.Random(seed))  # noqa: S311
+    tree: Tree = distributed.first_tree()
+    for step in steps:
+        tree = step.change.apply(tree)
+    planted = [step.mistake for step in steps if step.mistake]
+    assert sorted(mistake.name for mistake in planted) == sorted(mistake.name for mistake in MISTAKES)
+    for path, text in tree.items():
+        if path.endswith(".py"):
+            compile(text, path, "exec")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_there_are_levels_before_and_behind_each_mistake(seed: int) -> None:
+    steps = distributed.draw_steps(random.Random(seed))  # noqa: S311
+    places = [place for place, step in enumerate(steps) if step.mistake]
+    assert min(later - place for place, later in pairwise([*places, len(steps)])) >= distributed.LEVEL
+    first = {step.benchmark: place for place, step in reversed(list(enumerate(steps)))}
+    for place in places:
+        assert place - first[steps[place].benchmark] >= distributed.FIRST_LEVEL
+    # One benchmark's commits lie together.
+    assert len(Counter(step.benchmark for step in steps)) == 1 + sum(
+        old.benchmark != new.benchmark for old, new in pairwise(steps)
+    )
+
+
+@pytest.mark.parametrize("benchmark", sorted(REMARKS))
+def test_a_remark_touches_its_own_benchmark_alone(benchmark: str) -> None:
+    tree = distributed.first_tree()
+    for _, change in zip(REMARKS[benchmark], remark_changes(benchmark), strict=False):
+        assert {edit.path.split("/")[0] for edit in change.edits} == {benchmark}
+        tree = change.apply(tree)
+
+
+def test_each_commit_is_measured_by_the_benchmark_that_it_touches(tmp_path: Path) -> None:
+    made = distributed.create_history(tmp_path / "history", 3)
+    assert made["measured"] == made["commits"][1:]
+    for commit in made["measured"]:
+        git = ["git", "-C", str(tmp_path / "history"), "show", "--format=", "--name-only", commit]
+        touched = subprocess.run(git, capture_output=True, text=True, check=True).stdout.split()
+        assert {path.split("/")[0] for path in touched} == set(made["benchmarks"][commit])
+    by_name = {entry["event"]: entry for entry in made["planted"]}
+    assert by_name["slow rank"]["rank"] in (0, 1)
+    assert by_name["slow DataLoader worker"]["worker"] in (0, 1)
