@@ -7,6 +7,8 @@ import shlex
 from statistics import median
 from typing import Any
 
+from paceline.manifest import FILE_NAME
+
 from dashboard.charts import histogram, phases, telemetry, theme
 from dashboard.models import Run, Telemetry
 from dashboard.querysets import runs as run_queries
@@ -161,11 +163,16 @@ def reproduction_command(run: Run) -> str:
     measure += ["--repetitions", str(run.repetitions)]
     if run.quick:
         measure.append("--quick")
+    kept = []
+    if project.manifest:
+        names = [FILE_NAME, *project.kept_files.values_list("path", flat=True)]
+        kept = [f"# put here first what the site keeps: {', '.join(names)}"]
     return "\n".join(
         [
             f"git clone {shlex.quote(labels.repository_location(project))} {shlex.quote(project.slug)}",
             f"cd {shlex.quote(project.slug)}",
             f"git checkout {shlex.quote(run.commit.hash)}",
+            *kept,
             shlex.join(measure),
         ]
     )

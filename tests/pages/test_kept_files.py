@@ -62,6 +62,15 @@ def test_what_cannot_be_kept_stays_in_the_form(client: Client, admin: User, proj
     assert "x.png is no text" in shown
 
 
+def test_a_run_says_what_repeats_it(client: Client, admin: User, project: Project) -> None:
+    commit, case = builders.create_commits(project, 1)[0], builders.create_case(project)
+    run = builders.create_run(commit, case)
+    project.kept_files.create(path="bench/train.py", text="print()")
+    Project.objects.update(manifest=MANIFEST)
+    shown = shown_text(client.get(run.get_absolute_url()))
+    assert "# put here first what the site keeps: paceline.toml, bench/train.py" in shown
+
+
 def test_scripts_read_them_with_the_settings(client: Client, admin: User, project: Project) -> None:
     project.kept_files.create(path="train.py", text="print()")
     answer = client.get("/api/v1/projects/snake/settings").json()

@@ -10,6 +10,7 @@ import json
 import shutil
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from paceline.environment_table import Environment, InstallTarget, parse_install
@@ -93,9 +94,8 @@ def build_code(
         return base
     key = code.key(base)
     folder = runner.home / "environments" / key[:32]
-    build_once(
-        folder, "building the commit's own code", runner, lambda: build_layer(folder, code, base, runner)
-    )
+    build = partial(build_layer, folder, code, base, runner)
+    build_once(folder, "building the commit's own code", runner, build, "the commit's own code was built")
     place_products(folder, checkout)
     return BuiltEnvironment(folder / "bin" / "python", (folder, *base.folders), base.base_key)
 

@@ -25,9 +25,11 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def make_environment(home: Path, name: str, *, days: float, complete: bool = True) -> Path:
-    """A folder like an environment's, last used so many days ago."""
-    folder = home / "environments" / name
+def make_environment(
+    home: Path, name: str, *, days: float, complete: bool = True, kind: str = "environments"
+) -> Path:
+    """A folder like an environment's or of prepared data, last used so many days ago."""
+    folder = home / kind / name
     folder.mkdir(parents=True)
     (folder / "library.so").write_bytes(os.urandom(MEGABYTE))
     mark = folder / COMPLETION_MARK if complete else folder
@@ -79,9 +81,11 @@ def test_the_longest_unused_environment_goes_first(home: Path) -> None:
 
 def test_environments_go_before_projects_and_projects_of_yesterday_stay(home: Path) -> None:
     environment = make_environment(home, "aa", days=0)
+    data = make_environment(home, "aa", days=9, kind="prepared")
+    half = make_environment(home, "bb", days=1, kind="prepared", complete=False)
     older, newer = make_project(home, "older", days=20), make_project(home, "newer", days=0.5)
     use = enforce_megabytes(home, 0)
-    assert use.removed == (environment, older[1], older[0])
+    assert use.removed == (half, environment, data, older[1], older[0])
     assert all(folder.is_dir() for folder in newer)
 
 
