@@ -20,8 +20,6 @@ from paceline.watching.process import MeasuredProcess
 from .lines import Line, format_part
 
 SCRIPTS = Path(__file__).resolve().parent / "frameworks"
-README = Path(__file__).resolve().parent / "README.md"
-START, END = "<!-- counters: `python -m bench.counters` writes this table -->", "<!-- end -->"
 WARMUP_STEPS = 24
 STEPS = 24
 LONGEST = 600
@@ -80,33 +78,15 @@ def differing_counters(found: list[Counts]) -> dict[str, tuple[float, float]]:
 
 def measure_counters(processes: int) -> str:
     """Return the table for a terminal."""
-    lines = [Line(*row) for row in _count_frameworks(processes)]
-    return format_part(
-        f"Counters in {processes} processes and hash seeds", ["", "counters", "that differ"], lines
-    )
+    lines = [_count_framework(name, processes) for name in framework_names()]
+    title = f"Counters of frameworks' scripts in {processes} processes, each with another hash seed"
+    return format_part(title, ["", "repeat exactly", "differ"], lines)
 
 
-def _count_frameworks(processes: int) -> Iterator[tuple[str, str, str]]:
-    for name in framework_names():
-        print(f"counting {name}", file=sys.stderr, flush=True)
-        found = count_processes(name, processes)
-        differing = differing_counters(found)
-        number = len({key for counts in found for key in counts})
-        shown = [f"{label} {low:.6g} .. {high:.6g}" for label, (low, high) in [*differing.items()][:4]]
-        yield name, f"{number - len(differing)} of {number}", "; ".join(shown) or "none"
-
-
-def write_table(processes: int) -> None:
-    """Put the table into the README."""
-    rows = [
-        f"| `{name}` | {alike} | {differing} |" for name, alike, differing in _count_frameworks(processes)
-    ]
-    head = f"| script in `bench/frameworks` | repeat exactly in {processes} processes | differ |"
-    table = "\n".join([START, head, "|---|---|---|", *rows, END])
-    text = README.read_text()
-    before, rest = text.split(START)
-    README.write_text(before + table + rest.split(END, 1)[1])
-
-
-if __name__ == "__main__":
-    write_table(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+def _count_framework(name: str, processes: int) -> Line:
+    print(f"counting {name}", file=sys.stderr, flush=True)
+    found = count_processes(name, processes)
+    differing = differing_counters(found)
+    number = len({key for counts in found for key in counts})
+    shown = [f"{label} {low:.6g} .. {high:.6g}" for label, (low, high) in [*differing.items()][:4]]
+    return Line(name, f"{number - len(differing)} of {number}", "; ".join(shown) or "none")
