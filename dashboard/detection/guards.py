@@ -124,10 +124,10 @@ def make_crossing(index: int, before: float, after: float, direction: Direction)
 
 def with_crossings(found: Sequence[Change], crossings: Iterable[Change]) -> list[Change]:
     """The changes of a series, and the crossings that none of them has seen."""
-    return sorted([*found, *_unseen(found, crossings)], key=lambda change: change.index)
+    return sorted([*found, *_unseen_crossings(found, crossings)], key=lambda change: change.index)
 
 
-def _unseen(found: Sequence[Change], crossings: Iterable[Change]) -> Iterator[Change]:
+def _unseen_crossings(found: Sequence[Change], crossings: Iterable[Change]) -> Iterator[Change]:
     for crossing in crossings:
         near = [change for change in found if abs(change.index - crossing.index) <= SAME_WITHIN]
         same = any(change.direction == crossing.direction for change in near)
