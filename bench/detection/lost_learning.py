@@ -19,7 +19,7 @@ from bench.detection.printing import print_tables
 from dashboard.detection import GuardedPoint, Point, Series, judge_guarded
 
 LEVEL, GUARD = 10.0, 3.0
-COMMITS, TRIALS = 100, 40
+COMMITS, TRIALS = 100, 12
 # The part of the commits that draw random numbers in another order.
 REDRAWING = 0.3
 # Where a loss is planted.

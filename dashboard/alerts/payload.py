@@ -65,7 +65,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         "last_good": commit_fields(regression.last_good),
         **series_fields(regression.series),
         "before": regression.before,
-        "after": regression.level_after,
+        "after": None if regression.is_unreported else regression.level_after,
         "change_percent": round_percent_change(regression.ratio),
         "change_percent_low": round_percent_change(regression.low),
         "change_percent_high": round_percent_change(regression.high),

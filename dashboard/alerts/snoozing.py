@@ -45,7 +45,12 @@ def read_growth(regression: Regression, text: str) -> float:
     if not LEAST_GROWTH <= percent <= 1000:
         raise ChannelError(f"Growth is {numbers.format_field(LEAST_GROWTH)} to 1000 %.", "growth")
     if regression.ratio is None:
-        raise ChannelError("It grew from nothing, so that it has no percentage: name a day.", "until")
+        why = (
+            "It is told by its levels"
+            if regression.kind == regression.Kind.QUALITY
+            else "It grew from nothing"
+        )
+        raise ChannelError(f"{why}, so that it has no percentage: name a day.", "until")
     return percent
 
 

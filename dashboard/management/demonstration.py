@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 
 from dashboard.models import Change, Document, Point, Project, Regression, Run
+from dashboard.querysets.regressions import learning_lost_at
 from dashboard.regressions.decision.series_kinds import is_time, log_size
 from dashboard.sentences.regressions import regression_title
 
@@ -167,7 +168,10 @@ def describe_regression(regression: Regression) -> dict[str, Any]:
 
 
 def describe_improvements(project: Project) -> list[dict[str, Any]]:
-    """One for each commit that made headline series better: that of the step's time, or the largest."""
+    """One for each commit that made headline series better: that of the step's time, or the largest.
+
+    None for a commit since which training learns less.
+    """
     changes = (
         Change.objects.filter(
             series__configuration__case__project=project,
@@ -178,7 +182,10 @@ def describe_improvements(project: Project) -> list[dict[str, Any]]:
         .order_by("position", "pk")
     )
     best: dict[int, Change] = {}
+    lost = learning_lost_at(changes)
     for change in changes:
+        if change.first_bad_id in lost:
+            continue
         known = best.get(change.first_bad_id)
         if known is None or preference_key(change) > preference_key(known):
             best[change.first_bad_id] = change

@@ -187,6 +187,11 @@ class Regression(models.Model):
         return self.Kind.QUALITY if quality else self.Kind.PERFORMANCE
 
     @property
+    def is_unreported(self) -> bool:
+        """True where the quality isn't reported any more: its level after is none."""
+        return self.learning.get("state", "") in GuardResult.UNREPORTED
+
+    @property
     def lost_learning(self) -> dict[str, Any] | None:
         """As webhooks and the API tell it; None where it isn't a quality that was lost."""
         if self.kind != self.Kind.QUALITY:
@@ -301,6 +306,11 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.direction} in series {self.series_id} at {self.position}"
+
+    @property
+    def is_unreported(self) -> bool:
+        """True where no run of the new level reports the quality."""
+        return self.guard_state in GuardResult.UNREPORTED
 
     @property
     def commits_left(self) -> int:

@@ -26,7 +26,7 @@ from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.series_baseline import baseline_context, read_baseline
 from dashboard.querysets import limits
 from dashboard.querysets import series as series_queries
-from dashboard.querysets.regressions import alarm_precision
+from dashboard.querysets.regressions import alarm_precision, learning_lost_at
 from dashboard.repositories import LONGEST_BRANCH
 from dashboard.sentences import labels
 from dashboard.sentences.costs import precision_sentence
@@ -70,6 +70,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         **baseline_context(series, baseline, points, branch),
         "points": points[::-1],
         "changes": changes[::-1],
+        "no_gain": learning_lost_at(changes),
         "precision": precision_sentence(alarm_precision(series)),
         "limit": newest_limit,
         "bound": format_limit(newest_limit, series.metric.unit) if newest_limit else "",

@@ -20,6 +20,7 @@ from dashboard.models import (
     Experiment,
     ExperimentPair,
     Limit,
+    Metric,
     Point,
     Project,
     Regression,
@@ -335,3 +336,25 @@ def values_by_phase(rows: list[dict[str, Any]], name: str) -> dict[str, float]:
     if name == PHASE_TIMES:
         return {row["path"]: row["self"] for row in rows}
     return {row["phase"]: row["value"] for row in rows if row["name"] == name and row["phase"]}
+
+
+def learning_lost_at(changes: Iterable[Change]) -> set[int]:
+    """Of the commits that made something better, those since which training learns less: that is no gain.
+
+    No query where nothing got better, or where what got better is what is learned.
+    """
+    better = [
+        change
+        for change in changes
+        if change.direction == Change.Direction.IMPROVEMENT and not change.series.metric.is_quality
+    ]
+    if not better:
+        return set()
+    lost = Regression.objects.filter(
+        first_bad__in={change.first_bad_id for change in better},
+        series__metric__kind=Metric.Kind.QUALITY,
+        series__configuration__in={change.series.configuration_id for change in better},
+        state=Regression.State.CONFIRMED,
+        withdrawn_at=None,
+    )
+    return set(lost.values_list("first_bad", flat=True))

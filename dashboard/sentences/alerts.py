@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dashboard.models import Delivery, Regression
 from dashboard.sentences import labels, numbers
 from dashboard.sentences import regressions as sentences
-from dashboard.sentences.learning import format_quality_levels, is_loss_of_quality
+from dashboard.sentences.learning import is_loss_of_quality
 
 Event = Delivery.Event
 
@@ -112,7 +112,7 @@ def message_facts(regression: Regression) -> list[tuple[str, str]]:
 
 def _metric_fact(regression: Regression) -> str:
     if is_loss_of_quality(regression):
-        return f"{labels.series_label(regression.series)}: {format_quality_levels(regression)}"
+        return f"{labels.series_label(regression.series)}: {labels.format_levels(regression)}"
     return f"{sentences.describe_change(regression)}: {labels.format_levels(regression)}"
 
 

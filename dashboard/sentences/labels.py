@@ -120,6 +120,9 @@ def _format_measured_difference(item: Paired) -> str:
     """Empty where the pairs don't tell yet."""
     if item.difference is None:
         return ""
+    if isinstance(item, Experiment) and item.learning.get("unreported"):
+        # What counts as lost is no number that was measured.
+        return f"none reported in {item.learning['unreported']} of {item.learning['seeds']} seeds"
     unit = metric_of(item).unit
     text = numbers.format_signed_quantity(item.difference, unit)
     if item.difference_low == item.difference_high:
@@ -134,15 +137,19 @@ def experiment_metric_label(experiment: Experiment) -> str:
 
 
 def format_change_size(item: Sized) -> str:
-    """`+38 %`, or `+0.42` of an exponent: its size without the interval."""
+    """`+38 %`, or `+0.42` of an exponent: its size without the interval; of a quality its levels."""
     if metric_of(item).is_exponent and item.ratio is not None:
         return numbers.format_exponent_difference(item.ratio)
+    if item.ratio is None and isinstance(item, Regression | Change) and item.before:
+        return format_levels(item)
     return numbers.format_percent_change(item.ratio)
 
 
 def format_levels(item: Regression | Change) -> str:
-    """`1.23 ms → 1.70 ms`: from which level to which."""
+    """`1.23 ms → 1.70 ms`: from which level to which; of a quality that isn't reported `9.3 → none`."""
     unit = item.series.metric.unit
+    if item.is_unreported:
+        return f"{numbers.format_quantity(item.before, unit)} → none"
     after = item.level_after if isinstance(item, Regression) else item.after
     return f"{numbers.format_quantity(item.before, unit)} → {numbers.format_quantity(after, unit)}"
 

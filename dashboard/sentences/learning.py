@@ -38,9 +38,9 @@ def loss_words(regression: Regression) -> str:
 def loss_detail(regression: Regression) -> str:
     """`score 2.1 instead of 9.3, over 3 seeds`; of what isn't reported what it was before."""
     name, before = quality_name(regression), numbers.format_number(regression.before)
-    state = regression.learning.get("state", "")
-    if state in GuardResult.UNREPORTED:
-        now = f"{name} is no finite number, " if state == State.DIVERGED else ""
+    if regression.is_unreported:
+        diverged = regression.learning["state"] == State.DIVERGED
+        now = f"{name} is no finite number, " if diverged else ""
         return f"{now}it was {before}{_seeds_without(regression.learning)}"
     seeds = regression.learning.get("seeds", 0)
     over = f", over {seeds} seeds" if seeds else ""
@@ -88,13 +88,6 @@ def pace_words(regression: Regression) -> str:
     return f"a step takes {size} less time {numbers.format_percent_interval(*ends)}, which is no gain"
 
 
-def format_quality_levels(regression: Regression) -> str:
-    """`9.3 → 2.1`, or `9.3 → none`: from which level to which, as tables have it."""
-    if regression.learning.get("state", "") in GuardResult.UNREPORTED:
-        return f"{numbers.format_number(regression.before)} → none"
-    return labels.format_levels(regression)
-
-
 def bound_sentence(regression: Regression) -> str:
     """`Its guard asks for at least 3.`; empty where no bound was broken."""
     bound = regression.learning.get("bound")
@@ -113,11 +106,8 @@ def regression_name(regression: Regression) -> str:
 
 def regression_change(regression: Regression) -> str:
     """`+38 % [35, 41]`, or `9.3 → 2.1`: how much, beside its name."""
-    return (
-        format_quality_levels(regression)
-        if is_loss_of_quality(regression)
-        else labels.format_change(regression)
-    )
+    lost = is_loss_of_quality(regression)
+    return labels.format_levels(regression) if lost else labels.format_change(regression)
 
 
 def regression_extent(regression: Regression) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.detection import false_alarms, stability, verdicts
+from bench.detection import false_alarms, lost_learning, stability, verdicts
 from bench.detection.null_models import NULL_MODELS
 from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
@@ -50,3 +50,14 @@ def test_the_tables_of_verdicts_are_those_that_are_printed():
     for kind in verdicts.KINDS:
         assert text.count(f"\n| {kind} |") == 2
     assert f"up to {verdicts.BUDGET} pairs" in " ".join(text.split())
+
+
+def test_the_tables_of_losses_of_quality_are_those_that_are_printed():
+    text = (METHOD / "learning.md").read_text()
+    for lines in (lost_learning.unchanged_table(1), lost_learning.lost_table(1)):
+        head, rule = next(lines), next(lines)
+        assert f"{head}\n{rule}\n| " in text
+    for training in lost_learning.TRAININGS:
+        assert f"\n| {training} | {training.seeds} | " in text
+    assert (lost_learning.TRIALS, lost_learning.COMMITS, lost_learning.REDRAWING) == (12, 100, 0.3)
+    assert lost_learning.GUARD / lost_learning.LEVEL == 0.3

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from paceline.measured.turns import BLOCK_SECONDS
 
-from dashboard.detection import EFFECT_FLOORS, pairs
+from dashboard.detection import EFFECT_FLOORS, guards, pairs
 from dashboard.experiments import DEFAULT_PRECISION, interleaving, lease, weighing
 from dashboard.models import Experiment, Project
 from dashboard.querysets.sentinels import MOVED_WITHIN
@@ -18,6 +18,7 @@ from dashboard.regressions.explanation import left_over, phase_shares, profiles,
 from dashboard.regressions.series import history
 from dashboard.repositories.history import MOST_COMMITS
 from dashboard.runs import remeasuring
+from dashboard.sentences import learning
 from dashboard.sentinels import movement, pinning
 
 METHOD = Path(__file__).resolve().parents[2] / "docs/method"
@@ -34,6 +35,10 @@ PROJECT, EXPERIMENT = Project(), Experiment()
             "in at most one of a hundred experiments",
         ),
         ("experiments", pairs.FEWEST_PAIRS, 4, "Fewer than four pairs have no interval"),
+        ("learning", EFFECT_FLOORS["quality"].long, 0.1, "by a tenth of the level before or more"),
+        ("learning", guards.LARGE_OF_ONE_SEED, 0.5, "only where half of the level is lost"),
+        ("learning", learning.LEAST_PACE, 0.03, "surely moved by 3 % or more"),
+        ("learning", PROJECT.false_alerts_per_100_commits, 1, "one false alert per 100 commits"),
         ("experiments", pairs.FEWEST_TO_BOUND, 8, "from eight pairs on one that is far slower"),
         ("experiments", BLOCK_SECONDS, 0.03, "One computes for 30 ms while the other sleeps"),
         ("experiments", interleaving.MEMORY_SHARE / 2, 0.25, "at most a quarter of the machine's memory"),

@@ -32,7 +32,7 @@ def verdict_on(before: float, after: float, values: Iterator[tuple[float, float]
     return verdict, len(pairs)
 
 
-def draws(level: float, lost: float, spread: float, seed: int) -> Iterator[tuple[float, float]]:
+def draw_pairs(level: float, lost: float, spread: float, seed: int) -> Iterator[tuple[float, float]]:
     rng = np.random.default_rng(seed)
     while True:
         yield rng.normal(level, spread), rng.normal(lost, spread)
@@ -41,8 +41,8 @@ def draws(level: float, lost: float, spread: float, seed: int) -> Iterator[tuple
 @pytest.mark.parametrize(("before", "after"), [(9.3, 2.1), (0.5, -0.5), (0.0, -1.0), (-1.0, -9.0)])
 def test_a_loss_is_confirmed_at_any_level(before: float, after: float) -> None:
     spread = 0.1 * abs(before - after)
-    assert verdict_on(before, after, draws(before, after, spread, 1))[0] == "confirmed"
-    assert verdict_on(before, after, draws(before, before, spread, 2))[0] == "refuted"
+    assert verdict_on(before, after, draw_pairs(before, after, spread, 1))[0] == "confirmed"
+    assert verdict_on(before, after, draw_pairs(before, before, spread, 2))[0] == "refuted"
 
 
 def test_the_same_values_refute_after_four_pairs() -> None:
@@ -52,7 +52,7 @@ def test_the_same_values_refute_after_four_pairs() -> None:
 
 def test_luck_is_hardly_ever_confirmed() -> None:
     """The share of false alarms, where each commit draws its random numbers anew."""
-    found = [verdict_on(9.3, 5.0, draws(9.3, 9.3, 2.0, seed))[0] for seed in range(300)]
+    found = [verdict_on(9.3, 5.0, draw_pairs(9.3, 9.3, 2.0, seed))[0] for seed in range(300)]
     assert found.count("confirmed") <= 3
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from dashboard import experiments
+from dashboard import experiments, repositories, runs
 from dashboard.alerts.messages import compose_message
 from dashboard.alerts.payload import alert_payload
 from dashboard.host_protocol import OtherMetric, PairMeasured
@@ -28,6 +28,7 @@ from dashboard.models import (
 from dashboard.regressions import advance_proof, judge_run
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
+from tests.dashboard.conftest import Repository
 
 Score = float | str | Sequence[float]
 Truth = Callable[[Commit, int], float | None]
@@ -73,7 +74,7 @@ def measure_commit(commit: Commit, of: Case, score: Score, time: float, guard: d
     return run
 
 
-def learned(levels: dict[int, float], spread: float = 0.3) -> Truth:
+def learned_scores(levels: dict[int, float], spread: float = 0.3) -> Truth:
     """By the position from which it holds: what a seed learns, whatever commit it is measured at."""
 
     def truth(commit: Commit, seed: int) -> float | None:
@@ -121,7 +122,7 @@ def test_a_run_below_its_guard_is_proved_over_seeds_and_told(project: Project, o
     found = Regression.objects.get()
     assert (found.state, found.kind, found.first_bad) == ("suspected", "quality", line[3])
     assert not Delivery.objects.exists()
-    assert prove_all(learned({0: 9.3, 3: 2.1})) == ["quality.score"]
+    assert prove_all(learned_scores({0: 9.3, 3: 2.1})) == ["quality.score"]
     found = Regression.objects.get()
     assert (found.state, found.first_bad, found.last_good) == ("confirmed", line[3], line[2])
     seeds = Experiment.objects.get().pairs.count()
@@ -135,10 +136,26 @@ def test_a_run_below_its_guard_is_proved_over_seeds_and_told(project: Project, o
     assert told["learning"]["seeds"] == seeds
 
 
+def test_the_commit_is_found_by_bisection(tracked: Project, repository: Repository) -> None:
+    """Of four commits that nobody measured one broke it."""
+    repository.commit_line(*((f"Change number {number}", {"notes_txt": str(number)}) for number in range(9)))
+    tracked.mirror.fetch()
+    hashes = repositories.select_commits(tracked.mirror, {"last": 11})
+    rows = runs.get_or_create_commits(tracked, repositories.read_commits(tracked.mirror, hashes))
+    line = [rows[sha] for sha in hashes]
+    measured = line[:4] + line[8:9]
+    measure_and_judge(measured, factories.create_case(tracked), [9.3, 9.2, 9.4, 9.3, 2.1])
+    weighed = prove_all(learned_scores({0: 9.3, line[6].position: 2.1}))
+    found = Regression.objects.get()
+    assert set(weighed) == {"quality.score"}
+    assert len(weighed) > 1
+    assert (found.last_good, found.first_bad) == (line[5], line[6])
+
+
 def test_an_unlucky_seed_is_refuted(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 5)
     measure_and_judge(line, of, [9.3, 9.2, 9.4, 2.1, 2.1])
-    prove_all(learned({0: 9.3}))
+    prove_all(learned_scores({0: 9.3}))
     assert Regression.objects.get().state == "refuted"
     assert not Delivery.objects.exists()
 
@@ -146,7 +163,7 @@ def test_an_unlucky_seed_is_refuted(project: Project, of: Case) -> None:
 def test_faster_because_it_learns_less_is_one_story(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 6)
     measure_and_judge(line, of, [9.3] * 4 + [2.1] * 2, [STEP_TIME] * 4 + [0.006] * 2)
-    prove_all(learned({0: 9.3, 4: 2.1}), lambda commit: 0.006 if commit.position >= 4 else STEP_TIME)
+    prove_all(learned_scores({0: 9.3, 4: 2.1}), lambda commit: 0.006 if commit.position >= 4 else STEP_TIME)
     found = Regression.objects.get()
     assert "a step takes 40 % less time" in regression_title(found)
     assert "which is no gain" in regression_title(found)
@@ -163,7 +180,7 @@ def test_slower_and_no_longer_learning_is_one_regression(project: Project, of: C
     slower = [STEP_TIME] * 16 + [0.014] * 8
     measure_and_judge(line, of, scores, slower)
     weighed = prove_all(
-        learned({0: 9.3, 16: 5.0}), lambda commit: 0.014 if commit.position >= 16 else STEP_TIME
+        learned_scores({0: 9.3, 16: 5.0}), lambda commit: 0.014 if commit.position >= 16 else STEP_TIME
     )
     found = Regression.objects.get()
     assert weighed[0] == "quality.score"
@@ -181,18 +198,21 @@ def test_slower_and_no_longer_learning_is_one_regression(project: Project, of: C
 def test_a_quality_that_is_no_longer_known(project: Project, of: Case, state: str, words: str) -> None:
     line = factories.create_commits(project, 4)
     measure_and_judge(line, of, [9.3, 9.2, 9.4, state])
-    prove_all(learned({0: 9.3, 3: math.nan}))
+    prove_all(learned_scores({0: 9.3, 3: math.nan}))
     found = Regression.objects.get()
     assert found.state == "confirmed"
     assert regression_title(found).startswith(words)
     assert "it was 9.30, in " in regression_title(found)
+    assert alert_payload(Delivery.objects.get())["regression"]["after"] is None
     assert Experiment.objects.get().learning["unreported"] == found.learning["seeds"]
+    measure_and_judge(factories.create_commits(project, 1, first=4), of, [9.3])
+    assert Regression.objects.get().recovered_by == Commit.objects.get(position=4)
 
 
 def test_training_that_diverges_with_one_seed_alone_is_refuted(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 4)
     measure_and_judge(line, of, [9.3, 9.2, 9.4, "diverged"])
-    prove_all(learned({0: 9.3}))
+    prove_all(learned_scores({0: 9.3}))
     assert Regression.objects.get().state == "refuted"
 
 
@@ -205,7 +225,7 @@ def test_a_loss_that_rises(project: Project, of: Case) -> None:
     series.metric.save()
     run.delete()
     measure_and_judge(line, of, [-1.2, -1.3, -1.2, 0.9], maximum=0.0)
-    prove_all(learned({0: -1.2, 3: 0.9}))
+    prove_all(learned_scores({0: -1.2, 3: 0.9}))
     found = Regression.objects.get()
     assert (found.state, found.ratio) == ("confirmed", None)
     assert f"instead of {chr(0x2212)}1.20, over" in regression_title(found)
@@ -214,7 +234,7 @@ def test_a_loss_that_rises(project: Project, of: Case) -> None:
 def test_what_learns_again_has_recovered(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 6)
     measure_and_judge(line[:5], of, [9.3, 9.2, 9.4, 2.1, 2.1])
-    prove_all(learned({0: 9.3, 3: 2.1}))
+    prove_all(learned_scores({0: 9.3, 3: 2.1}))
     measure_and_judge(line[5:], of, [9.2])
     assert Regression.objects.get().recovered_by == line[5]
     assert [row.event for row in Delivery.objects.order_by("pk")] == ["opened", "recovered"]
@@ -223,7 +243,7 @@ def test_what_learns_again_has_recovered(project: Project, of: Case) -> None:
 def test_the_times_of_what_does_not_learn_are_not_judged(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 14)
     measure_and_judge(line, of, [9.3] * 6 + [2.1] * 4 + [9.3] * 4, [0.01] * 6 + [0.004] * 4 + [0.01] * 4)
-    prove_all(learned({0: 9.3, 6: 2.1, 10: 9.3}))
+    prove_all(learned_scores({0: 9.3, 6: 2.1, 10: 9.3}))
     found = Regression.objects.get()
     assert (found.kind, found.recovered_by) == ("quality", line[10])
 

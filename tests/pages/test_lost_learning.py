@@ -1,0 +1,46 @@
+"""What pages say where training learns less: in lists, on its own page, and of the speed that it gained."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from dashboard.management.demonstration import describe_improvements
+from dashboard.models import Experiment, Regression
+from tests.dashboard import factories
+from tests.dashboard.regressions.test_lost_learning import (
+    STEP_TIME,
+    learned_scores,
+    measure_and_judge,
+    prove_all,
+)
+
+FASTER = 0.006
+
+
+@pytest.fixture
+def lost(db: None) -> Regression:
+    """Within the guard's bounds, and faster: the series of the step's time got better at the same commit."""
+    project = factories.create_project()
+    line = factories.create_commits(project, 16)
+    scores = [[9.1, 9.3, 9.5]] * 10 + [[4.8, 5.0, 5.2]] * 6
+    measure_and_judge(line, factories.create_case(project), scores, [STEP_TIME] * 10 + [FASTER] * 6)
+    prove_all(
+        learned_scores({0: 9.3, 10: 5.0}), lambda commit: FASTER if commit.position >= 10 else STEP_TIME
+    )
+    return Regression.objects.get()
+
+
+def test_pages_tell_the_story(client: Client, lost: Regression) -> None:
+    for address in ("/", "/regressions/"):
+        assert "Training learns less" in client.get(address).content.decode()
+    page = client.get(lost.get_absolute_url()).content.decode()
+    assert "A step takes 40 % less time" in page
+    assert "which is no gain" in page
+    proof = client.get(Experiment.objects.get().get_absolute_url()).content.decode()
+    assert "seed 1000" in proof
+    time = factories.get_series(lost.series.points.order_by("position")[0].run, "step_time")
+    better = time.changes.get()
+    assert better.direction == "improvement"
+    assert "no gain, training learns less since" in client.get(time.get_absolute_url()).content.decode()
+    assert describe_improvements(lost.project) == []
