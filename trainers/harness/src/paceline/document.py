@@ -18,6 +18,8 @@ from typing import Any
 from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
+    DeviceProfile,
+    IdleRow,
     LearningResult,
     LimitResult,
     MeasurementWarning,
@@ -35,6 +37,7 @@ from .document_rows import (
     SweepPointResult,
     SweepResult,
     TelemetryChannel,
+    TimelineRow,
 )
 from .metrics import Kind
 
@@ -47,8 +50,10 @@ __all__ = [
     "TIMED_KINDS",
     "UNATTRIBUTED",
     "CaseIdentity",
+    "DeviceProfile",
     "Document",
     "DocumentError",
+    "IdleRow",
     "LearningResult",
     "LimitResult",
     "MeasurementWarning",
@@ -66,6 +71,7 @@ __all__ = [
     "SweepPointResult",
     "SweepResult",
     "TelemetryChannel",
+    "TimelineRow",
     "read_document",
     "write_document",
 ]
@@ -73,7 +79,8 @@ __all__ = [
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
 # paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
 # and variables of the protocol; stacks of the profile, seconds and phases of its operations; what sweeps
-# waited; cpu_features and settings of the environment; learning; step; ranks.
+# waited; cpu_features and settings of the environment; learning; step; ranks; device_profile, device_use and
+# inactive_split of a repetition's device_memory.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -134,6 +141,8 @@ class Document:
     learning: tuple[LearningResult, ...] = ()
     step: Mapping[str, Any] | None = None
     ranks: RankResults | None = None
+    device_profile: DeviceProfile | None = None
+    device_use: Mapping[str, Any] | None = None
 
     @property
     def tainted(self) -> bool:
@@ -299,11 +308,21 @@ def _build_document(raw: Raw) -> Document:
         learning=tuple(LearningResult(**row) for row in raw.get("learning", ())),
         step=raw.get("step"),
         ranks=_build_ranks(raw["ranks"]) if "ranks" in raw else None,
+        device_profile=_build_device_profile(raw["device_profile"]) if "device_profile" in raw else None,
+        device_use=raw.get("device_use"),
     )
 
 
 def _build_ranks(raw: Raw) -> RankResults:
     return RankResults(**{**raw, "rows": tuple(RankResult(**row) for row in raw["rows"])})
+
+
+def _build_device_profile(raw: Raw) -> DeviceProfile:
+    members = {
+        "rows": tuple(TimelineRow(**row) for row in raw["rows"]),
+        "idle": tuple(IdleRow(**row) for row in raw["idle"]),
+    }
+    return DeviceProfile(**{**raw, **members})
 
 
 def _build_scaling(raw: Raw) -> SweepResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .device_report import describe_device_use, timeline_table
 from .document import Document, MetricValue
 from .report_sections import (
     counters_table,
@@ -36,6 +37,8 @@ def format_document(document: Document) -> str:
         ranks_table(document),
         _functions_table(document),
         _operations_table(document),
+        timeline_table(document),
+        describe_device_use(document),
         _warning_lines(document),
     )
     return "\n\n".join(part for part in parts if part)

@@ -34,7 +34,8 @@ from ..auto.collectives import measure_overlap
 from ..counting.recorder import CountingRecorder
 from . import ending, fingerprint, rank_identity, rank_results, spawned_processes
 from .collective_log import log as collective_log
-from .plan import ProcessPlan
+from .plan import TRACE_NAME, ProcessPlan
+from .profiling import ProfilingRecorder
 from .timing import TimingRecorder
 from .turns import Turns
 from .whole_loop import WholeLoopRecorder
@@ -42,7 +43,7 @@ from .whole_loop import WholeLoopRecorder
 # Seconds that a rank waits for the others before it ends.
 PATIENCE = 10.0
 
-Recorder = TimingRecorder | CountingRecorder | WholeLoopRecorder
+Recorder = TimingRecorder | CountingRecorder | ProfilingRecorder | WholeLoopRecorder
 
 
 def main() -> None:
@@ -205,6 +206,10 @@ def _create_recorder(plan: ProcessPlan) -> Recorder:
         return WholeLoopRecorder(report)
     if plan.kind == "counting":
         return CountingRecorder(plan.warmup_steps, plan.steps, report)
+    if plan.kind == "profiling":
+        first = identity is None or identity.rank == 0
+        trace = str(Path(plan.result).with_name(TRACE_NAME))
+        return ProfilingRecorder(plan.warmup_steps, plan.steps, report, trace, profiles=first)
     # The other ranks wait for the one that takes turns, at their next collective.
     takes_turns = plan.turns and (identity is None or identity.rank == 0)
     turns = Turns(Path(plan.turns), one_core=plan.one_core) if takes_turns else None

@@ -6,12 +6,15 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+# What a profiled process leaves beside its result.
+TRACE_NAME = "trace.json"
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
     """The task of one measured process. `progress` is a file for the number of steps done, as 8 bytes."""
 
-    kind: str  # timing, counting or whole
+    kind: str  # timing, counting, profiling or whole
     script: str
     arguments: list[str]
     folder: str
