@@ -77,6 +77,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         },
         "suspects": regression.suspects,
         "operations": regression.operations,
+        "device": regression.device,
     }
 
 

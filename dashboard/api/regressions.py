@@ -119,6 +119,7 @@ class RegressionEvidence(RegressionRow):
 
     suspects: list[Json] = Field(description="Functions, likeliest first, with their calls and own times.")
     operations: list[Json] = Field(description="Tensor operations, with their counts and times.")
+    device: Json = Field(description="The device's kernels and idle time that differ; empty without one.")
     excerpts: list[Json] = Field(description="The lines of suspects that the commits changed.")
     cause_evidence: list[Any]
     bisection: Json
@@ -183,6 +184,7 @@ def read_regression(request: HttpRequest, pk: int) -> RegressionEvidence:
         **regression_members(request, regression),
         suspects=regression.suspects,
         operations=regression.operations,
+        device=regression.device,
         excerpts=regression.excerpts,
         cause_evidence=regression.cause_evidence,
         bisection=regression.bisection,
