@@ -24,7 +24,10 @@ def device_context(document: Json) -> Json:
 def timeline_rows(profile: Json) -> Json:
     """Kernels, heaviest first, with the sum of the others, and the idle time by its cause."""
     step = profile["step_seconds"]
-    rows = sorted(profile["rows"], key=lambda row: -row["seconds"])
+    # What a copy takes beside kernels is nobody's loss: the rest is among the idle time.
+    copies = [row for row in profile["rows"] if row["kind"] == "copy"]
+    computing = [row for row in profile["rows"] if row["kind"] != "copy"]
+    rows = sorted(computing, key=lambda row: -row["seconds"])
     kept, others = rows[:MOST_KERNELS], rows[MOST_KERNELS:]
     rest = profile["rest"]
     return {
@@ -41,6 +44,7 @@ def timeline_rows(profile: Json) -> Json:
             "share": share_of_step(sum(row["seconds"] for row in others) + rest["seconds"], step),
         },
         "idle": idle_rows(profile, step),
+        "copies": {name: sum(row[name] for row in copies) for name in ("count", "seconds")},
     }
 
 

@@ -115,7 +115,7 @@ def test_a_timeline_of_the_processor_is_no_device() -> None:
 def test_the_page_has_the_kernels_the_causes_and_the_sentences(client: Client) -> None:
     regression = builders.create_stepped_regression(device=make_regression().device)
     shown = " ".join(client.get(f"/regressions/{regression.pk}/").content.decode().split())
-    assert "On the device 2 new kernels, 1.20 ms: index_put in learn/push." in shown
+    assert "On the device: 2 new kernels, 1.20 ms: index_put in learn/push." in shown
     assert "Idle: waits for data" in shown
     assert "All other kernels" in shown
     assert "index_put_kernel&lt;float&gt;" in shown

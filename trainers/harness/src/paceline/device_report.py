@@ -46,11 +46,13 @@ def timeline_table(document: Document) -> str:
     if profile is None:
         return ""
     what = "kernel" if profile.device == "cuda" else "operation (profiled)"
+    # What a copy takes beside kernels is nobody's loss: the rest is among the idle time.
+    computing = [row for row in profile.rows if row.kind != "copy"]
     rows = [
         [_shorten_text(row.name), row.phase, f"{row.count:.4g}", *_time_cells(row.seconds, profile)]
-        for row in profile.rows[:MOST_ROWS]
+        for row in computing[:MOST_ROWS]
     ]
-    others = profile.rows[MOST_ROWS:]
+    others = computing[MOST_ROWS:]
     seconds = sum(row.seconds for row in others) + profile.rest["seconds"]
     if seconds:
         number = len(others) + int(profile.rest["rows"])
@@ -82,6 +84,8 @@ def _time_cells(seconds: float, profile: DeviceProfile) -> list[str]:
 
 def _timeline_line(profile: DeviceProfile) -> str:
     launches = "" if profile.launches is None else f", {profile.launches:.4g} launches a step"
+    copies = sum(row.seconds for row in profile.rows if row.kind == "copy")
+    launches += f", copies of {format_amount(copies, 's')}" if copies else ""
     return (
         f"{format_count(profile.steps, 'profiled step')} of {format_amount(profile.step_seconds, 's')}, "
         f"{profile.explained:.0%} of it explained{launches}"
