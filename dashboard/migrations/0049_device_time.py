@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0046_former_names'),
+        ('dashboard', '0048_slow_processes'),
     ]
 
     operations = [

@@ -23,4 +23,5 @@ def assignment_of(run: Run) -> RunAssignment:
         repetitions=run.repetitions,
         time_limit=run.time_limit,
         quick=run.quick,
+        files=project.files_beside_manifest(),
     )

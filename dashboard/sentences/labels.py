@@ -32,6 +32,8 @@ _LABELS = {
     "cpu_utilization": "CPU utilization",
     "gpu_utilization": "GPU utilization",
     "host_device_copies": "Host-device copies",
+    "gpu_tensor_utilization": "Tensor cores busy",
+    "gpu_memory_bandwidth": "GPU memory bandwidth",
     "model_flops": "Model FLOPs",
     "model_flops_utilization": "Model FLOPs utilization",
     "device_memory_unused": "Device memory, reserved and unused",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from workers.host.box import NO_BOX, BoxError, open_box
+from workers.host.building import BuildRunner
 from workers.host.commit_code import CodeSource, CommitCode
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import (
@@ -25,6 +26,8 @@ from workers.host.errors import (
 )
 from workers.host.lease_heartbeat import LeaseHeartbeat
 from workers.host.logs import Log
+from workers.host.own_code import build_code
+from workers.host.prepared_data import prepare_data
 from workers.host.processes import Limits
 from workers.host.site_client import SiteClient
 
@@ -54,10 +57,14 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class PreparedCode:
-    """A commit that is checked out, with the interpreter of its environment."""
+    """A commit that is checked out, with the interpreter of its environment.
+
+    `folders` are what the measured code reads beside its checkout: environments, data.
+    """
 
     code: CommitCode
     python: Path
+    folders: tuple[Path, ...] = ()
 
 
 class Executor(ABC):
@@ -129,8 +136,13 @@ class Executor(ABC):
         with machine_trouble(CheckoutError):
             code = source.code(commit, self.home, self.job.machine, self.stop, folder_suffix=folder_suffix)
         self.heartbeat.activity = f"preparing the environment of {commit[:10]}"
+        runner = BuildRunner(self.home, self.log, self.stop, box=self.box)
         with machine_trouble(BuildError):
-            return PreparedCode(code, code.python(self.home, self.log, self.stop, self.box))
+            built = build_code(code.folder, code.tree, code.manifest.environment, runner)
+            if code.benchmark.prepare:
+                self.heartbeat.activity = f"preparing the data of {commit[:10]}"
+            data = prepare_data(code, built, runner)
+            return PreparedCode(code, built.python, (*built.folders, *data))
 
 
 @contextmanager

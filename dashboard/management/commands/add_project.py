@@ -40,7 +40,7 @@ class Command(SiteCommand):
     help = (
         "Register a git repository as a project. Its benchmarks stand in paceline.toml at the top of the "
         "repository, or, for code that can't be changed, in a file that the site keeps (--manifest). "
-        "Adding a project again changes the numbers that are given, and hides it where --private is. "
+        "Adding a project again changes numbers and files that are given, and hides it where --private is. "
         "Example: manage.py add_project my-training --repository ~/my-training"
     )
 
@@ -57,6 +57,12 @@ class Command(SiteCommand):
         parser.add_argument("--branch", default="main", help="the branch that is watched (default: main)")
         parser.add_argument(
             "--manifest", type=Path, metavar="FILE", help="keep this manifest instead of the commits' own"
+        )
+        parser.add_argument(
+            "--files",
+            type=Path,
+            metavar="FOLDER",
+            help="keep the text files of this folder beside the manifest: they lie in each commit's checkout",
         )
         parser.add_argument(
             "--private", action="store_true", help="only its members may read it (default: everybody may)"
@@ -78,6 +84,7 @@ class Command(SiteCommand):
                     options["branch"],
                     options["manifest"],
                     {name: options[name.replace("-", "_")] for name, _, _ in NUMBERS},
+                    files=options["files"],
                     private=options["private"],
                     actor=command_account(),
                 )

@@ -228,7 +228,7 @@ class Explained:
     kernels and idle time, lines of the diff.
 
     `only_changed_by`: of commits that can't be told apart the only one that changed the first suspect, a
-    hash.
+    hash. `slow_processes`: ranks and workers that the others wait for.
     """
 
     phase: str = ""
@@ -240,6 +240,7 @@ class Explained:
     device: Mapping[str, Any] = field(default_factory=dict)
     excerpts: tuple[Mapping[str, Any], ...] = ()
     only_changed_by: str = ""
+    slow_processes: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,13 @@ from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
     DeviceProfile,
+    GuardResult,
+    HelperResult,
     IdleRow,
     LearningResult,
     LimitResult,
+    LoaderResult,
+    LoaderWorker,
     MeasurementWarning,
     MetricValue,
     PhaseTimes,
@@ -43,6 +47,7 @@ from .metrics import Kind
 
 __all__ = [
     "CODES_OF_DISTURBANCE",
+    "CODES_OF_LEARNING",
     "CODES_TAINTING_ALL",
     "FORMAT",
     "SETUP",
@@ -53,9 +58,13 @@ __all__ = [
     "DeviceProfile",
     "Document",
     "DocumentError",
+    "GuardResult",
+    "HelperResult",
     "IdleRow",
     "LearningResult",
     "LimitResult",
+    "LoaderResult",
+    "LoaderWorker",
     "MeasurementWarning",
     "MetricValue",
     "PhaseTimes",
@@ -77,10 +86,11 @@ __all__ = [
 ]
 
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
-# paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
-# and variables of the protocol; stacks of the profile, seconds and phases of its operations; what sweeps
-# waited; cpu_features and settings of the environment; learning; step; ranks; device_profile, device_use and
-# inactive_split of a repetition's device_memory.
+# paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc,
+# affinity and variables of the protocol; stacks of the profile, seconds and phases of its operations;
+# what sweeps waited; cpu_features and settings of the environment; learning; step; ranks, loaders,
+# helpers; kept_files of the environment; guards; device_profile, device_use
+# and inactive_split of a repetition's device_memory.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -106,8 +116,11 @@ class DocumentError(Exception):
 
 # Kinds whose values are made with the clock: every warning that taints keeps them out of judgement.
 TIMED_KINDS = frozenset({"time", "rate", "utilization"})
-# Warnings about what the code did, not about how fast: these spoil memory, counters and quality as well.
-CODES_TAINTING_ALL = frozenset({"memory_pressure", "quality_below_guard", "quality_missing"})
+# What was learned is out of its guard's bounds, or isn't known. That is what qualities are judged for: only
+# the other values of such a run aren't believed.
+CODES_OF_LEARNING = frozenset({"quality_below_guard", "quality_missing", "quality_diverged"})
+# Warnings about what the code did, not about how fast: these spoil memory and counters as well.
+CODES_TAINTING_ALL = frozenset({"memory_pressure"}) | CODES_OF_LEARNING
 # Warnings about what went on around the code: at a calmer hour the same code may be measured without them.
 CODES_OF_DISTURBANCE = frozenset(
     {
@@ -143,6 +156,9 @@ class Document:
     ranks: RankResults | None = None
     device_profile: DeviceProfile | None = None
     device_use: Mapping[str, Any] | None = None
+    guards: tuple[GuardResult, ...] = ()
+    loaders: tuple[LoaderResult, ...] = ()
+    helpers: tuple[HelperResult, ...] = ()
 
     @property
     def tainted(self) -> bool:
@@ -152,11 +168,12 @@ class Document:
     def taints(self, kind: Kind) -> bool:
         """Whether a warning keeps values of this kind out of judgement.
 
-        What disturbs the clock leaves what was counted and what was allocated as it is.
+        What disturbs the clock leaves what was counted and what was allocated as it is; what was learned too
+        little is judged all the same.
         """
+        spoiling = CODES_TAINTING_ALL - CODES_OF_LEARNING if kind == "quality" else CODES_TAINTING_ALL
         return any(
-            warning.taints and (kind in TIMED_KINDS or warning.code in CODES_TAINTING_ALL)
-            for warning in self.warnings
+            warning.taints and (kind in TIMED_KINDS or warning.code in spoiling) for warning in self.warnings
         )
 
     def metric(self, name: str, phase: str | None = None) -> MetricValue | None:
@@ -259,7 +276,7 @@ def _check_repetitions(raw: Raw) -> None:
             raise DocumentError(where, "must have one item fewer than edges")
         if any(low >= high for low, high in pairwise(histogram["edges"])):
             raise DocumentError(f"repetitions[{index}].step_times.histogram.edges", "must ascend")
-    for name in ("telemetry", "processes"):
+    for name in ("telemetry", "processes", "loaders", "helpers"):
         for index, row in enumerate(raw.get(name, ())):
             if row["repetition"] >= len(raw["repetitions"]):
                 raise DocumentError(f"{name}[{index}].repetition", "names a repetition that isn't there")
@@ -310,6 +327,9 @@ def _build_document(raw: Raw) -> Document:
         ranks=_build_ranks(raw["ranks"]) if "ranks" in raw else None,
         device_profile=_build_device_profile(raw["device_profile"]) if "device_profile" in raw else None,
         device_use=raw.get("device_use"),
+        guards=tuple(GuardResult(**row) for row in raw.get("guards", ())),
+        loaders=tuple(_build_loader(row) for row in raw.get("loaders", ())),
+        helpers=tuple(HelperResult(**row) for row in raw.get("helpers", ())),
     )
 
 
@@ -323,6 +343,10 @@ def _build_device_profile(raw: Raw) -> DeviceProfile:
         "idle": tuple(IdleRow(**row) for row in raw["idle"]),
     }
     return DeviceProfile(**{**raw, **members})
+
+
+def _build_loader(raw: Raw) -> LoaderResult:
+    return LoaderResult(**{**raw, "workers": tuple(LoaderWorker(**row) for row in raw["workers"])})
 
 
 def _build_scaling(raw: Raw) -> SweepResult:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from .benchmarks import Benchmark
-from .measured.plan import TRACE_NAME
 from .measurement import ProfiledRepetition
 from .timeline.device_profile import EmptyTraceError, build_device_profile
 from .timeline.profiler_errors import find_profiler_error, read_profiler_output
@@ -37,13 +36,15 @@ def choose_steps(benchmark: Benchmark, counted: Sequence[Mapping[str, Any]]) -> 
 
 
 def read_profile(
-    process: MeasuredProcess, result: Mapping[str, Any], keep_at: Path | None
+    process: MeasuredProcess, left: Mapping[str, Any], keep_at: Path | None
 ) -> ProfiledRepetition:
-    """Return what the ended process saw, and keep its trace where that is wanted."""
-    if result["error"]:
-        return ProfiledRepetition(problem=result["error"])
+    """Return what the ended process, or the first of its ranks, saw; keep its trace where that is wanted."""
+    results = left.get("ranks") or [left["result"]]
+    result = next((result for result in results if result["trace"]), results[0])
+    if not result["trace"]:
+        return ProfiledRepetition(problem=result["error"] or "the profiler left no trace")
     try:
-        raw = load_trace(Path(process.plan.result).with_name(TRACE_NAME))
+        raw = load_trace(Path(result["trace"]))
         if keep_at is not None:
             write_trace(raw, keep_at)
         trace = read_trace(raw)

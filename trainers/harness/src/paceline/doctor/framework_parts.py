@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 from ..document import Document
+from ..report_ranks import describe_slowest_rank
 from .findings import Finding, LeftOutError, compare_with
 from .workbench import Workbench
 
@@ -24,12 +25,11 @@ def rank_findings(measured: Document) -> list[Finding]:
         return [Finding("ranks", "none", str(RANKS), False)]
     sums = [row["count"] for rank in ranks.rows for row in rank.collectives if row["kind"] == "all_reduce"]
     backend = (measured.environment.get("settings") or {}).get("backend", "unknown")
-    told = ranks.sentence or "nobody is waited for"
     return [
         Finding("backend", "gloo, there are no two devices" if backend == "gloo" else backend),
         compare_with("ranks", len(ranks.rows), RANKS, 0),
         compare_with("sums a step of all ranks", sum(sums), RANKS, 0.01),
-        Finding("who is waited for", told[:200]),
+        Finding("who is waited for", describe_slowest_rank(ranks)[:200]),
     ]
 
 

@@ -55,6 +55,15 @@ def used_devices() -> list[int]:
     return [index for index in range(cuda.device_count()) if cuda.memory_reserved(index)]
 
 
+def device_name() -> str | None:
+    """Return the device that the code computes on, as `cuda:1 NVIDIA H100`; None without one."""
+    if not is_device_used():
+        return None
+    cuda = sys.modules["torch"].cuda
+    number = cuda.current_device()
+    return f"cuda:{number} {cuda.get_device_name(number)}"
+
+
 class PhaseEvents:
     """Pairs of CUDA events around phases of a bounded number of steps, read after the window.
 

@@ -6,9 +6,6 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-# What a profiled process leaves beside its result.
-TRACE_NAME = "trace.json"
-
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
@@ -31,6 +28,8 @@ class ProcessPlan:
     step: str = ""  # what ends a step, where it was chosen
     processes: int = 1  # ranks that the harness starts
     launcher: list[str] = field(default_factory=list)  # the command that starts them instead
+    python_path: list[str] = field(default_factory=list)  # folders that stand first on the path of imports
+    keep_running: bool = False  # once all is measured, and when the harness is gone
     one_core: bool = False  # where it does, its thread and the other one's stay on one processor
 
     @property

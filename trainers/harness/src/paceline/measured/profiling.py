@@ -5,8 +5,10 @@ Never a timed one. Phases and steps are ranges of the trace.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from time import perf_counter, thread_time
 from types import TracebackType
 from typing import Any, TypeVar
@@ -15,6 +17,7 @@ from ..timeline.trace_events import PHASE_PREFIX, STEP_PREFIX
 from . import cuda_device, processor
 from .mark_recorder import MarkRecorder
 from .phase_nodes import PhaseNode, set_borders
+from .plan import ProcessPlan
 from .step_loop import StepLoop
 
 # A window that takes longer is closed with the steps that it has.
@@ -26,12 +29,10 @@ _Item = TypeVar("_Item")
 class ProfilingRecorder(MarkRecorder[PhaseNode]):
     """The recorder of a profiled repetition; without `profiles`, as in other ranks, it only counts steps."""
 
-    def __init__(
-        self, warmup_steps: int, steps: int, report: Callable[[int], None], trace: str, *, profiles: bool
-    ) -> None:
+    def __init__(self, plan: ProcessPlan, report: Callable[[int], None], *, profiles: bool) -> None:
         super().__init__(PhaseNode)
         self.ranges = TraceRanges()
-        self.loop = _ProfiledStepLoop(self, warmup_steps, steps, report, trace, profiles=profiles)
+        self.loop = _ProfiledStepLoop(self, plan, report, profiles=profiles)
 
     def steps(self, iterable: Iterable[_Item]) -> Iterable[_Item]:
         """Iterate until the window is complete."""
@@ -95,22 +96,21 @@ class _ProfiledStepLoop(StepLoop):
     def __init__(
         self,
         recorder: ProfilingRecorder,
-        warmup_steps: int,
-        steps: int,
+        plan: ProcessPlan,
         report: Callable[[int], None],
-        trace: str,
         *,
         profiles: bool,
     ) -> None:
         super().__init__(recorder)
         self._profiling = recorder
         self._report = report
-        self._trace = trace
+        # Ranks that a script starts by itself each leave one.
+        self._trace = str(Path(plan.result).with_name(f"trace-{os.getpid()}.json"))
         self._profiles = profiles
-        self.warmup_steps = warmup_steps
-        self.steps = steps
+        self.warmup_steps = plan.warmup_steps
+        self.steps = plan.steps
         self.done = 0
-        self.result: dict[str, Any] = {"steps": 0, "error": None, "path": "cpu", "busy_share": None}
+        self.result: dict[str, Any] = {"trace": None, "error": None, "path": "cpu", "busy_share": None}
         self._profiler: Any = None
         self._step: Any = None
         self._opened = self._processor = 0.0
@@ -134,7 +134,7 @@ class _ProfiledStepLoop(StepLoop):
         in_window = self.done - self.warmup_steps
         late = self._profiler is not None and perf_counter() - self._opened > SECONDS_LIMIT
         if in_window >= self.steps or late:
-            self._close_window(in_window)
+            self._close_window()
             self.complete = True
             return True
         self._leave_step()
@@ -170,7 +170,7 @@ class _ProfiledStepLoop(StepLoop):
         for node in reversed(self._profiling.main.open_nodes()):
             self._profiling.ranges.open(node)
 
-    def _close_window(self, steps: int) -> None:
+    def _close_window(self) -> None:
         if self._profiler is None:
             return
         # What the device still has to do belongs to the last step.
@@ -188,7 +188,7 @@ class _ProfiledStepLoop(StepLoop):
             self.result["error"] = f"PyTorch's profiler left no trace: {error}".splitlines()[0][:300]
             return
         self.result |= {
-            "steps": steps,
+            "trace": self._trace,
             "path": "cuda" if cuda_device.is_device_used() else "cpu",
         }
 

@@ -34,10 +34,10 @@ def _profile_warnings(profiled: ProfiledRepetition) -> WarningRows:
             f"the profiled repetition tells nothing: {profiled.problem}"[:2000],
             "nothing else of the run depends on it",
         )
-    elif profiled.profile["explained"] < LITTLE_EXPLAINED:
+    elif profiled.profile["device"] == "cuda" and profiled.profile["explained"] < LITTLE_EXPLAINED:
         yield make_warning(
             "device_profile_unexplained",
-            f"{1 - profiled.profile['explained']:.0%} of the profiled steps' time isn't explained",
+            f"{1 - profiled.profile['explained']:.0%} of the device's time in profiled steps isn't explained",
             "look at the trace that --trace writes, and mark the phases that wait",
         )
 
