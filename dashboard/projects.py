@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from paceline.manifest import ManifestError
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import Project
 from dashboard.policy.newest_manifest import follow_manifest_policy
+from dashboard.project_addresses import ProjectError, absolute_address
 from dashboard.project_names import find_named_project
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.kept_files import keep_files, read_folder, read_kept_files
@@ -31,12 +31,6 @@ NUMBER_FIELDS = {
     "experiment-share": "experiment_share",
     "poll": "poll_minutes",
 }
-LONGEST_SHOWN = 200
-URL = re.compile(r"(https?|ssh|git|file)://.+|[\w.-]+@[\w.-]+:.+")
-
-
-class ProjectError(Exception):
-    """The project can't be added; the message is one sentence for people."""
 
 
 def add_project(
@@ -103,24 +97,6 @@ def _read_files(folder: Path | None, manifest: Path | None) -> dict[str, str]:
         return read_folder(folder)
     except SetupError as error:
         raise ProjectError(str(error)) from error
-
-
-def absolute_address(repository: str) -> str:
-    """A URL as it stands, a path made absolute."""
-    if URL.fullmatch(repository):
-        return repository
-    if not repository.strip():
-        raise ProjectError("The repository is empty: give a folder on this machine, or a URL.")
-    try:
-        path = Path(repository).expanduser()
-        if path.is_dir():
-            return str(path.resolve())
-    except (OSError, RuntimeError, ValueError):  # A name that is too long, an unknown home, a NUL.
-        pass
-    shown = repository if repository.isprintable() else repr(repository)
-    raise ProjectError(
-        f"{shown[:LONGEST_SHOWN]} is neither a folder on this machine nor the URL of a repository."
-    )
 
 
 def _check_same_project(existing: Project, wanted: Project) -> Project:
