@@ -38,6 +38,12 @@ SITE = frozenset(
 
 # The first room whose folder holds a file is the file's room: narrow ones stand first.
 ROOMS = (
+    # Scripts as others write them: the check of a host runs those whose packages are there.
+    Room(
+        "trainers/harness/src/paceline/doctor/workloads",
+        "paceline",
+        STANDARD | MEASURED | {"lightning", "transformers"},
+    ),
     Room("trainers/harness/src/paceline", "paceline", STANDARD | MEASURED),
     # Scripts whose own folder comes first on their path, and the one that they share behind it.
     Room(

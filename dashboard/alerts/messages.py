@@ -10,6 +10,7 @@ from django.conf import settings
 from dashboard.alerts import digest_content, pictures
 from dashboard.models import Delivery, Regression
 from dashboard.sentences import alerts as sentences
+from dashboard.sentences import device_time
 
 # How a message looks: its colour, and an incident's severity.
 WORSE, BETTER, NEUTRAL = "worse", "better", "neutral"
@@ -98,9 +99,11 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
     pictured = event in STANDING_EVENTS and delivery.channel.pictures
     suspects = tuple(Line.flat(text) for text in sentences.suspect_lines(regression))
     operations = tuple(Line.flat(text) for text in sentences.operation_lines(regression))
+    kernels = tuple(Line.flat(text) for text in device_time.kernel_lines(regression))
     sections = (
         Section("Suspects, likeliest first", suspects, ranked=True),
         Section("Tensor operations that grew", operations),
+        Section("Kernels of the device that grew", kernels),
     )
     standing = event in STANDING_EVENTS
     return Message(

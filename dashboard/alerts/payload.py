@@ -79,6 +79,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         },
         "suspects": regression.suspects,
         "operations": regression.operations,
+        "device": regression.device,
         "slow_processes": regression.slow_processes,
     }
 

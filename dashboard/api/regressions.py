@@ -131,6 +131,7 @@ class RegressionEvidence(RegressionRow):
 
     suspects: list[Json] = Field(description="Functions, likeliest first, with their calls and own times.")
     operations: list[Json] = Field(description="Tensor operations, with their counts and times.")
+    device: Json = Field(description="The device's kernels and idle time that differ; empty without one.")
     slow_processes: list[Json] = Field(
         description="Ranks and DataLoader workers that the others wait for: codes with their values."
     )
@@ -198,6 +199,7 @@ def read_regression(request: HttpRequest, pk: int) -> RegressionEvidence:
         **regression_members(request, regression),
         suspects=regression.suspects,
         operations=regression.operations,
+        device=regression.device,
         slow_processes=regression.slow_processes,
         excerpts=regression.excerpts,
         cause_evidence=regression.cause_evidence,

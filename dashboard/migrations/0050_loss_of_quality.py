@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0048_slow_processes'),
+        ('dashboard', '0049_device_time'),
     ]
 
     operations = [

@@ -99,6 +99,9 @@ class Regression(models.Model):
     # Tensor operations, those of the phase first; each with operation, phase, count_before, count_after,
     # seconds_before, seconds_after (of the host, per step), share (of all growth, or of the loss).
     operations = models.JSONField(default=list, blank=True)
+    # The device's time, before and after, in seconds per step: step, busy; kernels that grew (kernel,
+    # operation, phase, count_* and seconds_*); idle (cause, phase, seconds_*). Empty without a device.
+    device = models.JSONField(default=dict, blank=True)
     # The lines of suspects that the commits changed: file, function, left_out, lines (sign, old, new, text).
     excerpts = models.JSONField(default=list, blank=True)
     # Ranks and DataLoader workers that the others wait for, likeliest first: codes with their values.

@@ -15,6 +15,7 @@ from dashboard.models import Channel, Project, Regression, Run, Triage
 from dashboard.pages.experiment_links import regression_address
 from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
+from dashboard.pages.regression_device import device_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series import regression_trend_json
 from dashboard.project_names import current_slug
@@ -102,6 +103,7 @@ def render_regression(
         **_told_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),
+        **device_context(regression),
         "process_sentences": [describe_slow_process(found) for found in regression.slow_processes],
         "excerpts": _changed_excerpts(regression),
         "cost": cost_sentence(weekly_cost(regression)),

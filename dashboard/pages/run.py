@@ -14,7 +14,7 @@ from dashboard import cancelling
 from dashboard.access import visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
-from dashboard.pages import run_metrics, run_parts, run_profile, run_ranks, run_scaling
+from dashboard.pages import run_device, run_metrics, run_parts, run_profile, run_ranks, run_scaling
 from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
 from dashboard.querysets import runs as run_queries
@@ -58,6 +58,7 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         **run_scaling.job_context(document),
         **run_scaling.limits_context(document, links),
         **run_profile.profile_context(document),
+        **run_device.device_context(document),
         **_frames_context(request, document),
         **run_parts.environment_context(document),
         **run_parts.protocol_context(document),

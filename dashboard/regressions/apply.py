@@ -128,6 +128,7 @@ def standing_values(standing: Standing) -> dict[str, Any]:
             "place_phase": explained.place_phase,
             "suspects": list(explained.suspects),
             "operations": list(explained.operations),
+            "device": dict(explained.device),
             "excerpts": list(explained.excerpts),
             "only_changed_by": explained.only_changed_by,
             "slow_processes": list(explained.slow_processes),

@@ -48,6 +48,9 @@ class Device:
     memory_clock: int = 2600
     milliwatts: int = 250_000
     temperature: int = 61
+    millijoules: int = 5_000_000
+    tensor_percent: float = 40.0
+    bandwidth_percent: float = 70.0
     reasons: int = 0
     uuid: str = "GPU-0000"
     processes: list[int] = field(default_factory=list)
@@ -60,6 +63,22 @@ class Device:
     power_cap: int = 700_000
     error_correction: int = 1
     uncorrected_errors: int = 0
+
+
+@dataclass
+class Sample:
+    """What a sample of the performance counters remembers: the device, once it was taken."""
+
+    device: Device | None = None
+
+
+class MetricsGet:
+    """What two samples are compared with."""
+
+    def __init__(self) -> None:
+        self.version = self.numMetrics = 0
+        self.sample1 = self.sample2 = Sample()
+        self.metrics = [SimpleNamespace(metricId=0, nvmlReturn=1, value=0.0) for _ in range(4)]
 
 
 class FakeNvml:
@@ -81,11 +100,17 @@ class FakeNvml:
     nvmlClocksThrottleReasonHwThermalSlowdown = 0x40  # noqa: N815
     nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80  # noqa: N815
 
+    NVML_GPM_METRIC_ANY_TENSOR_UTIL = 5
+    NVML_GPM_METRIC_DRAM_BW_UTIL = 10
+    NVML_GPM_METRICS_GET_VERSION = 1
+    c_nvmlGpmMetricsGet_t = MetricsGet  # noqa: N815
+
     def __init__(self, devices: list[Device], *, driver: bool = True, old_driver: bool = False) -> None:
         self.devices = devices
         self.driver = driver
         self.old_driver = old_driver
         self.closed = False
+        self.samples = 0
 
     def nvmlInit(self) -> None:  # noqa: N802
         if not self.driver:
@@ -164,6 +189,33 @@ class FakeNvml:
 
     def nvmlDeviceGetPowerUsage(self, device: Device) -> int:  # noqa: N802
         return self._answer(device, "power", device.milliwatts)
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, device: Device) -> int:  # noqa: N802
+        return self._answer(device, "energy", device.millijoules)
+
+    def nvmlGpmQueryDeviceSupport(self, device: Device) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(isSupportedDevice=int("counters" not in device.unsupported))
+
+    def nvmlGpmSampleAlloc(self) -> Sample:  # noqa: N802
+        self.samples += 1
+        return Sample()
+
+    def nvmlGpmSampleFree(self, _sample: Sample) -> None:  # noqa: N802
+        self.samples -= 1
+
+    def nvmlGpmSampleGet(self, device: Device, sample: Sample) -> Sample:  # noqa: N802
+        self._answer(device, "counters", 0)
+        sample.device = device
+        return sample
+
+    def nvmlGpmMetricsGet(self, asked: MetricsGet) -> MetricsGet:  # noqa: N802
+        device = asked.sample2.device
+        if device is None or asked.sample1.device is not device or asked.version != 1:
+            raise NVMLError("invalid argument")
+        values = {5: device.tensor_percent, 10: device.bandwidth_percent}
+        for row in asked.metrics[: asked.numMetrics]:
+            row.value, row.nvmlReturn = values[row.metricId], 0
+        return asked
 
     def nvmlDeviceGetTemperature(self, device: Device, _sensor: int) -> int:  # noqa: N802
         return self._answer(device, "temperature", device.temperature)

@@ -38,6 +38,15 @@ class Cuda:
     def max_memory_reserved(self) -> int:
         return 2000
 
+    def memory_stats(self) -> dict[str, int]:
+        return {"inactive_split_bytes.all.peak": 300}
+
+    def device_count(self) -> int:
+        return 2
+
+    def memory_reserved(self, index: int) -> int:
+        return 2000 * index
+
     def Event(self, enable_timing: bool = False) -> Any:  # noqa: N802  # torch's name
         self.made += 1
         return Event(self, enable_timing)
@@ -188,7 +197,10 @@ def test_a_phase_that_is_open_where_the_window_ends_has_no_device_time(cuda: Cud
 
 
 def test_device_memory_is_reported(cuda: Cuda) -> None:
-    assert run_loop(3)[0].result()["device_memory"] == {"allocated": 1000, "reserved": 2000}
+    result = run_loop(3)[0].result()
+    assert result["device_memory"] == {"allocated": 1000, "reserved": 2000, "inactive_split": 300}
+    # Only those that hold memory of this process are in use.
+    assert result["devices"] == [1]
 
 
 def test_without_torch_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:

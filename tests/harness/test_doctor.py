@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from paceline import document
-from paceline.doctor import command, device_parts, findings, harness_parts
+from paceline.doctor import (
+    command,
+    device_parts,
+    findings,
+    framework_parts,
+    harness_parts,
+    timeline_parts,
+)
 from paceline.doctor.findings import Finding, LeftOutError, State
 from paceline.doctor.workbench import Workbench
-from paceline.document import Document
+from paceline.document import DeviceProfile, Document, IdleRow, TimelineRow
 
 from .conftest import LOOP, Project
 
@@ -88,12 +96,14 @@ def test_when_the_time_is_over_the_rest_is_left_out(tmp_path: Path) -> None:
 
 def test_a_host_is_tried_and_its_report_written(project: Project) -> None:
     project.write(LOOP, steps=50, repetitions=1)
-    ended = project.call("doctor", "--part", "counters", "--part", "two streams", "--part", "tiny")
+    parts = ("counters", "two streams", "tiny", "timeline", "ranks", "energy")
+    ended = project.call("doctor", *(word for part in parts for word in ("--part", part)))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "counters: passed" in ended.stdout
     assert "no CUDA device" in ended.stdout
     raw: dict[str, Any] = json.loads((project.folder / "doctor.json").read_text())
-    assert [part["state"] for part in raw["parts"]] == ["passed", "left out", "passed"]
+    states = {part["name"]: part["state"] for part in raw["parts"]}
+    assert states == dict.fromkeys(parts, "passed") | {"two streams": "left out", "energy": "left out"}
     assert raw["parts"][0]["findings"][3] == {
         "what": "scalar_reads a step",
         "value": "2",
@@ -122,3 +132,96 @@ def test_a_wrong_argument_gets_one_sentence(
     ended = project.call("doctor", *arguments)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
     assert ended.stderr.startswith(sentence)
+
+
+def make_profile(**changes: Any) -> DeviceProfile:
+    """What `planted_time` looks like on a device, in a step of ten milliseconds."""
+    idle = {
+        ("data", "data_loading"): 0.0031,
+        ("synchronisation", "think"): 0.00205,
+        ("host", "small"): 0.0005,
+        ("host", "read"): 0.0001,
+        **changes.pop("idle", {}),
+    }
+    rows = [
+        TimelineRow("kernel", "ampere_sgemm", "aten::mm", "products", changes.pop("products", 4.0), 0.004),
+        TimelineRow("kernel", "elementwise", "aten::add_", "small", 100.0, 0.00025),
+    ]
+    busy = sum(row.seconds for row in rows)
+    values = {
+        **{"device": "cuda", "steps": 10, "step_seconds": busy + sum(idle.values()), "busy_seconds": busy},
+        **{"explained": 1.0, "launches": 104.0, "rest": {"rows": 0, "count": 0.0, "seconds": 0.0}},
+        **{"rows": tuple(rows), "phases": []},
+        "idle": tuple(IdleRow(cause, phase, 1.0, seconds) for (cause, phase), seconds in idle.items()),
+        **changes,
+    }
+    return DeviceProfile(**values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({}, []),
+        ({"products": 3.0}, ["products a step"]),
+        ({"idle": {("data", "data_loading"): 0.001}}, ["waiting for data"]),
+        ({"idle": {("synchronisation", "think"): 0.0, ("host", "think"): 0.002}}, ["Python behind a read"]),
+        ({"idle": {("host", "small"): 0.0}}, ["small kernels wait for the host"]),
+        ({"busy_seconds": 0.002}, ["the rows' sum"]),
+        ({"explained": 0.7}, ["explained"]),
+    ],
+)
+def test_a_timeline_that_isnt_what_was_planted_is_wrong(changes: Any, wrong: list[str]) -> None:
+    assert wrong_ones(timeline_parts.timeline_findings(make_profile(**changes))) == wrong
+
+
+def with_device_use(measured: Document, **use: Any) -> Document:
+    whole = {
+        "energy": {"step": 2.0, "sampled": 2.1},
+        "flops": {"status": "known", "device": "NVIDIA H100 80GB HBM3", "uncounted": []},
+        "counters": {"tensor_cores": None, "memory_bandwidth": None, "status": "not_supported"},
+    }
+    return replace(measured, device_use={**whole, **use})
+
+
+@pytest.mark.parametrize(
+    ("energy", "wrong"),
+    [({"step": 2.0, "sampled": 2.1}, []), ({"step": 2.0, "sampled": 3.0}, ["beside sampled power"])],
+)
+def test_energy_is_that_of_the_power(energy: Any, wrong: list[str]) -> None:
+    measured = with_device_use(document_with(step_time=0.01), energy=energy)
+    assert wrong_ones(timeline_parts.energy_findings(measured)) == wrong
+
+
+def test_energy_that_cant_be_read_is_left_out() -> None:
+    with pytest.raises(LeftOutError, match="counts no energy"):
+        timeline_parts.energy_findings(document_with())
+
+
+@pytest.mark.parametrize(("share", "wrong"), [(61.0, []), (0.4, ["model FLOPs utilization"])])
+def test_a_products_utilization_is_plausible(share: float, wrong: list[str]) -> None:
+    measured = with_device_use(document_with(model_flops_utilization=share))
+    assert wrong_ones(timeline_parts.utilization_findings(measured)) == wrong
+
+
+def test_an_impossible_count_is_wrong_and_an_unknown_device_isnt() -> None:
+    for status, wrong in (("impossible", ["model FLOPs utilization"]), ("unknown_device", [])):
+        flops = {"status": status, "device": "NVIDIA Z1", "uncounted": []}
+        measured = with_device_use(document_with(), flops=flops)
+        assert wrong_ones(timeline_parts.utilization_findings(measured)) == wrong
+
+
+@pytest.mark.parametrize(("split", "wrong"), [(52e6, []), (1e6, ["fragments"]), (500e6, ["fragments"])])
+def test_fragments_are_those_that_were_left(split: float, wrong: list[str]) -> None:
+    measured = document_with(device_memory_split=split, device_memory_unused=60e6)
+    assert wrong_ones(timeline_parts.fragment_findings(measured)) == wrong
+
+
+def test_a_package_that_isnt_there_is_left_out() -> None:
+    with pytest.raises(LeftOutError, match="no_such_framework isn't installed"):
+        framework_parts.need_package("no_such_framework")
+
+
+def test_a_framework_whose_backward_pass_isnt_seen_is_wrong(tmp_path: Path) -> None:
+    measured = replace(document_with(), phases=())
+    rows = framework_parts.framework_findings(measured, Workbench(1e12, tmp_path, has_cuda=True))
+    assert wrong_ones(rows) == ["phases", "computed on"]

@@ -212,6 +212,27 @@ SUSPECT = {
 }  # fmt: skip
 
 
+DEVICE = {
+    "step": [0.010, 0.0138],
+    "busy": [0.006, 0.0075],
+    "kernels": [
+        {
+            "kernel": "index_put_kernel<float>", "operation": "aten::index_put_", "phase": "learn/push",
+            "count_before": 0.0, "count_after": 12.0, "seconds_before": 0.0, "seconds_after": 0.0012,
+        },
+        {
+            "kernel": "ampere_sgemm_128x64_tn", "operation": "aten::addmm", "phase": "learn/forward",
+            "count_before": 6.0, "count_after": 6.0, "seconds_before": 0.0042, "seconds_after": 0.0045,
+        },
+    ],
+    "idle": [
+        {"cause": "data", "phase": "data_loading", "seconds_before": 0.001, "seconds_after": 0.0031},
+        {"cause": "unexplained", "phase": "", "seconds_before": 0.0001, "seconds_after": 0.0003},
+        {"cause": "host", "phase": "rollout/act", "seconds_before": 0.0029, "seconds_after": 0.0029},
+    ],
+}  # fmt: skip
+
+
 OPERATION = {
     "operation": "aten::stack", "phase": "learn/push", "count_before": 1, "count_after": 256,
     "seconds_before": 1.1e-5, "seconds_after": 2.3e-4, "share": 0.61,

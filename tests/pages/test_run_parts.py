@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -196,3 +197,35 @@ def test_what_the_protocol_set_is_shown(client: Client) -> None:
     assert "<dt>Garbage collection</dt><dd>frozen</dd>" in shown
     assert "<dt>Processors it may use</dt><dd>0, 1</dd>" in shown
     assert "<code>MODE</code></dt><dd><code>fast</code>" in shown
+
+
+def test_a_profiled_steps_rows_add_up_to_it(client: Client) -> None:
+    shown = get_page(client, create_measured_run()).partition('id="device"')[2].partition("</section>")[0]
+    for name in ("ampere_sgemm_128x64_tn", "index_put_kernel&lt;float&gt;", "3 others"):
+        assert name in shown
+    assert "Idle: waits for data" in shown
+    assert "97 % of it is explained" in shown
+    # A copy that no kernel hides is idle time, and no row beside it.
+    assert "<code>Memcpy" not in shown
+    assert "2 copies a step take 800 µs" in shown
+    shares = [float(share) for share in re.findall(r'"Of the step">([0-9.]+) %', shown)]
+    assert sum(shares) == pytest.approx(100)
+
+
+def test_what_isnt_known_of_a_device_has_a_reason(client: Client) -> None:
+    use = copy.deepcopy(complete_document()["device_use"])
+    use["flops"] |= {"status": "impossible"}
+    use["counters"] = {"tensor_cores": 41.2, "memory_bandwidth": None, "status": "failed"}
+    shown = get_page(client, create_measured_run(device_use=use)).partition('id="device"')[2]
+    assert "unknown: more was counted than the device can do" in shown
+    assert "41 %" in shown
+    assert "not known: the driver refused" in shown
+
+
+def test_an_older_run_has_no_device(client: Client) -> None:
+    body = complete_document()
+    del body["device_profile"], body["device_use"]
+    run = create_measured_run()
+    run.document.body = body
+    run.document.save()
+    assert 'id="device"' not in get_page(client, run)

@@ -379,7 +379,7 @@ def regression_pages() -> list[str]:
     whole = builders.create_regression(
         series, line[1], line[2], state="confirmed", culprit=line[0], recovered_by=line[7],
         cause="code", cause_evidence=[{"code": "suspect changed", "place": "replay.py:push"}],
-        excerpts=[EXCERPT], explained_for="of another range",
+        excerpts=[EXCERPT], explained_for="of another range", device=builders.DEVICE,
         suspects=[builders.SUSPECT | {"cumulative_before": 0.01, "cumulative_after": 0.02}],
     )  # fmt: skip
     Change.objects.filter(regression=whole).update(doubts=[{"code": "near floor"}])

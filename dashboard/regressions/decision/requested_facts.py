@@ -224,8 +224,8 @@ class CauseOnOtherBranch(Request[int | None]):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What explains a step: phase with its share (0 to 1), host or device, suspects, operations, lines of the
-    diff.
+    """What explains a step: phase with its share (0 to 1), host or device, suspects, operations, the device's
+    kernels and idle time, lines of the diff.
 
     `only_changed_by`: of commits that can't be told apart the only one that changed the first suspect, a
     hash. `slow_processes`: ranks and workers that the others wait for.
@@ -237,6 +237,7 @@ class Explained:
     place_phase: str = ""
     suspects: tuple[Mapping[str, Any], ...] = ()
     operations: tuple[Mapping[str, Any], ...] = ()
+    device: Mapping[str, Any] = field(default_factory=dict)
     excerpts: tuple[Mapping[str, Any], ...] = ()
     only_changed_by: str = ""
     slow_processes: tuple[Mapping[str, Any], ...] = ()

@@ -21,6 +21,7 @@ from dashboard.regressions.decision.repair import lost_value
 from dashboard.regressions.decision.requested_facts import Explained, Explanation
 from dashboard.regressions.explanation.changed_functions import TouchedFunctions
 from dashboard.regressions.explanation.commit_difference import touched_functions
+from dashboard.regressions.explanation.device_time import explain_on_device
 from dashboard.regressions.explanation.excerpts import changed_lines
 from dashboard.regressions.explanation.host_or_device import place_of_loss
 from dashboard.regressions.explanation.phase_shares import (
@@ -61,6 +62,7 @@ def explain_step(project: Project, line: Line, request: Explanation) -> Explaine
         explained,
         suspects=tuple(suspects),
         operations=tuple(operations),
+        device=explain_on_device(sides) if change.series.metric.kind in CLOCKED else {},
         excerpts=tuple(changed_lines(project, *request.difference, suspects)),
         only_changed_by=only_commit_that_changed(project, request, suspects),
     )

@@ -173,6 +173,12 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
         metavar="FOLDER/first",
         help="take the steps in turn with another run, which is given FOLDER/second",
     )
+    run.add_argument(
+        "--profile-device", action="store_true", help="with --quick too: one more repetition, profiled"
+    )
+    run.add_argument(
+        "--trace", type=Path, metavar="PATH", help="keep its trace, for chrome://tracing and Perfetto"
+    )
     run.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
     run.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
@@ -251,7 +257,7 @@ def _run_benchmark(arguments: argparse.Namespace) -> int:
 
 def _measure_script(arguments: argparse.Namespace) -> int:
     _end_on_signals()
-    _check_output_paths(arguments.document, arguments.progress)
+    _check_output_paths(arguments.document, arguments.progress, arguments.trace)
     progress = _ProgressReporter(arguments.progress)
     raw, status = script_command.measure_script(arguments, progress)
     return _write_and_show(raw, arguments.document, progress) or status
@@ -265,7 +271,7 @@ def _write_and_show(raw: dict[str, Any], target: Path | None, progress: protocol
 
 
 def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
-    _check_output_paths(arguments.document, arguments.progress)
+    _check_output_paths(arguments.document, arguments.progress, arguments.trace)
     path = arguments.manifest or manifest.find_manifest(Path.cwd())
     benchmarks = manifest.load_manifest(path).benchmarks
     if arguments.name not in benchmarks:
@@ -297,7 +303,13 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
     if arguments.turns is not None:
         _check_turns(arguments.turns, benchmark)
     return MeasurementRequest(
-        benchmark, case, folder, arguments.quick, turns=arguments.turns and arguments.turns.resolve()
+        benchmark,
+        case,
+        folder,
+        arguments.quick,
+        turns=arguments.turns and arguments.turns.resolve(),
+        profile_device=script_command.is_profile_wanted(arguments),
+        trace=arguments.trace,
     )
 
 

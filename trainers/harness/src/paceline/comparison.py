@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from . import profile
+from .device_report import timeline_tables
 from .document import Document, MetricValue
 from .statistics import ratio_interval, shift_interval
 from .units import align_columns, format_amount
@@ -33,7 +34,7 @@ def compare_documents(before: Document, after: Document) -> str:
             rows.append([name, *amounts, compare_values(value, value_after)])
     notes = _comparison_notes(before, after)
     metrics = "\n".join([*notes, align_columns([["metric", "before", "after", "after / before"], *rows])])
-    return "\n\n".join([metrics, *_profile_tables(before, after)])
+    return "\n\n".join([metrics, *_profile_tables(before, after), *timeline_tables(before, after)])
 
 
 def _profile_tables(before: Document, after: Document) -> list[str]:

@@ -87,6 +87,10 @@ def _numbers_by_phase(counted: Counted) -> Numbers:
     if operations is not None:
         totals = {path: sum(tally["kinds"].values()) for path, tally in operations.items()}
         numbers |= _with_total("tensor_operations", totals)
+        if not counted["model_flops"]["compiled"]:
+            numbers |= _with_total(
+                "model_flops", {path: tally["model_flops"] for path, tally in operations.items()}
+            )
         for name in OPERATION_COUNTERS:
             numbers |= _with_total(name, {path: tally[name] for path, tally in operations.items()})
         for name in ("graph_breaks", "recompilations"):

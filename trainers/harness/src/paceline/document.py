@@ -18,9 +18,11 @@ from typing import Any
 from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
+    DeviceProfile,
     GraphBreakPlace,
     GuardResult,
     HelperResult,
+    IdleRow,
     LearningResult,
     LimitResult,
     LoaderResult,
@@ -40,6 +42,7 @@ from .document_rows import (
     SweepPointResult,
     SweepResult,
     TelemetryChannel,
+    TimelineRow,
 )
 from .metrics import Kind
 
@@ -53,11 +56,13 @@ __all__ = [
     "TIMED_KINDS",
     "UNATTRIBUTED",
     "CaseIdentity",
+    "DeviceProfile",
     "Document",
     "DocumentError",
     "GraphBreakPlace",
     "GuardResult",
     "HelperResult",
+    "IdleRow",
     "LearningResult",
     "LimitResult",
     "LoaderResult",
@@ -77,6 +82,7 @@ __all__ = [
     "SweepPointResult",
     "SweepResult",
     "TelemetryChannel",
+    "TimelineRow",
     "read_document",
     "write_document",
 ]
@@ -85,7 +91,8 @@ __all__ = [
 # paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc,
 # affinity and variables of the protocol; stacks of the profile, seconds and phases of its operations;
 # what sweeps waited; cpu_features and settings of the environment; learning; step; ranks, loaders,
-# helpers; kept_files of the environment; guards; passes of a step; graph breaks of the profile.
+# helpers; kept_files of the environment; guards; passes of a step; graph breaks of the profile;
+# device_profile, device_use and inactive_split of a repetition's device_memory.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -149,6 +156,8 @@ class Document:
     learning: tuple[LearningResult, ...] = ()
     step: Mapping[str, Any] | None = None
     ranks: RankResults | None = None
+    device_profile: DeviceProfile | None = None
+    device_use: Mapping[str, Any] | None = None
     guards: tuple[GuardResult, ...] = ()
     loaders: tuple[LoaderResult, ...] = ()
     helpers: tuple[HelperResult, ...] = ()
@@ -318,6 +327,8 @@ def _build_document(raw: Raw) -> Document:
         learning=tuple(LearningResult(**row) for row in raw.get("learning", ())),
         step=raw.get("step"),
         ranks=_build_ranks(raw["ranks"]) if "ranks" in raw else None,
+        device_profile=_build_device_profile(raw["device_profile"]) if "device_profile" in raw else None,
+        device_use=raw.get("device_use"),
         guards=tuple(GuardResult(**row) for row in raw.get("guards", ())),
         loaders=tuple(_build_loader(row) for row in raw.get("loaders", ())),
         helpers=tuple(HelperResult(**row) for row in raw.get("helpers", ())),
@@ -326,6 +337,14 @@ def _build_document(raw: Raw) -> Document:
 
 def _build_ranks(raw: Raw) -> RankResults:
     return RankResults(**{**raw, "rows": tuple(RankResult(**row) for row in raw["rows"])})
+
+
+def _build_device_profile(raw: Raw) -> DeviceProfile:
+    members = {
+        "rows": tuple(TimelineRow(**row) for row in raw["rows"]),
+        "idle": tuple(IdleRow(**row) for row in raw["idle"]),
+    }
+    return DeviceProfile(**{**raw, **members})
 
 
 def _build_loader(raw: Raw) -> LoaderResult:

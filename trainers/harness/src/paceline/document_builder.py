@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import __version__, counters, derived_metrics, limits, metrics, profile, run_warnings
+from . import __version__, counters, derived_metrics, device_use, limits, metrics, profile, run_warnings
 from .document import FORMAT, LARGEST, READINGS_LIMIT
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
@@ -43,6 +43,8 @@ def build_document(run: Measurement) -> Raw:
     growth = {"memory_growth": _growth_interval(repetitions)}
     swept = derived_metrics.fit_scaling(request.benchmark.scaling, run.points)
     job = derived_metrics.project_full_job(request.benchmark, repetitions, run.points)
+    used = device_use.find_device_use(timed, counted)
+    samples |= used.samples
     learned: Raw = {"repetitions": repetitions, "protocol": _protocol_member(request)}
     if run.learned:
         learned["learning"] = [
@@ -86,7 +88,11 @@ def build_document(run: Measurement) -> Raw:
     guards = judge_guards(learned, request.benchmark.guard, diverged_names(reported))
     if guards:
         raw["guards"] = guards
-    raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark)
+    if used.member is not None:
+        raw["device_use"] = used.member
+    if run.profiled is not None and run.profiled.profile is not None:
+        raw["device_profile"] = dict(run.profiled.profile)
+    raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark, run.profiled)
     return raw
 
 
@@ -173,6 +179,10 @@ def _samples_by_metric(timed: Sequence[TimedRepetition], repetitions: Sequence[R
         ("device_memory_reserved", None): [
             (row["device_memory"] or {}).get("reserved") for row in repetitions
         ],
+        ("device_memory_unused", None): [_unused_memory(row["device_memory"] or {}) for row in repetitions],
+        ("device_memory_split", None): [
+            (row["device_memory"] or {}).get("inactive_split") for row in repetitions
+        ],
         **{
             (name, None): [_highest_utilization(repetition, name) for repetition in timed]
             for name in ("cpu_utilization", "gpu_utilization")
@@ -189,6 +199,11 @@ def _samples_by_metric(timed: Sequence[TimedRepetition], repetitions: Sequence[R
             _phase_device_time(repetition.result["phases"], path) for repetition in timed
         ]
     return {key: values for key, values in samples.items() if None not in values}
+
+
+def _unused_memory(memory: Mapping[str, float]) -> float | None:
+    """Return what was reserved at its peak beyond what was allocated at its own."""
+    return memory["reserved"] - memory["allocated"] if memory else None
 
 
 def _whole_run_samples(samples: Mapping[str, Sequence[float | None]]) -> Samples:

@@ -337,3 +337,48 @@ class HelperResult:
     cpu_time: float | None
     phases: Mapping[str, float]
     counts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """A kernel, copy or filling of a device, or an operation of the host, in one phase; per step.
+
+    `operation` is the one of PyTorch that launched it, empty where that isn't known.
+    """
+
+    kind: str
+    name: str
+    operation: str
+    phase: str
+    count: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class IdleRow:
+    """Time of a step in which the device, or the host's operations, did nothing, by its cause and phase."""
+
+    cause: str
+    phase: str
+    count: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProfile:
+    """Where the time of a profiled step went; seconds per step.
+
+    `busy_seconds` and the idle rows add up to `step_seconds`; `explained` is the share that has a cause. Rows
+    of streams that ran beside each other may add up to more than `busy_seconds`.
+    """
+
+    device: str
+    steps: int
+    step_seconds: float
+    busy_seconds: float
+    explained: float
+    launches: float | None
+    rows: tuple[TimelineRow, ...]
+    rest: Mapping[str, float]
+    idle: tuple[IdleRow, ...]
+    phases: list[Mapping[str, Any]]

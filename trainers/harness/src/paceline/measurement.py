@@ -9,6 +9,7 @@ from typing import Any
 
 from . import scaling
 from .benchmarks import Benchmark, Case
+from .timeline.profiler_errors import ProfilerError
 from .watching.sampler import Sampler
 
 
@@ -23,6 +24,8 @@ class MeasurementRequest:
     arguments: tuple[str, ...] | None = None  # passed verbatim, instead of the case's parameters
     keep_running: bool = False  # the script runs to its own end, also without the harness
     turns: Path | None = None  # this side's pipe, where the steps take turns with another measurement's
+    profile_device: bool = False  # one more repetition, profiled
+    trace: Path | None = None  # where its trace is to be kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,22 @@ class LearningProcess:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfiledRepetition:
+    """What the profiled repetition left: the document's `device_profile`, or one sentence why there is none.
+
+    `error` is what CUPTI or Kineto complained of, where kernels are missing.
+    """
+
+    profile: Mapping[str, Any] | None = None
+    problem: str = ""
+    error: ProfilerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """All results of a run: its repetitions, those set aside, the countings and the sweep's points.
 
-    `learned` is what other seeds led to, for the guard.
+    `learned` is what other seeds led to, for the guard; `profiled` is None where nothing was to be profiled.
     """
 
     request: MeasurementRequest
@@ -76,3 +91,4 @@ class Measurement:
     driver: str | None
     created: str
     learned: Sequence[LearningProcess] = ()
+    profiled: ProfiledRepetition | None = None

@@ -98,6 +98,20 @@ _TABLE = (
         "Largest memory that PyTorch held reserved on the CUDA device, allocated or not.",
     ),
     Metric(
+        "device_memory_unused",
+        "bytes",
+        "lower",
+        "memory",
+        "Reserved memory at its largest, less allocated memory at its largest.",
+    ),
+    Metric(
+        "device_memory_split",
+        "bytes",
+        "lower",
+        "memory",
+        "Largest memory in free parts of blocks that are partly in use: what fragmentation holds.",
+    ),
+    Metric(
         "cpu_utilization",
         "%",
         "higher",
@@ -110,6 +124,28 @@ _TABLE = (
         "higher",
         "utilization",
         "Time-weighted mean utilization of the busiest device during the window.",
+    ),
+    Metric(
+        "model_flops_utilization",
+        "%",
+        "higher",
+        "utilization",
+        "Time that the device needs at least for the model's operations, by its peak for their types, in per "
+        "cent of a step.",
+    ),
+    Metric(
+        "energy",
+        "J/step",
+        "lower",
+        "utilization",
+        "Energy of the devices in use during the window, by their own counters.",
+    ),
+    Metric(
+        "energy_per_sample",
+        "J/sample",
+        "lower",
+        "utilization",
+        "That energy by the samples that the code counts itself, as `count.samples`.",
     ),
     Metric(
         "rank_spread",
@@ -231,6 +267,14 @@ _TABLE = (
         "lower",
         "counter",
         "Bytes of that memory.",
+        per_phase=True,
+    ),
+    Metric(
+        "model_flops",
+        "FLOP/step",
+        "lower",
+        "counter",
+        "Floating-point operations of matrix products, convolutions and attention.",
         per_phase=True,
     ),
     Metric(

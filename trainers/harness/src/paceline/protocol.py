@@ -13,17 +13,26 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import document_builder, process_environment, scaling
+from . import document_builder, process_environment, profiled_repetition, scaling
 from .benchmarks import Benchmark
 from .measured.plan import ProcessPlan
 from .measured.processor import CONTENTION_SHARE
-from .measurement import LearningProcess, Measurement, MeasurementRequest, TimedRepetition
+from .measurement import (
+    LearningProcess,
+    Measurement,
+    MeasurementRequest,
+    ProfiledRepetition,
+    TimedRepetition,
+)
 from .script_arguments import format_arguments
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
 from .watching.process import MeasuredProcess, MeasurementError
 from .watching.process_tree import ProcessTree
 from .watching.sampler import Sampler
+
+# A profiled repetition, with its trace, takes so many times as long as a timed one at most.
+PROFILE_FACTOR = 3
 
 Progress = Callable[[float, str], None]
 
@@ -53,8 +62,11 @@ def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
         points = runner.measure_sweep()
         counted = runner.measure_counters()
         learned = runner.measure_learning()
+        profiled = runner.measure_profile(timed, counted)
         created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return Measurement(request, timed, set_aside, counted, points, devices.driver, created, learned)
+        return Measurement(
+            request, timed, set_aside, counted, points, devices.driver, created, learned, profiled
+        )
 
 
 @contextmanager
@@ -86,7 +98,7 @@ class _CaseRunner:
         self._sweep_runs = list(scaling.sweep_order(sweep)) if sweep else []
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._sweep_runs) + 1
-        self._parts += bool(request.benchmark.learning_seeds)
+        self._parts += bool(request.benchmark.learning_seeds) + request.profile_device
 
     def measure_repetitions(self) -> tuple[list[TimedRepetition], list[TimedRepetition]]:
         """Measure the repetitions; those that other work disturbed are measured again, as often once more.
@@ -187,10 +199,37 @@ class _CaseRunner:
     def measure_learning(self) -> list[LearningProcess]:
         """Run the whole with the other seeds, side by side and untimed, for what is learned with them."""
         plans = [replace(self._make_plan("timing"), seed=seed) for seed in self._benchmark.learning_seeds]
-        results = self._run_side_by_side(plans, "learning with other seeds", self._parts - 1)
+        done = self._parts - 1 - self._request.profile_device
+        results = self._run_side_by_side(plans, "learning with other seeds", done)
         return [
             LearningProcess(plan.seed, result["quality"]) for plan, result in zip(plans, results, strict=True)
         ]
+
+    def measure_profile(
+        self, timed: Sequence[TimedRepetition], counted: Sequence[Mapping[str, Any]]
+    ) -> ProfiledRepetition | None:
+        """Profile a few steps in a process of their own; None where that wasn't asked for, or without torch.
+
+        What goes wrong here is told, and costs nothing that was measured before.
+        """
+        if not self._request.profile_device or not timed[0].environment["torch"]:
+            return None
+        longest = max(repetition.took for repetition in timed)
+        if perf_counter() + PROFILE_FACTOR * longest > self._deadline:
+            return ProfiledRepetition(problem="no time was left within the time limit")
+        steps = profiled_repetition.choose_steps(self._benchmark, counted)
+        if not steps:
+            return ProfiledRepetition(problem="a step has more operations than a trace can hold")
+        plan = replace(self._make_plan("profiling"), steps=steps)
+        try:
+            with self._start_process(plan, "profiling") as process:
+                while not process.wait(0.1):
+                    self._check_process(process)
+                    done = self._parts - 1 + process.progress_fraction()
+                    self._report_progress(done, "a profiled repetition")
+                return profiled_repetition.read_profile(process, process.outcome(), self._request.trace)
+        except MeasurementError as error:
+            return ProfiledRepetition(problem=str(error))
 
     def _run_side_by_side(
         self, plans: Sequence[ProcessPlan], text: str, done: float

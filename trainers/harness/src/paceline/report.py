@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .device_report import describe_device_use, timeline_table
 from .document import Document, MetricValue
 from .report_ranks import helpers_table, loaders_table, ranks_table
 from .report_sections import (
@@ -38,6 +39,8 @@ def format_document(document: Document) -> str:
         helpers_table(document),
         _functions_table(document),
         _operations_table(document),
+        timeline_table(document),
+        describe_device_use(document),
         _warning_lines(document),
     )
     return "\n\n".join(part for part in parts if part)

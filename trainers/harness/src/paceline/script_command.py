@@ -54,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, metavar="T", help="of PyTorch; default 1")
     parser.add_argument("--time-limit", type=int, default=TIME_LIMIT, metavar="SECONDS", help="for all of it")
     parser.add_argument("--quick", action="store_true", help="two repetitions, counted once")
+    parser.add_argument(
+        "--profile-device", action="store_true", help="with --quick too: one more repetition, profiled"
+    )
+    parser.add_argument(
+        "--trace", type=Path, metavar="PATH", help="keep its trace, for chrome://tracing and Perfetto"
+    )
     parser.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     parser.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress here, as JSON")
     parser.add_argument(
@@ -173,8 +179,18 @@ def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequ
         folder,
         arguments.quick,
         arguments=tuple(arguments.arguments),
+        profile_device=is_profile_wanted(arguments),
+        trace=arguments.trace,
         keep_running=arguments.keep_running,
     )
+
+
+def is_profile_wanted(arguments: argparse.Namespace) -> bool:
+    """Whether a profiled repetition is measured: asked for, or in every whole run that isn't a short look."""
+    if arguments.profile_device or arguments.trace is not None:
+        return True
+    leaving_out = ("quick", "timed_only", "no_counting", "no_sweep", "turns")
+    return not any(getattr(arguments, name, False) for name in leaving_out)
 
 
 def _build_benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:

@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..measured.phase_nodes import ThreadState
+from . import model_flops
 from .unused_gradients import ForwardPass
 
 # What item() and the conversions to a Python number come down to.
@@ -55,6 +56,13 @@ class Tally:
         self.allocated_bytes = 0
         self.optimizer_steps = 0
         self.unused_gradient_operations = 0
+        self.flops: defaultdict[str, int] = defaultdict(int)
+        self.uncounted: set[str] = set()
+
+    @property
+    def model_flops(self) -> int:
+        """The floating-point operations of all types."""
+        return sum(self.flops.values())
 
 
 class ThreadTallies:
@@ -76,12 +84,14 @@ class _OperationKind:
 
     __slots__ = (
         "creates_results",
+        "flop_formula",
         "func",
         "is_composite",
         "is_copy",
         "is_profiler_mark",
         "is_scalar_read",
         "is_torch_own",
+        "is_uncounted",
         "lifts_tensor",
         "may_wait",
         "name",
@@ -105,6 +115,8 @@ class _OperationKind:
         self.creates_results = self.name not in UNSAFE_VIEWS and any(
             returned.alias_info is None for returned in returns
         )
+        self.flop_formula = model_flops.find_formula(self.name, getattr(func, "_overloadpacket", func))
+        self.is_uncounted = self.flop_formula is None and model_flops.is_uncounted(self.name)
         self.is_composite = schema is not None and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
         )
@@ -168,11 +180,26 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untype
             _count_copies(tally, args, keywords, result)
         elif kind.may_wait:
             _count_wait(tally, kind, args)
+        if kind.flop_formula is not None:
+            _count_flops(tally, kind, args, keywords, result)
+        elif kind.is_uncounted:
+            tally.uncounted.add(kind.name)
         if kind.creates_results:
             _count_new_memory(tally, result, () if kind.is_torch_own else (*args, *keywords.values()))
         elif kind.lifts_tensor:
             _count_lifted_memory(tally, result)
         return result
+
+
+def _count_flops(
+    tally: Tally, kind: _OperationKind, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+) -> None:
+    assert kind.flop_formula is not None  # noqa: S101
+    found = model_flops.count_flops(kind.name, kind.flop_formula, args, kwargs, result)
+    if found is None:
+        tally.uncounted.add(kind.name)
+    else:
+        tally.flops[found[0]] += found[1]
 
 
 def _count_copies(tally: Tally, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:

@@ -135,6 +135,7 @@ class CountingRecorder(MarkRecorder[CountedPhaseNode]):
             "recompilations": self.meter.compilations.per_step(steps),
             "counts": {name: number / steps for name, number in self.calls.counts.items()},
             "operations": self.operations.per_step(steps),
+            "model_flops": self.operations.model_flops(steps),
             "memory": self.meter.growths(),
         }
 

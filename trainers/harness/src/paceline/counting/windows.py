@@ -27,6 +27,7 @@ TALLY_FIELDS = {
     "allocated_bytes": "allocated_bytes",
     "optimizer_steps": "optimizer_steps",
     "unused_gradient_operations": "unused_gradient_operations",
+    "model_flops": "model_flops",
 }
 
 
@@ -143,6 +144,25 @@ class OperationWindow:
             for path, tally in thread.by_phase.items():
                 by_phase[path or UNATTRIBUTED].append(tally)
         return {path: _sum_tallies(tallies, steps) for path, tallies in by_phase.items()}
+
+    def model_flops(self, steps: int) -> dict[str, Any]:
+        """Return the model's FLOPs per step by type, what wasn't counted, and whether code was compiled."""
+        tallies = [tally for thread in self.tallies.values() for tally in thread.by_phase.values()]
+        types: defaultdict[str, int] = defaultdict(int)
+        for tally in tallies:
+            for name, number in tally.flops.items():
+                types[name] += number
+        uncounted = sorted({name for tally in tallies for name in tally.uncounted})
+        compiled = False
+        if self.switch is not None:
+            from .model_flops import UNCOUNTED_LIMIT, runs_compiled_code
+
+            compiled, uncounted = runs_compiled_code(), uncounted[:UNCOUNTED_LIMIT]
+        return {
+            "types": {name: number / steps for name, number in sorted(types.items())},
+            "uncounted": uncounted,
+            "compiled": compiled,
+        }
 
 
 def _sum_tallies(tallies: list[Tally], steps: int) -> dict[str, Any]:

@@ -15,7 +15,14 @@ from time import perf_counter
 from .. import __version__, manifest
 from ..toml_table import ManifestError
 from ..watching.process import MeasurementError
-from . import benchmark_parts, device_parts, harness_parts, host_part
+from . import (
+    benchmark_parts,
+    device_parts,
+    framework_parts,
+    harness_parts,
+    host_part,
+    timeline_parts,
+)
 from .findings import Finding, LeftOutError, PartResult, State, part_state
 from .workbench import Workbench
 
@@ -34,6 +41,13 @@ HOST_PARTS: dict[str, Check] = {
     "CUDA graph": device_parts.check_graph,
     "two streams": device_parts.check_streams,
     "neighbour": device_parts.check_neighbour,
+    "timeline": timeline_parts.check_timeline,
+    "FLOPs": timeline_parts.check_flops,
+    "energy": timeline_parts.check_energy,
+    "fragments": timeline_parts.check_fragments,
+    "ranks": framework_parts.check_ranks,
+    "lightning": framework_parts.check_lightning,
+    "transformers": framework_parts.check_transformers,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -40,12 +40,26 @@ class Workbench:
             raise LeftOutError("there is no CUDA device, or torch can't use it")
 
     def measure(
-        self, workload: str, steps: int, *, warmup_steps: int, countings: int = 0, **params: Scalar
+        self,
+        workload: str,
+        steps: int,
+        *,
+        warmup_steps: int,
+        countings: int = 0,
+        auto: bool = False,
+        processes: int = 1,
+        trace: Path | None = None,
+        **params: Scalar,
     ) -> Document:
-        """Measure a file of `workloads` in one repetition; raises MeasurementError."""
+        """Measure a file of `workloads` in one repetition; raises MeasurementError.
+
+        Where its trace is to be kept it is also profiled. Ranks are seen as in any script.
+        """
         benchmark = make_workload(workload, steps, warmup_steps, countings)
+        limit = int(min(TIME_LIMIT, max(self.seconds_left(), 1)))
+        benchmark = replace(benchmark, auto=auto or processes > 1, processes=processes, time_limit=limit)
         request = MeasurementRequest(benchmark, make_case(params), WORKLOADS, quick=True)
-        return self.measure_request(request)
+        return self.measure_request(replace(request, profile_device=trace is not None, trace=trace))
 
     def measure_request(self, request: MeasurementRequest) -> Document:
         """Measure and keep what counts of the document."""
@@ -89,7 +103,10 @@ def shorten_document(raw: Mapping[str, Any]) -> dict[str, Any]:
     """A document without what is long and tells nothing about the host, such as series and histograms."""
     kept = {
         name: raw[name]
-        for name in ("benchmark", "protocol", "environment", "metrics", "phases", "warnings")
+        for name in (
+            *("benchmark", "protocol", "environment", "metrics", "phases", "warnings"),
+            *("device_profile", "device_use", "ranks"),
+        )
         if name in raw
     }
     kept["environment"] = {name: value for name, value in kept["environment"].items() if name != "packages"}

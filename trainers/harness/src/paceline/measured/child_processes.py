@@ -25,6 +25,7 @@ from .helper_records import HelperRecord, SharedTotal, read_records
 from .phase_nodes import PhaseNode, ThreadState
 from .phase_rows import TimedPhaseNode
 from .plan import ProcessPlan
+from .profiling import ProfilingRecorder
 from .rank_presence import presence
 from .result_writer import Recorder, ResultWriter, report_progress
 from .timing import TimingRecorder
@@ -129,6 +130,8 @@ def _create_recorder(plan: ProcessPlan, record: HelperRecord) -> Recorder:
         return WholeLoopRecorder(report)
     if plan.kind == "counting":
         return CountingRecorder(plan.warmup_steps, plan.steps, report)
+    if plan.kind == "profiling":
+        return ProfilingRecorder(plan, report, profiles=True)
     return ChildRecorder(plan, report, record)
 
 

@@ -33,11 +33,26 @@ def synchronize_device() -> None:
 
 
 def peak_device_memory() -> dict[str, int] | None:
-    """Return the largest bytes allocated and reserved so far, or None without a device."""
+    """Return the largest bytes allocated and reserved so far, or None without a device.
+
+    `inactive_split` are those of free parts of blocks that are partly in use, which nobody else can be given:
+    what the allocator's fragmentation holds.
+    """
     if not is_device_used():
         return None
     cuda = sys.modules["torch"].cuda
-    return {"allocated": cuda.max_memory_allocated(), "reserved": cuda.max_memory_reserved()}
+    peaks = {"allocated": cuda.max_memory_allocated(), "reserved": cuda.max_memory_reserved()}
+    # An allocator of somebody's own has no such statistics.
+    split = cuda.memory_stats().get("inactive_split_bytes.all.peak")
+    return peaks if split is None else {**peaks, "inactive_split": split}
+
+
+def used_devices() -> list[int]:
+    """Return the devices, as CUDA counts them, on which this process holds memory."""
+    if not is_device_used():
+        return []
+    cuda = sys.modules["torch"].cuda
+    return [index for index in range(cuda.device_count()) if cuda.memory_reserved(index)]
 
 
 def device_name() -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 class ProcessPlan:
     """The task of one measured process. `progress` is a file for the number of steps done, as 8 bytes."""
 
-    kind: str  # timing, counting or whole
+    kind: str  # timing, counting, profiling or whole
     script: str
     arguments: list[str]
     folder: str

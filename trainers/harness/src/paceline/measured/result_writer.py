@@ -19,6 +19,7 @@ from . import fingerprint, rank_identity, rank_results
 from .child_hooks import end_at_once
 from .helper_records import read_records
 from .plan import ProcessPlan
+from .profiling import ProfilingRecorder
 from .rank_identity import RankIdentity
 from .seen_work import describe_seen_work
 from .timing import TimingRecorder
@@ -28,7 +29,7 @@ from .whole_loop import WholeLoopRecorder
 # Seconds that a rank waits for the others before it ends.
 PATIENCE = 10.0
 
-Recorder = TimingRecorder | CountingRecorder | WholeLoopRecorder
+Recorder = TimingRecorder | CountingRecorder | ProfilingRecorder | WholeLoopRecorder
 
 
 class ResultWriter:
@@ -106,6 +107,8 @@ def create_recorder(plan: ProcessPlan) -> Recorder:
         return WholeLoopRecorder(report)
     if plan.kind == "counting":
         return CountingRecorder(plan.warmup_steps, plan.steps, report)
+    if plan.kind == "profiling":
+        return ProfilingRecorder(plan, report, profiles=identity is None or identity.rank == 0)
     turns = Turns(Path(plan.turns), one_core=plan.one_core) if plan.turns else None
     folder, own = Path(plan.result).parent, os.getpid()
     return TimingRecorder(

@@ -119,6 +119,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "memory": loop.memory_points,
             "peak_memory": loop.peak_memory,
             "device_memory": loop.device_memory,
+            "devices": loop.devices,
             "phases": phase_rows(self.all_nodes(), self.main.root, loop.timed_window()),
             "dropped_phases": self.dropped_phases,
             "waited": loop.waited / (loop.closed - loop.opened - loop.paused),
@@ -154,6 +155,7 @@ class _TimedStepLoop(StepLoop):
         self.memory_points: list[tuple[int, int]] = []
         self.peak_memory: int | None = None
         self.device_memory: dict[str, int] | None = None
+        self.devices: list[int] = []
         self.window_counts: dict[str, float] = {}
         self.window_gauges: dict[str, float] = {}
         self.totals: dict[int, tuple[float, int]] = {}
@@ -308,6 +310,7 @@ class _TimedStepLoop(StepLoop):
         self._timing.device.read_pairs()
         self.peak_memory = resident_memory.peak_resident_bytes()
         self.device_memory = cuda_device.peak_device_memory()
+        self.devices = cuda_device.used_devices()
         with self._timing._lock:
             before = self.window_counts
             self.window_counts = {name: n - before.get(name, 0) for name, n in self._timing.counts.items()}

@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..benchmarks import Benchmark
-from ..measurement import TimedRepetition
-from . import machine, results, stability
+from ..measurement import ProfiledRepetition, TimedRepetition
+from . import devices, machine, results, stability
 from .warning import Raw, Warnings
 
 
 def find_warnings(
-    raw: Raw, timed: Sequence[TimedRepetition], counted: Sequence[Raw], benchmark: Benchmark
+    raw: Raw,
+    timed: Sequence[TimedRepetition],
+    counted: Sequence[Raw],
+    benchmark: Benchmark,
+    profiled: ProfiledRepetition | None = None,
 ) -> Warnings:
     """Return the document's warnings, those that taint first."""
     warnings = [
         *stability.stability_warnings(raw),
         *machine.machine_warnings(raw, timed),
+        *devices.device_use_warnings(raw, profiled),
         *results.result_warnings(raw, timed, counted, benchmark),
     ]
     return sorted(warnings, key=lambda warning: not warning["taints"])

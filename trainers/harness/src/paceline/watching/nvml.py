@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from .performance_counters import PerformanceCounters
+
 # By the ends of NVML's names, which begin with one of the prefixes below: the second before driver 535.
 POWER_CAP = "power cap"
 THROTTLE_REASONS = {
@@ -29,6 +31,11 @@ class Device:
     index: int
     handle: Any
     part: Any
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether only a part of the device is ours."""
+        return self.part is not self.handle
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class Devices:
     driver: str | None = None
     reasons: Mapping[int, str] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
+    counters: PerformanceCounters = field(default_factory=PerformanceCounters)
 
     def read(self) -> list[tuple[int, dict[str, float | None]]]:
         """Return each device's reading of each channel; None where the device doesn't know it or is lost."""
@@ -96,6 +104,28 @@ class Devices:
             (device.index, {channel.name: self._try(device, channel.read) for channel in CHANNELS})
             for device in self.visible
         ]
+
+    def read_counters(self) -> list[tuple[int, dict[str, float | None]]]:
+        """Return what the devices' performance counters tell since the reading before."""
+        return [
+            (
+                device.index,
+                self.counters.read_counters(device.index, device.handle, divided=device.is_divided),
+            )
+            for device in self.visible
+        ]
+
+    def read_energy(self) -> list[tuple[int, float]]:
+        """Return the joules that each device has used since its driver was loaded, where it counts them.
+
+        A part of a divided device has no counter of its own.
+        """
+        readings = (
+            (device.index, self._try(device, _read_millijoules))
+            for device in self.visible
+            if not device.is_divided
+        )
+        return [(index, reading / 1000) for index, reading in readings if reading is not None]
 
     def throttling(self) -> set[tuple[int, str]]:
         """Return (device, reason) for each reason for which a clock is held down right now."""
@@ -117,6 +147,7 @@ class Devices:
 
     def close(self) -> None:
         """Close the connection to the driver."""
+        self.counters.close()
         if self.api is not None:
             with contextlib.suppress(self.api.NVMLError):
                 self.api.nvmlShutdown()
@@ -151,7 +182,7 @@ def _probe_with(api: ModuleType, environment: Mapping[str, str]) -> Devices:
         api.nvmlInit()
     except api.NVMLError:
         return Devices()
-    devices = Devices(api, reasons=_throttle_reasons(api))
+    devices = Devices(api, reasons=_throttle_reasons(api), counters=PerformanceCounters(api))
     try:
         driver = api.nvmlSystemGetDriverVersion()
         devices.driver = driver.decode() if isinstance(driver, bytes) else str(driver)
@@ -216,6 +247,10 @@ def _make_device(api: Any, index: int, handle: Any) -> Device:
         with contextlib.suppress(api.NVMLError):
             return Device(index, handle, api.nvmlDeviceGetMigDeviceHandleByIndex(handle, instance))
     return Device(index, handle, handle)
+
+
+def _read_millijoules(api: Any, device: Device) -> float:
+    return float(api.nvmlDeviceGetTotalEnergyConsumption(device.handle))
 
 
 def _decode_text(value: Any) -> str:

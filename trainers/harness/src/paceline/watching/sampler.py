@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 from ..statistics import mean
-from . import nvml
+from . import nvml, performance_counters
+from .energy import EnergyMeter, sum_energies
 from .process_tree import LabelUsage, ProcessTree, TreeReading
 
 INTERVAL = 0.1
@@ -30,7 +31,7 @@ HOST_UNITS = {
     "disk_write": "bytes/s",
 }
 SLOW = frozenset({"memory_pss"})
-DEVICE_UNITS = {channel.name: channel.unit for channel in nvml.CHANNELS}
+DEVICE_UNITS = {channel.name: channel.unit for channel in nvml.CHANNELS} | performance_counters.UNITS
 
 Series = list[float | None]
 
@@ -64,6 +65,7 @@ class Sampler:
         self.throttling: set[tuple[int, str]] = set()
         self.co_tenants = nvml.CoTenants()
         self.lost: set[int] = set()
+        self._meters: dict[int, EnergyMeter] = {}
 
     def until_next(self) -> float:
         """Return the seconds until the next slot of the grid is due."""
@@ -87,6 +89,13 @@ class Sampler:
         for index, readings in self._devices.read():
             for name, value in readings.items():
                 self._put(slot, name, index, value)
+        for index, counters in self._devices.read_counters():
+            for name, value in counters.items():
+                # A device without counters has no channel of them.
+                if value is not None:
+                    self._put(slot, name, index, value)
+        for index, joules in self._devices.read_energy():
+            self._meters.setdefault(index, EnergyMeter()).add_reading(now - self._started, joules)
         self.throttling |= self._devices.throttling()
         self.lost |= self._devices.lost
         if first_late or now - self._started >= self._slow_due:
@@ -125,6 +134,34 @@ class Sampler:
         """Return the tree's largest proportional memory that was read within the window."""
         start, end = window
         return max((size for moment, size in self._proportional if start <= moment <= end), default=None)
+
+    @property
+    def counters_status(self) -> str:
+        """Why the devices' performance counters can't be read, as a code."""
+        return self._devices.counters.status
+
+    def energy(self, window: tuple[float, float], devices: Sequence[int]) -> float | None:
+        """Return the joules that these devices, as CUDA counts them, used in the window; None if unknown."""
+        meters = [self._meters.get(index) for index in self._nvml_indices(devices)]
+        return sum_energies([meter.joules_between(window) if meter else None for meter in meters])
+
+    def integrated_power(self, window: tuple[float, float], devices: Sequence[int]) -> float | None:
+        """Return the same from the power that was sampled: its mean times the window."""
+        first, last = self._slots("gpu_power", window)
+        means = []
+        for index in self._nvml_indices(devices):
+            values = self.series.get(("gpu_power", index), [])[first:last]
+            inside = [value for value in values if value is not None]
+            means.append(mean(inside) if inside else None)
+        watts = sum_energies(means)
+        return None if watts is None else watts * (window[1] - window[0])
+
+    def _nvml_indices(self, devices: Sequence[int]) -> list[int]:
+        """Return NVML's numbers of CUDA's devices; none where they can't be told."""
+        visible = self._devices.visible
+        if any(device >= len(visible) for device in devices):
+            return []
+        return [visible[device].index for device in devices]
 
     def _put_host(self, slot: int, reading: TreeReading, elapsed: float) -> None:
         seconds = elapsed if elapsed > 0 else None

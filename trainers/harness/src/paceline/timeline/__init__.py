@@ -1,0 +1,1 @@
+"""Where a step's time went: the events of one profiled repetition, read, explained and exported."""

@@ -1,0 +1,142 @@
+"""Why a device computed nothing: each gap between its kernels, by what the host did at that time.
+
+The causes, the first that fits: `data`, the host fetched a batch; `copy`, the device or the host was copying;
+`synchronisation`, the gap began while the host waited for the device, so that nothing more was queued;
+`host`, the kernel behind the gap was only launched when the gap had begun; `launch`, it was queued before,
+and the gap is no longer than what a device needs between two kernels. What fits none is `unexplained`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .host_phases import PhaseClock
+from .intervals import Interval, intersect_interval, subtract_intervals, total_length, unite_intervals
+from .trace_events import COPY, DeviceActivity, HostCall, Trace
+
+DATA, COPYING, SYNCHRONISATION, HOST, LAUNCH, UNEXPLAINED = CAUSES = (
+    "data",
+    "copy",
+    "synchronisation",
+    "host",
+    "launch",
+    "unexplained",
+)
+# Between two kernels that are both queued a device needs a microsecond or two.
+LONGEST_LAUNCH = 5e-6
+
+
+@dataclass(slots=True)
+class IdleTime:
+    """How long and how often a device was idle for one cause, while the host was in one phase."""
+
+    seconds: float = 0.0
+    count: int = 0
+
+
+Idle = dict[tuple[str, str], IdleTime]
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What the host did, by time: when it fetched data, copied, and waited for the device."""
+
+    data: Sequence[Interval]
+    copying: Sequence[Interval]
+    waits: Sequence[HostCall]
+    wait_starts: Sequence[float]
+    launches: Mapping[int, HostCall]
+
+
+def explain_idle_time(trace: Trace, activities: Sequence[DeviceActivity], phases: PhaseClock) -> Idle:
+    """Return the idle time of one device by cause and phase; `activities` are those of that device."""
+    window = trace.window
+    computing = [activity for activity in activities if activity.kind != COPY]
+    busy = unite_intervals(((activity.start, activity.end) for activity in computing), window)
+    evidence = _collect_evidence(trace, activities, phases)
+    starts = [activity.start for activity in computing]
+    idle: defaultdict[tuple[str, str], IdleTime] = defaultdict(IdleTime)
+    for gap in subtract_intervals([window], busy):
+        place = bisect_right(starts, gap[1] - 1e-12)
+        behind = computing[place] if place < len(computing) and gap[1] < window[1] else None
+        counted: set[tuple[str, str]] = set()
+        for cause, part in _explain_gap(gap, behind, evidence):
+            for phase, seconds in phases.split_by_phase(part):
+                row = idle[cause, phase]
+                row.seconds += seconds
+                row.count += (cause, phase) not in counted
+                counted.add((cause, phase))
+    return dict(idle)
+
+
+def _collect_evidence(trace: Trace, activities: Sequence[DeviceActivity], phases: PhaseClock) -> _Evidence:
+    window, main = trace.window, trace.steps[0].thread
+    fetches = [(fetch.start, fetch.end) for fetch in trace.fetches if fetch.thread == main]
+    device_copies = [(activity.start, activity.end) for activity in activities if activity.kind == COPY]
+    host_copies = [(call.start, call.end) for call in trace.calls if call.name.startswith(_COPY_CALLS)]
+    waits = [call for call in trace.calls if is_waiting_call(call.name)]
+    return _Evidence(
+        data=unite_intervals([*fetches, *phases.loading_intervals()], window),
+        copying=unite_intervals([*device_copies, *host_copies], window),
+        waits=waits,
+        wait_starts=[call.start for call in waits],
+        launches={call.correlation: call for call in trace.calls if call.correlation >= 0},
+    )
+
+
+_COPY_CALLS = ("cudaMemcpy", "cuMemcpy", "hipMemcpy")
+
+
+def is_waiting_call(name: str) -> bool:
+    """Whether the host waits in such a call until the device has done what was asked of it so far."""
+    return name.endswith("Synchronize") or name in ("cudaMemcpy", "cudaMemcpy2D", "hipMemcpyWithStream")
+
+
+def _explain_gap(
+    gap: Interval, behind: DeviceActivity | None, evidence: _Evidence
+) -> Iterator[tuple[str, Interval]]:
+    data = intersect_interval(gap, evidence.data)
+    yield from ((DATA, part) for part in data)
+    rest = subtract_intervals([gap], data)
+    for piece in rest:
+        copying = intersect_interval(piece, evidence.copying)
+        yield from ((COPYING, part) for part in copying)
+        left = subtract_intervals([piece], copying)
+        if left:
+            cause = _cause_of_rest(gap, total_length(left), behind, evidence)
+            yield from ((cause, part) for part in left)
+
+
+def _cause_of_rest(gap: Interval, seconds: float, behind: DeviceActivity | None, evidence: _Evidence) -> str:
+    if _was_waiting(_queue_end(gap, evidence), evidence):
+        return SYNCHRONISATION
+    if behind is None:
+        # No kernel followed in the window: nothing was queued any more.
+        return HOST
+    launch = evidence.launches.get(behind.correlation)
+    if launch is None:
+        return UNEXPLAINED
+    if launch.end > gap[0]:
+        return HOST
+    return LAUNCH if seconds <= LONGEST_LAUNCH else UNEXPLAINED
+
+
+def _queue_end(gap: Interval, evidence: _Evidence) -> float:
+    """Return when the device's queue ran dry: behind the copies that follow the last kernel."""
+    copies = intersect_interval(gap, evidence.copying)
+    moment = gap[0]
+    for start, end in copies:
+        if start - moment > LONGEST_LAUNCH:
+            break
+        moment = end
+    return moment
+
+
+def _was_waiting(moment: float, evidence: _Evidence) -> bool:
+    # A read of a value first copies, which waits already, and then asks to wait.
+    place = bisect_right(evidence.wait_starts, moment + LONGEST_LAUNCH)
+    # Waits of several threads may overlap: the last few are looked at.
+    return any(call.end >= moment for call in evidence.waits[max(0, place - 4) : place])
