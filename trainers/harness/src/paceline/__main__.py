@@ -158,6 +158,12 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
         metavar="FOLDER/first",
         help="take the steps in turn with another run, which is given FOLDER/second",
     )
+    run.add_argument(
+        "--counted",
+        type=Path,
+        metavar="PATH",
+        help="a commit counted before and its document, to take over counters that must be the same",
+    )
     run.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
     run.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
@@ -265,7 +271,12 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
     if arguments.turns is not None:
         _check_turns(arguments.turns, benchmark.repetitions)
     return MeasurementRequest(
-        benchmark, case, folder, arguments.quick, turns=arguments.turns and arguments.turns.resolve()
+        benchmark,
+        case,
+        folder,
+        arguments.quick,
+        turns=arguments.turns and arguments.turns.resolve(),
+        counted=arguments.counted,
     )
 
 

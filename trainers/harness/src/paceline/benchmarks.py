@@ -77,6 +77,7 @@ class Benchmark:
     step: str = ""  # what ends a step of an unmodified script; empty for what steps first
     processes: int = 1  # ranks on this host
     launcher: tuple[str, ...] = ()  # the command that starts them, where it isn't the harness
+    precision: float = 0.0  # of the step time: repetitions end once they narrow it down so far; 0 for never
 
     @property
     def script_folder(self) -> Path:

@@ -18,6 +18,8 @@ from typing import Any
 from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
+    CostPart,
+    CountingOrigin,
     LearningResult,
     LimitResult,
     MeasurementWarning,
@@ -31,6 +33,7 @@ from .document_rows import (
     RankResult,
     RankResults,
     Repetition,
+    RunCosts,
     ScalingExponent,
     SweepPointResult,
     SweepResult,
@@ -47,6 +50,8 @@ __all__ = [
     "TIMED_KINDS",
     "UNATTRIBUTED",
     "CaseIdentity",
+    "CostPart",
+    "CountingOrigin",
     "Document",
     "DocumentError",
     "LearningResult",
@@ -62,6 +67,7 @@ __all__ = [
     "RankResult",
     "RankResults",
     "Repetition",
+    "RunCosts",
     "ScalingExponent",
     "SweepPointResult",
     "SweepResult",
@@ -73,7 +79,8 @@ __all__ = [
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
 # paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
 # and variables of the protocol; stacks of the profile, seconds and phases of its operations; what sweeps
-# waited; cpu_features and settings of the environment; learning; step; ranks.
+# waited; cpu_features and settings of the environment; learning; step; ranks; costs; counting; precision of
+# the protocol.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -84,6 +91,8 @@ SETUP = "(setup)"
 # What a page can show within a second: readings of all channels, channels of one repetition.
 READINGS_LIMIT = 300_000
 CHANNELS_LIMIT = 200
+# Files that a counting read whose digests a document holds; of more it isn't shared.
+READ_FILES_LIMIT = 2_000
 
 Raw = dict[str, Any]
 
@@ -134,6 +143,8 @@ class Document:
     learning: tuple[LearningResult, ...] = ()
     step: Mapping[str, Any] | None = None
     ranks: RankResults | None = None
+    costs: RunCosts | None = None
+    counting: CountingOrigin | None = None
 
     @property
     def tainted(self) -> bool:
@@ -299,7 +310,13 @@ def _build_document(raw: Raw) -> Document:
         learning=tuple(LearningResult(**row) for row in raw.get("learning", ())),
         step=raw.get("step"),
         ranks=_build_ranks(raw["ranks"]) if "ranks" in raw else None,
+        costs=_build_costs(raw["costs"]) if "costs" in raw else None,
+        counting=CountingOrigin(**raw["counting"]) if "counting" in raw else None,
     )
+
+
+def _build_costs(raw: Raw) -> RunCosts:
+    return RunCosts(**{**raw, "parts": tuple(CostPart(**row) for row in raw["parts"])})
 
 
 def _build_ranks(raw: Raw) -> RankResults:

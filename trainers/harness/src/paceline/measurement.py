@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ class MeasurementRequest:
     quick: bool
     arguments: tuple[str, ...] | None = None  # passed verbatim, instead of the case's parameters
     turns: Path | None = None  # this side's pipe, where the steps take turns with another measurement's
+    counted: Path | None = None  # a commit that was counted before, with its document
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class TimedRepetition:
     sampler: Sampler
     step: Mapping[str, Any] | None = None  # what ended a step
     ranks: Sequence[Mapping[str, Any]] = ()  # every rank's own result, where there are several
+    ran: float = 0.0  # seconds from the process's start to its end; `took` has the calibration too
 
     @property
     def window(self) -> tuple[float, float]:
@@ -52,6 +54,26 @@ class TimedRepetition:
 
 
 @dataclass(frozen=True, slots=True)
+class CountedBefore:
+    """A commit that was counted, by its hash, and its document."""
+
+    commit: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CountingInputs:
+    """What the counting depends on: its key, what an earlier one shares with it, and whether that repeats.
+
+    `taken_from` is that one where its counters are taken over.
+    """
+
+    key: str = ""
+    taken_from: CountedBefore | None = None
+    same_as: CountedBefore | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LearningProcess:
     """What one process with another seed learned; nothing else of it is looked at."""
 
@@ -63,7 +85,7 @@ class LearningProcess:
 class Measurement:
     """All results of a run: its repetitions, those set aside, the countings and the sweep's points.
 
-    `learned` is what other seeds led to, for the guard.
+    `learned` is what other seeds led to, for the guard; `stages` are seconds of what isn't timed.
     """
 
     request: MeasurementRequest
@@ -74,3 +96,6 @@ class Measurement:
     driver: str | None
     created: str
     learned: Sequence[LearningProcess] = ()
+    inputs: CountingInputs = CountingInputs()
+    stages: Mapping[str, float] = field(default_factory=dict)
+    began: float = 0.0

@@ -7,6 +7,7 @@ from typing import Any
 
 from .document import Document, MetricValue
 from .report_sections import (
+    costs_table,
     counters_table,
     format_job,
     learning_table,
@@ -36,6 +37,7 @@ def format_document(document: Document) -> str:
         ranks_table(document),
         _functions_table(document),
         _operations_table(document),
+        costs_table(document),
         _warning_lines(document),
     )
     return "\n\n".join(part for part in parts if part)
@@ -50,6 +52,10 @@ def _title_lines(document: Document) -> str:
     lines.append(f"{repetitions} of {window}{aside}{', quick' if protocol['quick'] else ''}")
     if document.step is not None:
         lines.append(_step_line(document.step))
+    if document.counting is not None and document.counting.counted_at:
+        lines.append(
+            f"counters and profile are those of {document.counting.counted_at[:10]}, whose code is the same"
+        )
     torch = f", torch {environment['torch']}" if environment["torch"] else ""
     python = f"Python {environment['python']}"
     lines.append(f"{document.created}, harness {document.harness_version}, {python}{torch}")

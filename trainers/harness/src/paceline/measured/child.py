@@ -31,6 +31,7 @@ import paceline
 
 from .. import auto
 from ..auto.collectives import measure_overlap
+from ..counting.read_files import ReadFiles
 from ..counting.recorder import CountingRecorder
 from . import ending, fingerprint, rank_identity, rank_results, spawned_processes
 from .collective_log import log as collective_log
@@ -145,7 +146,8 @@ def _build_outcome(recorder: Recorder, plan: ProcessPlan, pacer: auto.StepPacer 
         collective_log.overlap = measure_overlap() if loop.complete else None
     if loop.complete:
         outcome["result"] = _recorder_result(recorder, plan)
-        outcome["environment"] = fingerprint.environment_fingerprint()
+        # Of those that count nobody asks, and it takes the time of a thousand short steps.
+        outcome["environment"] = fingerprint.environment_fingerprint() if plan.kind == "timing" else {}
         if recorder.settings:
             outcome["environment"]["settings"] = dict(sorted(recorder.settings.items()))
     return outcome
@@ -204,7 +206,8 @@ def _create_recorder(plan: ProcessPlan) -> Recorder:
     if plan.kind == "whole":
         return WholeLoopRecorder(report)
     if plan.kind == "counting":
-        return CountingRecorder(plan.warmup_steps, plan.steps, report)
+        files = ReadFiles() if plan.notes_files else None
+        return CountingRecorder(plan.warmup_steps, plan.steps, report, files)
     # The other ranks wait for the one that takes turns, at their next collective.
     takes_turns = plan.turns and (identity is None or identity.rank == 0)
     turns = Turns(Path(plan.turns), one_core=plan.one_core) if takes_turns else None
