@@ -17,6 +17,7 @@ from dashboard.models import Run, RunLog
 from dashboard.pages import run_metrics, run_parts, run_profile, run_scaling
 from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
+from dashboard.pages.run_costs import costs_context
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets import series as series_queries
 
@@ -56,6 +57,7 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         **run_scaling.limits_context(document, links),
         **run_profile.profile_context(document),
         **_frames_context(request, document),
+        **costs_context(run),
         **run_parts.environment_context(document),
         **run_parts.protocol_context(document),
         "warnings": [row for row in document.get("warnings") or [] if row["code"] != LIMIT_WARNING],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,6 +76,8 @@ class Executor(ABC):
             self.box = NO_BOX
         self.log = Log()
         self.stop = threading.Event()
+        # Seconds spent around the measurement, by part.
+        self.costs: dict[str, float] = {}
         self.heartbeat = LeaseHeartbeat(
             job.name, self.renew, self.log, self.stop, configuration.registration.lease_seconds
         )
@@ -123,13 +126,22 @@ class Executor(ABC):
         """What each measured process may use."""
         return Limits(data=self.configuration.owner.memory_bytes)
 
+    @contextmanager
+    def costing(self, part: str) -> Iterator[None]:
+        """Add the time of this block to a part's seconds."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.costs[part] = self.costs.get(part, 0.0) + time.monotonic() - began
+
     def prepare(self, source: CodeSource, commit: str, folder_suffix: str = "") -> PreparedCode:
         """Check a commit out and have its environment built; CheckoutError or BuildError says why not."""
         self.heartbeat.activity = f"checking out {commit[:10]}"
-        with machine_trouble(CheckoutError):
+        with machine_trouble(CheckoutError), self.costing("checkout"):
             code = source.code(commit, self.home, self.job.machine, self.stop, folder_suffix=folder_suffix)
         self.heartbeat.activity = f"preparing the environment of {commit[:10]}"
-        with machine_trouble(BuildError):
+        with machine_trouble(BuildError), self.costing("environment"):
             return PreparedCode(code, code.python(self.home, self.log, self.stop, self.box))
 
 

@@ -62,6 +62,8 @@ class Measurement:
     without: str = ""
     # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None
+    # What was counted before; it lies in the scratch folder.
+    counted: Path | None = None
     # The machine's lock: see processes.Order.
     lock: int | None = None
     limits: processes.Limits = field(default_factory=processes.Limits)
@@ -74,6 +76,7 @@ class Measurement:
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
             *([self.without] if self.without else []),
             *([f"--turns={self.turns}"] if self.turns else []),
+            *([f"--counted={self.counted}"] if self.counted else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),
             "--watch-stdin",
         ]
