@@ -96,14 +96,14 @@ def _read_noise(project: Project) -> dict[Key, tuple[float | None, float | None]
     }
     return {
         (row.series.configuration.case.benchmark, row.series.configuration.case.key): (
-            _deviation(samples.get((row.pk, row.run_id), ())),
+            _sample_deviation(samples.get((row.pk, row.run_id), ())),
             _neighbour_deviation(row.recent),
         )
         for row in found
     }
 
 
-def _deviation(values: Iterable[float]) -> float | None:
+def _sample_deviation(values: Iterable[float]) -> float | None:
     logarithms = [math.log(value) for value in values if value > 0]
     return stdev(logarithms) if len(logarithms) > 2 else None
 
