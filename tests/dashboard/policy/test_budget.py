@@ -40,7 +40,7 @@ def plan_commit(seconds: float, histories: Histories, benchmark: Benchmark = TIN
 
 
 def plan_text(plan: CommitPlan) -> str:
-    """`size=1 size=2? -size=3` is one case in standard, one quickly, one not at all."""
+    """The cases of a plan: `?` behind those in short windows, `-` before those that are left out."""
     measured = [f"{row.case}{'?' if row.quick else ''}" for row in plan.measured]
     return " ".join([*measured, *(f"-{case}" for _, case in plan.left_out)])
 

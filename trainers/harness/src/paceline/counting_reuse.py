@@ -94,9 +94,13 @@ def _is_file(path: Path) -> bool:
 
 
 def digest_tree(folder: Path) -> str:
-    """A digest of the names of all files; empty for more than TREE_LIMIT of them."""
+    """A digest of the names of all files, environments aside; empty for more than TREE_LIMIT of them."""
     digest, count = hashlib.sha256(), 0
     for top, folders, files in os.walk(folder):
+        if "pyvenv.cfg" in files:
+            # A virtual environment: what is installed in it, the packages' records say.
+            folders.clear()
+            continue
         folders[:] = sorted(name for name in folders if name not in (".git", "__pycache__"))
         count += len(files)
         if count > TREE_LIMIT:
