@@ -61,7 +61,7 @@ steps = 2000
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """Seconds by the clock and of processors, of the measured steps, and of the starts that a run may have."""
+    """Seconds by the clock and of processors, of the measured steps, and of one start for each process."""
 
     whole: float
     processors: float
@@ -96,7 +96,7 @@ def measure_costs(names: list[str], rounds: int, before: Path | None) -> str:
 
 @contextmanager
 def prepare_cases(names: list[str]) -> Iterator[list[MeasuredCase]]:
-    """The cases in folders as a host would check them out: with the tracked files, and nothing beside them."""
+    """The cases in folders as a host checks them out: with the tracked files, and nothing beside them."""
     with tempfile.TemporaryDirectory() as folder:
         checkout, small = Path(folder, "checkout"), Path(folder, "small")
         for made in (checkout, small):

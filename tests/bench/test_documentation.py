@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.detection import false_alarms, stability, verdicts
+from bench.detection import early_ends, false_alarms, stability, verdicts
 from bench.detection.null_models import NULL_MODELS
 from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
@@ -50,3 +50,12 @@ def test_the_tables_of_verdicts_are_those_that_are_printed():
     for kind in verdicts.KINDS:
         assert text.count(f"\n| {kind} |") == 2
     assert f"up to {verdicts.BUDGET} pairs" in " ".join(text.split())
+
+
+def test_every_noise_of_early_ends_has_its_figures():
+    assert next(early_ends.early_ends_table(1)) in TEXT
+    for model in early_ends.MODELS:
+        assert TEXT.count(f"| {model.name} |") == 1
+    assert f"steps of {early_ends.PLANTED_STEP:.0%}".replace("%", " %") in TEXT
+    assert f"a precision of {100 * early_ends.PRECISION:g} % and five repetitions at most" in TEXT
+    assert early_ends.MOST == 5
