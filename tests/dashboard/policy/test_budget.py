@@ -40,7 +40,7 @@ def plan_commit(seconds: float, histories: Histories, benchmark: Benchmark = TIN
 
 
 def plan_text(plan: CommitPlan) -> str:
-    """The cases of a plan: `?` behind those in short windows, `-` before those that are left out."""
+    """The cases of a plan, quick ones with a question mark, those that are left out behind a dash."""
     measured = [f"{row.case}{'?' if row.quick else ''}" for row in plan.measured]
     return " ".join([*measured, *(f"-{case}" for _, case in plan.left_out)])
 
