@@ -133,6 +133,8 @@ class _CaseRunner:
 
     def _is_precise(self, timed: Sequence[TimedRepetition]) -> bool:
         """Whether the undisturbed repetitions narrow the step time down as far as the manifest wants."""
+        if not self._benchmark.precision:
+            return False
         calm = [repetition for repetition in timed if repetition.waited <= CONTENTION_SHARE]
         times = [float(repetition.result["step_time"]["mean"]) for repetition in calm]
         return is_precise_enough(times, self._benchmark.precision, self._benchmark.repetitions)
