@@ -16,8 +16,9 @@ from dashboard.models import Project, Run
 from dashboard.querysets import run_costs
 from dashboard.sentences.run_costs import cost_of_run_sentence, part_label
 
-# Of the steps that are measured; all other parts take the hues that are left, in turn.
-MEASURED_HUE, HUES = 3, (1, 2, 4, 5, 6, 7, 8)
+# Repetitions in hues of their own, countings in one; what host and harness add is grey.
+HUES = {"start": 1, "warmup": 5, run_costs.MEASURED: 3, "after": 7, "disturbed": 4, "sweep": 2, "learning": 2}
+COUNTING_HUE, OTHERS_HUE = 6, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,10 @@ class CostRow:
 def stack_parts(parts: Sequence[tuple[str, float, int]]) -> list[CostRow]:
     """The rows of a bar, from (part, seconds, processes) in their order."""
     total = sum(seconds for _, seconds, _ in parts)
-    rows, start, turn = [], 0.0, 0
+    rows, start = [], 0.0
     for part, seconds, processes in parts:
         share = seconds / total if total else 0.0
-        hue = MEASURED_HUE if part == run_costs.MEASURED else HUES[turn % len(HUES)]
-        turn += part != run_costs.MEASURED
+        hue = COUNTING_HUE if part.startswith("counting") else HUES.get(part, OTHERS_HUE)
         rows.append(
             CostRow(
                 part_label(part), seconds, share, round(100 * start, 2), round(100 * share, 2), hue, processes

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncWeek
 
 from dashboard.ingest.costs import WAITING
-from dashboard.models import Project, Run, RunCost
+from dashboard.models import Commit, Project, Run, RunCost
 
 # Measured steps, by the harness's word.
 MEASURED = "window"
@@ -49,6 +49,14 @@ def costs_by_commit(commits: Collection[int]) -> dict[int, CommitCost]:
     )
     found = rows.values_list("run__commit").annotate(**SUMS)
     return {commit: CommitCost(total, measured) for commit, measured, total in found}
+
+
+def with_machine_seconds(commits: QuerySet[Commit]) -> QuerySet[Commit]:
+    """Each with the seconds that machines spent on its runs; None where no run tells."""
+    of_commit = machine_time(RunCost.objects.filter(run__commit=OuterRef("pk")))
+    summed = of_commit.exclude(run__origin=Run.Origin.SENTINEL).values("run__commit")
+    seconds = summed.annotate(total=Sum("seconds")).values("total")
+    return commits.annotate(machine_seconds=Subquery(seconds))
 
 
 def costs_by_week(project: Project, now: datetime) -> list[WeekCost]:

@@ -64,6 +64,8 @@ def test_a_commit_costs_what_its_runs_cost(client: Client, line: list[Commit]) -
     page = client.get("/projects/snake/commits/").content.decode()
     assert page.count("4 s of it measured steps") == 1
     assert ">20 s</span>" in page
+    told = client.get("/api/v1/projects/snake/commits").json()["items"]
+    assert [row["machine_seconds"] for row in told] == [None, 20.0, None]
 
 
 def test_the_weeks_parts_and_cases_of_a_project(client: Client, line: list[Commit]) -> None:
@@ -80,9 +82,20 @@ def test_the_weeks_parts_and_cases_of_a_project(client: Client, line: list[Commi
 
 
 def test_the_bar_is_full_and_the_measured_steps_keep_their_hue() -> None:
-    rows = stack_parts([(f"part {number}", 1.0, 1) for number in range(9)] + [("window", 1.0, 1)])
+    known = (
+        "start",
+        "warmup",
+        "window",
+        "after",
+        "disturbed",
+        "counting start",
+        "counting after",
+        "of later",
+    )
+    rows = stack_parts([(part, 1.0, 1) for part in known])
     assert sum(row.width for row in rows) == pytest.approx(100)
-    assert [row.hue for row in rows].count(rows[-1].hue) == 1
+    assert [row.hue for row in rows].count(rows[2].hue) == 1
+    assert rows[5].hue == rows[6].hue != rows[7].hue
     assert stack_parts([]) == []
 
 
