@@ -14,7 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from dashboard.detection import FalseAlarmBudget, Point, Series, judge_series, pairs
+from dashboard.detection import (
+    FalseAlarmBudget,
+    GuardedPoint,
+    Point,
+    Series,
+    judge_guarded,
+    judge_series,
+    pairs,
+)
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/images/method"
 INK, MUTED, BLUE, ORANGE, PAPER = "#1f2933", "#7b8794", "#2563a8", "#c2571a", "#ffffff"
@@ -335,6 +343,34 @@ def draw_repair() -> Drawing:
     return drawn
 
 
+def draw_learning() -> Drawing:
+    """What three seeds learn at each commit, and where the guard is left and kept again."""
+    rng = np.random.default_rng(8)
+    levels = np.select([np.arange(30) < 14, np.arange(30) < 22], [9.3, 2.0], 9.2)
+    seeds = rng.normal(levels[:, None], 0.6, (30, 3))
+    points = [Point(float(np.mean(row)), tuple(row.tolist())) for row in seeds]
+    guarded = [GuardedPoint(point.value, failed=point.value < 3) for point in points]
+    lost, repaired = judge_guarded(Series(points, better="higher", kind="quality"), guarded)
+    drawn = Drawing("A commit after which training no longer learns", (0, 31), (0, 12))
+    drawn.mark_heights([(4, "4"), (8, "8"), (12, "12")])
+    drawn.box((lost.index + 0.5, repaired.index + 0.5), drawn.y, ORANGE)
+    drawn.line([(0, 3), (31, 3)], INK, 1.2, "4 4")
+    drawn.text(1, 3, "the guard: at least 3", shift=(0, -8))
+    for index, row in enumerate(seeds):
+        for value in row:
+            drawn.dot(index + 1, float(value), MUTED, size=2.5)
+    for start, end, level, color in (
+        (1, lost.index + 0.5, lost.before, BLUE),
+        (lost.index + 0.5, repaired.index + 0.5, lost.after, ORANGE),
+        (repaired.index + 0.5, 30, repaired.after, BLUE),
+    ):
+        drawn.line([(start, level), (end, level)], color, 3)
+    words = f"{lost.after:.1f} instead of {lost.before:.1f}"
+    drawn.text((lost.index + repaired.index) / 2 + 0.5, 6, words, color=ORANGE, anchor="middle")
+    drawn.name_axes("commits in the order of the branch", "score of each seed")
+    return drawn
+
+
 def draw_explanation() -> Drawing:
     """One step before and after, split into its phases."""
     before = {"rollout": 4.0, "replay/sample": 2.0, "learn": 3.0, "(unattributed)": 2.0}
@@ -366,6 +402,7 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "bisection": draw_bisection,
     "regression": draw_regression,
     "repair": draw_repair,
+    "learning": draw_learning,
     "explanation": draw_explanation,
 }
 

@@ -15,8 +15,10 @@ from dashboard.models import Environment, Run
 # A commit can change these through the environment that its manifest asks for.
 SOFTWARE = ("python", "torch", "cuda", "packages")
 # No commit changes these.
-SYSTEM = ("driver", "os", "kernel", "cpu_model", "gpus", "harness")
-LABELS = {"cpu_model": "processor", "gpus": "GPUs", "os": "system"}
+SYSTEM = ("driver", "os", "kernel", "cpu_model", "gpus", "harness", "kept_files")
+# What the code chose by itself, and the version of the files that the site keeps beside it.
+RARE = ("settings", "kept_files")
+LABELS = {"cpu_model": "processor", "gpus": "GPUs", "os": "system", "kept_files": "kept files"}
 
 # The compared values of a run by their names, with the name of its machine; empty where none are known.
 EnvironmentValues = Mapping[str, Any]
@@ -33,9 +35,10 @@ class Difference(NamedTuple):
 
 def compared_values(environment: EnvironmentValues, harness: str | None) -> dict[str, Any]:
     """What is compared of a document's environment, with the version of the harness that measured."""
-    # Few codes choose settings: without them a run shares the row of those that older harnesses measured.
-    settings = {"settings": environment["settings"]} if environment.get("settings") else {}
-    return {**{name: environment.get(name) for name in (*SOFTWARE, *SYSTEM)}, "harness": harness, **settings}
+    # Few have these: without them a run shares the row of those that older harnesses measured.
+    rare = {name: environment[name] for name in RARE if environment.get(name)}
+    common = {name: environment.get(name) for name in (*SOFTWARE, *SYSTEM) if name not in RARE}
+    return {**common, "harness": harness, **rare}
 
 
 def store_environments(environments: Iterable[dict[str, Any]]) -> list[int]:

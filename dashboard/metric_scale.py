@@ -24,6 +24,11 @@ class MetricScale:
         return self.name.startswith("scaling_exponent")
 
     @property
+    def is_quality(self) -> bool:
+        """True for what is learned: which may be 0 or less, so that its differences count, not its ratios."""
+        return self.name.startswith("quality.")
+
+    @property
     def has_sign(self) -> bool:
         """True where it may be 0 or less, so that a ratio only says how large a difference is beside what is
         usual.

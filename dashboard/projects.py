@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -17,7 +16,10 @@ from paceline.manifest import ManifestError
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import Project
 from dashboard.policy.newest_manifest import follow_manifest_policy
+from dashboard.project_addresses import ProjectError, absolute_address
 from dashboard.project_names import find_named_project
+from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.kept_files import keep_files, read_folder, read_kept_files
 from dashboard.repositories import RepositoryError, split_credentials
 
 # The numbers of a project that people may set: option -> field.
@@ -29,12 +31,6 @@ NUMBER_FIELDS = {
     "experiment-share": "experiment_share",
     "poll": "poll_minutes",
 }
-LONGEST_SHOWN = 200
-URL = re.compile(r"(https?|ssh|git|file)://.+|[\w.-]+@[\w.-]+:.+")
-
-
-class ProjectError(Exception):
-    """The project can't be added; the message is one sentence for people."""
 
 
 def add_project(
@@ -44,15 +40,16 @@ def add_project(
     manifest: Path | None = None,
     numbers: Mapping[str, float | None] | None = None,
     *,
+    files: Path | None = None,
     private: bool = False,
     actor: Actor | None = None,
 ) -> Project:
     """Register a repository (path or URL) that can be fetched and has the branch; raises ProjectError.
 
-    `manifest` is a file that the site keeps for code that can't be changed; `numbers` has the names of
-    NUMBER_FIELDS, None where one stays as it is. A private project is read by its members alone. Adding the
-    same project again returns it with these numbers, and private where that is asked for. `actor`: who does
-    it, for the audit log.
+    `manifest` is a file that the site keeps for code that can't be changed, `files` a folder of files that it
+    puts beside that code; `numbers` has the names of NUMBER_FIELDS, None where one stays as it is. A private
+    project is read by its members alone. Adding the same project again returns it with these numbers and
+    files, and private where that is asked for. `actor`: who does it, for the audit log.
     """
     given = {NUMBER_FIELDS[name]: value for name, value in (numbers or {}).items() if value is not None}
     address, credentials = split_credentials(absolute_address(repository))
@@ -64,8 +61,10 @@ def add_project(
         visibility=Project.Visibility.PRIVATE if private else Project.Visibility.PUBLIC,
         manifest=_read_manifest(manifest),
     )
+    kept = _read_files(files, manifest)
     existing = find_named_project(slug)
     if existing is not None:
+        _replace_files(_check_same_project(existing, wanted), kept, actor)
         return _change_project(_check_same_project(existing, wanted), wanted, given, actor)
     wanted.hook_secret = secrets.token_urlsafe(32)
     _set_numbers(wanted, given)
@@ -73,6 +72,7 @@ def add_project(
     try:
         with transaction.atomic():
             wanted.save(force_insert=True)
+            keep_files(None, wanted, kept)
             if actor is not None:
                 record_action(actor, AuditAction.PROJECT_ADDED, wanted, wanted, visibility=wanted.visibility)
     except IntegrityError:
@@ -81,22 +81,22 @@ def add_project(
     return wanted
 
 
-def absolute_address(repository: str) -> str:
-    """A URL as it stands, a path made absolute."""
-    if URL.fullmatch(repository):
-        return repository
-    if not repository.strip():
-        raise ProjectError("The repository is empty: give a folder on this machine, or a URL.")
+def _replace_files(project: Project, files: Mapping[str, str], actor: Actor | None) -> None:
+    """Keep these files and no others; none given: those that are kept stay."""
+    if files:
+        gone = dict.fromkeys(read_kept_files(project).keys() - files.keys())
+        keep_files(actor, project, {**gone, **files})
+
+
+def _read_files(folder: Path | None, manifest: Path | None) -> dict[str, str]:
+    if folder is None:
+        return {}
+    if manifest is None:
+        raise ProjectError("--files needs --manifest: files are kept beside a manifest that is kept, too.")
     try:
-        path = Path(repository).expanduser()
-        if path.is_dir():
-            return str(path.resolve())
-    except (OSError, RuntimeError, ValueError):  # A name that is too long, an unknown home, a NUL.
-        pass
-    shown = repository if repository.isprintable() else repr(repository)
-    raise ProjectError(
-        f"{shown[:LONGEST_SHOWN]} is neither a folder on this machine nor the URL of a repository."
-    )
+        return read_folder(folder)
+    except SetupError as error:
+        raise ProjectError(str(error)) from error
 
 
 def _check_same_project(existing: Project, wanted: Project) -> Project:

@@ -107,6 +107,7 @@ ROOMS = (
         "workers.host",
         STANDARD
         | {"celery", "kombu", "redis", "psutil", "pynvml", "paceline.manifest", "paceline.document"}
+        | {"paceline.environment_table", "paceline.preparation"}
         | {"dashboard.repositories", "dashboard.host_protocol"}
         | {"dashboard.heartbeat_file", "dashboard.structured_logs"},
     ),

@@ -54,6 +54,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
     return {
         "id": regression.pk,
         "url": regression_url(regression),
+        "kind": regression.kind,
         "state": regression.state,
         "recovered_by": commit_fields(regression.recovered_by) if regression.recovered_by else None,
         "withdrawn": bool(regression.withdrawn_at),
@@ -68,6 +69,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         "change_percent": round_percent_change(regression.ratio),
         "change_percent_low": round_percent_change(regression.low),
         "change_percent_high": round_percent_change(regression.high),
+        "learning": regression.lost_learning,
         "phase": regression.phase or None,
         "phase_share": regression.phase_share,
         "place": sentences.describe_host_or_device(regression) or None,
@@ -77,6 +79,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         },
         "suspects": regression.suspects,
         "operations": regression.operations,
+        "slow_processes": regression.slow_processes,
     }
 
 

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Router, Schema
 from pydantic import Field
 
+from dashboard.host_protocol import files_version
 from dashboard.models import Project
 from dashboard.policy.project_policy import project_policy
 
@@ -22,6 +23,11 @@ class PolicyInForce(Schema):
     site: str = Field(description="What the site keeps above the manifest, as TOML; empty: nothing.")
     values: dict[str, Any] = Field(description="By its key what holds.")
     origins: dict[str, str] = Field(description="By its key where it comes from: site, manifest or default.")
+
+
+class KeptFileText(Schema):
+    path: str
+    text: str
 
 
 class ProjectSettings(Schema):
@@ -37,6 +43,10 @@ class ProjectSettings(Schema):
     sentinels: bool
     policy: PolicyInForce
     manifest: str = Field(description="That the site keeps, as TOML; empty: the repository's own holds.")
+    kept_files: list[KeptFileText] = Field(description="That the site keeps beside its manifest.")
+    kept_files_version: str = Field(
+        description="A hash of these, as documents tell it; empty: there are none."
+    )
 
 
 NUMBERS = (
@@ -56,7 +66,10 @@ def read_project_settings(request: HttpRequest, slug: str) -> ProjectSettings:
     project = get_object_or_404(Project, slug=slug)
     values = asdict(project_policy(project))
     origins = values.pop("origins")
+    files = dict(project.kept_files.values_list("path", "text"))
     return ProjectSettings(
+        kept_files=[KeptFileText(path=path, text=text) for path, text in files.items()],
+        kept_files_version=files_version(files),
         **{name: getattr(project, name) for name in NUMBERS},
         policy=PolicyInForce(site=project.policy, values=values, origins=origins),
     )

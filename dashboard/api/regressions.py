@@ -37,6 +37,16 @@ from dashboard.sentences.regressions import regression_title
 router = Router(tags=["regressions"])
 
 
+class LostLearning(Schema):
+    """What is said of a loss of quality beside its levels."""
+
+    guard: str | None = Field(description="`violated`, `missing`, `diverged`, `kept`; null: it has no guard.")
+    bound: float | None = Field(description="The bound of the guard that was broken.")
+    seeds: int = Field(description="Over how many seeds it was proved; 0: not yet.")
+    unreported: int = Field(description="In how many of them the new level reported none.")
+    step_time_change_percent: float | None = Field(description="In the same pairs; negative: it is faster.")
+
+
 class RegressionRow(Configured):
     """The changes for the worse that one commit range caused. Its case is of the change it is told by."""
 
@@ -44,6 +54,7 @@ class RegressionRow(Configured):
     url: str = Field(description="Its page.")
     project: str
     title: str = Field(description="What became worse, by how much, since when.")
+    kind: str = Field(description="`quality`: training learns less, or no longer; else `performance`.")
     state: str = Field(description="`suspected`, `confirmed`, `undecided` or `refuted`.")
     triaged: str | None = Field(description="What people made of it; null: nothing yet.")
     cause: str | None
@@ -62,6 +73,7 @@ class RegressionRow(Configured):
     phase_share: float | None = Field(description="How much of it, 0 to 1.")
     recovered_by: CommitName | None
     withdrawn_at: datetime | None
+    learning: LostLearning | None = Field(description="Of a loss of quality; else null.")
     opened_at: datetime
     updated_at: datetime
 
@@ -119,6 +131,9 @@ class RegressionEvidence(RegressionRow):
 
     suspects: list[Json] = Field(description="Functions, likeliest first, with their calls and own times.")
     operations: list[Json] = Field(description="Tensor operations, with their counts and times.")
+    slow_processes: list[Json] = Field(
+        description="Ranks and DataLoader workers that the others wait for: codes with their values."
+    )
     excerpts: list[Json] = Field(description="The lines of suspects that the commits changed.")
     cause_evidence: list[Any]
     bisection: Json
@@ -183,6 +198,7 @@ def read_regression(request: HttpRequest, pk: int) -> RegressionEvidence:
         **regression_members(request, regression),
         suspects=regression.suspects,
         operations=regression.operations,
+        slow_processes=regression.slow_processes,
         excerpts=regression.excerpts,
         cause_evidence=regression.cause_evidence,
         bisection=regression.bisection,
@@ -252,6 +268,7 @@ def regression_members(request: HttpRequest, regression: Regression) -> dict[str
         "project": regression.project.slug,
         **configured_members(regression.series.configuration),
         "title": regression_title(regression),
+        "kind": regression.kind,
         "state": regression.state,
         "triaged": regression.triaged or None,
         "cause": regression.cause or None,
@@ -270,9 +287,15 @@ def regression_members(request: HttpRequest, regression: Regression) -> dict[str
         "phase_share": regression.phase_share,
         "recovered_by": describe_commit_name(repair) if repair else None,
         "withdrawn_at": regression.withdrawn_at,
+        "learning": learning_members(regression),
         "opened_at": regression.opened_at,
         "updated_at": regression.updated_at,
     }
+
+
+def learning_members(regression: Regression) -> LostLearning | None:
+    known = regression.lost_learning
+    return LostLearning(**known) if known else None
 
 
 def describe_grouped_change(change: Change) -> RegressionChange:

@@ -35,6 +35,7 @@ from dashboard.api import (
     project_settings,
     projects,
     regressions,
+    run_processes,
     runs,
     series,
     tokens,
@@ -46,7 +47,7 @@ VERSION = "1"
 ROUTERS: tuple[Router, ...] = (
     *(projects.router, project_settings.router, series.router, commits.router, runs.router),
     *(experiments.router, regressions.router, machines.router, channels.router, members.router),
-    *(tokens.router, documents.router, checks.router),
+    *(tokens.router, documents.router, checks.router, run_processes.router),
 )
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10

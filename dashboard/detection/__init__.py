@@ -3,6 +3,7 @@
 from dashboard.detection.changepoints import detect, suspect
 from dashboard.detection.comparison import compare_samples
 from dashboard.detection.false_alarm_budget import FalseAlarmBudget
+from dashboard.detection.guards import GuardedPoint, judge_guarded
 from dashboard.detection.judgement import judge_series
 from dashboard.detection.parts import steps_of_parts
 from dashboard.detection.relevance import EFFECT_FLOORS
@@ -14,10 +15,12 @@ __all__ = [
     "Change",
     "Comparison",
     "FalseAlarmBudget",
+    "GuardedPoint",
     "Point",
     "Series",
     "compare_samples",
     "detect",
+    "judge_guarded",
     "judge_series",
     "shift_p_value",
     "steps_of_parts",

@@ -12,7 +12,7 @@ from dashboard.detection import doubts
 from dashboard.detection.changepoints import detect_again
 from dashboard.detection.drift import drop_slopes
 from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
-from dashboard.detection.readings import Readings, prepare_readings, repeats_exactly
+from dashboard.detection.readings import ADDITIVE_KINDS, Readings, prepare_readings, repeats_exactly
 from dashboard.detection.relevance import SHORT_HISTORY, exceeds_floor
 from dashboard.detection.rules import ALARM
 from dashboard.detection.scaling import safe_median
@@ -123,7 +123,7 @@ def describe_change(
     ratio, low, high = ratio_interval(step, level, readings.scale)
     earliest, latest = (b, b) if exact else location_range(readings, before, after)
     found = doubts.location_doubts(readings.kept[b - 1], readings.kept[b])
-    if not readings.scale.logarithmic:
+    if not readings.scale.logarithmic and series.kind not in ADDITIVE_KINDS:
         found += (Doubt(doubts.NO_RATIO),)
     if not exact:
         near_floor = not (exceeds_floor(low, readings.floor) and exceeds_floor(high, readings.floor))

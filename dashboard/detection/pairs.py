@@ -64,18 +64,23 @@ class ShareEstimate:
 
 
 def estimate_share(
-    good: Sequence[float], bad: Sequence[float], noise: float = 0.0, error: float = ERROR
+    good: Sequence[float],
+    bad: Sequence[float],
+    noise: float = 0.0,
+    error: float = ERROR,
+    *,
+    slowed: bool = True,
 ) -> ShareEstimate:
     """The share by the pairs so far: values of the good and of the bad commit (n each, finite, one or more).
 
     Their unit is the suspected step, towards the worse: what is slower is larger. `noise` is the least
     standard deviation of a pair to believe in, `error` the probability that the interval ever leaves out the
-    truth.
+    truth. `slowed`: whether something else may have made a value worse, so that one far off is bounded.
     """
     values = np.asarray([good, bad], dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)):
         raise ValueError("values must be finite, and at least one of each commit")
-    below, above = bound_slowed_values(values, noise)
+    below, above = bound_slowed_values(values, noise) if slowed else values
     shares = above - below
     pairs, middle = len(shares), float(shares.mean())
     deviation = max(float(shares.std(ddof=1)), noise) if pairs > 1 else math.inf

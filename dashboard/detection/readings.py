@@ -43,13 +43,18 @@ class Readings:
     sampled: bool
 
 
+# What is learned differs from seed to seed by as much at any level: near zero ratios make much of little.
+ADDITIVE_KINDS: frozenset[Kind] = frozenset({"quality"})
+
+
 def prepare_readings(series: Series) -> Readings:
     """The readings of a series. Raises ValueError for a value that isn't finite."""
     refuse_non_finite(series.points)
     kept = untainted_positions(series.points)
     points = [series.points[i] for i in kept]
     values = np.array([point.value for point in points], dtype=np.float64)
-    scale = Scale.fit(np.array([v for point in points for v in (point.value, *point.samples)]))
+    values_and_samples = np.array([v for point in points for v in (point.value, *point.samples)])
+    scale = Scale.fit(values_and_samples, by_difference=series.kind in ADDITIVE_KINDS)
     effect = EFFECT_FLOORS[series.kind]
     floor = effect.at(len(points))
     scaled = scale.apply(np.array([judged_value(point, series) for point in points], dtype=np.float64))

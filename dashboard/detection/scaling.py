@@ -32,10 +32,10 @@ class Scale:
         return self.sign != 0
 
     @classmethod
-    def fit(cls, values: Floats) -> Scale:
-        """The scale for values (n,), finite."""
+    def fit(cls, values: Floats, *, by_difference: bool = False) -> Scale:
+        """The scale for values (n,), finite. `by_difference`: without logarithms, whatever their signs."""
         signs = np.unique(np.sign(values))
-        if len(signs) == 1 and signs[0] != 0:
+        if not by_difference and len(signs) == 1 and signs[0] != 0:
             return cls(magnitude=1.0, sign=float(signs[0]))
         sizes = np.abs(values[values != 0])
         return cls(magnitude=safe_median(sizes) if len(sizes) else 1.0, sign=0.0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dashboard.host_protocol import ExperimentAssignment, SideAssignment
 from dashboard.leases import lease_of
-from dashboard.models import Commit, Configuration, Experiment
+from dashboard.models import Commit, Configuration, Experiment, Series
 
 RELATED = (
     "project",
@@ -31,7 +31,20 @@ def assignment_of(experiment: Experiment) -> ExperimentAssignment:
         profiled=experiment.counts_functions and not experiment.profiles,
         machine=experiment.machine.name,
         pairs=experiment.pairs.count(),
+        files=experiment.project.files_beside_manifest(),
+        seeded=is_seeded(experiment),
     )
+
+
+def is_seeded(experiment: Experiment) -> bool:
+    """Whether each pair has a seed of its own: where a quality is weighed, or guarded beside what is.
+
+    With one seed for all of them the pairs would tell how lucky that one is.
+    """
+    if experiment.metric.is_quality:
+        return True
+    guarded = Series.objects.filter(configuration=experiment.head_configuration_id, guarded=True)
+    return experiment.question == Experiment.Question.BOUND and guarded.exists()
 
 
 def side_of(commit: Commit, configuration: Configuration) -> SideAssignment:

@@ -25,7 +25,7 @@ ALONE = "main"  # how a document names the measured process, and the thread that
 NEWEST = 2
 
 Rows = Sequence[dict[str, Any]]
-READ = ("environment__path", "environment__memory_bytes", "processes", "phases")
+READ = ("environment__path", "environment__memory_bytes", "processes", "phases", "ranks__world_size")
 
 
 def can_take_turns_by_runs(experiment: Experiment) -> bool:
@@ -53,13 +53,26 @@ def can_take_turns_by_documents(experiment: Experiment, documents: Sequence[Mapp
             (document.get("environment") or {}).get("memory_bytes"),
             document.get("processes"),
             document.get("phases"),
+            (document.get("ranks") or {}).get("world_size"),
         )
         for document in documents
     )
 
 
-def is_alone(path: str | None, memory: int | None, processes: Rows | None, phases: Rows | None) -> bool:
-    """One process with one thread, on no device, that is small enough to be there twice."""
+def is_alone(
+    path: str | None,
+    memory: int | None,
+    processes: Rows | None,
+    phases: Rows | None,
+    ranks: int | None = None,
+) -> bool:
+    """One process with one thread, on no device, that is small enough to be there twice.
+
+    Of several ranks none may be stopped: the others go on to their next collective meanwhile, so that who is
+    slow among them catches up in the other side's turn.
+    """
+    if ranks is not None:
+        return False
     if path != "cpu" or not processes or {process["name"] for process in processes} - {ALONE}:
         return False
     if {phase["thread"] for phase in phases or ()} - {ALONE}:

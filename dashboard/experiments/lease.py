@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from django.db.models.functions import Now
 from dashboard import dispatch, leases, sentinels
 from dashboard.experiments.assignment import RELATED, assignment_of
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
+from dashboard.experiments.learning import can_weigh_unreported, pair_columns, weigh_learning
 from dashboard.experiments.weighing import weigh_experiment
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
@@ -94,14 +94,22 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
     """
     with transaction.atomic():
         experiment = _lock_experiment(lease)
-        values = asdict(pair)
+        if pair.unreported and not can_weigh_unreported(experiment):
+            side = "head" if pair.head is None else "base"
+            text = f"{experiment.metric} isn't reported by the {side}."
+            conclude_experiment(
+                lease, Verdict.UNTESTABLE, {"code": "side failed", "text": text}, pair.seconds
+            )
+            return str(Verdict.UNTESTABLE)
+        values = pair_columns(experiment, pair)
         row, new = ExperimentPair.objects.get_or_create(
             experiment=experiment, index=values.pop("index"), defaults=values
         )
         experiment.seconds += pair.seconds if new else 0.0
         experiment.commands = experiment.commands or list(commands)
         # Without their phases and sweeps, which no verdict reads: all are read anew after each pair.
-        read = ("base", "head", "disturbed", *(("others",) if experiment.question == Question.BOUND else ()))
+        weighs_others = experiment.question == Question.BOUND or experiment.metric.is_quality
+        read = ("base", "head", "disturbed", "unreported", *(("others",) if weighs_others else ()))
         pairs = list(experiment.pairs.only(*read))
         weighed = weigh_experiment(experiment, pairs, experiment.seconds)
         ExperimentPair.objects.filter(pk=row.pk).update(**weighed.columns)
@@ -109,6 +117,7 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
             seconds=experiment.seconds,
             commands=experiment.commands,
             lease_until=leases.lease_end(),
+            learning=weigh_learning(experiment, pairs),
             **weighed.columns,
         )
         if weighed.verdict:

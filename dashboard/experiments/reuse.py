@@ -9,7 +9,9 @@ from typing import Any
 from django.utils import timezone
 
 from dashboard.experiments.asking import Side
+from dashboard.experiments.learning import weigh_learning
 from dashboard.experiments.weighing import Weighed, weigh_experiment
+from dashboard.host_protocol.messages import PACE
 from dashboard.models import Experiment, ExperimentPair, Metric
 
 Question = Experiment.Question
@@ -49,6 +51,9 @@ def pairs_of_metric(measured: Experiment, metric: Metric) -> list[ExperimentPair
         values: Mapping[str, Any] | None = {"base": pair.base, "head": pair.head}
         if metric.name != measured.metric.name:
             values = pair.others.get(metric.name)
+        if metric.is_quality and pair.seed is None:
+            # All its pairs have one seed, which may be an unlucky one.
+            continue
         if values is not None:
             copies.append(
                 ExperimentPair(
@@ -59,10 +64,21 @@ def pairs_of_metric(measured: Experiment, metric: Metric) -> list[ExperimentPair
                     disturbed=pair.disturbed,
                     seconds=0.0,
                     phases=pair.phases,
-                    others=pair.others,
+                    others=_others_beside(measured, pair, metric),
+                    seed=pair.seed,
+                    unreported=pair.unreported,
                 )
             )
     return copies
+
+
+def _others_beside(measured: Experiment, pair: ExperimentPair, metric: Metric) -> dict[str, Any]:
+    """What the pair measured beside a metric: with the step's time, where that was weighed."""
+    if not metric.is_quality or measured.metric.name != PACE:
+        return dict(pair.others)
+    own = measured.metric
+    time = {"unit": own.unit, "better": own.better, "kind": own.kind, "base": pair.base, "head": pair.head}
+    return {**pair.others, PACE: time}
 
 
 def reuse_experiment(
@@ -104,6 +120,7 @@ def reuse_experiment(
         profiles=measured.profiles,
         requested_at=now,
         finished_at=now,
+        learning=weigh_learning(_suspected_step(metric, before, after, error), pairs),
         **weighed.columns,
     )
     _keep_pairs(experiment, pairs)

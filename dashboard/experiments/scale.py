@@ -17,8 +17,10 @@ FARTHEST = 700.0
 
 @dataclass(frozen=True, slots=True)
 class StepScale:
-    """By logarithms, or plainly where a value isn't positive; `before` and `after` on the metric's ratio
-    scale. `level` is how large the values are, where they have no ratios.
+    """By logarithms, or plainly where a value isn't positive and for what is learned.
+
+    `before` and `after` are on the metric's ratio scale. `level` is how large the values are, where they have
+    no ratios.
     """
 
     metric: MetricScale
@@ -33,6 +35,9 @@ class StepScale:
     ) -> StepScale:
         """The unit is the step from `before` to `after`."""
         values = [metric.on_ratio_scale(value) for value in (before, after, *measured)]
+        if metric.is_quality:
+            # Whether a later value is 0 or less must not change how the ones before it were weighed.
+            return cls(metric, before, after, logarithmic=False, level=max(abs(before), abs(after)))
         return cls(metric, values[0], values[1], min(values) > 0, abs(values[0]))
 
     @classmethod

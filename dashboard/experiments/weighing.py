@@ -123,7 +123,9 @@ def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) 
     """How many units the heads lie above their bases, with the interval that is valid at every look."""
     base = [scale.share_of_step(value) for value, _ in calm]
     head = [scale.share_of_step(value) for _, value in calm]
-    return pairs.estimate_share(base, head, scale.noise, error)
+    # What slows a repetition doesn't make it learn less: no value of a quality is taken for an accident.
+    slowed = not scale.metric.is_quality
+    return pairs.estimate_share(base, head, scale.noise, error, slowed=slowed)
 
 
 def _interval_of(share: pairs.ShareEstimate, scale: StepScale) -> Interval:
@@ -146,6 +148,8 @@ def _decided_verdict(
     if experiment.question == Question.TEST:
         floor = EFFECT_FLOORS[cast(Kind, experiment.metric.kind)].long
         least = math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0
+        if experiment.metric.is_quality:
+            least = floor * scale.level / abs(scale.step)
         verdict, reason = as_verdict(pairs.step_verdict(share, least)), {}
     else:
         verdict = as_verdict(pairs.place_verdict(share, spent))

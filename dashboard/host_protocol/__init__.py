@@ -12,6 +12,7 @@ from dashboard.host_protocol.assignments import (
     RunAssignment,
     SideAssignment,
 )
+from dashboard.host_protocol.kept_files import files_problem, files_version, path_problem
 from dashboard.host_protocol.messages import (
     MessageError,
     MessageFields,
@@ -37,7 +38,10 @@ __all__ = [
     "RunAssignment",
     "SideAssignment",
     "assignment_message",
+    "files_problem",
+    "files_version",
     "pair_message",
+    "path_problem",
     "read_assignment",
     "read_lease",
     "read_message",

@@ -34,6 +34,7 @@ class RunAssignment:
     quick: bool
     # The commit whose counting this one may take over, if nothing of it changed; empty where there is none.
     counted_at: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)  # that the site keeps beside its manifest
 
     @property
     def run_id(self) -> int:
@@ -76,6 +77,8 @@ class ExperimentAssignment:
     profiled: bool  # the functions of both sides are wanted first
     machine: str
     pairs: int  # that earlier attempts have measured, disturbed ones included
+    files: Mapping[str, str] = field(default_factory=dict)  # that the site keeps beside its manifest
+    seeded: bool = False  # each pair has a seed of its own, the same for both sides
 
     @property
     def name(self) -> str:
@@ -108,15 +111,25 @@ class PairMeasured:
     `base_first`: the base's was the first one, or began where both took turns. `seconds` both took. `phases`:
     own time by phase, in seconds per step, of the base and of the head. `sweeps`: the points of both sweeps,
     `base` and `head`, as documents have them, the `parameter` and, where a job is projected along their line,
-    its `amount`; empty where they weren't measured. `others`: memory and quality of both, of the whole.
+    its `amount`; empty where they weren't measured. `others`: memory and quality of both, of the whole, and
+    beside a quality the step's time. `seed`: of both sides, where each pair has another. A quality that a
+    side didn't report, or as no finite number, is None.
     """
 
     index: int
     base_first: bool
-    base: float
-    head: float
+    base: float | None
+    head: float | None
     disturbed: bool
     seconds: float
     phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     sweeps: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, OtherMetric] = field(default_factory=dict)
+    seed: int | None = None
+
+    @property
+    def unreported(self) -> str:
+        """Which side lacks the quality that is weighed: base, head, both, or empty."""
+        if self.base is None and self.head is None:
+            return "both"
+        return "base" if self.base is None else "head" if self.head is None else ""

@@ -17,6 +17,7 @@ from dashboard.host_protocol.assignments import (
     RunAssignment,
     SideAssignment,
 )
+from dashboard.host_protocol.kept_files import files_problem
 
 # As the columns of the site's tables hold them.
 LARGEST_KEY, LARGEST_INTEGER, LARGEST_SMALL = 2**63 - 1, 2**31 - 1, 2**15 - 1
@@ -28,6 +29,8 @@ LONGEST_UNIT = 30
 BETTER = ("lower", "higher")
 # Of these metrics pairs tell beside the one that is weighed: what nobody wants to pay a faster step with.
 GUARDING_KINDS = ("memory", "quality")
+# Beside a quality they tell what became of the step: faster because it learns less is one story.
+PACE = "step_time"
 KINDS = {RunAssignment: "run", ExperimentAssignment: "experiment"}
 
 
@@ -202,11 +205,15 @@ def read_lease(fields: MessageFields) -> Lease:
 
 
 def assignment_message(assignment: Assignment) -> dict[str, Any]:
-    return {
+    message = {
         **asdict(assignment),
         "kind": KINDS[type(assignment)],
         "lease": lease_message(assignment.lease),
     }
+    # Most projects keep none.
+    if not assignment.files:
+        del message["files"]
+    return message
 
 
 def read_assignment(fields: MessageFields) -> Assignment:
@@ -227,6 +234,7 @@ def read_assignment(fields: MessageFields) -> Assignment:
             quick=fields.flag("quick"),
             # A site of an earlier release names none.
             counted_at=fields.optional_text("counted_at") or "",
+            files=_read_files(fields),
         )
     if kind == "experiment":
         return ExperimentAssignment(
@@ -242,8 +250,21 @@ def read_assignment(fields: MessageFields) -> Assignment:
             profiled=fields.flag("profiled"),
             machine=fields.text("machine"),
             pairs=fields.integer("pairs"),
+            files=_read_files(fields),
+            seeded="seeded" in fields.values and fields.flag("seeded"),
         )
     raise MessageError(f"This host can't measure {kind!r}: update it to the site's version.")
+
+
+def _read_files(fields: MessageFields) -> dict[str, str]:
+    """The files that the site keeps; an earlier site sends none."""
+    if "files" not in fields.values:
+        return {}
+    inside = fields.inside("files")
+    files = {path: inside.text(path) for path in inside.values}
+    if problem := files_problem(files):
+        raise MessageError(f"files: {problem}")
+    return files
 
 
 def _read_side(fields: MessageFields) -> SideAssignment:
@@ -260,13 +281,14 @@ def read_pair(fields: MessageFields) -> PairMeasured:
     return PairMeasured(
         index=fields.integer("index"),
         base_first=fields.flag("base_first"),
-        base=fields.number("base"),
-        head=fields.number("head"),
+        base=fields.optional_number("base"),
+        head=fields.optional_number("head"),
         disturbed=fields.flag("disturbed"),
         seconds=fields.number("seconds"),
         phases=fields.number_pairs("phases"),
         sweeps=fields.mapping("sweeps"),
         others=_read_others(fields) if "others" in fields.values else {},
+        seed=fields.integer("seed", most=LARGEST_KEY) if fields.values.get("seed") is not None else None,
     )
 
 
@@ -275,10 +297,10 @@ def _read_others(fields: MessageFields) -> dict[str, OtherMetric]:
     others = fields.inside("others")
     if len(others.values) > MOST_OTHERS or any(len(name) > LONGEST_WORD for name in others.values):
         raise MessageError(f"others must have {MOST_OTHERS} members at most, with short names.")
-    return {name: _read_other(others.inside(name)) for name in others.values}
+    return {name: _read_other(name, others.inside(name)) for name in others.values}
 
 
-def _read_other(fields: MessageFields) -> OtherMetric:
+def _read_other(name: str, fields: MessageFields) -> OtherMetric:
     other = OtherMetric(
         unit=fields.text("unit", most=LONGEST_UNIT),
         better=fields.text("better", most=LONGEST_UNIT),
@@ -286,7 +308,8 @@ def _read_other(fields: MessageFields) -> OtherMetric:
         base=fields.number("base"),
         head=fields.number("head"),
     )
-    if other.better not in BETTER or other.kind not in GUARDING_KINDS:
+    kinds = (*GUARDING_KINDS, "time") if name == PACE else GUARDING_KINDS
+    if other.better not in BETTER or other.kind not in kinds:
         raise MessageError(
             f"{fields.path} must say lower or higher for better, and {' or '.join(GUARDING_KINDS)} for kind."
         )

@@ -13,7 +13,7 @@ from dashboard.models import Metric, Point, Run, Series, SeriesLatest
 def store_points(run: Run, document: Document) -> list[int]:
     """Store a point for each metric of the document; the ids of the series that got one."""
     metrics = get_or_create_metrics(document.metrics)
-    series = _get_or_create_series(run, document.metrics, metrics)
+    series = _get_or_create_series(run, document, metrics)
     Point.objects.bulk_create(
         Point(
             series=row,
@@ -52,9 +52,11 @@ def _metrics_by_key(wanted: dict[tuple[str, str], MetricValue]) -> dict[tuple[st
 
 
 def _get_or_create_series(
-    run: Run, values: tuple[MetricValue, ...], metrics: dict[tuple[str, str], Metric]
+    run: Run, document: Document, metrics: dict[tuple[str, str], Metric]
 ) -> list[Series]:
     """The series of each value, in their order; raises BadDocument."""
+    values = document.metrics
+    guarded = {f"quality.{guard.quality}" for guard in document.guards}
     ours = Series.objects.filter(configuration=run.configuration_id)
     by_key = {(row.metric_id, row.phase): row for row in ours}
     wanted = [(metrics[value.name, value.better], value) for value in values]
@@ -65,6 +67,7 @@ def _get_or_create_series(
             phase=value.phase or "",
             exact=value.exact,
             headline=value.headline,
+            guarded=value.name in guarded,
         )
         for metric, value in wanted
         if (metric.pk, value.phase or "") not in by_key
@@ -77,7 +80,7 @@ def _get_or_create_series(
     by_key |= {(row.metric_id, row.phase): row for row in Series.objects.bulk_create(missing)}
     series = [by_key[metric.pk, value.phase or ""] for metric, value in wanted]
     if _is_newest(run):
-        _update_flags(series, values)
+        _update_flags(series, values, guarded)
     return series
 
 
@@ -93,10 +96,11 @@ def _is_newest(run: Run) -> bool:
     return newest is None or commit.position >= newest
 
 
-def _update_flags(series: list[Series], values: tuple[MetricValue, ...]) -> None:
+def _update_flags(series: list[Series], values: tuple[MetricValue, ...], guarded: set[str]) -> None:
     changed = []
     for row, value in zip(series, values, strict=True):
-        if (row.exact, row.headline) != (value.exact, value.headline):
-            row.exact, row.headline = value.exact, value.headline
+        flags = value.exact, value.headline, value.name in guarded
+        if (row.exact, row.headline, row.guarded) != flags:
+            row.exact, row.headline, row.guarded = flags
             changed.append(row)
-    Series.objects.bulk_update(changed, ["exact", "headline"])
+    Series.objects.bulk_update(changed, ["exact", "headline", "guarded"])

@@ -11,7 +11,7 @@ from paceline.document import Document as CheckedDocument
 from dashboard import dispatch, runs
 from dashboard.environments import compared_values, store_environments
 from dashboard.host_protocol import Lease
-from dashboard.ingest import checks, latest, limits, sentinels, series
+from dashboard.ingest import checks, guards, latest, limits, sentinels, series
 from dashboard.ingest.costs import store_costs
 from dashboard.leases import LeaseLost
 from dashboard.models import Document, Run, Telemetry
@@ -45,6 +45,7 @@ def store_document(lease: Lease, data: bytes) -> None:
         else:
             touched = series.store_points(run, document)
             limits.store_limits(run, document, touched)
+            guards.store_guard_results(run, document)
             latest.renew_latest(run, touched)
         _store_telemetry(run, document)
         # Last: it compares state and lease, and takes everything back where they aren't ours.

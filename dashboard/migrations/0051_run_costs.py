@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0046_former_names'),
+        ('dashboard', '0050_loss_of_quality'),
     ]
 
     operations = [

@@ -8,6 +8,8 @@ from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
 from dashboard.models.failed_jobs import FailedJob
 from dashboard.models.forges import ForgeConnection, ForgeDelivery, RepositoryPoll
+from dashboard.models.guards import GuardResult
+from dashboard.models.kept_files import KeptFile
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
 from dashboard.models.posted_documents import PostedDocument
@@ -43,8 +45,10 @@ __all__ = [
     "ForgeConnection",
     "ForgeDelivery",
     "FormerName",
+    "GuardResult",
     "Heartbeat",
     "JoinCode",
+    "KeptFile",
     "Limit",
     "Machine",
     "Membership",

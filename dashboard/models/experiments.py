@@ -125,6 +125,11 @@ class Experiment(LeasedJob):
     difference = models.FloatField(null=True, blank=True)
     difference_low = models.FloatField(null=True, blank=True)
     difference_high = models.FloatField(null=True, blank=True)
+    learning = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Of a quality: over how many seeds, in how many the head reported none, and the step time.",
+    )
     seconds = models.FloatField(default=0, help_text="Spent measuring, all attempts together.")
     commands = ArrayField(models.TextField(), default=list, blank=True, help_text="What repeats it.")
     # Functions of both sides, as a document's profile has them: {"base": ..., "head": ...}.
@@ -181,6 +186,12 @@ class Experiment(LeasedJob):
 class ExperimentPair(models.Model):
     """One repetition of each of an experiment's two sides, measured next to each other."""
 
+    class Unreported(models.TextChoices):
+        NEITHER = ""
+        BASE = "base"
+        HEAD = "head"
+        BOTH = "both"
+
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="pairs")
     index = models.PositiveSmallIntegerField()
     base_first = models.BooleanField(
@@ -190,6 +201,11 @@ class ExperimentPair(models.Model):
     head = models.FloatField()
     # Kept, shown, and not weighed: other work disturbed one of the two.
     disturbed = models.BooleanField(default=False)
+    seed = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Of a quality: the seed of both sides, another one in each pair."
+    )
+    # Of a quality that a side didn't report, its value is that of the step which is suspected.
+    unreported = models.CharField(max_length=10, blank=True, default="", choices=Unreported.choices)
     seconds = models.FloatField(help_text="That both took; 0 where another experiment measured them.")
     # What this pair and those before it say together; as of the experiment.
     ratio = models.FloatField(null=True, blank=True)

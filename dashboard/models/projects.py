@@ -141,6 +141,10 @@ class Project(models.Model):
         )
         return replace(mirror, project=self.slug)
 
+    def files_beside_manifest(self) -> dict[str, str]:
+        """By their paths the texts that are put into each checkout; they count with a manifest kept here."""
+        return dict(self.kept_files.values_list("path", "text")) if self.manifest else {}
+
     @property
     def fetch_address(self) -> str:
         """The repository's address with its credentials: for git alone, never shown or logged."""

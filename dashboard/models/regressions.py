@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.urls import reverse
 
 from dashboard.models.experiments import Experiment
+from dashboard.models.guards import GuardResult
 from dashboard.models.projects import Commit, Project
 from dashboard.models.runs import Run
-from dashboard.models.series import Series
+from dashboard.models.series import Metric, Series
 
 
 class Regression(models.Model):
@@ -21,6 +24,10 @@ class Regression(models.Model):
         CONFIRMED = "confirmed"
         UNDECIDED = "undecided"
         REFUTED = "refuted"
+
+    class Kind(models.TextChoices):
+        PERFORMANCE = "performance"
+        QUALITY = "quality"
 
     class Cause(models.TextChoices):
         CODE = "code"
@@ -94,6 +101,8 @@ class Regression(models.Model):
     operations = models.JSONField(default=list, blank=True)
     # The lines of suspects that the commits changed: file, function, left_out, lines (sign, old, new, text).
     excerpts = models.JSONField(default=list, blank=True)
+    # Ranks and DataLoader workers that the others wait for, likeliest first: codes with their values.
+    slow_processes = models.JSONField(default=list, blank=True)
     only_changed_by = models.CharField(
         max_length=64, blank=True, help_text="Of several commits the only one that changed the first suspect."
     )
@@ -123,6 +132,9 @@ class Regression(models.Model):
     )
     # What bisection says beside the commit, of merges and of commits that don't run: a code with its values.
     bisection = models.JSONField(default=dict, blank=True)
+    # Of a loss of quality: how the guard stands, over how many seeds it was proved, and what became of the
+    # step's time in the same pairs.
+    learning = models.JSONField(default=dict, blank=True)
     residual = models.BooleanField(
         default=False, help_text="The rest of another one's step, which no series shows by itself so far."
     )
@@ -167,6 +179,26 @@ class Regression(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("regression", args=[self.pk])
+
+    @property
+    def kind(self) -> str:
+        """What was lost: what is learned, or speed and size."""
+        quality = self.series.metric.kind == Metric.Kind.QUALITY
+        return self.Kind.QUALITY if quality else self.Kind.PERFORMANCE
+
+    @property
+    def lost_learning(self) -> dict[str, Any] | None:
+        """As webhooks and the API tell it; None where it isn't a quality that was lost."""
+        if self.kind != self.Kind.QUALITY:
+            return None
+        learning, time = self.learning, self.learning.get("step_time")
+        return {
+            "guard": learning.get("state") or None,
+            "bound": learning.get("bound"),
+            "seeds": learning.get("seeds", 0),
+            "unreported": learning.get("unreported", 0),
+            "step_time_change_percent": round(100 * (time[0] - 1), 9) if time else None,
+        }
 
     @property
     def is_away(self) -> bool:
@@ -250,6 +282,14 @@ class Change(models.Model):
     # The positions of the measured commits before and behind it: noise may place the step so far off.
     reach_good = models.PositiveIntegerField()
     reach_bad = models.PositiveIntegerField()
+    guard_state = models.CharField(
+        max_length=10,
+        choices=GuardResult.State.choices,
+        blank=True,
+        default="",
+        help_text="How the first run of the new level stood to its guard; empty: the series has none.",
+    )
+    guard_bound = models.FloatField(null=True, blank=True, help_text="The bound that it lies beyond.")
     regression = models.ForeignKey(
         Regression, null=True, blank=True, on_delete=models.SET_NULL, related_name="changes"
     )

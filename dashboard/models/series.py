@@ -59,6 +59,10 @@ class Series(Configured):
     )
     exact = models.BooleanField(default=False, help_text="As its newest document says.")
     headline = models.BooleanField(default=False, help_text="May raise a suspicion.")
+    guarded = models.BooleanField(
+        default=False,
+        help_text="A quality with a guard in its manifest: it may raise a suspicion as well.",
+    )
 
     class Meta:
         verbose_name_plural = "series"

@@ -33,6 +33,7 @@ DATA_CALLS = {
     "project-measuring": DataCall("api-project-settings"),
     "project-policy": DataCall("api-project-settings"),
     "project-manifest": DataCall("api-project-settings"),
+    "project-kept-file": DataCall("api-project-settings"),
     "project-members": DataCall("api-members"),
     "project-tokens": DataCall("api-tokens"),
     "project-channels": DataCall("api-channels"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
+from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.access import visitor_of
+from dashboard.host_protocol import files_version
 from dashboard.models import Project, RepositoryTest
 from dashboard.pages import repository_form
 from dashboard.pages.settings_sections import settings_context
@@ -76,9 +78,12 @@ def render_manifest(
     preview: dict[str, Any] | None = None,
 ) -> HttpResponse:
     project: Project = context["project"]
+    files = list(project.kept_files.annotate(size=Length("text")))
     shown = {
         **context,
         "kept": bool(project.manifest),
+        "files": files,
+        "version": files_version({file.path: file.text for file in files}),
         "text": text or EXAMPLE,
         "refused": refused,
         "preview": preview is not None,

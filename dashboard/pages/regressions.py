@@ -24,6 +24,8 @@ from dashboard.regressions.triage import BECOMES
 from dashboard.sentences import labels
 from dashboard.sentences.channels import snooze_text
 from dashboard.sentences.costs import cost_sentence, tally_sentence
+from dashboard.sentences.learning import is_loss_of_quality, story_sentence
+from dashboard.sentences.processes import describe_slow_process
 from dashboard.sentences.regressions import (
     crossed_limits,
     describe_operation_change,
@@ -94,11 +96,13 @@ def render_regression(
         "regression": regression,
         "project": regression.project,
         "name": labels.series_label(regression.series),
+        "story": story_sentence(regression) if is_loss_of_quality(regression) else "",
         "figure": regression_trend_json(regression),
         "changes": changes,
         **_told_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),
+        "process_sentences": [describe_slow_process(found) for found in regression.slow_processes],
         "excerpts": _changed_excerpts(regression),
         "cost": cost_sentence(weekly_cost(regression)),
         "limits": crossed_limits(regression),

@@ -14,7 +14,7 @@ from dashboard import cancelling
 from dashboard.access import visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
-from dashboard.pages import run_metrics, run_parts, run_profile, run_scaling
+from dashboard.pages import run_metrics, run_parts, run_profile, run_ranks, run_scaling
 from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.run_costs import costs_context
@@ -52,6 +52,9 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         **run_parts.phases_context(document),
         **run_parts.repetition_context(run, document, parse_whole_number(request, "repetition", 0, 10_000)),
         **run_parts.processes_context(document),
+        **run_ranks.ranks_context(document),
+        **run_ranks.loaders_context(document),
+        **run_ranks.step_context(document),
         **run_scaling.scaling_context(document, links),
         **run_scaling.job_context(document),
         **run_scaling.limits_context(document, links),

@@ -11,6 +11,7 @@ from dashboard.pages import (
     feed,
     forge_settings,
     hook_settings,
+    kept_files,
     machine,
     machines,
     manifest_settings,
@@ -97,6 +98,7 @@ urlpatterns = [
         name="project-measuring",
     ),
     path("projects/<slug:slug>/settings/manifest/", manifest_settings.manifest_page, name="project-manifest"),
+    path("projects/<slug:slug>/settings/manifest/file/", kept_files.kept_file_page, name="project-kept-file"),
     path(
         "projects/<slug:slug>/settings/manifest/<int:pk>/",
         manifest_settings.difference_fragment,

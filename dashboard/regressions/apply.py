@@ -115,6 +115,7 @@ def standing_values(standing: Standing) -> dict[str, Any]:
         "recovered_by_id": standing.recovered_by,
         "culprit_id": standing.culprit.pk if standing.culprit else None,
         "bisection": standing.bisection.as_json() if standing.bisection else {},
+        "learning": standing.learning.as_json() if standing.learning else {},
         "cause": standing.cause.cause,
         "cause_evidence": [evidence.as_json() for evidence in standing.cause.evidence],
         "decided_for": standing.decided_for,
@@ -129,6 +130,7 @@ def standing_values(standing: Standing) -> dict[str, Any]:
             "operations": list(explained.operations),
             "excerpts": list(explained.excerpts),
             "only_changed_by": explained.only_changed_by,
+            "slow_processes": list(explained.slow_processes),
             "explained_for": standing.explained_for,
         }
     return values

@@ -72,13 +72,21 @@ def find_changes(history: History, environments: RunEnvironments) -> list[FoundC
     places = set(rows.values_list("position", flat=True))
     known = [index for index, commit in enumerate(history.measured) if commit.position in places]
     changes = [
-        change
-        for change in judge_with_phases(history.detection_series(), phases_for_detection(history), known)
-        if history.untainted_before(change.index) >= 0
+        change for change in judge_with_guard(history, known) if history.untainted_before(change.index) >= 0
     ]
     changes = leave_out_taken_over(history, changes)
     environments.read_runs(run for change in changes for run in runs_beside(history, change.index))
     return [with_surroundings(history, change, environments) for change in changes]
+
+
+def judge_with_guard(history: History, known: Sequence[int]) -> list[detection.Change]:
+    """The changes of a series; of a guarded quality with the points at which it leaves the guard's bounds."""
+    series = history.detection_series()
+    if not history.series.guarded:
+        return judge_with_phases(series, phases_for_detection(history), known)
+    points = [commit.guarded_point for commit in history.measured]
+    several = any(commit.guard and commit.guard.seeds > 1 for commit in history.measured)
+    return detection.judge_guarded(series, points, known, one_seed=not several)
 
 
 def judge_with_phases(
@@ -217,6 +225,9 @@ def remove_rows(rows: Sequence[Change], kept: set[int], synced: SyncedChanges) -
 
 def write_row(history: History, found: FoundChange, row: Change | None, synced: SyncedChanges) -> None:
     change, metric = found.change, history.series.metric
+    # A quality may be 0 or negative: it is weighed, told and shown by its levels.
+    has_ratio = bool(change.before) and not metric.is_quality
+    guard = found.first_bad.guard
     values = {
         "first_bad_id": found.first_bad.commit_id,
         "last_good_id": found.last_good.commit_id,
@@ -224,14 +235,16 @@ def write_row(history: History, found: FoundChange, row: Change | None, synced: 
         "direction": change.direction,
         "before": metric.off_ratio_scale(change.before),
         "after": metric.off_ratio_scale(change.after),
-        "ratio": change.ratio if change.before else None,
-        "low": change.low if change.before else None,
-        "high": change.high if change.before else None,
+        "ratio": change.ratio if has_ratio else None,
+        "low": change.low if has_ratio else None,
+        "high": change.high if has_ratio else None,
         "confidence": change.confidence,
         "doubts": [doubt.as_json() for doubt in change.doubts],
         "markers": found.markers,
         "reach_good": found.reach[0],
         "reach_bad": found.reach[1],
+        "guard_state": guard.state if guard else "",
+        "guard_bound": guard.bound if guard else None,
     }
     kind = what_is_new(row, values)
     synced.counts[kind] += 1

@@ -25,6 +25,8 @@ from dashboard.models import (
     Change,
     Commit,
     Experiment,
+    GuardResult,
+    Point,
     Project,
     Regression,
     RegressionExperiment,
@@ -90,7 +92,9 @@ def judge_run(run_id: int) -> None:
 
 def judge_measured(project: Project, run: Run, lines: Lines, facts: GatheredFacts) -> None:
     branch = run.commit.branch
-    series = Series.objects.filter(JUDGED, points__run=run).select_related(
+    measured = Q(pk__in=Point.objects.filter(run=run).values("series"))
+    missed = Q(pk__in=GuardResult.objects.filter(run=run).values("series"))
+    series = Series.objects.filter(JUDGED, measured | missed).select_related(
         "metric", "configuration__case", "configuration__pool"
     )
     judged = find_all_changes(project, branch, list(series), lines, facts, run.commit.position)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dashboard.models import Change, Commit, Regression, RegressionExperiment, Series
+from typing import Any
+
+from dashboard.models import Change, Commit, Experiment, Regression, RegressionExperiment, Series
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
 
@@ -26,7 +28,25 @@ def verdict_fact(link: RegressionExperiment, order: int) -> facts.Verdict:
         machine=experiment.machine.name if experiment.machine else "",
         measured_head=experiment.pairs_of.head_commit.hash if experiment.pairs_of else "",
         order=order,
+        **learned_facts(experiment),
     )
+
+
+def learned_facts(experiment: Experiment) -> dict[str, Any]:
+    """What is read of an experiment on a quality, which is weighed by differences."""
+    if not experiment.metric.is_quality:
+        return {}
+    learning, time = experiment.learning, experiment.learning.get("step_time")
+    return {
+        "difference": experiment.difference,
+        "difference_low": experiment.difference_low,
+        "difference_high": experiment.difference_high,
+        "learning": facts.Learning(
+            seeds=learning.get("seeds", 0),
+            unreported=learning.get("unreported", 0),
+            step_time=(time["ratio"], time["low"], time["high"]) if time else None,
+        ),
+    }
 
 
 def commit_fact(commit: Commit) -> facts.Commit:
@@ -51,6 +71,7 @@ def series_fact(series: Series) -> facts.Series:
         exact=series.exact,
         headline=series.headline,
         pool_id=series.configuration.pool_id,
+        guarded=series.guarded,
     )
 
 
@@ -68,6 +89,8 @@ def change_fact(row: Change) -> facts.Change:
         direction=row.direction,
         reach=Range(row.reach_good, row.reach_bad),
         environment_only=row.environment_only,
+        guard_state=row.guard_state,
+        guard_bound=row.guard_bound,
         markers=tuple((name, before, after) for name, before, after in row.markers),
         regression_id=row.regression_id,
     )
@@ -95,6 +118,7 @@ def regression_fact(row: Regression, active: tuple[int, ...] = ()) -> facts.Regr
         told=bool(getattr(row, "is_told", False)),
         culprit=commit_fact(row.culprit) if row.culprit else None,
         bisection=facts.Evidence.from_json(row.bisection) if row.bisection else None,
+        learning=facts.Evidence.from_json(row.learning) if row.learning else None,
         recovered_by=row.recovered_by_id,
         merged=bool(getattr(row, "merged", False)),
         cause=row.cause,

@@ -208,7 +208,7 @@ def regression_rows(
 
 def read_experiments(keys: Collection[int]) -> tuple[dict[int, tuple[int, ...]], list[facts.Verdict]]:
     """By regression the experiments that are under way, and the verdicts of all that have ended."""
-    names = ("base_commit", "head_commit", "machine", "pairs_of__head_commit")
+    names = ("base_commit", "head_commit", "machine", "metric", "pairs_of__head_commit")
     links = Asked.objects.filter(regression__in=keys).exclude(experiment__state=Experiment.State.CANCELLED)
     related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
     active: dict[int, tuple[int, ...]] = {}

@@ -46,4 +46,5 @@ def assignment_of(run: Run) -> RunAssignment:
         time_limit=run.time_limit,
         quick=run.quick,
         counted_at=find_counted_commit(run),
+        files=project.files_beside_manifest(),
     )

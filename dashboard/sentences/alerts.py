@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dashboard.models import Delivery, Regression
 from dashboard.sentences import labels, numbers
 from dashboard.sentences import regressions as sentences
+from dashboard.sentences.learning import format_quality_levels, is_loss_of_quality
 
 Event = Delivery.Event
 
@@ -102,11 +103,17 @@ def message_facts(regression: Regression) -> list[tuple[str, str]]:
     return [
         ("project", regression.project.slug),
         ("case", f"{regression.series.case} on pool {regression.series.pool}"),
-        ("metric", f"{sentences.describe_change(regression)}: {labels.format_levels(regression)}"),
+        ("metric", _metric_fact(regression)),
         _commit_fact(regression),
         ("last good", f"{good.short} {good.subject}"),
         ("state", _state_fact(regression)),
     ]
+
+
+def _metric_fact(regression: Regression) -> str:
+    if is_loss_of_quality(regression):
+        return f"{labels.series_label(regression.series)}: {format_quality_levels(regression)}"
+    return f"{sentences.describe_change(regression)}: {labels.format_levels(regression)}"
 
 
 def _commit_fact(regression: Regression) -> tuple[str, str]:

@@ -13,6 +13,7 @@ SENTENCES = {
     "few points before": "The level before has only {count} points.",
     "tainted before": "Tainted points lie directly before it ({count}): the step may be theirs.",
     "no ratio": "There are no ratios (zero or both signs): the change is relative to the typical size.",
+    "guard crossed": "It left its guard's bounds here: one seed may be unlucky, so pairs over seeds decide.",
     "near floor": "Its interval reaches below what is relevant for this kind of metric.",
 }
 

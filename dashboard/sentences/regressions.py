@@ -9,7 +9,9 @@ from dashboard.models import Change, Channel, Limit, Metric, Regression
 from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.causes import cause_sentence
+from dashboard.sentences.learning import is_loss_of_quality, loss_headline, loss_sentence
 from dashboard.sentences.limits import violation_text
+from dashboard.sentences.processes import describe_slow_process
 
 MORE_CALLS = Regression.MORE_CALLS
 
@@ -17,11 +19,15 @@ MORE_CALLS = Regression.MORE_CALLS
 def regression_title(regression: Regression) -> str:
     """`step time +38 % [35, 41] since abc1234567 “subject”; replay/sample explains 92 %; ...`."""
     head = regression_headline(regression)
+    if regression.names_commit and is_loss_of_quality(regression) and not crossed_limits(regression):
+        told = loss_sentence(regression, describe_place(regression))
+        return "; ".join(part for part in (told, describe_suspect(regression)) if part)
     if regression.names_commit:
         parts = [f"{head} {describe_place(regression)}", describe_phase(regression)]
-        parts.append(describe_suspect(regression))
+        parts += [describe_slowest_process(regression), describe_suspect(regression)]
     else:
         parts = [head, describe_cause(regression), describe_phase(regression)]
+        parts.append(describe_slowest_process(regression))
     return "; ".join(part for part in parts if part)
 
 
@@ -46,7 +52,12 @@ def crossed_limits(regression: Regression) -> list[Limit]:
 
 
 def describe_change(regression: Regression) -> str:
-    """`step time +38 % [35, 41]`: the metric and its change, with the interval where it is known."""
+    """`step time +38 % [35, 41]`: the metric and its change, with the interval where it is known.
+
+    Of a loss of quality `training no longer learns (score 2.1 instead of 9.3, over 3 seeds)`.
+    """
+    if is_loss_of_quality(regression):
+        return loss_headline(regression)
     return f"{labels.metric_words(regression.series)} {labels.format_change(regression)}"
 
 
@@ -95,6 +106,11 @@ def describe_phase(regression: Regression) -> str:
     if regression.phase_share is None:
         return f"most of it in {regression.phase}{place}"
     return f"{regression.phase} explains {numbers.format_share(regression.phase_share)}{place}"
+
+
+def describe_slowest_process(regression: Regression) -> str:
+    """`rank 2 comes later: ...`, or a worker; empty where the data don't tell which process it is."""
+    return describe_slow_process(regression.slow_processes[0]) if regression.slow_processes else ""
 
 
 def describe_host_or_device(regression: Regression) -> str:

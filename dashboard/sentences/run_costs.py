@@ -11,6 +11,7 @@ PART_LABELS = {
     "waiting": "Waiting for a machine",
     "checkout": "Checkout",
     "environment": "Environment",
+    "data": "Data",
     "box": "Box and launch",
     "start": "Starts of the script",
     "warmup": "Warm-up",

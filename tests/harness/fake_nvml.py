@@ -54,6 +54,12 @@ class Device:
     instances: list[Instance] = field(default_factory=list)
     unsupported: set[str] = field(default_factory=set)
     lost: bool = False
+    persistence: int = 1
+    highest_clock: int = 1980
+    application_clock: int = 1755
+    power_cap: int = 700_000
+    error_correction: int = 1
+    uncorrected_errors: int = 0
 
 
 class FakeNvml:
@@ -64,6 +70,8 @@ class FakeNvml:
     NVMLError_FunctionNotFound = NVMLError_FunctionNotFound
     NVML_CLOCK_SM = 1
     NVML_CLOCK_MEM = 2
+    NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1
+    NVML_VOLATILE_ECC = 0
     NVML_TEMPERATURE_GPU = 0
     NVML_DEVICE_MIG_ENABLE = 1
     nvmlClocksEventReasonGpuIdle = 0x01  # noqa: N815
@@ -131,6 +139,28 @@ class FakeNvml:
 
     def nvmlDeviceGetClockInfo(self, device: Device, clock: int) -> int:  # noqa: N802
         return self._answer(device, "clock", device.sm_clock if clock == 1 else device.memory_clock)
+
+    def nvmlDeviceGetMaxClockInfo(self, device: Device, _clock: int) -> int:  # noqa: N802
+        return self._answer(device, "highest clock", device.highest_clock)
+
+    def nvmlDeviceGetApplicationsClock(self, device: Device, _clock: int) -> int:  # noqa: N802
+        return self._answer(device, "application clock", device.application_clock)
+
+    def nvmlDeviceGetPersistenceMode(self, device: Device) -> int:  # noqa: N802
+        return self._answer(device, "persistence", device.persistence)
+
+    def nvmlDeviceGetPowerManagementLimit(self, device: Device) -> int:  # noqa: N802
+        return self._answer(device, "power cap", device.power_cap)
+
+    def nvmlDeviceGetPowerManagementDefaultLimit(self, device: Device) -> int:  # noqa: N802
+        return self._answer(device, "power cap", 700_000)
+
+    def nvmlDeviceGetEccMode(self, device: Device) -> list[int]:  # noqa: N802
+        mode = self._answer(device, "error correction", device.error_correction)
+        return [mode, mode]
+
+    def nvmlDeviceGetTotalEccErrors(self, device: Device, _kind: int, _counter: int) -> int:  # noqa: N802
+        return self._answer(device, "error correction", device.uncorrected_errors)
 
     def nvmlDeviceGetPowerUsage(self, device: Device) -> int:  # noqa: N802
         return self._answer(device, "power", device.milliwatts)

@@ -13,6 +13,7 @@ from typing import Any
 
 import paceline
 from paceline.measured.plan import ProcessPlan
+from paceline.watching.process import MeasuredProcess
 
 TRAIN = """
 import torch
@@ -145,6 +146,35 @@ def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing")
     outcome: dict[str, Any] = json.loads((left / "result.json").read_text())
     assert outcome["complete"], output
     return outcome
+
+
+def run_processes(
+    folder: Path, script: str, arguments: list[str], *, processes: int = 1, steps: int = 20
+) -> dict[str, Any]:
+    """Run a script that has several processes once, timed and never counted; return what they left."""
+    (folder / "train.py").write_text(script)
+    plan = ProcessPlan(
+        kind="timing",
+        script="train.py",
+        arguments=arguments,
+        folder=str(folder),
+        warmup_steps=2,
+        steps=steps,
+        seed=0,
+        result="",
+        progress="",
+        package="",
+        parent=0,
+        auto=True,
+        processes=processes,
+    )
+    left = folder / "measured"
+    left.mkdir()
+    harness = str(Path(paceline.__file__).parents[1])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": harness}
+    with MeasuredProcess(plan, left, environment) as process:
+        assert process.wait(100), process.tail()
+        return process.outcome()
 
 
 def phase_counts(left: dict[str, Any]) -> dict[str, float]:

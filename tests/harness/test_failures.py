@@ -19,7 +19,9 @@ FAILING = {
     "tiny.py ended after 5 of 110 steps": "import paceline\nfor n in paceline.steps(range(5)): pass",
     "ended without a result": "import os; os._exit(0)",
     "tiny.py was killed by signal 9": "import os; os.kill(os.getpid(), 9)",
-    "quality loss is nan, must be between -1e+100": f"{LOOP}paceline.quality('loss', float('nan'))",
+    "gauge depth is nan, must be between -1e+100": (
+        "import paceline\nfor n in paceline.steps(range(999)): paceline.gauge('depth', float('nan'))"
+    ),
     "paceline.steps was called inside another": (
         "import paceline\nfor n in paceline.steps(range(9)):\n  for m in paceline.steps(range(9)): pass"
     ),

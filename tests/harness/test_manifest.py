@@ -93,7 +93,7 @@ WRONG = {
         "batch = 64",
         ", ".join(f"p{number} = 1" for number in range(51)),
     ),
-    "environment.requirements: is missing": ('requirements = ["requirements.txt"]', ""),
+    "environment: says nothing, name requirements, lock": ('requirements = ["requirements.txt"]', ""),
     "manifest.environmen: is unknown, did you mean 'environment'?": ("[environment]", "[environmen]"),
     "is not valid TOML": ("version = 2", "version = "),
 }
@@ -252,7 +252,10 @@ WRONG_SWEEPS = {
     "gc: 'frosen' is unknown, did you mean 'frozen'": ('"frozen"', '"frosen"'),
     "gc: must be one of default, disabled, frozen": ('"frozen"', "false"),
     "variables.OMP_NUM_THREADS: is set by the protocol, use threads": ("DATA_FOLDER", "OMP_NUM_THREADS"),
-    "variables.PYTHONPATH: is set by the protocol and can't": ("DATA_FOLDER", "PYTHONPATH"),
+    "variables.PYTHONPATH: is set by the protocol, name the folders in python_path": (
+        "DATA_FOLDER",
+        "PYTHONPATH",
+    ),
     "variables.A-B: must be named with letters": ("DATA_FOLDER", "A-B"),
     "variables.DATA_FOLDER: must be a string": ('"data"', "3"),
     "afinity: is unknown, did you mean 'affinity'?": ("affinity =", "afinity ="),

@@ -7,11 +7,12 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline.ranks.straggler import Arrivals, judge_arrivals, slowest_of_repetitions
+from paceline.ranks.straggler import Arrivals, compare_arrivals, find_slowest
 
 from tests.harness.conftest import Project
 from tests.harness.strangers import TRAIN
@@ -84,8 +85,7 @@ def test_each_rank_has_its_row(ranked: dict[str, Any]) -> None:
 
 
 def test_the_slow_rank_is_named(ranked: dict[str, Any]) -> None:
-    assert ranked["ranks"]["slowest"] == 1, ranked["ranks"]["sentence"]
-    assert ranked["ranks"]["sentence"].startswith("Rank 1 is waited for")
+    assert (ranked["ranks"]["slowest"], ranked["ranks"]["reason"]) == (1, None)
     fast, slow = ranked["ranks"]["rows"]
     assert fast["phases"]["backward/all_reduce"] > 2 * slow["phases"]["backward/all_reduce"]
 
@@ -172,36 +172,54 @@ def test_wrong_launches_are_refused(tmp_path: Path, words: tuple[str, ...], sent
     assert sentence in ended.stderr
 
 
-def simulate_arrivals(seed: int, slower: float, ranks: int = 4, steps: int = 200) -> Arrivals:
+def simulate_arrivals(draw: random.Random, slower: float, ranks: int = 4, steps: int = 100) -> Arrivals:
     """Steps of 10 ms with a noise of 5 % and now and then a hiccup; rank 2 computes for longer."""
-    draw = random.Random(seed)  # noqa: S311  # a simulation
     begin, arrived = 0.0, [[0.0] * steps for _ in range(ranks)]
     for step in range(steps):
         for rank in range(ranks):
             took = 0.01 * (1 + slower * (rank == 2)) * draw.lognormvariate(0, 0.05)
             arrived[rank][step] = begin + took + (draw.random() < 0.02) * draw.expovariate(200)
         begin = max(times[step] for times in arrived) + 0.001
-    return judge_arrivals([["all_reduce"] * steps] * ranks, arrived, steps, begin / steps)
+    return compare_arrivals([["all_reduce"] * steps] * ranks, arrived, steps, begin / steps)
+
+
+def name_slowest(seed: int, slower: float) -> int | None:
+    draw = random.Random(seed)  # noqa: S311  # a simulation
+    return find_slowest([simulate_arrivals(draw, slower) for _ in range(3)])[0]
 
 
 def test_a_rank_slower_by_a_twentieth_is_named_and_no_other() -> None:
-    named = [simulate_arrivals(seed, 0.05).slowest for seed in range(100)]
-    assert named.count(2) >= 95
+    named = [name_slowest(seed, 0.05) for seed in range(40)]
+    assert named.count(2) >= 38
     assert set(named) <= {2, None}
 
 
 def test_of_equal_ranks_none_is_named() -> None:
-    named = [simulate_arrivals(seed, 0.0).slowest for seed in range(100)]
-    assert sum(rank is not None for rank in named) <= 1
+    assert {name_slowest(seed, 0.0) for seed in range(40)} == {None}
 
 
 def test_repetitions_must_agree() -> None:
-    first, second = simulate_arrivals(1, 0.3), simulate_arrivals(2, 0.0)
-    assert slowest_of_repetitions([first, first, second]) == 2
-    assert slowest_of_repetitions([first, second]) is None
+    draw = random.Random(1)  # noqa: S311  # a simulation
+    often, once = simulate_arrivals(draw, 0.5), simulate_arrivals(draw, 0.5)
+    # Rank 2 is far behind in a single repetition, rank 1 a little ahead of the others in the rest.
+    swapped = replace(often, ranks=(*often.ranks[:1], often.ranks[2], often.ranks[1], *often.ranks[3:]))
+    assert find_slowest([often, once]) == (2, None)
+    assert find_slowest([often, swapped])[0] is None
 
 
-def test_ranks_that_take_different_collectives_are_not_compared() -> None:
-    judged = judge_arrivals([["all_reduce"], ["barrier"]], [[0.0], [1.0]], 1, 1.0)
-    assert judged.slowest is None
-    assert "different collectives" in judged.reason
+def test_too_few_collectives_say_nothing() -> None:
+    draw = random.Random(1)  # noqa: S311  # a simulation
+    assert find_slowest([simulate_arrivals(draw, 0.5, steps=30)]) == (None, "too_few_collectives")
+
+
+@pytest.mark.parametrize(
+    ("orders", "reason"),
+    [
+        ([["all_reduce"], ["barrier"]], "different_kinds"),
+        ([["all_reduce"], ["all_reduce", "barrier"]], "different_numbers"),
+        ([[], []], "no_collectives"),
+    ],
+)
+def test_ranks_that_take_different_collectives_are_not_compared(orders: list[list[str]], reason: str) -> None:
+    compared = compare_arrivals(orders, [[0.0] * len(order) for order in orders], 1, 1.0)
+    assert find_slowest([compared]) == (None, reason)

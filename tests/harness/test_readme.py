@@ -35,7 +35,8 @@ def test_every_warning_is_documented() -> None:
 def test_every_key_of_the_manifest_is_documented() -> None:
     text = README.read_text()
     documented = set(re.findall(r"^\| `(\w+)` \| ", text.partition("## The manifest")[2], re.MULTILINE))
-    assert set(manifest.Benchmark.__dataclass_fields__) - {"name", "launcher"} <= documented
+    fields = {*manifest.Benchmark.__dataclass_fields__, *manifest.Environment.__dataclass_fields__}
+    assert fields - {"name", "launcher"} <= documented
 
 
 def test_the_published_limits_are_the_schemas() -> None:

@@ -127,7 +127,22 @@ def test_other_seeds_learn_beside_the_repetitions(project: Project) -> None:
         {"seed": 4, "quality": {"score": 8.0}},
     ]
     assert [row["quality"]["score"] for row in measured["repetitions"]] == [0, 0]
+    (score,) = (row for row in measured["metrics"] if row["name"] == "quality.score")
+    assert (score["value"], score["samples"]) == (pytest.approx(14 / 3), [0, 6, 8])
+    (guard,) = measured["guards"]
+    assert (guard["state"], guard["seeds"], guard["better"]) == ("kept", 3, "higher")
     assert "quality_below_guard" not in {row["code"] for row in measured["warnings"]}
+
+
+def test_a_training_that_diverges_is_measured(project: Project) -> None:
+    project.write(f"{LOOP}paceline.quality('loss', float('nan'))", guard={"loss": {"maximum": 3.0}})
+    measured = project.measure("--repetitions", "1", "--timed-only", "--seed", "7")
+    assert measured["protocol"]["seed"] == 7
+    assert measured["guards"][0]["state"] == "diverged"
+    assert "quality.loss" not in {row["name"] for row in measured["metrics"]}
+    assert any(
+        "training diverged: loss is no finite number" in row["message"] for row in measured["warnings"]
+    )
 
 
 def test_a_guard_that_is_missed_taints(project: Project) -> None:

@@ -1,4 +1,5 @@
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ import pytest
 from paceline import run_warnings
 from paceline.benchmarks import Guard
 from paceline.document import SETUP
+from paceline.learning_guards import diverged_names, judge_guards
 from paceline.limits import Bound, judge_limits
 from paceline.projection import Job
 from paceline.run_warnings import results, stability
@@ -35,13 +37,15 @@ def warning_codes(raw: Raw, **seen: Any) -> dict[str, bool]:
         co_tenants=SimpleNamespace(foreign_processes=seen.get("foreign", set())),
         lost=seen.get("lost", set()),
     )
-    result = {"dropped_phases": seen.get("dropped", 0)}
+    reported = raw["repetitions"][0]["quality"] | seen.get("diverged", {})
+    result = {"dropped_phases": seen.get("dropped", 0), "quality": reported}
+    raw["guards"] = judge_guards(raw, seen.get("guard", {}), diverged_names([reported]))
     timed: Any = [SimpleNamespace(result=result, sampler=sampler)]
     counted = [
         {"calls": {"learn": calls}, "operations": None, "counts": {}, "displaced": False}
         for calls in seen.get("calls", [1.0, 1.0])
     ]
-    bench: Any = SimpleNamespace(guard=seen.get("guard", {}), job=seen.get("job"))
+    bench: Any = SimpleNamespace(job=seen.get("job"))
     return {row["code"]: row["taints"] for row in run_warnings.find_warnings(raw, timed, counted, bench)}
 
 
@@ -160,7 +164,8 @@ def test_what_is_learned_is_judged_over_all_seeds(raw: Raw) -> None:
         row["quality"] = {"score": 4.0}
     raw["learning"] = [{"seed": 1, "quality": {"score": 3.0}}, {"seed": 2, "quality": {"score": 0.5}}]
     guards = {"score": Guard(3.0, None)}
-    (warning,) = results._guard_warnings(raw, guards)
+    raw["guards"] = judge_guards(raw, guards, ())
+    (warning,) = results._guard_warnings(raw, ())
     assert warning["message"].startswith(
         "score is 2.5 on average (4 with seed 0, 3 with seed 1, 0.5 with seed 2)"
     )
@@ -168,6 +173,29 @@ def test_what_is_learned_is_judged_over_all_seeds(raw: Raw) -> None:
     assert warning_codes(raw, guard=guards) == {}
     raw["learning"][1]["quality"] = {}
     assert warning_codes(raw, guard=guards) == {"quality_missing": True}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e300])
+def test_a_training_that_diverged(raw: Raw, value: float) -> None:
+    assert warning_codes(raw, diverged={"loss": value}) == {"quality_diverged": False}
+    guards = {"loss": Guard(None, 0.5)}
+    for row in raw["repetitions"]:
+        del row["quality"]["loss"]
+    assert warning_codes(raw, diverged={"loss": value}, guard=guards) == {"quality_diverged": True}
+    assert raw["guards"][0]["state"] == "diverged"
+
+
+@pytest.mark.parametrize(
+    ("guard", "better"),
+    [
+        (Guard(3.0, None), "higher"),
+        (Guard(None, 3.0), "lower"),
+        (Guard(1.0, 3.0), "higher"),
+        (Guard(None, None, "lower"), "lower"),
+    ],
+)
+def test_which_way_a_guarded_quality_is_better(guard: Guard, better: str) -> None:
+    assert guard.direction == better
 
 
 def test_a_quality_that_was_never_reported(raw: Raw) -> None:
@@ -263,7 +291,7 @@ def test_a_missing_psutil_is_told(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_warning_says_what_to_do(raw: Raw) -> None:
     raw["repetitions"][1]["calibration_after"] = 0.03
-    timed: Any = [SimpleNamespace(result={"dropped_phases": 1, "waited": 0.0}, sampler=None)]
+    timed: Any = [SimpleNamespace(result={"dropped_phases": 1, "waited": 0.0, "quality": {}}, sampler=None)]
     counted: Any = [{"calls": {SETUP: 1.0}, "operations": None, "counts": {}, "displaced": False}]
     rows = run_warnings.find_warnings(raw, timed, counted, SimpleNamespace(guard={}, job=None))  # type: ignore[arg-type]
     assert len(rows) == 2

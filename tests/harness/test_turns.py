@@ -178,6 +178,15 @@ def test_what_would_wait_for_ever_is_refused(
     assert (ended.returncode, ended.stderr) == (1, f"paceline: {sentence}\n")
 
 
+def test_ranks_take_no_turns(project: Project) -> None:
+    """One that is stopped leaves the others to go on to their next collective."""
+    manifest = project.folder / "paceline.toml"
+    manifest.write_text(manifest.read_text().replace("script = ", "processes = 2\nscript = "))
+    ended = project.call("run", "tiny", "--turns=first", "--repetitions=1")
+    assert ended.returncode == 1
+    assert "--turns first: tiny has 2 ranks, of which none can be stopped alone" in ended.stderr
+
+
 def test_a_file_in_a_pipes_place_is_refused(project: Project) -> None:
     (project.folder / "second").write_text("mine")
     ended = project.call("run", "tiny", "--turns=first", "--repetitions=1")

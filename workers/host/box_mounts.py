@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,14 @@ class BoxView:
 
     `layered` is seen with a writable layer over it, or read-only where the kernel allows none. What is
     written into `writable` stays; `private` are folders within these that are empty and go with the box.
+    `placed` are folders by the paths at which they are seen, and can be written, instead of their own.
     """
 
     read_only: Sequence[Path] = ()
     writable: Sequence[Path] = ()
     private: Sequence[Path] = ()
     layered: Path | None = None
+    placed: Mapping[Path, Path] = field(default_factory=dict)
     network: bool = False
     # The TCP ports that may be connected to on a network; None for all.
     ports: Sequence[int] | None = None
@@ -131,8 +133,9 @@ def folder_mounts(view: BoxView, surroundings: Mapping[str, str]) -> list[Mount]
     if view.layered:
         read_only.append(view.layered)
     shown = dict.fromkeys(outermost_folders(read_only), False)
-    shown.update(dict.fromkeys(view.writable, True))
-    return [["bind", os.path.realpath(path), str(path), shown[path]] for path in sorted(shown)]
+    shown.update(dict.fromkeys((*view.writable, *view.placed), True))
+    sources = {path: view.placed.get(path, path) for path in sorted(shown)}
+    return [["bind", os.path.realpath(source), str(path), shown[path]] for path, source in sources.items()]
 
 
 def interpreter_folders(python: Path) -> list[Path]:

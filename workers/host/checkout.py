@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +26,7 @@ from dashboard.repositories import (
 )
 from workers.host.errors import CheckoutError
 from workers.host.outages import ask_site
+from workers.host.placing import open_place
 
 HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # Whoever measures waits for a fetch that is under way.
@@ -136,6 +138,14 @@ class Checkouts:
         worktree.mark_used()
         return worktree.folder
 
+    def tree(self, project: str, commit: str) -> str:
+        """The hash of all files of a commit that has been checked out."""
+        mirror = locate_mirror(self.home, project, "", git=self.git)
+        try:
+            return mirror.run(["rev-parse", f"{commit}^{{tree}}"]).decode().strip()
+        except RepositoryError as error:
+            raise CheckoutError(str(error)) from error
+
     def worktree(self, mirror: Mirror, folder_suffix: str = "") -> Worktree:
         folder = self.home / "worktrees" / safe_name(self.machine) / f"{mirror.folder.stem}{folder_suffix}"
         return Worktree(mirror, folder.resolve())
@@ -166,6 +176,12 @@ def place_manifest(checkout: Path, kept_by_server: str | None) -> str:
     path.unlink(missing_ok=True)
     path.write_text(kept_by_server)
     return kept_by_server
+
+
+def place_files(checkout: Path, files: Mapping[str, str]) -> None:
+    """Put the files that the site keeps into the checkout, before the commit's own of the same names."""
+    for name, text in files.items():
+        open_place(checkout, name, "The kept file").write_text(text)
 
 
 def find_inside(checkout: Path, name: str, what: str) -> Path:

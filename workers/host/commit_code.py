@@ -1,46 +1,48 @@
-"""The code of a commit, ready to be measured: its folder, its benchmark, its environment's Python."""
+"""The code of a commit, checked out: its folder, its manifest and its benchmark."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline.manifest import FILE_NAME, Benchmark, Manifest, ManifestError, parse_manifest
 
+from dashboard.host_protocol import files_version
 from dashboard.repositories import Git
 from workers.host import checkout
-from workers.host.box import NO_BOX, Box
-from workers.host.environments import Environments
 from workers.host.errors import CheckoutError
-from workers.host.logs import Log
 from workers.host.site_client import SiteClient
 
 
 @dataclass(frozen=True)
 class CommitCode:
-    """A commit that is checked out; `manifest` is parsed."""
+    """A commit that is checked out; `manifest` is parsed.
+
+    `tree` names all that lies in the folder; `kept_files` is the version of what the site has put there.
+    """
 
     commit: str
     folder: Path
     manifest: Manifest
     benchmark: Benchmark
-
-    def python(self, home: Path, log: Log, stop: threading.Event, box: Box = NO_BOX) -> Path:
-        """The interpreter of the commit's environment, built if need be; BuildError says why not."""
-        environment = self.manifest.environment
-        files = environment.requirements if environment else ()
-        return Environments(home, log, stop, box=box).python(self.folder, files)
+    tree: str = ""
+    kept_files: str = ""
 
 
 @dataclass(frozen=True)
 class CodeSource:
-    """Where a project's code comes from. `manifest` is the site's own, None where each commit has one."""
+    """Where a project's code comes from. `manifest` is the site's own, None where each commit has one.
+
+    `files` are those that the site keeps beside its manifest, by their paths.
+    """
 
     site: SiteClient
     project: str
     manifest: str | None
     benchmark: str
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def code(
         self, commit: str, home: Path, machine: str, stop: threading.Event, folder_suffix: str = ""
@@ -48,6 +50,7 @@ class CodeSource:
         """Check a commit out, CheckoutError says why not. Folders of other suffixes exist beside it."""
         checkouts = checkout.Checkouts(home, machine, Git(stop))
         folder = checkouts.prepare(self.site, self.project, commit, folder_suffix)
+        checkout.place_files(folder, self.files)
         try:
             parsed = parse_manifest(checkout.place_manifest(folder, self.manifest), FILE_NAME)
         except ManifestError as error:
@@ -57,4 +60,6 @@ class CodeSource:
             raise CheckoutError(f"The manifest of {commit[:10]} has no benchmark {self.benchmark}.")
         if not benchmark.module:
             checkout.find_inside(folder, benchmark.script, "The script")
-        return CommitCode(commit, folder, parsed, benchmark)
+        version = files_version(self.files)
+        tree = f"{checkouts.tree(self.project, commit)} {version}"
+        return CommitCode(commit, folder, parsed, benchmark, tree, version)

@@ -1,4 +1,4 @@
-"""What a host keeps on disk, held below a budget: environments, mirrors and worktrees, longest unused first.
+"""What a host keeps on disk, held below a budget: environments, data, mirrors, worktrees; oldest use first.
 
 Nothing of it is the only copy: what is removed is built or fetched again when a job needs it.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dashboard.repositories import safe_name, try_lock
 from workers.host.environments import COMPLETION_MARK, list_environments
+from workers.host.prepared_data import PREPARED
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +35,13 @@ class Kind(enum.IntEnum):
     LEFTOVER = 0
     DOWNLOADS = 1
     ENVIRONMENT = 2
-    WORKTREE = 3
-    MIRROR = 4
+    DATA = 3
+    WORKTREE = 4
+    MIRROR = 5
 
 
 # Used by all machines that share a home.
-SHARED = (Kind.DOWNLOADS, Kind.ENVIRONMENT, Kind.MIRROR)
+SHARED = (Kind.DOWNLOADS, Kind.ENVIRONMENT, Kind.DATA, Kind.MIRROR)
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,10 @@ def enforce_disk_budget(
 
 def list_cached_folders(home: Path, machine: str) -> Iterator[CachedFolder]:
     """All that may be removed under `home` by who holds the lock of `machine`, in no order."""
-    for environment in list_environments(home):
-        folder = environment.folder
-        kind = Kind.ENVIRONMENT if environment.complete else Kind.LEFTOVER
-        lock = None if is_removed(folder) else folder.with_suffix(".lock")
-        yield CachedFolder(folder, kind, environment.used_at, lock)
+    for name, kind in (("environments", Kind.ENVIRONMENT), (PREPARED, Kind.DATA)):
+        for built in list_environments(home, name):
+            lock = None if is_removed(built.folder) else built.folder.with_suffix(".lock")
+            yield CachedFolder(built.folder, kind if built.complete else Kind.LEFTOVER, built.used_at, lock)
     downloads = home / "environments" / DOWNLOADS
     if downloads.is_dir():
         yield CachedFolder(downloads, Kind.DOWNLOADS, downloads.stat().st_mtime)
@@ -187,8 +188,9 @@ def remove_unused(candidate: CachedFolder, seconds: float) -> bool:
 
 
 def was_used_since(candidate: CachedFolder) -> bool:
-    """Whether an environment or mirror was used after it was listed. Ask under its lock."""
-    marks = {Kind.ENVIRONMENT: candidate.folder / COMPLETION_MARK, Kind.MIRROR: candidate.folder}
+    """Whether an environment, data or a mirror was used after it was listed. Ask under its lock."""
+    built = candidate.folder / COMPLETION_MARK
+    marks = {Kind.ENVIRONMENT: built, Kind.DATA: built, Kind.MIRROR: candidate.folder}
     mark = marks.get(candidate.kind)
     try:
         return mark is not None and mark.stat().st_mtime > candidate.used_at

@@ -1,7 +1,8 @@
-"""The interpreter that a commit is measured with: the worker's own, or one built from its requirements.
+"""The environment that a commit shares with others: the worker's own, or one built from what it requires.
 
-A built environment is kept under the key of its requirements; one without its mark does not exist. In a box a
-build writes into its environment's folder alone, and pip is told by options how packages are reached.
+It is kept under the key of its content: the packages of its requirements files or its lock file, and those
+that its own packages depend on. Over it lies the commit's own layer (`own_code`). One without its mark does
+not exist.
 """
 
 from __future__ import annotations
@@ -11,32 +12,29 @@ import json
 import os
 import shutil
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dashboard.repositories import hold_lock
-from workers.host import pip_options, processes, requirements
-from workers.host.box import NO_BOX, Box, BoxView
-from workers.host.errors import BuildError, Stopped
-from workers.host.folders import remove_tree
-from workers.host.logs import Log
+from paceline.environment_table import Environment, parse_install
 
-BUILD_SECONDS = 3600
+from dashboard.repositories import hold_lock
+from workers.host import lock_files, own_dependencies, requirements
+from workers.host.building import BUILD_FOLDER, BUILD_SECONDS, BuildRunner, BuildStep
+from workers.host.errors import BuildError
+from workers.host.folders import remove_tree
+from workers.host.requirements import Requirements
+
 # Written last. Nothing is renamed, since the scripts of an environment hold the path it was built at.
 COMPLETION_MARK = "paceline-environment.json"
 # What the harness reads memory and devices with, beside the standard library.
 INSTRUMENTS = ("psutil", "pynvml")
-PASSED_ON = (
-    *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-    *("REQUESTS_CA_BUNDLE", "CUDA_HOME", "LD_LIBRARY_PATH"),
-)
-# A build's own home and temporary files, on disk: the wheels of GPU libraries are large.
-BUILD_FOLDER = "build"
-MOST_FILES = 2_000_000
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Under this name the dependencies of the commit's own packages count among the requirements' texts.
+BUILT = "the environment was built"
+OWN_DEPENDENCIES = "dependencies of the commit's own packages"
+
+Builder = Callable[[BuildStep], None]
 
 
 @dataclass(frozen=True)
@@ -49,130 +47,151 @@ class CachedEnvironment:
 
 
 @dataclass(frozen=True)
-class Build:
-    """The folder of an environment that is being built, and the checkout whose requirements it installs."""
+class BuiltEnvironment:
+    """An interpreter with its packages; `folders` hold them, without those of the worker itself.
 
-    folder: Path
-    checkout: Path
+    `base_key` says what it shares with other commits.
+    """
+
+    python: Path
+    folders: tuple[Path, ...] = ()
+    base_key: str = ""
 
 
 @dataclass(frozen=True)
 class Environments:
-    """The built environments under a home."""
+    """The base environments under a home."""
 
-    home: Path
-    log: Log
-    stop: threading.Event = field(default_factory=threading.Event)
-    surroundings: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    box: Box = NO_BOX
+    runner: BuildRunner
 
-    def python(self, checkout: Path, names: Sequence[str]) -> Path:
-        """The interpreter for the commit in `checkout`; `names` are its requirements files, if any.
+    @property
+    def home(self) -> Path:
+        return self.runner.home
 
-        Raises BuildError with pip's reason, Stopped where the run is no longer ours.
+    def base(self, checkout: Path, environment: Environment | None) -> BuiltEnvironment:
+        """What commits share: found by its content, or built; the worker's own where nothing is required.
+
+        Raises BuildError with the reason, Stopped where the run is no longer ours.
         """
-        if not names:
-            return Path(sys.executable)
-        texts = requirements.read_requirements(checkout, names)
-        folder = self.home / "environments" / requirements.environment_key(texts)[:32]
-        try:
-            with hold_lock(folder.with_suffix(".lock"), BUILD_SECONDS, self.stop):
-                if not (folder / COMPLETION_MARK).exists():
-                    self.build(folder, checkout, names, texts)
-                # Its age of use. Under the lock: who removes old ones looks at it there.
-                os.utime(folder / COMPLETION_MARK)
-        except TimeoutError as error:
-            raise BuildError(f"The environment is being built by another worker: {error}.") from error
-        return folder / "bin" / "python"
+        if environment is None:
+            return BuiltEnvironment(Path(sys.executable))
+        if environment.lock:
+            return self.locked_base(checkout, environment)
+        required = requirements.read_requirements(checkout, environment.requirements)
+        own = self.dependencies(checkout, environment, required)
+        if own:
+            required = replace(required, texts={**required.texts, OWN_DEPENDENCIES: "\n".join(own)})
+        return self.required_base(checkout, required)
 
-    def build(self, folder: Path, checkout: Path, names: Sequence[str], texts: dict[str, str]) -> None:
-        """Make the environment anew, and mark it once it is complete."""
-        started = time.monotonic()
-        self.log.add_notice(f"building the environment of {', '.join(texts)}")
-        remove_tree(folder)
-        for name in ("home", "tmp"):
-            (folder / BUILD_FOLDER / name).mkdir(parents=True)
-            self.box.hand_over(folder / BUILD_FOLDER / name)
-        self.box.let_read(checkout, renewed=True)
-        build = Build(folder, checkout)
-        self.execute([sys.executable, "-I", "-m", "venv", str(folder)], build)
-        files = [word for name in names for word in ("-r", name)]
-        options = pip_options.index_options(self.surroundings) if self.box.encloses else ()
-        isolated = ["--isolated"] if self.box.encloses else []
-        pip = [str(folder / "bin" / "python"), "-I", "-m", "pip", *isolated, "--no-input", "install"]
-        self.execute([*pip, "--progress-bar", "off", *options, *files], build)
-        remove_tree(folder / BUILD_FOLDER)
-        lend_instruments(site_packages(folder))
-        mark = {"requirements": texts, "python": sys.version, "built_at": time.time()}
-        write_mark(folder / COMPLETION_MARK, json.dumps(mark))
-        self.log.add_notice(f"the environment was built in {time.monotonic() - started:.0f} s")
+    def required_base(self, checkout: Path, required: Requirements) -> BuiltEnvironment:
+        """The environment with these requirements; the worker's own where there are none."""
+        if not required.texts:
+            return BuiltEnvironment(Path(sys.executable))
+        key = requirements.environment_key(required.texts)
 
-    def execute(self, command: list[str], build: Build) -> None:
-        """Run one command of the build, its output into the run's log."""
-        printed = Log()
-        environment = self.build_environment(build)
-        with self.box.wrap_command(command, build.checkout, self.view(build), environment) as boxed:
-            spec = processes.ProcessSpec(
-                boxed.command, build.checkout, environment, BUILD_SECONDS, folder_limit=self.limit(build)
-            )
-            result = processes.run_process_tree(spec, tee_output(printed.write, self.log.write), self.stop)
-            out_of_memory = boxed.group.out_of_memory()
-        if result.stopped:
-            raise Stopped
-        if result.timed_out:
-            raise BuildError(f"The environment was not built within {BUILD_SECONDS} s.")
-        if result.exceeded:
-            raise BuildError("The environment takes more disk than a build may use.")
-        if result.status != 0 and out_of_memory:
-            raise BuildError("The environment's build needed more memory than it may use.")
-        if result.status != 0:
-            raise BuildError(f"The environment can't be built: {pip_reason(printed)}")
+        def build(step: BuildStep) -> None:
+            files = write_requirements(step.folder / BUILD_FOLDER, required)
+            self.runner.execute([sys.executable, "-I", "-m", "venv", str(step.folder)], step)
+            self.runner.run_pip(step.folder / "bin" / "python", files, step)
 
-    def view(self, build: Build) -> BoxView:
-        """What a build sees: its checkout, packages that lie on this machine, and its own folder."""
-        return BoxView(
-            read_only=[build.checkout, *pip_options.local_sources(self.surroundings)],
-            writable=[build.folder],
-            network=self.box.sandbox.network != "none",
-            ports=pip_options.index_ports(self.surroundings),
-        )
+        return self.find_or_build(key, checkout, ", ".join(required.texts), build, required.texts)
 
-    def limit(self, build: Build) -> processes.FolderLimit | None:
-        """The space of a build in a box."""
-        if not self.box.encloses:
-            return None
-        return processes.FolderLimit(build.folder, self.box.sandbox.build_disk, MOST_FILES)
+    def tools(self, checkout: Path) -> BuiltEnvironment:
+        """An environment with nothing but pip."""
+        key = requirements.environment_key({"": "pip alone"})
 
-    def build_environment(self, build: Build) -> dict[str, str]:
-        """The variables of a build's commands."""
-        if not self.box.encloses:
-            return self.pip_environment()
-        passed_on = {name: value for name, value in self.surroundings.items() if name in PASSED_ON}
-        pip_options.refuse_credentials(passed_on)
-        own = build.folder / BUILD_FOLDER
-        return {
-            "PATH": PATH,
-            "HOME": str(own / "home"),
-            "TMPDIR": str(own / "tmp"),
-            "LANG": "C.UTF-8",
-            **passed_on,
-        }
+        def build(step: BuildStep) -> None:
+            self.runner.execute([sys.executable, "-I", "-m", "venv", str(step.folder)], step)
 
-    def pip_environment(self) -> dict[str, str]:
-        """All that pip and the builds it starts see of this process: how packages are reached."""
-        cache = self.home / "environments" / "home"
-        cache.mkdir(parents=True, exist_ok=True)
-        passed_on = {
-            name: value
-            for name, value in self.surroundings.items()
-            if name in PASSED_ON or name.startswith("PIP_")
-        }
-        return {"PATH": PATH, "HOME": str(cache), "LANG": "C.UTF-8", **passed_on}
+        return self.find_or_build(key, checkout, "pip", build, {})
+
+    def dependencies(self, checkout: Path, environment: Environment, required: Requirements) -> list[str]:
+        """What the commit's own packages depend on, as requirements."""
+        found: list[str] = []
+        for word in (*environment.install, *required.local):
+            target = parse_install(word)
+            known = own_dependencies.declared_dependencies(checkout, target)
+            if known is None:
+                # What a setup.py imports comes from the requirements, where pip builds it without isolation.
+                named = replace(required, local=())
+                base = self.tools(checkout) if target.is_isolated else self.required_base(checkout, named)
+                known = own_dependencies.ask_pip(checkout, word, base.python, base.folders, self.runner)
+            found += known
+        return list(dict.fromkeys(found))
+
+    def locked_base(self, checkout: Path, environment: Environment) -> BuiltEnvironment:
+        """The environment of a lock file."""
+        lock = lock_files.read_lock(checkout, environment)
+        program = lock_files.find_program(lock, self.runner.surroundings)
+
+        def build(step: BuildStep) -> None:
+            lock_files.build_environment(lock, program, step, self.runner)
+
+        key = requirements.environment_key(lock.texts)
+        return self.find_or_build(key, checkout, environment.lock, build, lock.texts)
+
+    def find_or_build(
+        self, key: str, checkout: Path, name: str, build: Builder, texts: dict[str, str]
+    ) -> BuiltEnvironment:
+        """The environment with this key; `build` makes it where there is none."""
+        folder = self.home / "environments" / key[:32]
+
+        def build_whole() -> None:
+            step = BuildStep(folder, checkout)
+            self.runner.make_folders(step)
+            build(step)
+            remove_tree(folder / BUILD_FOLDER)
+            if site_packages(folder).is_dir():
+                lend_instruments(site_packages(folder))
+            mark = {"requirements": texts, "python": sys.version, "built_at": time.time()}
+            write_mark(folder / COMPLETION_MARK, json.dumps(mark))
+
+        build_once(folder, f"building the environment of {name}", self.runner, build_whole)
+        return BuiltEnvironment(folder / "bin" / "python", (folder,), key)
 
 
-def list_environments(home: Path) -> list[CachedEnvironment]:
-    """The environments under `home`, longest unused first."""
-    folders = [path for path in (home / "environments").glob("*") if path.is_dir() and path.name != "home"]
+def build_once(
+    folder: Path, notice: str, runner: BuildRunner, build: Callable[[], None], done: str = BUILT
+) -> None:
+    """Have a folder built unless it is complete, and note that it is used. What fails leaves nothing."""
+    try:
+        with hold_lock(folder.with_suffix(".lock"), BUILD_SECONDS, runner.stop):
+            if not (folder / COMPLETION_MARK).exists():
+                started = time.monotonic()
+                runner.log.add_notice(notice)
+                remove_tree(folder)
+                try:
+                    build()
+                except BuildError:
+                    remove_tree(folder)
+                    raise
+                runner.log.add_notice(f"{done} in {time.monotonic() - started:.0f} s")
+            # Its age of use. Under the lock: who removes old ones looks at it there.
+            os.utime(folder / COMPLETION_MARK)
+    except TimeoutError as error:
+        raise BuildError(f"The environment is being built by another worker: {error}.") from error
+
+
+def write_requirements(folder: Path, required: Requirements) -> list[str]:
+    """pip's words for the requirements. Files that were changed are written below the folder."""
+    words = [word for name in required.names for word in ("-r", name)]
+    if required.local:
+        for name, text in required.texts.items():
+            if name != OWN_DEPENDENCIES:
+                path = folder / "requirements" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+        words = [word for name in required.names for word in ("-r", str(folder / "requirements" / name))]
+    if OWN_DEPENDENCIES in required.texts:
+        path = folder / "own-dependencies.txt"
+        path.write_text(required.texts[OWN_DEPENDENCIES])
+        words += ["-r", str(path)]
+    return words
+
+
+def list_environments(home: Path, kind: str = "environments") -> list[CachedEnvironment]:
+    """The environments under `home`, or its prepared data, longest unused first."""
+    folders = [path for path in (home / kind).glob("*") if path.is_dir() and path.name != "home"]
     return sorted(
         (inspect_environment(folder) for folder in folders), key=lambda environment: environment.used_at
     )
@@ -216,16 +235,3 @@ def lend_instruments(packages: Path) -> None:
             shutil.copytree(origin.parent, packages / name, ignore=left_out)
         else:
             shutil.copy(origin, packages / origin.name)
-
-
-def tee_output(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    def write(data: bytes) -> None:
-        first(data)
-        second(data)
-
-    return write
-
-
-def pip_reason(printed: Log) -> str:
-    """pip's last line, without the word before it."""
-    return printed.last_line().removeprefix("ERROR: ") or "pip gave no reason"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from workers.host.box import NO_BOX, BoxError, open_box
+from workers.host.building import BuildRunner
 from workers.host.commit_code import CodeSource, CommitCode
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import (
@@ -26,6 +27,8 @@ from workers.host.errors import (
 )
 from workers.host.lease_heartbeat import LeaseHeartbeat
 from workers.host.logs import Log
+from workers.host.own_code import build_code
+from workers.host.prepared_data import prepare_data
 from workers.host.processes import Limits
 from workers.host.site_client import SiteClient
 
@@ -55,10 +58,14 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class PreparedCode:
-    """A commit that is checked out, with the interpreter of its environment."""
+    """A commit that is checked out, with the interpreter of its environment.
+
+    `folders` are what the measured code reads beside its checkout: environments, data.
+    """
 
     code: CommitCode
     python: Path
+    folders: tuple[Path, ...] = ()
 
 
 class Executor(ABC):
@@ -141,8 +148,15 @@ class Executor(ABC):
         with machine_trouble(CheckoutError), self.costing("checkout"):
             code = source.code(commit, self.home, self.job.machine, self.stop, folder_suffix=folder_suffix)
         self.heartbeat.activity = f"preparing the environment of {commit[:10]}"
-        with machine_trouble(BuildError), self.costing("environment"):
-            return PreparedCode(code, code.python(self.home, self.log, self.stop, self.box))
+        runner = BuildRunner(self.home, self.log, self.stop, box=self.box)
+        with machine_trouble(BuildError):
+            with self.costing("environment"):
+                built = build_code(code.folder, code.tree, code.manifest.environment, runner)
+            if code.benchmark.prepare:
+                self.heartbeat.activity = f"preparing the data of {commit[:10]}"
+            with self.costing("data"):
+                data = prepare_data(code, built, runner)
+            return PreparedCode(code, built.python, (*built.folders, *data))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from paceline import document
 from paceline.document import Document
 
 from dashboard.host_protocol import ExperimentAssignment, OtherMetric, PairMeasured, SideAssignment
-from dashboard.host_protocol.messages import GUARDING_KINDS, MOST_OTHERS
+from dashboard.host_protocol.messages import GUARDING_KINDS, MOST_OTHERS, PACE
 from workers.host import launching
 from workers.host.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
@@ -34,6 +34,8 @@ SIDES = ("base", "head")
 SWEPT = "scaling_contention"
 SWEPT_TOO_SHORT = "scaling_too_short"
 # A machine that changes its speed meanwhile does so for both that take turns.
+QUALITY = "quality."
+LEAST_SEED = 1_000
 MEETS_BOTH = ("clock_change", "calibration_drift")
 
 
@@ -78,10 +80,17 @@ def sweeps_of_both(base: Document, head: Document) -> dict[str, Any]:
     }
 
 
-def others_of_both(base: Document, head: Document) -> dict[str, OtherMetric]:
-    """Memory and quality of the whole, where both documents have a value of them."""
+def others_of_both(base: Document, head: Document, *, with_pace: bool = False) -> dict[str, OtherMetric]:
+    """Memory and quality of the whole, where both documents have a value of them.
+
+    `with_pace`: the step's time as well.
+    """
     sides = [
-        {row.name: row for row in measured.metrics if row.kind in GUARDING_KINDS and not row.phase}
+        {
+            row.name: row
+            for row in measured.metrics
+            if not row.phase and (row.kind in GUARDING_KINDS or (with_pace and row.name == PACE))
+        }
         for measured in (base, head)
     ]
     both = [(sides[0][name], row) for name, row in sides[1].items() if name in sides[0]]
@@ -102,12 +111,22 @@ def is_base_first(experiment: int, index: int) -> bool:
     return begins == (index % 2 == 0)
 
 
+def seed_of_pair(experiment: int, index: int) -> int:
+    """The seed of both sides of a pair: none that a manifest is likely to have, and another for each pair.
+
+    The manifest's own ones raised the suspicion. Drawn as `is_base_first` draws, for the same reason.
+    """
+    return random.Random(f"{experiment}:{index}:seed").randrange(LEAST_SEED, 2**31)  # noqa: S311 - nobody has to guess it
+
+
 def what_experiments_keep(measured: Mapping[str, Any]) -> dict[str, Any]:
     """Of a document: its functions, and what tells whether another process may take turns with it."""
     if not measured:
         return {}
     functions = (measured.get("profile") or {}).get("functions")
     told = {name: measured[name] for name in ("processes", "phases") if name in measured}
+    if measured.get("ranks"):
+        told["ranks"] = {"world_size": measured["ranks"]["world_size"]}
     environment = measured.get("environment") or {}
     return {
         **told,
@@ -130,6 +149,8 @@ class ExperimentExecutor(Executor):
         self.assignment = assignment
         # From when on the machine measured what isn't stored yet; None before it measures.
         self.unstored_since: float | None = None
+        # Of the pair that is measured; None leaves the manifest's.
+        self.seed: int | None = None
 
     def renew(self, _progress: float | None, text: str, _log: str) -> bool:
         return self.client.heartbeat_experiment(self.assignment.lease, text)
@@ -168,7 +189,7 @@ class ExperimentExecutor(Executor):
     def prepare_side(self, name: str) -> PreparedCode:
         """Check one side's commit out beside the other's."""
         job, side = self.assignment, self.side(name)
-        source = CodeSource(self.client, job.project, job.manifest, side.benchmark)
+        source = CodeSource(self.client, job.project, job.manifest, side.benchmark, job.files)
         return self.prepare(source, side.commit, folder_suffix=f"-{name}")
 
     def measure_pair(self, sides: Mapping[str, PreparedCode], index: int) -> PairMeasured:
@@ -176,8 +197,12 @@ class ExperimentExecutor(Executor):
         started = time.monotonic()
         order = SIDES if is_base_first(self.assignment.lease.key, index) else SIDES[::-1]
         measure = self.measure_in_turns if self.assignment.in_turns else self.measure_in_sequence
+        self.seed = seed_of_pair(self.assignment.lease.key, index) if self.assignment.seeded else None
         documents = measure({name: sides[name] for name in order}, f"pair {index + 1}")
         values = {name: self.weighed_value(self.side(name).commit, documents[name]) for name in SIDES}
+        # What other work slowed says nothing of the step's time, though it learns as ever.
+        calm = not any(is_disturbed(measured, self.assignment.in_turns) for measured in documents.values())
+        with_pace = calm and self.assignment.metric.startswith(QUALITY)
         return PairMeasured(
             index=index,
             base_first=order[0] == "base",
@@ -187,7 +212,8 @@ class ExperimentExecutor(Executor):
             seconds=time.monotonic() - started,
             phases=own_times_by_phase(documents["base"], documents["head"]),
             sweeps=sweeps_of_both(documents["base"], documents["head"]),
-            others=others_of_both(documents["base"], documents["head"]),
+            others=others_of_both(documents["base"], documents["head"], with_pace=with_pace),
+            seed=self.seed,
         )
 
     def measure_in_sequence(self, sides: Mapping[str, PreparedCode], pair: str) -> dict[str, Document]:
@@ -281,7 +307,10 @@ class ExperimentExecutor(Executor):
             time_limit=prepared.code.benchmark.time_limit * (2 if turns else 1),
             checkout=prepared.code.folder,
             python=prepared.python,
+            folders=prepared.folders,
+            kept_files=prepared.code.kept_files,
             without=without,
+            seed=self.seed,
             turns=turns,
             lock=self.lock,
             limits=self.limits,
@@ -294,10 +323,15 @@ class ExperimentExecutor(Executor):
         swept = prepared.code.benchmark.needs_sweep(self.assignment.metric)
         return launching.NO_COUNTING if swept else launching.TIMED_ONLY
 
-    def weighed_value(self, commit: str, measured: Document) -> tuple[float, bool]:
-        """The weighed metric's value at a commit, and whether other work disturbed it."""
+    def weighed_value(self, commit: str, measured: Document) -> tuple[float | None, bool]:
+        """The weighed metric's value at a commit, and whether other work disturbed it.
+
+        None of a quality that the code doesn't report: that is what a loss of learning may look like.
+        """
         job = self.assignment
         row = measured.metric(job.metric, job.phase)
+        if row is None and job.metric.startswith(QUALITY):
+            return None, False
         if row is None:
             named = f"{job.metric} of {job.phase}" if job.phase else job.metric
             others = {row.phase for row in measured.metrics if row.name == job.metric and row.phase}
@@ -321,7 +355,11 @@ class ExperimentExecutor(Executor):
         kept = [f"--manifest={manifest}", "--folder=."] if job.manifest else []
         words = ["python", "-m", "paceline", "run", side.benchmark, *settings_, *quick, *kept]
         words += ["--repetitions=1", self.left_out(prepared)]
-        note = f"  # {manifest}: the manifest that the project keeps on the site" if job.manifest else ""
+        kept_there = "the manifest that the project keeps on the site"
+        beside = f", with the files {', '.join(job.files)} kept beside it put here" if job.files else ""
+        note = f"  # {manifest}: {kept_there}{beside}" if job.manifest else ""
+        if job.seeded:
+            words.append(f"--seed={seed_of_pair(job.lease.key, 0)}")
         commit = prepared.code.commit[:10]
         if not job.in_turns:
             return f"git checkout {commit} && {shlex.join(words)}{note}"

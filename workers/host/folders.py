@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -43,3 +44,15 @@ def remove_tree(folder: Path) -> None:
         # Python walks folders by recursion, and stops at one that may not be entered.
         for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
             subprocess.run([*command, "--", str(folder)], check=False, capture_output=True)
+
+
+def read_untrusted_file(path: Path, limit: int) -> bytes:
+    """The bytes of a plain file that measured code may have put there: no link, no pipe, at most `limit`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path.name} is not a plain file")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(f"{path.name} is larger than {limit} bytes")
+    return data

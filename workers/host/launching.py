@@ -13,7 +13,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ from paceline import document, manifest
 
 from workers.host import processes
 from workers.host.box import NO_BOX, Box, BoxedCommand, BoxView
-from workers.host.environments import PATH
+from workers.host.building import PATH
 from workers.host.errors import BadDocumentError, CrashError, NoDocumentError, Stopped, TimeLimitError
-from workers.host.folders import remove_tree
+from workers.host.folders import read_untrusted_file, remove_tree
 from workers.host.logs import Log
 
 # Which devices may be used, and where their libraries are, is the machine's affair.
@@ -60,6 +60,8 @@ class Measurement:
     python: Path
     # One of the above: interleaved runs weigh one metric, the rest would only take time.
     without: str = ""
+    # Instead of the manifest's; None leaves it.
+    seed: int | None = None
     # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None
     # What was counted before; it lies in the scratch folder.
@@ -67,6 +69,10 @@ class Measurement:
     # The machine's lock: see processes.Order.
     lock: int | None = None
     limits: processes.Limits = field(default_factory=processes.Limits)
+    # What is seen beside the interpreter's environment: that which lies below it, data.
+    folders: Sequence[Path] = ()
+    # Of the files that the site keeps beside the code; empty where there are none.
+    kept_files: str = ""
 
     def command(self, scratch: Path) -> list[str]:
         """The harness's command line."""
@@ -75,10 +81,11 @@ class Measurement:
             *(str(self.python), "-P", "-m", "paceline", "run", self.benchmark, *settings),
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
             *([self.without] if self.without else []),
+            *([] if self.seed is None else [f"--seed={self.seed}"]),
             *([f"--turns={self.turns}"] if self.turns else []),
             *([f"--counted={self.counted}"] if self.counted else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),
-            "--watch-stdin",
+            *("--prepared", "--watch-stdin"),
         ]
 
 
@@ -99,6 +106,8 @@ def run_harness(
     """
     started = time.monotonic()
     environment = harness_environment(measurement.python, scratch, os.environ)
+    if measurement.kept_files:
+        environment["PACELINE_KEPT_FILES"] = measurement.kept_files
     if box.encloses and not box.layers:
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
     view = measurement_view(measurement, scratch, box)
@@ -165,11 +174,11 @@ def measurement_view(measurement: Measurement, scratch: Path, box: Box) -> BoxVi
     package = Path(manifest.__file__).parent
     imported = package if package.parent.name == "site-packages" else package.parent
     box.let_read(measurement.checkout, renewed=True)
-    for folder in (measurement.python.parent.parent, imported):
+    for folder in (measurement.python.parent.parent, imported, *measurement.folders):
         box.let_read(folder)
     linked = [scratch / "harness"] if (scratch / "harness").exists() else []
     return BoxView(
-        read_only=[measurement.python.parent.parent, imported, *linked],
+        read_only=[measurement.python.parent.parent, imported, *linked, *measurement.folders],
         writable=[scratch, *pipes],
         private=[scratch / "home", scratch / "tmp"],
         layered=measurement.checkout,
@@ -261,18 +270,6 @@ def read_progress(scratch: Path) -> Progress | None:
     if not math.isfinite(fraction):
         return None
     return Progress(min(1.0, max(0.0, fraction)), text.replace("\0", "")[:200])
-
-
-def read_untrusted_file(path: Path, limit: int) -> bytes:
-    """The bytes of a plain file that measured code may have put there: no link, no pipe, at most `limit`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path.name} is not a plain file")
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise OSError(f"{path.name} is larger than {limit} bytes")
-    return data
 
 
 @contextlib.contextmanager

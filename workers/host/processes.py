@@ -36,11 +36,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class FolderLimit:
-    """What may come to lie in a folder: bytes on disk, and files, folders and links."""
+    """What may come to lie in a folder and in `others`: bytes on disk, and files, folders and links."""
 
     folder: Path
     size: int
     files: int
+    others: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ class LimitWatch:
         limit, started = self.spec.folder_limit, time.monotonic()
         if limit is None or started < self.next_look:
             return ""
-        size, files = measure_folder(limit.folder, limit.files)
+        measured = [measure_folder(folder, limit.files) for folder in (limit.folder, *limit.others)]
+        size, files = sum(part[0] for part in measured), sum(part[1] for part in measured)
         # A look costs as much as there are files: it takes a hundredth of a processor at most.
         ended = time.monotonic()
         self.next_look = ended + max(1.0, 100 * (ended - started))

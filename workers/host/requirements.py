@@ -7,7 +7,10 @@ import platform
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from paceline.environment_table import install_problem, parse_install
 
 from workers.host.checkout import read_text_inside
 from workers.host.errors import BuildError, CheckoutError
@@ -19,40 +22,74 @@ ADDRESS = re.compile(r"(?:[\w.-]+(?:\[[^\]]*\])?@)?(?:https?|(?:git|hg|svn|bzr)\
 FILE_ADDRESS = re.compile(r"\bfile:", re.IGNORECASE)
 
 
-def read_requirements(checkout: Path, names: Sequence[str]) -> dict[str, str]:
-    """Name -> text of the files that the manifest names and of all that they include, in order."""
+PACKAGE_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """Requirements files: the manifest's `names`, and the `texts` of them and of all that they include.
+
+    `local` are the commit's own packages that stood in them, as the manifest's `install` names such; their
+    lines are taken out of the texts.
+    """
+
+    names: tuple[str, ...]
+    texts: dict[str, str]
+    local: tuple[str, ...] = ()
+
+
+def read_requirements(checkout: Path, names: Sequence[str]) -> Requirements:
+    """The files that the manifest names and all that they include, in order."""
     texts: dict[str, str] = {}
+    local: list[str] = []
     waiting = list(names)
     while waiting:
         name = waiting.pop(0)
         if name in texts:
             continue
         try:
-            texts[name] = read_text_inside(checkout, name, "The requirements file")
+            text = read_text_inside(checkout, name, "The requirements file")
         except CheckoutError as error:
             raise BuildError(str(error)) from error
+        included, texts[name] = part_requirements(checkout, name, text, local)
         if len(texts) > MOST_FILES:
             raise BuildError(f"The requirements include more than {MOST_FILES} files.")
-        waiting.extend(included_files(checkout, name, texts[name]))
-    return texts
+        waiting.extend(included)
+    return Requirements(tuple(names), texts, tuple(dict.fromkeys(local)))
 
 
-def included_files(checkout: Path, name: str, text: str) -> list[str]:
-    """The files that a requirements file includes, relative to the checkout."""
-    files = []
-    for number, line in enumerate(text.splitlines(), start=1):
+def part_requirements(checkout: Path, name: str, text: str, local: list[str]) -> tuple[list[str], str]:
+    """The files that a requirements file includes, and its text without the commit's own packages.
+
+    These are added to `local`. Both are relative to the checkout.
+    """
+    included, kept = [], []
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
         words = split_words(line)
-        if not words:
-            continue
-        if words[0] in INCLUDES and len(words) > 1:
-            files.append(str(PurePosixPath(name).parent / words[1]))
-        elif is_local(checkout, words):
+        if words and words[0] in INCLUDES and len(words) > 1:
+            included.append(str(PurePosixPath(name).parent / words[1]))
+        elif words and is_local(checkout, words):
             # A cached environment that holds code of one commit would measure it for every other.
-            raise BuildError(
-                f"{name} line {number} installs a folder or file: an environment kept for other commits "
-                "can't hold it."
-            )
-    return files
+            if not is_own_package(checkout, words):
+                raise BuildError(
+                    f"{name} line {number} installs a folder or file: an environment kept for other commits "
+                    "can't hold it. Where it is a package of the commit, name it in the manifest's install."
+                )
+            local.append(shlex.join(words))
+            continue
+        kept.append(line)
+    return included, text if len(kept) == len(lines) else "".join(kept)
+
+
+def is_own_package(checkout: Path, words: Sequence[str]) -> bool:
+    """Whether the words name a package of the commit, as the manifest's `install` may."""
+    word = shlex.join(words)
+    if install_problem(word):
+        return False
+    folder = checkout / parse_install(word).folder
+    is_inside = folder.resolve().is_relative_to(checkout.resolve())
+    return is_inside and any((folder / name).is_file() for name in PACKAGE_FILES)
 
 
 def is_local(checkout: Path, words: Sequence[str]) -> bool:

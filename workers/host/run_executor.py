@@ -46,7 +46,7 @@ class RunExecutor(Executor):
         run = self.assignment
         self.enter_state("preparing")
         self.require_box()
-        source = CodeSource(self.client, run.project, run.manifest, run.benchmark)
+        source = CodeSource(self.client, run.project, run.manifest, run.benchmark, run.files)
         prepared = self.prepare(source, run.commit)
         with (
             machine_trouble(CrashError),
@@ -74,6 +74,8 @@ class RunExecutor(Executor):
             time_limit=run.time_limit,
             checkout=prepared.code.folder,
             python=prepared.python,
+            folders=prepared.folders,
+            kept_files=prepared.code.kept_files,
             lock=self.lock,
             limits=self.limits,
         )

@@ -9,7 +9,8 @@ from paceline.progress_bar import ProgressBar
 
 from dashboard.access import command_account
 from dashboard.management.base import SiteCommand
-from dashboard.projects import ProjectError, add_project
+from dashboard.project_addresses import ProjectError
+from dashboard.projects import add_project
 
 # Each changes that of a project that exists, too.
 NUMBERS: tuple[tuple[str, type, str], ...] = (
@@ -40,7 +41,7 @@ class Command(SiteCommand):
     help = (
         "Register a git repository as a project. Its benchmarks stand in paceline.toml at the top of the "
         "repository, or, for code that can't be changed, in a file that the site keeps (--manifest). "
-        "Adding a project again changes the numbers that are given, and hides it where --private is. "
+        "Adding a project again changes numbers and files that are given, and hides it where --private is. "
         "Example: manage.py add_project my-training --repository ~/my-training"
     )
 
@@ -57,6 +58,12 @@ class Command(SiteCommand):
         parser.add_argument("--branch", default="main", help="the branch that is watched (default: main)")
         parser.add_argument(
             "--manifest", type=Path, metavar="FILE", help="keep this manifest instead of the commits' own"
+        )
+        parser.add_argument(
+            "--files",
+            type=Path,
+            metavar="FOLDER",
+            help="keep the text files of this folder beside the manifest: they lie in each commit's checkout",
         )
         parser.add_argument(
             "--private", action="store_true", help="only its members may read it (default: everybody may)"
@@ -78,6 +85,7 @@ class Command(SiteCommand):
                     options["branch"],
                     options["manifest"],
                     {name: options[name.replace("-", "_")] for name, _, _ in NUMBERS},
+                    files=options["files"],
                     private=options["private"],
                     actor=command_account(),
                 )

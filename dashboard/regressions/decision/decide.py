@@ -30,6 +30,7 @@ from dashboard.regressions.decision.grouping import (
     verdicts_by_regression,
 )
 from dashboard.regressions.decision.limit_outcomes import with_limits
+from dashboard.regressions.decision.lost_learning import learning_of
 from dashboard.regressions.decision.next_step import plan_next_step
 from dashboard.regressions.decision.outcomes import (
     BranchCause,
@@ -410,6 +411,7 @@ class _Decider:
             bisection=bisection,
             explained=explained,
             explained_for=explained_for,
+            learning=learning_of(primary, draft.verdicts, draft.bad, regression),
         )
         cause, decided_for = self._cause(draft, standing, difference)
         return replace(standing, cause=cause, decided_for=decided_for)

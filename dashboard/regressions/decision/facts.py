@@ -46,6 +46,8 @@ class Series:
     exact: bool = False
     headline: bool = True
     pool_id: int = 0
+    # A quality with a guard in its manifest.
+    guarded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,9 @@ class Change:
     reach: Range | None = None
     # What changed around the code explains it: no commit is blamed.
     environment_only: bool = False
+    # Of a guarded quality: how the first run of the new level stands to the guard, and the bound it broke.
+    guard_state: str = ""
+    guard_bound: float | None = None
     # What changed around the code: name, before, after.
     markers: tuple[tuple[str, str, str], ...] = ()
     regression_id: int | None = field(default=None, compare=False)
@@ -81,6 +86,17 @@ class Change:
     @property
     def widened(self) -> Range:
         return self.reach or self.range
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What pairs over seeds say beside a quality's difference: over how many seeds, in how many of them the
+    head reported none, and how the step's time stands to the base's: ratio and its ends, where known.
+    """
+
+    seeds: int
+    unreported: int = 0
+    step_time: tuple[float, float | None, float | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +124,11 @@ class Verdict:
     # Where its pairs are those of other commits with the same code: the one that was measured as its head.
     measured_head: str = ""
     order: int = 0
+    # Of a quality: head - base with its interval, and what its pairs say beside that.
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    learning: Learning | None = None
     steps_between: tuple[int, ...] = ()
 
     @property
@@ -168,6 +189,8 @@ class Regression:
     culprit: Commit | None = None
     # What bisection says beside the commit.
     bisection: Evidence | None = None
+    # Of a loss of quality: what is said beside its size.
+    learning: Evidence | None = None
     recovered_by: int | None = None
     # It holds changes of another branch, into which its own was merged: what repairs it is seen there.
     merged: bool = False

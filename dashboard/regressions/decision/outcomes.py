@@ -30,6 +30,7 @@ class Standing:
     decided_for: str = ""
     explained: Explained | None = None
     explained_for: str = ""
+    learning: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> 
         cause=CauseClass(regression.cause, regression.cause_evidence),
         decided_for=regression.decided_for,
         explained_for=regression.explained_for,
+        learning=regression.learning,
     )
 
 

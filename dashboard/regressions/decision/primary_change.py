@@ -28,6 +28,7 @@ from dashboard.regressions.decision.series_kinds import (
     TIME,
     SeriesLike,
     is_exact_counter,
+    is_quality,
     is_same_measurement,
     is_time,
     log_size,
@@ -147,7 +148,7 @@ def _larger_unproved(primary: Change, others: Sequence[Change]) -> Change | None
 def sized_by_pairs(change: Change, proof: Proof, verdicts: Sequence[Verdict]) -> Change:
     """The change with the size that pairs have measured; its points were measured at other hours."""
     verdict = verdict_on_size(verdicts, change, proof.bad)
-    return replace(change, ratio=verdict.ratio) if verdict else change
+    return replace(change, ratio=verdict.ratio) if verdict and verdict.ratio is not None else change
 
 
 def change_seen_by_pairs(regression: Regression | None, proof: Proof) -> Change:
@@ -162,11 +163,18 @@ def change_seen_by_pairs(regression: Regression | None, proof: Proof) -> Change:
         last_good=proof.good,
         first_bad=proof.bad,
         before=before,
-        after=verdict.series.metric.level(before, ratio) if ratio else verdict.after,
+        after=level_measured(before, verdict),
         ratio=ratio,
         low=verdict.low,
         high=verdict.high,
     )
+
+
+def level_measured(before: float, verdict: Verdict) -> float:
+    """The level after a step as pairs measured it, from the one before; as suspected where they can't."""
+    if verdict.difference is not None:
+        return before + verdict.difference
+    return verdict.series.metric.level(before, verdict.ratio) if verdict.ratio else verdict.after
 
 
 def foremost_change(changes: Sequence[Change]) -> Change:
@@ -179,8 +187,14 @@ def foremost_change(changes: Sequence[Change]) -> Change:
 
 
 def telling_rank(change: Change) -> tuple[int, int, float]:
-    """Smaller is told first: time (step_time, which phases add up to), memory, other headlines, counters."""
+    """Smaller is told first: what is learned, time (step_time, which phases add up to), memory, other
+    headlines, counters.
+
+    A training that no longer learns has no speed worth telling first.
+    """
     series = change.series
+    if is_quality(series):
+        return (-1, 0, -abs(change.after - change.before))
     name = series.metric.name
     for family, names in enumerate((TIME, MEMORY)):
         if name in names:
@@ -251,6 +265,8 @@ def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> 
     else it stays that of the points, which a second cause may have a part of.
     """
     verdict = verdict_on_size(verdicts, primary, bad)
+    if verdict is not None and verdict.difference is not None:
+        return Size(primary.before, level_measured(primary.before, verdict), None, None, None)
     if verdict is None or verdict.ratio is None or not primary.ratio:
         return Size(primary.before, primary.after, primary.ratio, primary.low, primary.high)
     after = primary.after

@@ -131,7 +131,7 @@ def verdict_on_size(verdicts: Iterable[Verdict], change: Change, bad: Commit) ->
         verdict
         for verdict in of_commit
         if verdict.verdict in (Outcome.CONFIRMED, *HAS_STEP)
-        and verdict.ratio is not None
+        and (verdict.ratio is not None or verdict.difference is not None)
         and not any(position <= change.last_good.position for position in verdict.steps_between)
     ]
     return next(iter(newest_first(sized)), None)

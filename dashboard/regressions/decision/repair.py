@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from dashboard.regressions.decision.facts import Change
 from dashboard.regressions.decision.requested_facts import GatheredFacts, PhaseLeftOver
-from dashboard.regressions.decision.series_kinds import BETTER
+from dashboard.regressions.decision.series_kinds import BETTER, is_quality
 
 # A level is back where it was when no more than this part of the step is left.
 LEFT_OVER = 0.2
@@ -49,6 +49,9 @@ def find_repair(step: Change, changes: Iterable[Change], facts: GatheredFacts, p
 def is_repaired_by(step: Change, improvement: Change, facts: GatheredFacts, phase: str = "") -> bool:
     """True where an improvement took the step back; of a large one the step's own phase decides."""
     level_back = is_level_back(step, improvement)
+    if is_quality(step.series):
+        # No phase holds what is learned.
+        return level_back
     if not level_back and not is_large_enough(step, improvement):
         return False
     left_of_phase = facts.answer_to(PhaseLeftOver(step, improvement, phase))

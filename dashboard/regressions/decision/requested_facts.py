@@ -228,7 +228,7 @@ class Explained:
     diff.
 
     `only_changed_by`: of commits that can't be told apart the only one that changed the first suspect, a
-    hash.
+    hash. `slow_processes`: ranks and workers that the others wait for.
     """
 
     phase: str = ""
@@ -239,6 +239,7 @@ class Explained:
     operations: tuple[Mapping[str, Any], ...] = ()
     excerpts: tuple[Mapping[str, Any], ...] = ()
     only_changed_by: str = ""
+    slow_processes: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dashboard.experiments.scale import StepScale
 from dashboard.experiments.weighing import place_step
 from dashboard.models import Experiment, Regression
 from dashboard.regressions.decision.facts import Commit, Verdict
+from dashboard.regressions.decision.primary_change import level_measured
 from dashboard.regressions.decision.proofs import Proof
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import (
@@ -108,7 +109,7 @@ def is_nearer(value: float, target: float, other: float) -> bool:
 
 def behind_part(proving: Proving, part: Verdict, bad: Commit) -> ResidualCause | None:
     """Part of the step is there before the range's end: what comes after it has a cause of its own."""
-    level = part.series.metric.level(part.before, part.ratio or 1.0)
+    level = level_measured(part.before, part)
     return residual_between(proving, (part.head, bad), (level, part.after))
 
 

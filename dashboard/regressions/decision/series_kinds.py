@@ -15,7 +15,7 @@ MEAN_TIME = ("step_time", "throughput")
 TIME = (*MEAN_TIME, "step_time_p99")
 MEMORY = ("device_memory", "peak_memory")
 
-COUNTER = "counter"
+COUNTER, QUALITY = "counter", "quality"
 WORSE, BETTER = "regression", "improvement"
 
 
@@ -41,6 +41,8 @@ class SeriesLike(Protocol):
     def exact(self) -> bool: ...
     @property
     def headline(self) -> bool: ...
+    @property
+    def guarded(self) -> bool: ...
 
 
 class ChangeLike(Protocol):
@@ -58,7 +60,7 @@ def may_open_regression(change: ChangeLike) -> bool:
     if change.direction != WORSE:
         return False
     if not is_exact_counter(series):
-        return series.headline
+        return series.headline or series.guarded
     if series.metric.name in ANY_INCREASE:
         return not series.phase or series.headline
     named = series.metric.name in LARGE_INCREASE and not series.phase
@@ -67,6 +69,10 @@ def may_open_regression(change: ChangeLike) -> bool:
 
 def is_exact_counter(series: SeriesLike) -> bool:
     return series.exact and series.metric.kind == COUNTER
+
+
+def is_quality(series: SeriesLike) -> bool:
+    return series.metric.kind == QUALITY
 
 
 def is_time(series: SeriesLike) -> bool:

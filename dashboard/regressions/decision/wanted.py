@@ -117,6 +117,8 @@ class Proving:
         series = weighed.series
         ratio = whole.ratio if whole and whole.series.pk == series.pk else None
         after = weighed.after if ratio is None else series.metric.level(weighed.before, ratio)
+        if whole and whole.difference is not None and whole.series.pk == series.pk:
+            after = weighed.before + whole.difference
         return WantedExperiment(purpose, base, head, series, weighed.before, after)
 
     def counters(self) -> list[Change]:

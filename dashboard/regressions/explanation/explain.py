@@ -30,6 +30,7 @@ from dashboard.regressions.explanation.phase_shares import (
     sides_of_step,
 )
 from dashboard.regressions.explanation.profiles import profile_of_level
+from dashboard.regressions.explanation.slow_processes import find_slow_processes, phase_of_slow_rank
 from dashboard.regressions.explanation.suspects import rank_suspects
 from dashboard.regressions.explanation.tensor_operations import rank_operations
 from dashboard.regressions.series.branch_line import Line
@@ -46,9 +47,12 @@ def explain_step(project: Project, line: Line, request: Explanation) -> Explaine
     change = request.change
     series = SeriesRow.objects.select_related("metric").get(pk=change.series.pk)
     sides = sides_of_step(change_at_proof(request), load_history(series, line))
+    lost = lost_by_process(change)
+    processes = find_slow_processes(change.series, sides, lost)
     share = explain_by_phase(change, sides, phases_of_experiment(request.experiment))
+    share = phase_of_slow_rank(share, processes, lost)
     place, place_phase = place_of_loss(change.series, share.phase, sides, share.delta)
-    explained = Explained(share.phase, share.share, place, place_phase)
+    explained = Explained(share.phase, share.share, place, place_phase, slow_processes=tuple(processes))
     if not sides.good or not sides.bad:
         return explained
     touched = touched_functions(project, *request.difference)
@@ -87,6 +91,13 @@ def rank_causes(
     kind, delta = change.series.metric.kind, lost_per_step(change)
     suspects = rank_suspects(before, after, touched, kind=kind, phase=phase, delta=delta)
     return suspects, rank_operations(before, after, kind=kind, phase=phase, delta=delta)
+
+
+def lost_by_process(change: Change) -> float | None:
+    """What was lost in seconds per step, or in bytes of memory; None where neither was."""
+    if change.series.metric.name == "peak_memory":
+        return change.after - change.before
+    return lost_per_step(change) if change.series.metric.kind in CLOCKED else None
 
 
 def lost_per_step(change: Change) -> float | None:

@@ -1,4 +1,6 @@
-"""The series that are judged: those that may open a regression, and exact counters of the whole step."""
+"""The series that are judged: those that may open a regression, and exact counters of the whole step.
+
+The qualities that a manifest guards are judged as its headlines are."""
 
 from __future__ import annotations
 
@@ -6,4 +8,8 @@ from django.db.models import Q
 
 from dashboard.regressions.decision.series_kinds import ANY_INCREASE, LARGE_INCREASE
 
-JUDGED = Q(headline=True) | Q(exact=True, phase="", metric__name__in=ANY_INCREASE + LARGE_INCREASE)
+JUDGED = (
+    Q(headline=True)
+    | Q(guarded=True)
+    | Q(exact=True, phase="", metric__name__in=ANY_INCREASE + LARGE_INCREASE)
+)

@@ -34,6 +34,7 @@ QUERIES = {
     "/runs/{run}": 2,
     "/runs/{run}/document": 3,
     "/runs/{run}/log": 3,
+    "/runs/{run}/processes": 3,
     "/projects/snake/experiments": 3,
     "/experiments/{experiment}": 2,
     "/experiments/{experiment}/pairs": 3,

@@ -45,6 +45,7 @@ def test_one_process_on_a_processor_takes_turns(row: Experiment) -> None:
         {"processes": [{"repetition": 0, "name": "main", "peak_memory": None}]},
         {"processes": [*ALONE["processes"], {"repetition": 0, "name": "collector.py", "peak_memory": GB}]},
         {"phases": [*ALONE["phases"], {"path": "load", "thread": "loader"}]},
+        {"ranks": {"world_size": 2}},
     ],
 )
 def test_what_goes_on_beside_it_or_is_large_takes_none(row: Experiment, changed: dict[str, Any]) -> None:

@@ -47,6 +47,15 @@ def test_an_assignment_is_read_and_written_as_it_was(version: int, name: str) ->
     assert read_assignment(MessageFields({**golden, "later": 1})) == assignment
 
 
+@pytest.mark.parametrize("name", ["run", "experiment"])
+def test_an_assignment_has_the_files_that_are_kept(name: str) -> None:
+    golden = {**read_golden(1, name), "files": {"bench/train.py": "print()"}}
+    assert json.loads(json.dumps(assignment_message(read_assignment(MessageFields(golden))))) == golden
+    for path, problem in {"../x": "must be a path inside", "paceline.toml": "is the manifest"}.items():
+        with pytest.raises(MessageError, match=problem):
+            read_assignment(MessageFields({**golden, "files": {path: ""}}))
+
+
 @pytest.mark.parametrize("version", KNOWN)
 def test_a_pair_is_read_and_written_as_it_was(version: int) -> None:
     golden = read_golden(version, "pair")

@@ -294,6 +294,23 @@ def test_the_servers_manifest_never_writes_through_a_link(tmp_path: Path) -> Non
     assert (tmp_path / "checkout" / "paceline.toml").read_text() == "x = 1"
 
 
+def test_kept_files_are_placed_inside_the_checkout_alone(tmp_path: Path) -> None:
+    for name in ("outside", "checkout"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "outside" / "old.txt").write_text("precious")
+    top = tmp_path / "checkout"
+    (top / "link.txt").symlink_to(tmp_path / "outside" / "old.txt")
+    (top / "folder").symlink_to(tmp_path / "outside")
+    checkout.place_files(top, {"link.txt": "new", "bench/train.py": "print()"})
+    assert ((top / "link.txt").read_text(), (top / "bench/train.py").read_text()) == ("new", "print()")
+    for name in ("folder/new.txt", "../new.txt", "bench", "link.txt/x", ".git/config"):
+        with pytest.raises(CheckoutError, match="The kept file"):
+            checkout.place_files(top, {name: "new"})
+    assert [(path.name, path.read_text()) for path in (tmp_path / "outside").iterdir()] == [
+        ("old.txt", "precious")
+    ]
+
+
 def test_a_branch_with_another_history_can_still_be_fetched(source: Path, checkouts: Checkouts) -> None:
     checkouts.prepare(LocalRepository(str(source)), "demo", head_commit(source))
     run_git(source, "commit", "--quiet", "--amend", "--message", "Other history")

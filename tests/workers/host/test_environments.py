@@ -7,8 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from paceline.environment_table import Environment
 
 from tests.workers.host.wheels import build_wheel
+from workers.host.building import BuildRunner
 from workers.host.environments import (
     COMPLETION_MARK,
     Environments,
@@ -33,27 +35,35 @@ def commit(tmp_path: Path) -> Path:
     return tmp_path / "checkout"
 
 
+REQUIREMENTS = Environment(("requirements.txt",))
+
+
+def runner_at(home: Path, log: Log | None = None) -> BuildRunner:
+    return BuildRunner(home, log or Log(), surroundings=SURROUNDINGS)
+
+
 def environments_at(home: Path, log: Log | None = None) -> Environments:
-    return Environments(home, log or Log(), surroundings=SURROUNDINGS)
+    return Environments(runner_at(home, log))
 
 
 def test_without_requirements_the_workers_own_is_used(tmp_path: Path) -> None:
-    assert environments_at(tmp_path).python(tmp_path, ()) == Path(sys.executable)
+    for environment in (None, Environment(python_path=("src",))):
+        assert environments_at(tmp_path).base(tmp_path, environment).python == Path(sys.executable)
 
 
 def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
     # The rest of a build that was interrupted does not count.
-    key = environment_key(read_requirements(commit, ["requirements.txt"]))
+    key = environment_key(read_requirements(commit, ["requirements.txt"]).texts)
     half = tmp_path / "environments" / key[:32]
     (half / "bin").mkdir(parents=True)
     assert [environment.complete for environment in list_environments(tmp_path)] == [False]
     log = Log()
-    python = environments_at(tmp_path, log).python(commit, ["requirements.txt"])
+    python = environments_at(tmp_path, log).base(commit, REQUIREMENTS).python
     code = "import tiny, psutil; print(tiny.SIZE, psutil.Process().memory_info().rss > 0)"
     assert subprocess.check_output([python, "-c", code], text=True) == "3 True\n"
     assert "Successfully installed tiny-1.0" in log.finish()
     # The second time nothing is said, since nothing is done.
-    assert environments_at(tmp_path, again := Log()).python(commit, ["requirements.txt"]) == python
+    assert environments_at(tmp_path, again := Log()).base(commit, REQUIREMENTS).python == python
     assert again.finish() == ""
     # Scripts of the environment start with the path that it was built at.
     assert (
@@ -84,18 +94,18 @@ def test_a_run_that_is_no_longer_ours_stops_the_build(tmp_path: Path, commit: Pa
     stop = threading.Event()
     stop.set()
     with pytest.raises(Stopped):
-        Environments(tmp_path, Log(), stop).python(commit, ["requirements.txt"])
+        Environments(BuildRunner(tmp_path, Log(), stop)).base(commit, REQUIREMENTS)
 
 
 def test_the_build_sees_how_packages_are_reached_and_no_more(tmp_path: Path) -> None:
-    seen = environments_at(tmp_path).pip_environment()
+    seen = runner_at(tmp_path).pip_environment()
     assert seen["PIP_NO_INDEX"] == "1"
     assert "DATABASE_URL" not in seen
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"The requirements file 'requirements.txt' is not a file of this"):
-        environments_at(tmp_path).python(tmp_path, ["requirements.txt"])
+        environments_at(tmp_path).base(tmp_path, REQUIREMENTS)
 
 
 def test_a_file_out_of_the_checkout_is_refused(commit: Path) -> None:
@@ -108,9 +118,9 @@ def test_a_file_out_of_the_checkout_is_refused(commit: Path) -> None:
 def test_an_included_file_makes_another_key(commit: Path, line: str) -> None:
     (commit / "requirements.txt").write_text(line + "\n")
     (commit / "more.txt").write_text("a==1")
-    before = environment_key(read_requirements(commit, ["requirements.txt"]))
+    before = environment_key(read_requirements(commit, ["requirements.txt"]).texts)
     (commit / "more.txt").write_text("a==2")
-    assert environment_key(read_requirements(commit, ["requirements.txt"])) != before
+    assert environment_key(read_requirements(commit, ["requirements.txt"]).texts) != before
 
 
 LOCAL = (
@@ -139,13 +149,22 @@ def test_code_of_the_commit_is_not_put_into_a_kept_environment(commit: Path, lin
 def test_what_comes_over_the_network_is_accepted(commit: Path, line: str) -> None:
     (commit / "pkg").mkdir()
     (commit / "requirements.txt").write_text(line + "\n")
-    assert read_requirements(commit, ["requirements.txt"]) == {"requirements.txt": line + "\n"}
+    assert read_requirements(commit, ["requirements.txt"]).texts == {"requirements.txt": line + "\n"}
+
+
+def test_the_commits_own_packages_are_taken_out_of_its_requirements(commit: Path) -> None:
+    (commit / "setup.py").touch()
+    (commit / "requirements.txt").write_text("numpy\n-e .[train]\n-r more.txt\n")
+    (commit / "more.txt").write_text(".\n")
+    found = read_requirements(commit, ["requirements.txt"])
+    assert found.texts == {"requirements.txt": "numpy\n-r more.txt\n", "more.txt": ""}
+    assert found.local == ("-e '.[train]'", ".")
 
 
 def test_files_that_include_each_other_are_read_once(commit: Path) -> None:
     (commit / "requirements.txt").write_text("-r more.txt\n")
     (commit / "more.txt").write_text("-r requirements.txt\n")
-    assert list(read_requirements(commit, ["requirements.txt"])) == [
+    assert list(read_requirements(commit, ["requirements.txt"]).texts) == [
         "requirements.txt",
         "more.txt",
     ]

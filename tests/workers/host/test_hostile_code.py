@@ -17,9 +17,11 @@ from pathlib import Path
 import paceline
 import psutil
 import pytest
+from paceline.environment_table import Environment
 
 from tests.workers.host.boxes import KINDS, MIB, SMALL, Cell, small_box
 from workers.host import launching
+from workers.host.building import BuildRunner
 from workers.host.environments import Environments
 from workers.host.errors import BuildError
 from workers.host.logs import Log
@@ -401,12 +403,13 @@ def test_a_build_sees_and_changes_nothing_but_its_environment(
         log = Log()
         sandbox = type(SMALL)(network="none", build_disk=400 * MIB)
         box = small_box(KINDS[fails], home, sandbox)
-        environments = Environments(tmp_path / "home", log, box=box, surroundings={"PIP_INDEX_URL": "x"})
+        runner = BuildRunner(tmp_path / "home", log, box=box, surroundings={"PIP_INDEX_URL": "x"})
+        environments = Environments(runner)
         if fails:
             with pytest.raises(BuildError):
-                environments.python(checkout, ["requirements.txt"])
+                environments.base(checkout, Environment(("requirements.txt",)))
         else:
-            environments.python(checkout, ["requirements.txt"])
+            environments.base(checkout, Environment(("requirements.txt",)))
     printed = log.finish()
     if fails:
         assert "'secret': []" in printed

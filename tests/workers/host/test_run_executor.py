@@ -10,10 +10,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard import runs
-from dashboard.models import Document, Machine, Run, RunLog
+from dashboard.host_protocol import files_version
+from dashboard.models import Document, Machine, Run, RunLog, Series
 from tests.workers.conftest import MANIFEST, TRAIN, Host, Requested, join_host, request_run_at
 from tests.workers.host.wheels import build_wheel
 from tests.workers.repositories import commit_files, create_repository, head_commit
@@ -33,6 +35,22 @@ while not document.exists():
 {tampering}
 '''
 subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=True)
+"""
+# Two ranks, started as a module, whose steps end with the optimizer's.
+RANKS_MANIFEST = MANIFEST.replace(
+    'script = "train.py"', 'module = "package.train"\nauto = true\nstep = "optimizer"\nprocesses = 2'
+)
+RANKS_TRAIN = """
+import torch, torch.distributed
+from .sizes import WIDTH
+
+torch.distributed.init_process_group("gloo")
+layer = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(WIDTH, 1))
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+while True:
+    optimizer.zero_grad()
+    layer(torch.ones(4, WIDTH)).sum().backward()
+    optimizer.step()
 """
 ENDLESS = TRAIN + "\nimport time\ntime.sleep(600)\n"
 
@@ -72,6 +90,23 @@ def request_next(run: Run, commit: str) -> Run:
         hash=commit, branch="main", position=before.position + 1, committed_at=before.committed_at
     )
     return runs.repeat_run(run, following)
+
+
+def test_ranks_of_a_module_go_the_whole_way(host: Host, requested: Requested, client: Client) -> None:
+    """In a box they meet on a loopback of their own."""
+    package = {"__init__.py": "", "sizes.py": "WIDTH = 16\n", "train.py": RANKS_TRAIN}
+    files = {f"package/{name}": text for name, text in package.items()}
+    run = execute_run(host, requested({"paceline.toml": RANKS_MANIFEST, **files}))
+    assert (run.state, run.reason) == ("done", "")
+    assert run.box is not None
+    body = run.document.body
+    assert body["step"] == {"kind": "optimizer", "owner": "SGD", "chosen": True}
+    assert [row["rank"] for row in body["ranks"]["rows"]] == [0, 1]
+    names = set(Series.objects.filter(configuration=run.configuration).values_list("metric__name", flat=True))
+    assert {"rank_spread", "collectives", "collective_bytes"} <= names
+    shown = client.get(f"/runs/{run.pk}/").content.decode()
+    assert "as the manifest chose" in shown
+    assert 'id="ranks"' in shown
 
 
 def test_a_message_without_a_run_does_nothing(host: Host, transactional_db: None) -> None:
@@ -151,6 +186,42 @@ def test_the_environment_of_the_commit_is_the_one_that_is_measured(
     assert (run.state, run.reason) == ("done", "")
     # Memory is read with the worker's own instruments, which the commit does not require.
     assert run.document.body["repetitions"][0]["peak_memory"] > 0
+
+
+KEPT_MANIFEST = """
+[environment]
+python_path = ["src"]
+[benchmarks.tiny]
+version = 1
+script = "bench/train.py"
+arguments = ["corpus={name}"]
+params = { name = "small" }
+steps = 20
+counting_steps = 5
+repetitions = 1
+prepare = [
+    { run = "python bench/prepare.py", reads = ["bench/*.py"], writes = ["data"], network = false },
+]
+"""
+KEPT_FILES = {
+    "bench/prepare.py": "import pathlib, code_of_theirs\npathlib.Path('data').mkdir(exist_ok=True)\n"
+    "pathlib.Path('data/small.txt').write_text('a corpus')\n",
+    "bench/train.py": "import sys, code_of_theirs\nassert sys.argv[1:] == ['corpus=small'], sys.argv\n"
+    "assert open('data/small.txt').read() == 'a corpus'\n" + TRAIN,
+}
+
+
+def test_code_that_cannot_be_changed_is_measured(host: Host, requested: Requested) -> None:
+    run = requested({"src/code_of_theirs.py": "", "paceline.toml": MANIFEST}, manifest=KEPT_MANIFEST)
+    project = run.configuration.case.project
+    for path, text in KEPT_FILES.items():
+        project.kept_files.create(path=path, text=text)
+    project.cases.update(params={"name": "small"}, key="name=small")
+    run = execute_run(host, run)
+    assert (run.state, run.reason) == ("done", "")
+    assert run.environment.values["kept_files"] == files_version(KEPT_FILES)
+    assert "preparing the data: python bench/prepare.py" in run.log.text
+    assert [path.read_text() for path in host.home.glob("prepared/*/files/data/small.txt")] == ["a corpus"]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,13 @@ from typing import Any
 
 from dashboard.regressions.decision.facts import Change, Commit, Metric, Regression, Series, Verdict
 
-KINDS = {"throughput": "rate", "peak_memory": "memory", "function_calls": "counter"}
-HIGHER_IS_BETTER = ("throughput",)
+KINDS = {
+    "throughput": "rate",
+    "peak_memory": "memory",
+    "function_calls": "counter",
+    "quality.score": "quality",
+}
+HIGHER_IS_BETTER = ("throughput", "quality.score")
 
 _order = itertools.count(1)
 

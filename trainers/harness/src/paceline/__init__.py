@@ -7,6 +7,7 @@ for batch in paceline.steps(loader):
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -97,6 +98,12 @@ def activate_recorder(recorder: Recorder) -> None:
     _recorder = recorder
     # Spares every mark the test above and one call.
     globals().update(phase=recorder.phase, lap=recorder.lap)
+    _hook_forking()
+
+
+@functools.cache
+def _hook_forking() -> None:
+    # Once: a forked process may get a recorder of its own, which this must not take from its children.
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_stop_recording)
 

@@ -1,4 +1,4 @@
-"""The command line: list, run, script, show, compare, claims, doctor, push, check."""
+"""The command line: init, list, run, script, show, compare, claims, doctor, push, check."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from . import (
     document,
     listing,
     manifest,
+    preparation,
     protocol,
     report,
     script_command,
 )
+from .benchmarks import Benchmark
 from .claims import command as claims_command
 from .doctor import command as doctor_command
+from .init import command as init_command
 from .measured import turns
 from .measurement import MeasurementRequest
 from .site import check as site_check
@@ -40,8 +43,8 @@ from .toml_table import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
 
-class TerminatedError(Exception):
-    """The harness was told to end by a signal."""
+class TerminatedError(BaseException):
+    """The harness was told to end by a signal; no failure that a script may survive."""
 
 
 # Of the caller's making: each is one sentence.
@@ -55,7 +58,9 @@ def main() -> int:
             # A phase may have a name that the terminal can't show.
             stream.reconfigure(errors="backslashreplace")
     parser = _build_parser()
-    arguments, unknown = parser.parse_known_args()
+    words, passed = init_command.split_arguments(sys.argv[1:])
+    arguments, unknown = parser.parse_known_args(words)
+    arguments.passed = passed
     if unknown:
         _print_failure(f"unrecognized arguments: {' '.join(unknown)}; see {parser.prog} --help")
         return int(arguments.failure)
@@ -69,10 +74,16 @@ def main() -> int:
         return int(arguments.failure)
     except (MeasurementError, *FAILURES, OSError) as failure:
         _print_failure(_describe_failure(failure))
-        return int(arguments.failure)
+        keeps_running = getattr(arguments, "keep_running", False)
+        return (keeps_running and _failure_status(failure)) or int(arguments.failure)
 
 
-def _describe_failure(failure: Exception) -> str:
+def _failure_status(failure: BaseException) -> int:
+    """Return the status of a script that failed by itself, 0 for every other failure."""
+    return failure.status if isinstance(failure, MeasurementError) else 0
+
+
+def _describe_failure(failure: BaseException) -> str:
     """One sentence; what a measured process printed last stands before it."""
     if isinstance(failure, OSError):
         return f"{failure.filename or 'file'}: {failure.strerror or failure}"
@@ -104,6 +115,9 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.set_defaults(failure=1)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    starting = commands.add_parser("init", help="look at a repository and write a manifest that runs")
+    init_command.add_arguments(starting)
+    starting.set_defaults(command=_initialize_repository)
     lists = commands.add_parser("list", help="list the manifest's benchmarks and cases")
     lists.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
     lists.set_defaults(command=_list_benchmarks)
@@ -142,6 +156,7 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="choose or change a case"
     )
     run.add_argument("--repetitions", type=int, metavar="R", help="instead of the manifest's")
+    run.add_argument("--seed", type=int, metavar="N", help="instead of the manifest's seeds")
     run.add_argument(
         "--quick", action="store_true", help="a short look: the manifest's quick table, no guard"
     )
@@ -168,8 +183,14 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
     run.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
     run.add_argument("--folder", type=Path, help="where scripts are found; default: the manifest's folder")
+    run.add_argument("--prepared", action="store_true", help="run no prepare command, the data is there")
     run.add_argument("--watch-stdin", action="store_true", help="end when the standard input does")
     run.set_defaults(command=_run_benchmark)
+
+
+def _initialize_repository(arguments: argparse.Namespace) -> int:
+    _end_on_signals()
+    return init_command.initialize_repository(arguments, arguments.passed)
 
 
 def _list_benchmarks(arguments: argparse.Namespace) -> int:
@@ -227,6 +248,9 @@ def _run_benchmark(arguments: argparse.Namespace) -> int:
     if arguments.watch_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     request = _build_request(arguments)
+    if not arguments.prepared:
+        bench = request.benchmark
+        preparation.prepare_by_hand(bench.prepare, request.folder, bench.python_path, _print_message)
     progress = _ProgressReporter(arguments.progress)
     return _write_and_show(protocol.measure_case(request, progress), arguments.document, progress)
 
@@ -235,7 +259,8 @@ def _measure_script(arguments: argparse.Namespace) -> int:
     _end_on_signals()
     _check_output_paths(arguments.document, arguments.progress)
     progress = _ProgressReporter(arguments.progress)
-    return _write_and_show(script_command.measure_script(arguments, progress), arguments.document, progress)
+    raw, status = script_command.measure_script(arguments, progress)
+    return _write_and_show(raw, arguments.document, progress) or status
 
 
 def _write_and_show(raw: dict[str, Any], target: Path | None, progress: protocol.Progress) -> int:
@@ -265,11 +290,18 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
         if not 1 <= arguments.repetitions <= 100:
             raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")
         benchmark = replace(benchmark, repetitions=arguments.repetitions)
+    if arguments.seed is not None:
+        if not 0 <= arguments.seed <= manifest.SEED_LIMIT:
+            raise ManifestError(f"--seed is {arguments.seed}, must be between 0 and {manifest.SEED_LIMIT}")
+        benchmark = replace(benchmark, seed=arguments.seed, learning_seeds=())
     folder = (arguments.folder or path.parent).resolve()
     if not benchmark.module and not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
+    for name in benchmark.python_path:
+        if not (folder / name).is_dir():
+            raise ManifestError(f"environment.python_path: there is no folder {name} in {folder}")
     if arguments.turns is not None:
-        _check_turns(arguments.turns, benchmark.repetitions)
+        _check_turns(arguments.turns, benchmark)
     return MeasurementRequest(
         benchmark,
         case,
@@ -280,7 +312,7 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
     )
 
 
-def _check_turns(pipe: Path, repetitions: int) -> None:
+def _check_turns(pipe: Path, benchmark: Benchmark) -> None:
     """Refuse options with which the run would wait for another one for ever."""
     if pipe.name not in (turns.FIRST, turns.SECOND):
         raise ManifestError(f"--turns {pipe} must end in {turns.FIRST} or {turns.SECOND}")
@@ -289,7 +321,10 @@ def _check_turns(pipe: Path, repetitions: int) -> None:
     for side in (turns.FIRST, turns.SECOND):
         if (path := pipe.with_name(side)).exists() and not path.is_fifo():
             raise ManifestError(f"--turns {pipe}: {path} is something else than a pipe, name another folder")
-    if repetitions != 1:
+    if benchmark.processes > 1:
+        sentence = f"{benchmark.name} has {benchmark.processes} ranks, of which none can be stopped alone"
+        raise ManifestError(f"--turns {pipe}: {sentence}; measure one side after the other")
+    if benchmark.repetitions != 1:
         raise ManifestError(f"--turns {pipe} needs --repetitions 1: each one has a partner of its own")
 
 

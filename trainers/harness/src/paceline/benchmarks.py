@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from . import limits, projection, scaling
+from .preparation import Preparation
 from .toml_table import ManifestError, Scalar
 
 # What Python's garbage collector does in the measured window: as it always does; nothing; or its ordinary
@@ -25,10 +27,20 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Bounds within which a quality must lie for the run to count as learning."""
+    """A quality that is watched, and the bounds within which it must lie for the run to count as learning.
+
+    `better` is empty where the bounds say which way it is: a maximum alone belongs to a loss.
+    """
 
     minimum: float | None
     maximum: float | None
+    better: str = ""
+
+    @property
+    def direction(self) -> Literal["lower", "higher"]:
+        """Which way the quality is better."""
+        only_maximum = self.minimum is None and self.maximum is not None
+        return "lower" if self.better == "lower" or (only_maximum and not self.better) else "higher"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,9 @@ class Benchmark:
     processes: int = 1  # ranks on this host
     launcher: tuple[str, ...] = ()  # the command that starts them, where it isn't the harness
     precision: float = 0.0  # of the step time: repetitions end once they narrow it down so far; 0 for never
+    arguments: tuple[str, ...] = ()  # words of the script's command line, in front of the parameters
+    prepare: tuple[Preparation, ...] = ()
+    python_path: tuple[str, ...] = ()  # folders of the repository, first on the path of imports
 
     @property
     def script_folder(self) -> Path:

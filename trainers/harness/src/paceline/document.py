@@ -20,8 +20,12 @@ from .document_rows import (
     CaseIdentity,
     CostPart,
     CountingOrigin,
+    GuardResult,
+    HelperResult,
     LearningResult,
     LimitResult,
+    LoaderResult,
+    LoaderWorker,
     MeasurementWarning,
     MetricValue,
     PhaseTimes,
@@ -43,6 +47,7 @@ from .metrics import Kind
 
 __all__ = [
     "CODES_OF_DISTURBANCE",
+    "CODES_OF_LEARNING",
     "CODES_TAINTING_ALL",
     "FORMAT",
     "SETUP",
@@ -54,8 +59,12 @@ __all__ = [
     "CountingOrigin",
     "Document",
     "DocumentError",
+    "GuardResult",
+    "HelperResult",
     "LearningResult",
     "LimitResult",
+    "LoaderResult",
+    "LoaderWorker",
     "MeasurementWarning",
     "MetricValue",
     "PhaseTimes",
@@ -77,10 +86,10 @@ __all__ = [
 ]
 
 # Format history. A new member that may be missing doesn't raise the number; one that changes meaning does.
-# paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc, affinity
-# and variables of the protocol; stacks of the profile, seconds and phases of its operations; what sweeps
-# waited; cpu_features and settings of the environment; learning; step; ranks; costs; counting; precision of
-# the protocol.
+# paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc,
+# affinity and variables of the protocol; stacks of the profile, seconds and phases of its operations;
+# what sweeps waited; cpu_features and settings of the environment; learning; step; ranks, loaders,
+# helpers; kept_files of the environment; guards; costs; counting; precision of the protocol.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -108,8 +117,11 @@ class DocumentError(Exception):
 
 # Kinds whose values are made with the clock: every warning that taints keeps them out of judgement.
 TIMED_KINDS = frozenset({"time", "rate", "utilization"})
-# Warnings about what the code did, not about how fast: these spoil memory, counters and quality as well.
-CODES_TAINTING_ALL = frozenset({"memory_pressure", "quality_below_guard", "quality_missing"})
+# What was learned is out of its guard's bounds, or isn't known. That is what qualities are judged for: only
+# the other values of such a run aren't believed.
+CODES_OF_LEARNING = frozenset({"quality_below_guard", "quality_missing", "quality_diverged"})
+# Warnings about what the code did, not about how fast: these spoil memory and counters as well.
+CODES_TAINTING_ALL = frozenset({"memory_pressure"}) | CODES_OF_LEARNING
 # Warnings about what went on around the code: at a calmer hour the same code may be measured without them.
 CODES_OF_DISTURBANCE = frozenset(
     {
@@ -143,6 +155,9 @@ class Document:
     learning: tuple[LearningResult, ...] = ()
     step: Mapping[str, Any] | None = None
     ranks: RankResults | None = None
+    guards: tuple[GuardResult, ...] = ()
+    loaders: tuple[LoaderResult, ...] = ()
+    helpers: tuple[HelperResult, ...] = ()
     costs: RunCosts | None = None
     counting: CountingOrigin | None = None
 
@@ -154,11 +169,12 @@ class Document:
     def taints(self, kind: Kind) -> bool:
         """Whether a warning keeps values of this kind out of judgement.
 
-        What disturbs the clock leaves what was counted and what was allocated as it is.
+        What disturbs the clock leaves what was counted and what was allocated as it is; what was learned too
+        little is judged all the same.
         """
+        spoiling = CODES_TAINTING_ALL - CODES_OF_LEARNING if kind == "quality" else CODES_TAINTING_ALL
         return any(
-            warning.taints and (kind in TIMED_KINDS or warning.code in CODES_TAINTING_ALL)
-            for warning in self.warnings
+            warning.taints and (kind in TIMED_KINDS or warning.code in spoiling) for warning in self.warnings
         )
 
     def metric(self, name: str, phase: str | None = None) -> MetricValue | None:
@@ -261,7 +277,7 @@ def _check_repetitions(raw: Raw) -> None:
             raise DocumentError(where, "must have one item fewer than edges")
         if any(low >= high for low, high in pairwise(histogram["edges"])):
             raise DocumentError(f"repetitions[{index}].step_times.histogram.edges", "must ascend")
-    for name in ("telemetry", "processes"):
+    for name in ("telemetry", "processes", "loaders", "helpers"):
         for index, row in enumerate(raw.get(name, ())):
             if row["repetition"] >= len(raw["repetitions"]):
                 raise DocumentError(f"{name}[{index}].repetition", "names a repetition that isn't there")
@@ -310,6 +326,9 @@ def _build_document(raw: Raw) -> Document:
         learning=tuple(LearningResult(**row) for row in raw.get("learning", ())),
         step=raw.get("step"),
         ranks=_build_ranks(raw["ranks"]) if "ranks" in raw else None,
+        guards=tuple(GuardResult(**row) for row in raw.get("guards", ())),
+        loaders=tuple(_build_loader(row) for row in raw.get("loaders", ())),
+        helpers=tuple(HelperResult(**row) for row in raw.get("helpers", ())),
         costs=_build_costs(raw["costs"]) if "costs" in raw else None,
         counting=CountingOrigin(**raw["counting"]) if "counting" in raw else None,
     )
@@ -321,6 +340,10 @@ def _build_costs(raw: Raw) -> RunCosts:
 
 def _build_ranks(raw: Raw) -> RankResults:
     return RankResults(**{**raw, "rows": tuple(RankResult(**row) for row in raw["rows"])})
+
+
+def _build_loader(raw: Raw) -> LoaderResult:
+    return LoaderResult(**{**raw, "workers": tuple(LoaderWorker(**row) for row in raw["workers"])})
 
 
 def _build_scaling(raw: Raw) -> SweepResult:

@@ -20,9 +20,12 @@ from . import (
 )
 from .counting import read_files
 from .document import FORMAT, LARGEST, READINGS_LIMIT
+from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
+from .ranks.children_members import children_members, loader_samples
+from .ranks.rank_metrics import is_exact_counter, rank_samples
 from .ranks.rank_rows import build_ranks_member
-from .statistics import median, median_interval, theil_sen_slope
+from .statistics import mean, median, median_interval, theil_sen_slope
 from .watching.process import MeasurementError
 from .watching.sampler import thin_series
 
@@ -35,17 +38,26 @@ def build_document(run: Measurement) -> Raw:
     """Return the document as plain data; raises MeasurementError where a number is out of range."""
     request, timed, counted = run.request, run.timed, run.counted
     _refuse_numbers_out_of_range(timed)
-    for process in run.learned:
-        _refuse_values_out_of_range("quality", process.quality)
+    reported = [
+        *(repetition.result["quality"] for repetition in timed),
+        *(row.quality for row in run.learned),
+    ]
     repetitions = [_repetition_row(repetition) for repetition in timed]
-    samples = _samples_by_metric(timed, repetitions)
+    ranks = build_ranks_member([repetition.ranks for repetition in timed])
+    whole_run = rank_samples(ranks, len(timed)) | loader_samples(timed)
+    samples = _samples_by_metric(timed, repetitions) | _whole_run_samples(whole_run)
     phases = _phase_rows(timed)
     environment = _environment_member(run)
     growth = {"memory_growth": _growth_interval(repetitions)}
     swept = derived_metrics.fit_scaling(request.benchmark.scaling, run.points)
     job = derived_metrics.project_full_job(request.benchmark, repetitions, run.points)
+    learned: Raw = {"repetitions": repetitions, "protocol": _protocol_member(request)}
+    if run.learned:
+        learned["learning"] = [
+            {"seed": row.seed, "quality": finite_qualities(row.quality)} for row in run.learned
+        ]
     values = [
-        *_metric_rows_with_counters(run, _timed_metric_rows(samples, request, growth)),
+        *_metric_rows_with_counters(run, _with_seeds(_timed_metric_rows(samples, request, growth), learned)),
         *derived_metrics.derived_rows(swept, job),
     ]
     headlines = set(request.benchmark.headline)
@@ -59,9 +71,8 @@ def build_document(run: Measurement) -> Raw:
             "params": dict(request.case.params),
             "case": request.case.key,
         },
-        "protocol": _protocol_member(request),
         "environment": environment,
-        "repetitions": repetitions,
+        **learned,
         "set_aside": [_set_aside_row(repetition) for repetition in run.set_aside],
         "metrics": [{**row, "headline": metric_spelling(row) in headlines} for row in values],
         "phases": phases,
@@ -74,14 +85,15 @@ def build_document(run: Measurement) -> Raw:
     }
     if timed[0].step is not None:
         raw["step"] = dict(timed[0].step)
-    ranks = build_ranks_member([repetition.ranks for repetition in timed])
     if ranks is not None:
         raw["ranks"] = ranks
     counting = _counting_member(run, values)
     if counting is not None:
         raw["counting"] = counting
-    if run.learned:
-        raw["learning"] = [{"seed": row.seed, "quality": dict(row.quality)} for row in run.learned]
+    raw |= children_members(timed)
+    guards = judge_guards(learned, request.benchmark.guard, diverged_names(reported))
+    if guards:
+        raw["guards"] = guards
     raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark)
     raw["costs"] = costs.build_costs(run, run.began, perf_counter())
     return raw
@@ -173,7 +185,7 @@ def _repetition_row(repetition: TimedRepetition) -> Raw:
         "memory_growth_interval": [growth[1] * 1000, growth[2] * 1000] if growth else None,
         "calibration_before": repetition.calibration_before,
         "calibration_after": repetition.calibration_after,
-        "quality": result["quality"],
+        "quality": finite_qualities(result["quality"]),
         "gauges": result["gauges"],
         "counts": result["counts"],
         "window": {"start": start, "end": end},
@@ -224,6 +236,12 @@ def _samples_by_metric(timed: Sequence[TimedRepetition], repetitions: Sequence[R
     return {key: values for key, values in samples.items() if None not in values}
 
 
+def _whole_run_samples(samples: Mapping[str, Sequence[float | None]]) -> Samples:
+    """Return the metrics without a phase that every repetition has."""
+    known = {name: [value for value in values if value is not None] for name, values in samples.items()}
+    return {(name, None): known[name] for name, values in samples.items() if len(known[name]) == len(values)}
+
+
 def _phase_sum(rows: Sequence[Mapping[str, Any]], path: str) -> tuple[float, float]:
     threads = [row for row in rows if row["path"] == path]
     return math.fsum(row["total"] for row in threads), math.fsum(row["self"] for row in threads)
@@ -270,7 +288,7 @@ def _timed_metric_rows(
                     "better": _better_direction(metric, request),
                     "kind": metric.kind,
                     "phase": phase,
-                    "exact": False,
+                    "exact": is_exact_counter(name, values),
                     "value": median(values),
                     "low": interval[0],
                     "high": interval[1],
@@ -282,9 +300,25 @@ def _timed_metric_rows(
 
 def _better_direction(metric: metrics.Metric, request: MeasurementRequest) -> str:
     guard = request.benchmark.guard.get(metric.name.removeprefix("quality."))
-    if metric.kind == "quality" and guard is not None and guard.minimum is None:
-        return "lower"
-    return metric.better
+    return guard.direction if metric.kind == "quality" and guard is not None else metric.better
+
+
+def _with_seeds(rows: Sequence[Raw], learned: Raw) -> list[Raw]:
+    """The rows, those of qualities with the seeds' values as samples where the whole ran with several.
+
+    What another seed would have led to isn't seen in repetitions of one. What a seed lacks is left out.
+    """
+    if "learning" not in learned:
+        return list(rows)
+    seeded = []
+    for row in rows:
+        if row["kind"] != "quality":
+            seeded.append(row)
+        elif by_seed := values_by_seed(row["name"].removeprefix("quality."), learned):
+            values = list(by_seed.values())
+            low, high = median_interval(values) or (None, None)
+            seeded.append({**row, "value": mean(values), "low": low, "high": high, "samples": values})
+    return seeded
 
 
 def _phase_rows(timed: Sequence[TimedRepetition]) -> list[Raw]:
@@ -314,8 +348,7 @@ def _telemetry_rows(timed: Sequence[TimedRepetition], uses_device: bool) -> list
 
 def _refuse_numbers_out_of_range(timed: Sequence[TimedRepetition]) -> None:
     for repetition in timed:
-        for field in ("quality", "gauges", "counts"):
-            kind = {"gauges": "gauge", "counts": "count"}.get(field, field)
+        for field, kind in (("gauges", "gauge"), ("counts", "count")):
             _refuse_values_out_of_range(kind, repetition.result[field])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from . import metrics
 
@@ -25,6 +25,19 @@ class LearningResult:
 
     seed: int
     quality: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardResult:
+    """How the run stands to a guard: the mean over the seeds, None where it is missing or has diverged."""
+
+    quality: str
+    better: metrics.Better
+    minimum: float | None
+    maximum: float | None
+    value: float | None
+    seeds: int
+    state: Literal["kept", "violated", "missing", "diverged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +244,8 @@ class RankResult:
 
     `late` is how much later than the others it comes to collectives, `waits` how long it waits there for the
     last one, `last` to how many `of` them it came last; None where that can't be told. `overlap` is the share
-    of the communication of gradients that went on beside computing. A collective has its number, the bytes
-    given in and its seconds.
+    of the time of collectives that went on beside computing, `own_time` the step less the time blocked in
+    them. A collective has its number, the bytes given in and the seconds blocked.
     """
 
     repetition: int
@@ -247,16 +260,71 @@ class RankResult:
     peak_memory: float | None
     device_memory: float | None
     phases: Mapping[str, float]
+    own_time: float | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RankResults:
-    """All ranks; `slowest` is the one that the others wait for, None where it isn't known."""
+    """All ranks; `slowest` is the one that the others wait for, None where `reason` says why it isn't known.
+
+    `phase` is where it takes longer than the others, by `excess` seconds per step; None where no single one
+    explains it.
+    """
 
     world_size: int
     rows: tuple[RankResult, ...]
     slowest: int | None
-    sentence: str
+    reason: str | None
+    phase: str | None
+    excess: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderWorker:
+    """One worker of a DataLoader: its batches per step, and who waited for whom.
+
+    `fetch_time` is seconds per batch in the worker, `wait_time` seconds per step that the loop waits for its
+    batches, `busy` the share of the window in which it fetches.
+    """
+
+    worker: int
+    batches: float
+    fetch_time: float
+    wait_time: float
+    busy: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderResult:
+    """One DataLoader with workers. `starved` is `loop` where it waits for data, `workers` where they wait.
+
+    `ready` is the share of the batches that lay ready when the loop asked; `slowest` is the worker that takes
+    longer than the others, None where they are alike.
+    """
+
+    repetition: int
+    rank: int | None
+    dataset: str
+    batches: float
+    wait_time: float
+    fetch_time: float | None
+    ready: float | None
+    workers: tuple[LoaderWorker, ...]
+    slowest: int | None
+    starved: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HelperResult:
+    """Python processes of one name that the measured one starts and that take no steps; all per step."""
+
+    repetition: int
+    name: str
+    count: int
+    cpu_time: float | None
+    phases: Mapping[str, float]
+    counts: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

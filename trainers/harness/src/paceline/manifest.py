@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import limits, metrics, process_environment, projection, scaling
 from .auto.pacing import CHOICES
 from .benchmarks import GC_MODES, RANKS_LIMIT, Benchmark, Case, Guard, QuickSettings, case_key, make_case
+from .environment_table import Environment, parse_environment, refuse_outside
 from .policy import Policy, parse_policy
+from .preparation import Preparation, parse_preparations
+from .script_arguments import check_placeholders, parse_arguments
 from .toml_table import PARAMS_LIMIT, ManifestError, Scalar, TomlTable
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "Policy",
+    "Preparation",
     "case_key",
     "decode_manifest",
     "find_manifest",
@@ -43,15 +47,8 @@ BENCHMARKS_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """How a commit's environment is built; the contents of these files key the cached one."""
-
-    requirements: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Manifest:
-    """The parsed manifest; `environment` is None where the worker's own environment is used."""
+    """The parsed manifest; `environment` is None where it says nothing of one."""
 
     benchmarks: Mapping[str, Benchmark]
     environment: Environment | None
@@ -106,7 +103,7 @@ def parse_manifest(text: str, where: str) -> Manifest:
 
 def _parse_tables(text: str, where: str) -> Manifest:
     table = TomlTable(tomllib.loads(text), where, "")
-    environment = table.table("environment")
+    described = table.table("environment")
     benchmarks = table.table("benchmarks")
     policy = table.table("policy")
     table.refuse_unread_keys()
@@ -115,10 +112,13 @@ def _parse_tables(text: str, where: str) -> Manifest:
     if len(benchmarks.names()) > BENCHMARKS_LIMIT:
         count = len(benchmarks.names())
         raise ManifestError(f"{where}: benchmarks: are {count}, at most {BENCHMARKS_LIMIT} are allowed")
-    parsed = {name: _parse_benchmark(name, benchmarks.required_table(name)) for name in benchmarks.names()}
-    return Manifest(
-        parsed, _parse_environment(environment) if environment else None, _parse_policy(policy, parsed)
-    )
+    environment = parse_environment(described) if described else None
+    python_path = environment.python_path if environment else ()
+    parsed = {
+        name: replace(_parse_benchmark(name, benchmarks.required_table(name)), python_path=python_path)
+        for name in benchmarks.names()
+    }
+    return Manifest(parsed, environment, _parse_policy(policy, parsed))
 
 
 def _parse_policy(table: TomlTable | None, benchmarks: Mapping[str, Benchmark]) -> Policy:
@@ -134,16 +134,6 @@ def _parse_policy(table: TomlTable | None, benchmarks: Mapping[str, Benchmark]) 
                 if name not in benchmarks:
                     raise table.unknown_value_error(f"schedule.{schedule.name}.benchmarks", name, known)
     return policy
-
-
-def _parse_environment(table: TomlTable) -> Environment:
-    requirements = tuple(table.strings("requirements") or ())
-    table.refuse_unread_keys()
-    if not requirements:
-        raise table.error("requirements", "is missing, name at least one requirements file")
-    for path in requirements:
-        _refuse_outside(table, "requirements", path)
-    return Environment(requirements)
 
 
 def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
@@ -182,9 +172,12 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         variables=process_environment.parse_variables(table.table("variables")),
         learning_seeds=table.integers("learning_seeds", maximum=SEED_LIMIT) or (),
         precision=_parse_precision(table),
+        arguments=parse_arguments(table),
+        prepare=parse_preparations(table),
     )
     table.refuse_unread_keys()
     _check_learning_seeds(benchmark, table)
+    check_placeholders(benchmark, table)
     if benchmark.step and not benchmark.auto:
         raise table.error("step", "needs auto = true, marked code says itself what a step is")
     for bound in benchmark.limits:
@@ -199,7 +192,7 @@ def _parse_script(table: TomlTable) -> tuple[str, bool]:
     """The script's path or the module's name, and whether it is a module."""
     if not table.has_key("module"):
         script = table.required_string("script")
-        _refuse_outside(table, "script", script)
+        refuse_outside(table, "script", script)
         return script, False
     if table.has_key("script"):
         raise table.error("module", "stands beside script, name one of them")
@@ -274,10 +267,11 @@ def _parse_guards(table: TomlTable | None) -> dict[str, Guard]:
 
 
 def _parse_guard(table: TomlTable) -> Guard:
-    guard = Guard(table.number("minimum"), table.number("maximum"))
+    better = table.choice("better", ("", "lower", "higher"))
+    guard = Guard(table.number("minimum"), table.number("maximum"), better)
     table.refuse_unread_keys()
-    if guard.minimum is None and guard.maximum is None:
-        raise table.error("", "needs a minimum or a maximum")
+    if guard.minimum is None and guard.maximum is None and not guard.better:
+        raise table.error("", 'needs a minimum or a maximum, or better = "lower" or "higher" without a bound')
     if guard.minimum is not None and guard.maximum is not None and guard.minimum > guard.maximum:
         raise table.error("minimum", f"is {guard.minimum:g}, above the maximum of {guard.maximum:g}")
     return guard
@@ -297,8 +291,3 @@ def _parse_quick(table: TomlTable | None) -> QuickSettings:
     )
     table.refuse_unread_keys()
     return quick
-
-
-def _refuse_outside(table: TomlTable, key: str, path: str) -> None:
-    if Path(path).is_absolute() or ".." in Path(path).parts:
-        raise table.error(key, f"is {path!r}, must be a path inside the repository")

@@ -21,6 +21,7 @@ class MeasurementRequest:
     folder: Path
     quick: bool
     arguments: tuple[str, ...] | None = None  # passed verbatim, instead of the case's parameters
+    keep_running: bool = False  # the script runs to its own end, also without the harness
     turns: Path | None = None  # this side's pipe, where the steps take turns with another measurement's
     counted: Path | None = None  # a commit that was counted before, with its document
 
@@ -38,6 +39,7 @@ class TimedRepetition:
     calibration_after: float
     sampler: Sampler
     step: Mapping[str, Any] | None = None  # what ended a step
+    status: int = 0  # that of the script, which may fail behind its window
     ranks: Sequence[Mapping[str, Any]] = ()  # every rank's own result, where there are several
     ran: float = 0.0  # seconds from the process's start to its end; `took` has the calibration too
 

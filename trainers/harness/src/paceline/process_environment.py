@@ -24,7 +24,7 @@ KEY_OF_VARIABLE = {
     "PACELINE_SEED": "seed",
     "PACELINE_GC": "gc",
 }
-FORBIDDEN_VARIABLES = ("PYTHONPATH", "PYTHONUNBUFFERED")
+FORBIDDEN_VARIABLES = ("PYTHONUNBUFFERED", "PACELINE_KEPT_FILES")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
@@ -43,6 +43,8 @@ def _parse_variable(table: TomlTable, name: str) -> str:
         raise table.error(name, "must be named with letters, digits and underscore")
     if name in KEY_OF_VARIABLE:
         raise table.error(name, f"is set by the protocol, use {KEY_OF_VARIABLE[name]} instead")
+    if name == "PYTHONPATH":
+        raise table.error(name, "is set by the protocol, name the folders in python_path of [environment]")
     if name in FORBIDDEN_VARIABLES:
         raise table.error(name, "is set by the protocol and can't be changed")
     text = table.text(name)
@@ -51,9 +53,10 @@ def _parse_variable(table: TomlTable, name: str) -> str:
     return text
 
 
-def child_environment(benchmark: Benchmark) -> dict[str, str]:
-    """Return the environment variables of the measured process."""
+def child_environment(benchmark: Benchmark, folder: Path | None = None) -> dict[str, str]:
+    """Return the environment variables of the measured process; `folder` is that of its code."""
     inherited = os.environ.get("PYTHONPATH", "")
+    own = [str(folder.absolute() / name) for name in benchmark.python_path] if folder else []
     return {
         # NVML counts devices in the order of their addresses, and so must the code that is measured.
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
@@ -61,11 +64,18 @@ def child_environment(benchmark: Benchmark) -> dict[str, str]:
         **benchmark.variables,
         **{name: str(benchmark.threads) for name in THREAD_VARIABLES},
         "PYTHONHASHSEED": str(benchmark.seed),
-        "PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), inherited])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), *own, inherited])),
         "PYTHONUNBUFFERED": "1",
         "PACELINE_SEED": str(benchmark.seed),
         "PACELINE_GC": benchmark.gc,
     }
+
+
+def unchanged_environment() -> dict[str, str]:
+    """Return this process's own variables, and what a measured process needs: it computes as without us."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join(filter(None, [_package_root(), inherited]))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
 def missing_processors(benchmark: Benchmark) -> list[int]:

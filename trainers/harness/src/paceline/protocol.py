@@ -25,7 +25,7 @@ from .measurement import (
     MeasurementRequest,
     TimedRepetition,
 )
-from .toml_table import Scalar
+from .script_arguments import format_arguments
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
 from .watching.process import MeasuredProcess, MeasurementError
@@ -40,6 +40,11 @@ def measure_case(request: MeasurementRequest, progress: Progress) -> dict[str, A
 
     The time limit covers all of it, the counting processes included.
     """
+    return document_builder.build_document(run_case(request, progress))
+
+
+def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
+    """Measure a case and return what it left; raises MeasurementError."""
     benchmark = request.benchmark
     missing = process_environment.missing_processors(benchmark)
     if missing:
@@ -58,7 +63,7 @@ def measure_case(request: MeasurementRequest, progress: Progress) -> dict[str, A
         inputs = runner.find_counting_inputs(timed[0].environment)
         counted = [] if inputs.taken_from else runner.measure_counters()
         learned = runner.measure_learning()
-        measured = Measurement(
+        return Measurement(
             request=request,
             timed=timed,
             set_aside=set_aside,
@@ -71,7 +76,6 @@ def measure_case(request: MeasurementRequest, progress: Progress) -> dict[str, A
             stages=runner.stages,
             began=began,
         )
-        return document_builder.build_document(measured)
 
 
 @contextmanager
@@ -119,7 +123,7 @@ class _CaseRunner:
         """
         wanted = self._benchmark.repetitions
         # What takes turns would wait for a partner that doesn't come again.
-        most = wanted if self._request.turns else 2 * wanted
+        most = wanted if self._request.turns or self._request.keep_running else 2 * wanted
         timed: list[TimedRepetition] = []
         while len(timed) < wanted or (len(timed) < most and self._needs_another(timed)):
             timed.append(self.measure_repetition(len(timed)))
@@ -177,6 +181,7 @@ class _CaseRunner:
             calibration_after=after,
             sampler=sampler,
             step=left.get("step"),
+            status=process.status,
             ranks=left.get("ranks", ()),
         )
 
@@ -204,7 +209,12 @@ class _CaseRunner:
     ) -> scaling.SweepPoint:
         params = {**self._request.case.params, **sweep.params, sweep.parameter: value}
         text = f"{sweep.parameter} {value}, {number + 1} of {len(self._sweep_runs)} for scaling"
-        plan = replace(self._make_plan("whole"), arguments=format_arguments(params), warmup_steps=0, steps=1)
+        plan = replace(
+            self._make_plan("whole"),
+            arguments=format_arguments(params, self._benchmark.arguments),
+            warmup_steps=0,
+            steps=1,
+        )
         with (
             self._start_process(plan, f"whole-{number}") as process,
             OutputForwarder(process.output, sys.stderr) as output,
@@ -269,7 +279,11 @@ class _CaseRunner:
         folder = self._folder / name
         folder.mkdir()
         benchmark = replace(self._benchmark, seed=plan.seed)
-        process = MeasuredProcess(plan, folder, process_environment.child_environment(benchmark))
+        if plan.keep_running:
+            environment = process_environment.unchanged_environment()
+        else:
+            environment = process_environment.child_environment(benchmark, self._request.folder)
+        process = MeasuredProcess(plan, folder, environment)
         process_environment.pin_process(process.pid, self._benchmark)
         return process
 
@@ -289,17 +303,19 @@ class _CaseRunner:
             parent=0,
             auto=benchmark.auto,
             turns=str(self._request.turns) if timing and self._request.turns else "",
+            keep_running=self._request.keep_running,
             one_core=benchmark.threads == 1,
             module=benchmark.module,
             step=benchmark.step,
             notes_files=kind == "counting" and self._shares_counting,
             processes=benchmark.processes,
             launcher=list(benchmark.launcher),
+            python_path=[str(self._request.folder.absolute() / name) for name in benchmark.python_path],
         )
 
     def _check_process(self, process: MeasuredProcess) -> None:
         process.check_output()
-        if perf_counter() > self._deadline:
+        if not self._request.keep_running and perf_counter() > self._deadline:
             limit = self._benchmark.time_limit
             raise MeasurementError(
                 f"{self._benchmark.name} took longer than its time_limit of {limit} s, "
@@ -318,16 +334,6 @@ def _with_start(process: MeasuredProcess) -> Mapping[str, Any]:
 
 
 def _script_arguments(request: MeasurementRequest) -> list[str]:
-    return format_arguments(request.case.params) if request.arguments is None else list(request.arguments)
-
-
-def format_arguments(params: Mapping[str, Scalar]) -> list[str]:
-    """Spell parameters for a command line: `--batch-size 64`, `--fused`, `--no-fused`."""
-    words: list[str] = []
-    for name, value in params.items():
-        option = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-        else:
-            words += [f"--{option}", str(value)]
-    return words
+    if request.arguments is not None:
+        return list(request.arguments)
+    return format_arguments(request.case.params, request.benchmark.arguments)

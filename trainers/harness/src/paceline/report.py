@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .document import Document, MetricValue
+from .report_ranks import helpers_table, loaders_table, ranks_table
 from .report_sections import (
     costs_table,
     counters_table,
@@ -13,7 +14,6 @@ from .report_sections import (
     learning_table,
     limits_table,
     processes_table,
-    ranks_table,
     scaling_table,
 )
 from .units import align_columns, format_amount, format_count, format_interval
@@ -30,11 +30,13 @@ def format_document(document: Document) -> str:
         format_job(document),
         learning_table(document),
         limits_table(document),
-        _phases_table(document),
+        phases_table(document),
         counters_table(document),
         scaling_table(document),
         processes_table(document),
         ranks_table(document),
+        loaders_table(document),
+        helpers_table(document),
         _functions_table(document),
         _operations_table(document),
         costs_table(document),
@@ -51,7 +53,7 @@ def _title_lines(document: Document) -> str:
     window = f"{format_count(protocol['steps'], 'step')} after {protocol['warmup_steps']:,}"
     lines.append(f"{repetitions} of {window}{aside}{', quick' if protocol['quick'] else ''}")
     if document.step is not None:
-        lines.append(_step_line(document.step))
+        lines.append(describe_step(document.step))
     if document.counting is not None and document.counting.counted_at:
         lines.append(
             f"counters and profile are those of {document.counting.counted_at[:10]}, whose code is the same"
@@ -62,7 +64,7 @@ def _title_lines(document: Document) -> str:
     return "\n".join(lines)
 
 
-def _step_line(step: Mapping[str, Any]) -> str:
+def describe_step(step: Mapping[str, Any]) -> str:
     """Say what ends a step, and why."""
     if step["kind"] == "mark":
         return "a step is one pass through paceline.steps"
@@ -84,7 +86,8 @@ def _metric_row(value: MetricValue) -> list[str]:
     ]
 
 
-def _phases_table(document: Document) -> str:
+def phases_table(document: Document) -> str:
+    """Return the phases with their times and shares, as bars."""
     rows = [
         [
             row.path if row.thread == "main" else f"{row.path} [{row.thread}]",

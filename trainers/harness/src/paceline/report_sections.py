@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from .document import Document, LimitResult, MetricValue, ProcessUse, RankResult
+from .document import Document, LimitResult, MetricValue, ProcessUse
 from .metrics import describe_metric
 from .statistics import median
 from .units import align_columns, format_amount, format_count, format_duration, format_number
@@ -126,31 +126,3 @@ def scaling_table(document: Document) -> str:
     times = ", ".join(f"{format_number(value)}: {format_duration(best[value])}" for value in sorted(best))
     title = f"over {swept.parameter}, {format_count(len(swept.points), 'point')}"
     return align_columns([[title, "exponent", "interval"], *rows]) + f"\n{swept.parameter} {times}"
-
-
-def ranks_table(document: Document) -> str:
-    """Return what each rank took and waited, over all repetitions, and which one is waited for."""
-    ranks = document.ranks
-    if ranks is None:
-        return ""
-    numbers = sorted({row.rank for row in ranks.rows})
-    rows = [_rank_row([row for row in ranks.rows if row.rank == number]) for number in numbers]
-    header = ["rank", "step", "in collectives", "waits", "last", "hidden", "peak memory"]
-    return align_columns([header, *rows]) + f"\n{ranks.sentence}"
-
-
-def _rank_row(rows: list[RankResult]) -> list[str]:
-    seconds = [sum(kind["seconds"] for kind in row.collectives) for row in rows]
-    waits = [row.waits for row in rows if row.waits is not None]
-    last = [row.last / row.of for row in rows if row.last is not None and row.of]
-    hidden = [row.overlap for row in rows if row.overlap is not None]
-    peaks = [row.peak_memory for row in rows if row.peak_memory is not None]
-    return [
-        str(rows[0].rank),
-        format_amount(median([row.step_time for row in rows]), "s"),
-        format_amount(median(seconds), "s"),
-        format_amount(median(waits), "s") if waits else "?",
-        f"{median(last):.0%}" if last else "?",
-        f"{median(hidden):.0%}" if hidden else "",
-        format_amount(median(peaks), "bytes") if peaks else "?",
-    ]

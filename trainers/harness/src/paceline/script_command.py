@@ -8,10 +8,11 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import metrics, protocol
+from . import document_builder, metrics, protocol
 from .auto.pacing import CHOICES
 from .benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
 from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
@@ -55,20 +56,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="two repetitions, counted once")
     parser.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     parser.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress here, as JSON")
+    parser.add_argument(
+        "--keep-running",
+        action="store_true",
+        help="measure once, let the script run to its own end, and end with its status",
+    )
     parser.add_argument("--step", choices=CHOICES, default="", help="what ends a step; default: see above")
     parser.add_argument("--nproc", type=int, default=1, metavar="N", help="ranks to start on this host")
+    parser.add_argument(
+        "--python-path",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="where modules are looked for first, such as src; may be given again",
+    )
     parser.add_argument("-m", "--module", action="store_true", help="SCRIPT is a module, as of python -m")
     parser.add_argument("script", type=Path, help="run as __main__ in the current folder; or a launcher")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
 
 
-def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -> dict[str, Any]:
-    """Measure the script and return its document; raises ManifestError and MeasurementError.
+def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -> tuple[dict[str, Any], int]:
+    """Measure the script; return its document and the status to end with.
 
     A script that ends by itself before its steps are taken is measured again with the steps that it has.
+    Raises ManifestError and MeasurementError.
     """
     _read_launcher(arguments)
+    _complete_python_path(arguments)
     steps = _in_range("--steps", STEPS if arguments.steps is None else arguments.steps, 2, STEPS_LIMIT)
+    if arguments.keep_running:
+        run = protocol.run_case(_build_request(arguments, steps), progress)
+        return document_builder.build_document(run), run.timed[0].status
+    return _measure_until_long_enough(arguments, steps, progress), 0
+
+
+def _measure_until_long_enough(
+    arguments: argparse.Namespace, steps: int, progress: protocol.Progress
+) -> dict[str, Any]:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return protocol.measure_case(_build_request(arguments, steps), progress)
@@ -111,6 +135,21 @@ def _read_launcher(arguments: argparse.Namespace) -> None:
     raise ManifestError(f"{name}: its line names no script, a file that ends in .py or -m MODULE")
 
 
+def _complete_python_path(arguments: argparse.Namespace) -> None:
+    """Check the folders, and add `src` where a module lies only there; raises ManifestError."""
+    for name in arguments.python_path:
+        if not Path(name).is_dir():
+            raise ManifestError(f"--python-path {name}: there is no such folder in {Path.cwd()}")
+    if not arguments.module or arguments.python_path:
+        return
+    places = [Path(*str(arguments.script).split("."))]
+    places.append(places[0].with_name(f"{places[0].name}.py"))
+    found = [folder for folder in ("", "src") if any(Path(folder, place).exists() for place in places)]
+    if found == ["src"]:
+        print(f"paceline: {arguments.script} lies below src: --python-path src is taken", file=sys.stderr)
+        arguments.python_path = ["src"]
+
+
 def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
     sentence = (
         f"{script} took {short.taken} whole steps, from the end of one environment's or optimizer's step "
@@ -124,8 +163,17 @@ def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequ
         raise ManifestError(f"script: there is no file {arguments.script}")
     benchmark = _build_benchmark(arguments, steps)
     folder = Path.cwd()
+    if arguments.keep_running:
+        if arguments.repetitions is not None:
+            raise ManifestError("--keep-running measures once: leave --repetitions out")
+        benchmark = replace(benchmark, repetitions=1, countings=0)
     return MeasurementRequest(
-        benchmark, benchmark.cases[0], folder, arguments.quick, arguments=tuple(arguments.arguments)
+        benchmark,
+        benchmark.cases[0],
+        folder,
+        arguments.quick,
+        arguments=tuple(arguments.arguments),
+        keep_running=arguments.keep_running,
     )
 
 
@@ -158,6 +206,7 @@ def _build_benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
         quick=QuickSettings(),
         module=arguments.module,
         step=arguments.step,
+        python_path=tuple(arguments.python_path),
         processes=_in_range("--nproc", arguments.nproc, 1, RANKS_LIMIT),
         launcher=arguments.launcher,
     )

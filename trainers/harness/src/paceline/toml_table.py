@@ -100,6 +100,19 @@ class TomlTable:
             raise self.error(key, "must be a list of strings")
         return list(value)
 
+    def strings_or_tables(self, key: str) -> list[str | TomlTable] | None:
+        """Return a list of strings and tables, or None where it is missing."""
+        value = self._take(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str | dict) for item in value):
+            raise self.error(key, "must be a list of strings or tables")
+        path = self._name(key)
+        return [
+            TomlTable(item, self._where, f"{path}[{index}]") if isinstance(item, dict) else item
+            for index, item in enumerate(value)
+        ]
+
     def scalars(self, key: str) -> dict[str, Scalar] | None:
         """Return a table of plain values, or None where it is missing."""
         table = self.table(key)

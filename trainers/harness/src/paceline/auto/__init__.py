@@ -26,27 +26,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from . import environments, import_hooks, pacing
-from .pacing import ScriptEnded, StepPacer
+from . import collectives, environments, import_hooks, pacing, wrapping
+from .pacing import ScriptEnded, StepPacer, start_pacing
 
-__all__ = ["ScriptEnded", "StepPacer", "install_automatic_phases"]
+__all__ = ["ScriptEnded", "StepPacer", "forget_calls", "install_automatic_phases", "start_pacing"]
 
 
 def install_automatic_phases(
-    recorder: pacing.PacedRecorder,
-    end_process: Callable[[], None],
-    step: str = "",
-    before_end: Callable[[], None] = lambda: None,
+    start_pacer: Callable[[], StepPacer],
 ) -> StepPacer:
     """Patch what the script will import, and let its environment or its optimizer set the pace.
 
-    Call it in the main thread, before the recorder is activated. `end_process` ends this process at once
-    with its result written; it is called where the script can't be ended by an exception, and
-    `before_end` before it is. `step` is the kind of owner that ends steps, empty for what steps first.
+    Call it in the main thread, before the recorder is activated.
     """
     from . import torch_phases
 
-    pacer = pacing.start_pacing(recorder, end_process, step, before_end)
+    pacer = start_pacer()
     import_hooks.call_after_import(
         {
             "torch": torch_phases.patch_torch,
@@ -60,3 +55,9 @@ def install_automatic_phases(
         # A forked child, such as a worker of a vector environment, takes none of this process's steps.
         os.register_at_fork(after_in_child=pacing.stop_pacing)
     return pacer
+
+
+def forget_calls() -> None:
+    """Forget in a forked process which calls its parent is in: they end there."""
+    wrapping.forget_calls()
+    collectives.forget_calls()

@@ -18,18 +18,22 @@ from typing import Any
 
 import paceline
 
-from ..measured.collective_log import log
+from ..measured.collective_log import Collective, log
 from .passthrough import call_original
 from .wrapping import Function
 
 ALL_REDUCE = "all_reduce"
+BARRIER = "barrier"
 # By function: its phase, and the argument whose bytes this rank gives in (or, as a receiver, takes).
 COLLECTIVES = {
     "all_reduce": ("all_reduce", "tensor"),
+    "all_reduce_coalesced": ("all_reduce", "tensors"),
     "reduce": ("reduce", "tensor"),
     "broadcast": ("broadcast", "tensor"),
     "all_gather": ("all_gather", "tensor"),
     "all_gather_into_tensor": ("all_gather", "input_tensor"),
+    "all_gather_single": ("all_gather", "input_tensor"),
+    "all_gather_coalesced": ("all_gather", "input_tensor_list"),
     "_all_gather_base": ("all_gather", "input_tensor"),
     "all_gather_object": ("all_gather", None),
     "gather": ("gather", "tensor"),
@@ -39,10 +43,12 @@ COLLECTIVES = {
     "broadcast_object_list": ("broadcast", None),
     "reduce_scatter": ("reduce_scatter", "input_list"),
     "reduce_scatter_tensor": ("reduce_scatter", "input"),
+    "reduce_scatter_single": ("reduce_scatter", "input"),
     "_reduce_scatter_base": ("reduce_scatter", "input"),
     "all_to_all": ("all_to_all", "input_tensor_list"),
     "all_to_all_single": ("all_to_all", "input"),
     "barrier": ("barrier", None),
+    "monitored_barrier": ("barrier", None),
 }
 # Between two ranks: nobody else comes to them.
 MESSAGES = {name: (name.removeprefix("i"), "tensor") for name in ("send", "recv", "isend", "irecv")}
@@ -51,8 +57,9 @@ PENDING_LIMIT = 1000
 RUNTIME_SAMPLE_RATE = 10
 
 _inside: set[int] = set()
-# Asynchronous collectives that nobody has waited for yet, by the id of their work.
-_pending: dict[int, tuple[str, int, float, float, bool]] = {}
+# Asynchronous collectives that nobody has waited for yet, by the id of their work: with their bytes, and the
+# seconds that launching took.
+_pending: dict[int, tuple[Collective, int, float]] = {}
 _parallel_models: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -66,6 +73,7 @@ def patch_distributed(distributed: Any, is_traced: Callable[[], bool]) -> None:
             wrapped = _wrap_collective(kind, argument, original, distributed, is_traced, name in COLLECTIVES)
             for module in (distributed, distributed.distributed_c10d):
                 setattr(module, name, wrapped)
+    _patch_broadcast_of_buffers(distributed, is_traced)
     distributed.Work.wait = _wrap_wait(distributed.Work.wait)
 
 
@@ -83,15 +91,35 @@ def patch_parallel_model(parallel: Any, torch: Any, is_traced: Callable[[], bool
     parallel.forward = forward
 
 
-def measure_overlap() -> float | None:
-    """Return the share of the gradients' communication that went on beside the backward pass, or None."""
+def add_gradient_overlap() -> None:
+    """Add to the log how much of the gradients' communication went on beside the backward passes."""
     for model in list(_parallel_models):
         times = model._get_ddp_logging_data()
         communication = times.get("avg_backward_comm_time", 0)
-        if communication > 0:
-            hidden = times.get("avg_backward_compute_comm_overlap_time", 0) / communication
-            return float(min(1.0, max(0.0, hidden)))
-    return None
+        if communication > 0 and log.overlap.gradients:
+            hidden = min(communication, max(0, times.get("avg_backward_compute_comm_overlap_time", 0)))
+            scale = 1e-9 * log.overlap.gradients
+            log.overlap.add_overlapped(scale * communication, scale * hidden)
+            return
+
+
+def forget_calls() -> None:
+    """Forget what a forked process's parent has under way."""
+    _inside.clear()
+    _pending.clear()
+    log.reset()
+
+
+def _patch_broadcast_of_buffers(distributed: Any, is_traced: Callable[[], bool]) -> None:
+    """Time how DistributedDataParallel sends a model's buffers, which is a built-in function."""
+    original = distributed._broadcast_coalesced
+
+    def broadcast(group: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(group, tensors, *args, **kwargs)
+
+    distributed._broadcast_coalesced = _wrap_collective(
+        "broadcast", "tensors", broadcast, distributed, is_traced, is_collective=True
+    )
 
 
 def _wrap_collective(
@@ -112,6 +140,7 @@ def _wrap_collective(
         size = _bytes_of(given.get(argument)) if argument else 0
         of_all = is_collective and _is_of_all(given.get("group"), distributed)
         arrived = perf_counter()
+        collective = log.launch(kind, size, arrived, of_all=of_all)
         _inside.add(get_ident())
         try:
             with paceline.phase(kind):
@@ -119,12 +148,17 @@ def _wrap_collective(
         finally:
             _inside.discard(get_ident())
         left = perf_counter()
+        if collective is None:
+            return work
+        log.on_device |= _is_on_device(given.get(argument)) if argument else False
         if hasattr(work, "wait"):
             if len(_pending) >= PENDING_LIMIT:
                 _pending.clear()
-            _pending[id(work)] = kind, size, arrived, left - arrived, of_all
+            _pending[id(work)] = collective, size, left - arrived
         else:
-            log.add(kind, size, arrived, left, left - arrived, of_all=of_all)
+            log.finish(collective, arrived, left)
+            if kind != BARRIER:
+                log.overlap.add_blocking(left - arrived)
         return work
 
     return wrapped
@@ -136,12 +170,18 @@ def _wrap_wait(original: Function) -> Function:
         launched = _pending.pop(id(self), None)
         if launched is None:
             return original(self, *args, **kwargs)
-        kind, size, arrived, took, of_all = launched
+        collective, size, launching = launched
+        had_ended = self.is_completed()
         began = perf_counter()
-        with paceline.phase(kind):
+        with paceline.phase(collective.kind):
             result = call_original(original, (self, *args), kwargs)
         left = perf_counter()
-        log.add(kind, size, arrived, left, took + left - began, of_all=of_all)
+        log.finish(collective, began, left, launching)
+        if had_ended:
+            log.overlap.add_ended_before(collective.kind, size, began - collective.arrived)
+        else:
+            under_way = left - collective.arrived
+            log.overlap.add_waited(collective.kind, size, under_way, began - collective.arrived)
         return result
 
     return wait
@@ -165,12 +205,15 @@ def _watch_backward(model: Any, result: Any, torch: Any) -> None:
 
     def end_computing() -> None:
         arrived, waiting = perf_counter(), paceline.phase(ALL_REDUCE)
+        collective = log.launch(ALL_REDUCE, size, arrived, of_all=of_all)
         waiting.__enter__()
 
         def end_waiting() -> None:
             waiting.__exit__(None, None, None)
-            left = perf_counter()
-            log.add(ALL_REDUCE, size, arrived, left, left - arrived, of_all=of_all)
+            if collective is not None:
+                log.finish(collective, arrived, perf_counter())
+                log.overlap.gradients += 1
+                log.on_device |= output.is_cuda
 
         engine.queue_callback(end_waiting)
 
@@ -181,6 +224,12 @@ def _is_of_all(group: Any, distributed: Any) -> bool:
     if group is None or not distributed.is_initialized():
         return True
     return bool(distributed.get_world_size(group) == distributed.get_world_size())
+
+
+def _is_on_device(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_is_on_device(item) for item in value)
+    return bool(getattr(value, "is_cuda", False))
 
 
 def _bytes_of(value: Any) -> int:

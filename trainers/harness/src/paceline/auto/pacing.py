@@ -53,8 +53,9 @@ class PacedRecorder(Protocol):
 class StepPacer:
     """Turns the steps of one environment or optimizer into steps of the loop.
 
-    `chosen` is the kind of owner that alone ends steps, empty for whichever steps first; `before_end` is
-    called before the end is raised in the script, and `ended` says that it was; `seen` counts by kind.
+    `chosen` is the kind of owner that alone ends steps, empty for whichever steps first; `may_end_steps` says
+    of a kind whether it may be the first. `before_end` is called before the end is raised in the script, and
+    returns False where it is to go on; `ended` says that it was raised; `seen` counts by kind.
     """
 
     def __init__(
@@ -62,13 +63,15 @@ class StepPacer:
         recorder: PacedRecorder,
         end_process: Callable[[], None],
         chosen: str = "",
-        before_end: Callable[[], None] = lambda: None,
+        before_end: Callable[[], bool] = lambda: True,
+        may_end_steps: Callable[[str], bool] = lambda _kind: True,
     ) -> None:
         self._recorder = recorder
         self._loop: StepLoop = recorder.loop
         self._end_process = end_process
         self._chosen = chosen
         self._before_end = before_end
+        self._may_end_steps = may_end_steps
         self._owner_name = ""
         self.seen: Counter[str] = Counter()
         self._kind = ""
@@ -89,6 +92,8 @@ class StepPacer:
         if self._chosen and kind != self._chosen:
             return
         if self._script_marks_steps or (self._owner() is not owner and not self._may_take_over(kind)):
+            return
+        if not self._kind and not self._may_end_steps(kind):
             return
         if self._owner() is owner:
             self._steps += 1
@@ -139,8 +144,10 @@ class StepPacer:
             self._owner = lambda: owner
 
     def _end(self) -> None:
+        if not self._before_end():
+            self.stop()
+            return
         self.ended = True
-        self._before_end()
         threading.Thread(target=self._end_process_later, name="paceline", daemon=True).start()
         main = threading.main_thread()
         if threading.current_thread() is not main and main.ident is not None and _SIGNAL is not None:
@@ -167,11 +174,12 @@ def start_pacing(
     recorder: PacedRecorder,
     end_process: Callable[[], None],
     chosen: str = "",
-    before_end: Callable[[], None] = lambda: None,
+    before_end: Callable[[], bool] = lambda: True,
+    may_end_steps: Callable[[str], bool] = lambda _kind: True,
 ) -> StepPacer:
     """Create the pacer of this process. Call it in the main thread."""
     global _pacer
-    _pacer = pacer = StepPacer(recorder, end_process, chosen, before_end)
+    _pacer = pacer = StepPacer(recorder, end_process, chosen, before_end, may_end_steps)
     recorder.steps = pacer.leave_steps_to_script  # type: ignore[method-assign]
     if _SIGNAL is not None:
         signal.signal(_SIGNAL, _end_main_thread)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import collectives, compilation, copies, import_hooks, pacing
+from . import collectives, compilation, copies, import_hooks, loaders, pacing
 from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
 
 FORWARD = "forward"
@@ -121,6 +121,7 @@ def _patch_loaders(torch: Any, is_traced: Any) -> None:
         return wrap_step(DATA_LOADING, pacing.BATCH, original, is_traced, _dataset_of_batches)
 
     wrap_in_every_class(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", next_batch)
+    loaders.patch_loaders(torch.utils.data.dataloader, is_traced)
 
 
 def _dataset_of_batches(batches: Any) -> object:

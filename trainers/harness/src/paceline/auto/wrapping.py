@@ -113,3 +113,9 @@ def _wrap_own_method(
     if isinstance(original, FunctionType) and not getattr(original, "__isabstractmethod__", False):
         # A class beside the family (a mixin) is left alone; its method is wrapped for this class only.
         setattr(cls, method, wrap(original))
+
+
+def forget_calls() -> None:
+    """Forget who is inside a call: a forked process comes out of none of its parent's."""
+    for inside in _inside.values():
+        inside.clear()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .. import manifest
 from ..benchmarks import Benchmark
+from ..preparation import prepare_by_hand
 from ..toml_table import ManifestError
 from . import claims_file, kept_results, rounds, table
 from .bench import ClaimBench, PrintMessage
@@ -98,6 +99,8 @@ def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> st
     unfinished = UnfinishedMeasurements()
     if arguments.json is not None and wanted:
         unfinished = open_unfinished(arguments.json, measured, folder)
+    if wanted:
+        prepare_by_hand(measured.prepare, folder, measured.python_path, print_message)
     bench = ClaimBench(measured, folder, arguments.quick, arguments.pairs, print_message, unfinished)
     measure_claims(wanted, bench, book)
     unfinished.forget_used()

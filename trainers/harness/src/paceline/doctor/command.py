@@ -15,7 +15,7 @@ from time import perf_counter
 from .. import __version__, manifest
 from ..toml_table import ManifestError
 from ..watching.process import MeasurementError
-from . import benchmark_parts, device_parts, harness_parts
+from . import benchmark_parts, device_parts, harness_parts, host_part
 from .findings import Finding, LeftOutError, PartResult, State, part_state
 from .workbench import Workbench
 
@@ -26,7 +26,7 @@ REPORT = Path("doctor.json")
 Check = Callable[[Workbench], list[Finding]]
 
 HOST_PARTS: dict[str, Check] = {
-    "host": harness_parts.look_at_host,
+    "host": host_part.check_host,
     "counters": harness_parts.check_counters,
     "overhead": harness_parts.check_overhead,
     "device time": device_parts.check_device_time,
@@ -130,10 +130,21 @@ def format_result(result: PartResult) -> str:
     head += f" ({result.sentence})" if result.sentence else ""
     rows = [describe_finding(row) for row in result.findings]
     width = max((len(what) for what, _ in rows), default=0)
-    return "\n".join([head, *(f"  {what.ljust(width)}  {said}" for what, said in rows)])
+    lines = [head]
+    for row, (what, said) in zip(result.findings, rows, strict=True):
+        lines.append(f"  {what.ljust(width)}  {said}")
+        if row.matters and row.command:
+            lines.append(f"  {''.ljust(width)}    $ {row.command}")
+    noise = [row.matters for row in result.findings]
+    if True in noise or False in noise:
+        lines.append(f"  {noise.count(True)} facts matter here, {noise.count(False)} don't")
+    return "\n".join(lines)
 
 
 def describe_finding(row: Finding) -> tuple[str, str]:
+    if row.matters is not None:
+        why = f": {row.wanted}" if row.wanted else ""
+        return row.what, f"{row.value}, {'MATTERS' if row.matters else 'fine'}{why}"
     wanted = f" (wanted {row.wanted})" if row.wanted and row.right is not None else ""
     beside = f" ({row.wanted})" if row.wanted and row.right is None else ""
     return row.what, f"{'WRONG: ' if row.right is False else ''}{row.value}{wanted}{beside}"

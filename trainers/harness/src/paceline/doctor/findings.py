@@ -18,12 +18,24 @@ class State(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One figure. `right` is None where nothing was wanted of it."""
+    """One figure. `right` is None where nothing was wanted of it.
+
+    A fact of the host `matters` or not, None where that can't be told; `command` would change it, and
+    `wanted` says why it matters.
+    """
 
     what: str
     value: str
     wanted: str = ""
     right: bool | None = None
+    matters: bool | None = None
+    command: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        raw = {"what": self.what, "value": self.value, "wanted": self.wanted, "right": self.right}
+        if self.matters is not None:
+            raw |= {"matters": self.matters, "command": self.command}
+        return raw
 
 
 @dataclass(slots=True)
@@ -52,10 +64,7 @@ class PartResult:
             "state": str(self.state),
             "sentence": self.sentence,
             "seconds": round(self.seconds, 1),
-            "findings": [
-                {"what": row.what, "value": row.value, "wanted": row.wanted, "right": row.right}
-                for row in self.findings
-            ],
+            "findings": [row.to_json() for row in self.findings],
             "documents": list(self.documents),
         }
 

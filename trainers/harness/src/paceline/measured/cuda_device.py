@@ -40,6 +40,15 @@ def peak_device_memory() -> dict[str, int] | None:
     return {"allocated": cuda.max_memory_allocated(), "reserved": cuda.max_memory_reserved()}
 
 
+def device_name() -> str | None:
+    """Return the device that the code computes on, as `cuda:1 NVIDIA H100`; None without one."""
+    if not is_device_used():
+        return None
+    cuda = sys.modules["torch"].cuda
+    number = cuda.current_device()
+    return f"cuda:{number} {cuda.get_device_name(number)}"
+
+
 class PhaseEvents:
     """Pairs of CUDA events around phases of a bounded number of steps, read after the window.
 

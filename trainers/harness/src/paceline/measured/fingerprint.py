@@ -51,7 +51,14 @@ def environment_fingerprint() -> dict[str, Any]:
         "packages": _imported_packages(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         "path": "cuda" if cuda_device.is_device_used() else "cpu",
+        **_kept_files(),
     }
+
+
+def _kept_files() -> dict[str, str]:
+    """Return the version of the files that a site has put beside the code, where there are any."""
+    version = os.environ.get("PACELINE_KEPT_FILES", "")[:100]
+    return {"kept_files": version} if version else {}
 
 
 def _os_name() -> str:
@@ -96,11 +103,16 @@ def _gpu_properties() -> list[dict[str, Any]]:
 
 
 def _imported_packages() -> dict[str, str]:
-    """Return the installed versions of what the code has imported."""
+    """Return the installed versions of what the code has imported, the measured code itself left out."""
     imported = {name.partition(".")[0] for name in list(sys.modules)}
     versions: dict[str, str] = {}
     for distribution in metadata.distributions():
         name = distribution.metadata["Name"]
-        if name and name.replace("-", "_").lower() in imported:
+        if name and name.replace("-", "_").lower() in imported and not _comes_from_folder(distribution):
             versions[name.lower()] = distribution.version
     return versions
+
+
+def _comes_from_folder(distribution: metadata.Distribution) -> bool:
+    """Whether it was installed from a folder: a commit's own package, whose version is no dependency's."""
+    return '"dir_info"' in (distribution.read_text("direct_url.json") or "")

@@ -29,6 +29,8 @@ class ProcessPlan:
     notes_files: bool = False  # a counting process tells which files it read
     processes: int = 1  # ranks that the harness starts
     launcher: list[str] = field(default_factory=list)  # the command that starts them instead
+    python_path: list[str] = field(default_factory=list)  # folders that stand first on the path of imports
+    keep_running: bool = False  # once all is measured, and when the harness is gone
     one_core: bool = False  # where it does, its thread and the other one's stay on one processor
 
     @property

@@ -18,6 +18,16 @@ def processor_wait_seconds() -> float:
         return 0.0
 
 
+def processor_seconds(pid: int) -> float | None:
+    """Return the seconds that a process has used so far; None where it is gone or the kernel can't say."""
+    try:
+        # Behind the command, which may hold spaces and brackets, field 3 comes first.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return None
+
+
 def current_processor() -> int | None:
     """Return the number of the processor that this thread runs on; None where the kernel can't say."""
     try:

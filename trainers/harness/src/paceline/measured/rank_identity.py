@@ -25,14 +25,16 @@ class RankIdentity:
 
 def find_rank() -> RankIdentity | None:
     """Return this process's rank; None where nothing says that it is one of several."""
-    return _rank_in_group() or _rank_in_environment()
+    return rank_in_group() or _rank_in_environment()
 
 
-def _rank_in_group() -> RankIdentity | None:
+def rank_in_group() -> RankIdentity | None:
+    """Return this process's rank in its process group, None where it has none or is alone in it."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
-    return RankIdentity(distributed.get_rank(), distributed.get_world_size())
+    size = distributed.get_world_size()
+    return RankIdentity(distributed.get_rank(), size) if size > 1 else None
 
 
 def _rank_in_environment() -> RankIdentity | None:

@@ -6,10 +6,12 @@ launcher that takes a second to start would take it from every repetition.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from time import sleep
 
 from .ending import die_with_parent
@@ -21,8 +23,9 @@ PATIENCE = 5.0
 
 def main() -> int:
     """Start the ranks and wait for all of them; return the status of the first one that failed, or 0."""
-    die_with_parent()
     count, plan = int(sys.argv[1]), sys.argv[2]
+    if not json.loads(Path(plan).read_text())["keep_running"]:
+        die_with_parent()
     port = str(_find_free_port())
     ranks = [_start_rank(rank, count, port, plan) for rank in range(count)]
     patience = PATIENCE

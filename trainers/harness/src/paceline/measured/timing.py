@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from .. import statistics
 from . import cuda_device, garbage_collection, processor, resident_memory
 from .collective_log import log as collective_log
+from .helper_records import HelperTotals, helper_rows
+from .loader_log import log as loader_log
 from .mark_recorder import MarkRecorder
 from .phase_rows import TimedPhaseNode, TimedWindow, phase_rows
 from .step_loop import StepLoop
@@ -27,15 +29,23 @@ MEMORY_SAMPLES = 64
 WARMUP_SAMPLES = 500
 
 _Item = TypeVar("_Item")
+Children = dict[int, HelperTotals]
 
 
 class TimingRecorder(MarkRecorder[TimedPhaseNode]):
     """The recorder of a timed repetition."""
 
     def __init__(
-        self, warmup_steps: int, steps: int, report: Callable[[int], None], turns: Turns | None = None
+        self,
+        warmup_steps: int,
+        steps: int,
+        report: Callable[[int], None],
+        turns: Turns | None = None,
+        node_class: type[TimedPhaseNode] = TimedPhaseNode,
+        read_children: Callable[[], Children] = dict,
     ) -> None:
-        super().__init__(TimedPhaseNode)
+        super().__init__(node_class)
+        self.read_children = read_children
         self._series_length = min(steps, SERIES_LIMIT)
         self.device = cuda_device.PhaseEvents()
         self.loop = _TimedStepLoop(self, warmup_steps, steps, report, turns)
@@ -116,6 +126,9 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "gauges": loop.window_gauges,
             "quality": dict(self.qualities),
             "collectives": collective_log.result(loop.steps),
+            "loaders": loader_log.result(loop.children_before, loop.children_after, loop.steps, loop.seconds),
+            "helpers": helper_rows(loop.children_before, loop.children_after, loop.steps),
+            "device": cuda_device.device_name(),
         }
 
 
@@ -144,6 +157,8 @@ class _TimedStepLoop(StepLoop):
         self.window_counts: dict[str, float] = {}
         self.window_gauges: dict[str, float] = {}
         self.totals: dict[int, tuple[float, int]] = {}
+        self.children_before: Children = {}
+        self.children_after: Children = {}
         self._stride = math.ceil(steps / SERIES_LIMIT)
         self._report_every = max(1, steps // MEMORY_SAMPLES)
         self._warmup_every = max(1, math.ceil(warmup_steps / WARMUP_SAMPLES))
@@ -244,6 +259,8 @@ class _TimedStepLoop(StepLoop):
         self._timing.device.next_step(0)
         self._waited_before, self._paused_before = self._processor_wait(), self._turn_pause()
         collective_log.open_window()
+        loader_log.open_window()
+        self.children_before = self._timing.read_children()
         self.opened = perf_counter()
 
     def _end_window_step(self, now: float) -> bool:
@@ -285,6 +302,8 @@ class _TimedStepLoop(StepLoop):
         self.seconds = math.fsum(self.times) + waited
         self.complete = True
         collective_log.close_window()
+        loader_log.close_window()
+        self.children_after = self._timing.read_children()
         self._timing.accept_laps(False)
         self._timing.device.read_pairs()
         self.peak_memory = resident_memory.peak_resident_bytes()

@@ -1,10 +1,12 @@
 """Which rank the others wait for, told by the order in which they come to collectives.
 
-A rank that waits is as slow as the one that it waits for: step times don't tell them apart, arrivals do. A
-rank's lateness is its arrival less the mean of the others', summed over the collectives of a step. Steps
-that follow each other aren't independent, so that blocks of them are summed up first, by their means and by
-their medians: a mean finds the rank that now and then takes long, a median isn't moved by one hiccup. A rank
-is late where the lower end of either, for all ranks and both ways at once, is beyond what matters.
+A rank that waits is as slow as the one that it waits for: step times don't tell them apart, arrivals do.
+A rank's lateness is its arrival less the others', summed over the collectives of a step, as a share of a
+step. It is taken twice: against the others' mean, which finds a rank that now and then takes long, and
+against their median, which a hiccup doesn't move. Steps that follow each other aren't independent: blocks of
+them, over all repetitions, are what is compared. A rank is named where the lower end of either interval, for
+all ranks and both ways at once, is beyond what matters, and most repetitions agree. `python -m
+bench.stragglers` says how often that is right.
 """
 
 from __future__ import annotations
@@ -14,87 +16,152 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, stdev
+from typing import Literal
 
+# Blocks of all repetitions together, and of each at least.
 BLOCKS = 20
+FEWEST_BLOCKS = 4
+# Collectives of all repetitions together.
 FEWEST = 2 * BLOCKS
-# The chance that any rank is named where none is slower, in one repetition.
-ERROR = 0.005
+# The chance that any rank is named where none is slower, in one run.
+ERROR = 0.01
 # Of a step: what is less isn't worth a person's time.
 RELEVANT_SHARE = 0.01
+
+Reason = Literal[
+    "no_collectives",
+    "different_numbers",
+    "different_kinds",
+    "too_few_collectives",
+    "device_collectives",
+    "none_late",
+    "several_late",
+    "repetitions_disagree",
+]
+"""Why it isn't known which rank is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How late one rank comes, in seconds per step, by how much at least, and how often it is last."""
+    """How late a rank comes in one repetition: seconds per step, and to how many collectives it is last.
 
-    rank: int
+    `beyond_mean` and `beyond_median` are the series of it, as shares of a step.
+    """
+
     mean: float
-    low: float
     last: int
-    waits: float
+    beyond_mean: Sequence[float]
+    beyond_median: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """The order of arrival in one repetition: every rank's lateness, and the rank that is waited for.
-
-    `slowest` is None where no rank is known to be; `reason` says why in that case.
-    """
+    """One repetition: the lateness of every rank, none where `reason` says why they can't be compared."""
 
     ranks: tuple[Lateness, ...]
     collectives: int
-    slowest: int | None
-    reason: str
+    reason: Reason | None
 
 
-def judge_arrivals(
+def compare_arrivals(
     orders: Sequence[Sequence[str]], arrived: Sequence[Sequence[float]], steps: int, step_time: float
 ) -> Arrivals:
-    """Judge one repetition: of each rank the kinds of its collectives and when it came to each, in s."""
-    if len(arrived) < 2:
-        return Arrivals((), 0, None, "a single rank waits for nobody")
+    """Compare the ranks of one repetition: the kinds of their collectives, when they came to each, in s."""
+    if not orders or not orders[0]:
+        return Arrivals((), 0, "no_collectives")
+    if any(len(order) != len(orders[0]) for order in orders):
+        return Arrivals((), 0, "different_numbers")
     if any(order != orders[0] for order in orders):
-        return Arrivals((), 0, None, "the ranks took different collectives, so that they can't be matched")
+        return Arrivals((), 0, "different_kinds")
     count = len(orders[0])
-    if count < FEWEST:
-        return Arrivals((), count, None, f"{count} collectives of all ranks are too few, {FEWEST} are needed")
     last = Counter(max(range(len(arrived)), key=lambda rank: arrived[rank][k]) for k in range(count))
-    latest = [max(times[k] for times in arrived) for k in range(count)]
-    rows = []
-    for rank, times in enumerate(arrived):
-        others = [own for index, own in enumerate(arrived) if index != rank]
-        late = [times[k] - fmean(own[k] for own in others) for k in range(count)]
-        sums, per_step = _sum_steps(late, steps)
-        mean = fmean(sums) * per_step
-        low = per_step * max(_lower_bound(sums, centre, len(arrived)) for centre in (fmean, median))
-        waits = math.fsum(latest[k] - times[k] for k in range(count)) / steps
-        rows.append(Lateness(rank, mean, low, last[rank], waits))
-    return _name_slowest(tuple(rows), count, step_time)
+    return Arrivals(
+        tuple(_find_lateness(rank, arrived, last[rank], steps, step_time) for rank in range(len(arrived))),
+        count,
+        None,
+    )
 
 
-def slowest_of_repetitions(judged: Sequence[Arrivals]) -> int | None:
-    """Return the rank that more than half of the repetitions name and none contradicts; None for no such."""
-    named = Counter(arrivals.slowest for arrivals in judged if arrivals.slowest is not None)
-    if len(named) != 1:
-        return None
-    ((rank, times),) = named.items()
-    return rank if 2 * times > len(judged) else None
+def find_slowest(repetitions: Sequence[Arrivals]) -> tuple[int | None, Reason | None]:
+    """Return the rank that is waited for, by its place among the ranks; or None and why it isn't known."""
+    reason = next((arrivals.reason for arrivals in repetitions if arrivals.reason is not None), None)
+    if reason is not None:
+        return None, reason
+    blocks = max(FEWEST_BLOCKS, math.ceil(BLOCKS / len(repetitions)))
+    lengths = [len(arrivals.ranks[0].beyond_mean) for arrivals in repetitions]
+    if sum(arrivals.collectives for arrivals in repetitions) < FEWEST or min(lengths) < blocks:
+        return None, "too_few_collectives"
+    ranks = range(len(repetitions[0].ranks))
+    late = [
+        rank
+        for rank in ranks
+        if _least_lateness([arrivals.ranks[rank] for arrivals in repetitions], blocks, len(ranks))
+        > RELEVANT_SHARE
+    ]
+    if len(late) != 1:
+        return None, "several_late" if late else "none_late"
+    agree = sum(max(ranks, key=lambda rank: arrivals.ranks[rank].mean) == late[0] for arrivals in repetitions)
+    return (late[0], None) if 2 * agree > len(repetitions) else (None, "repetitions_disagree")
 
 
-def _sum_steps(late: Sequence[float], steps: int) -> tuple[Sequence[float], float]:
-    """Return the sums over the collectives of each step where all have as many; and how many make a step."""
+def _find_lateness(
+    rank: int, arrived: Sequence[Sequence[float]], last: int, steps: int, step_time: float
+) -> Lateness:
+    others = [own for index, own in enumerate(arrived) if index != rank]
+    together = list(zip(*others, strict=True))
+    beyond_mean = [own - fmean(times) for own, times in zip(arrived[rank], together, strict=True)]
+    beyond_median = [own - median(times) for own, times in zip(arrived[rank], together, strict=True)]
+    return Lateness(
+        math.fsum(beyond_mean) / steps,
+        last,
+        _sum_steps(beyond_mean, steps, step_time),
+        _sum_steps(beyond_median, steps, step_time),
+    )
+
+
+def _sum_steps(late: Sequence[float], steps: int, step_time: float) -> Sequence[float]:
+    """Return shares of a step: summed over each step where all have as many collectives."""
     size, rest = divmod(len(late), steps)
-    if rest or size < 2 or steps < FEWEST:
-        return late, len(late) / steps
-    return [math.fsum(late[step * size : (step + 1) * size]) for step in range(steps)], 1.0
+    if rest or not size:
+        return [seconds * len(late) / steps / step_time for seconds in late]
+    return [math.fsum(late[step * size : (step + 1) * size]) / step_time for step in range(steps)]
 
 
-def _lower_bound(late: Sequence[float], centre: Callable[[Sequence[float]], float], ranks: int) -> float:
-    """Return the lower end of the one-sided interval of the mean over blocks' centres."""
-    edges = [len(late) * block // BLOCKS for block in range(BLOCKS + 1)]
-    blocks = [centre(late[edges[block] : edges[block + 1]]) for block in range(BLOCKS)]
+def _least_lateness(repetitions: Sequence[Lateness], blocks: int, ranks: int) -> float:
+    """Return the lower end of a rank's lateness, the higher of both ways to take it."""
     tail = ERROR / (2 * ranks)
-    return fmean(blocks) - _student_quantile(1 - tail, BLOCKS - 1) * stdev(blocks) / math.sqrt(BLOCKS)
+    return max(
+        _lower_bound([late.beyond_mean for late in repetitions], blocks, fmean, tail),
+        _lower_bound([late.beyond_median for late in repetitions], blocks, median, tail),
+    )
+
+
+def _lower_bound(
+    series: Sequence[Sequence[float]], blocks: int, centre: Callable[[Sequence[float]], float], tail: float
+) -> float:
+    """Return the lower end of the one-sided interval of the mean over blocks' centres."""
+    centres = [
+        centre(late[len(late) * block // blocks : len(late) * (block + 1) // blocks])
+        for late in series
+        for block in range(blocks)
+    ]
+    error = stdev(centres) / math.sqrt(len(centres)) * _inflate_error(centres, blocks)
+    return fmean(centres) - _student_quantile(1 - tail, len(centres) - 1) * error
+
+
+def _inflate_error(centres: Sequence[float], blocks: int) -> float:
+    """Return by how much the error is larger because blocks that follow each other resemble each other."""
+    middle, variance = fmean(centres), stdev(centres) ** 2
+    pairs = [
+        (centres[index] - middle) * (centres[index + 1] - middle)
+        for index in range(len(centres) - 1)
+        if (index + 1) % blocks
+    ]
+    resemblance = min(0.9, fmean(pairs) / variance) if variance else 0.0
+    # Below this, so few pairs resemble each other by chance.
+    if resemblance < 2 / math.sqrt(len(pairs)):
+        return 1.0
+    return math.sqrt((1 + resemblance) / (1 - resemblance))
 
 
 def _student_quantile(share: float, freedom: int) -> float:
@@ -106,14 +173,3 @@ def _student_quantile(share: float, freedom: int) -> float:
         + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
         + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
     )
-
-
-def _name_slowest(rows: tuple[Lateness, ...], count: int, step_time: float) -> Arrivals:
-    least = RELEVANT_SHARE * step_time
-    late = [row for row in rows if row.low > least]
-    if not late:
-        return Arrivals(rows, count, None, "no rank comes later than the others by what could be told")
-    if len(late) > 1:
-        names = " and ".join(str(row.rank) for row in late)
-        return Arrivals(rows, count, None, f"ranks {names} come late, no single one is waited for")
-    return Arrivals(rows, count, late[0].rank, "")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .. import counters, metrics
-from ..benchmarks import Benchmark, Guard
+from ..benchmarks import Benchmark
+from ..learning_guards import DIVERGED, MISSING, VIOLATED, diverged_names, values_by_seed
 from ..measured.processor import CONTENTION_SHARE
 from ..measurement import TimedRepetition
 from ..statistics import mean
@@ -21,7 +23,7 @@ def result_warnings(
 ) -> WarningRows:
     """Yield what the run's results leave open, and what they cross."""
     yield from _inexact_counters(counted)
-    yield from _guard_warnings(raw, benchmark.guard)
+    yield from _guard_warnings(raw, diverged_names(row.result["quality"] for row in timed))
     yield from _dropped_phases(timed)
     yield from _limit_warnings(raw)
     yield from _scaling_warnings(raw)
@@ -39,28 +41,41 @@ def _inexact_counters(counted: Sequence[Raw]) -> WarningRows:
         )
 
 
-def _guard_warnings(raw: Raw, guards: Mapping[str, Guard]) -> WarningRows:
-    """Judge what was learned by its mean over the seeds; the repetitions have one together."""
-    for name, guard in guards.items():
-        values = [row["quality"][name] for row in raw["repetitions"] if name in row["quality"]]
-        others = {row["seed"]: row["quality"].get(name) for row in raw.get("learning", ())}
-        if not values or None in others.values():
+def _guard_warnings(raw: Raw, diverged: Sequence[str]) -> WarningRows:
+    """What was learned is out of a guard's bounds, or isn't known."""
+    guarded = set()
+    for row in raw.get("guards", ()):
+        name, state = row["quality"], row["state"]
+        guarded.add(name)
+        if state == DIVERGED:
+            yield _divergence_warning(name, taints=True)
+        elif state == MISSING:
             yield make_warning(
                 "quality_missing",
                 f"the benchmark has a guard on {name} but never reported it",
                 f'call paceline.quality("{name}", value) after the loop',
                 taints=True,
             )
-            continue
-        by_seed = {raw["protocol"]["seed"]: mean(values), **others}
-        bound = _violated_bound(guard, mean(list(by_seed.values())))
-        if bound is not None:
+        elif state == VIOLATED:
+            by_seed = values_by_seed(name, raw) or {}
             yield make_warning(
                 "quality_below_guard",
-                f"{name} is {_describe_learned(by_seed)}, its guard is {bound}",
+                f"{name} is {_describe_learned(by_seed)}, its guard is {_describe_bound(row)}",
                 "a speed that is reached without learning is no speed: look at what changed",
                 taints=True,
             )
+    for name in diverged:
+        if name not in guarded:
+            yield _divergence_warning(name, taints=False)
+
+
+def _divergence_warning(name: str, *, taints: bool) -> dict[str, Any]:
+    return make_warning(
+        "quality_diverged",
+        f"training diverged: {name} is no finite number",
+        "look for a step that is too large, a division by nothing, or a type that overflows",
+        taints=taints,
+    )
 
 
 def _describe_learned(by_seed: Mapping[int, float]) -> str:
@@ -71,12 +86,10 @@ def _describe_learned(by_seed: Mapping[int, float]) -> str:
     return f"{text} on average ({each})"
 
 
-def _violated_bound(guard: Guard, value: float) -> str | None:
-    if guard.minimum is not None and value < guard.minimum:
-        return f"at least {guard.minimum:g}"
-    if guard.maximum is not None and value > guard.maximum:
-        return f"at most {guard.maximum:g}"
-    return None
+def _describe_bound(row: Mapping[str, Any]) -> str:
+    """The bound of a guard that a value lies beyond."""
+    below = row["minimum"] is not None and row["value"] < row["minimum"]
+    return f"at least {row['minimum']:g}" if below else f"at most {row['maximum']:g}"
 
 
 def _dropped_phases(timed: Sequence[TimedRepetition]) -> WarningRows:

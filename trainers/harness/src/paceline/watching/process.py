@@ -41,9 +41,10 @@ SEEN = {
 class MeasurementError(Exception):
     """The benchmark couldn't be measured: one sentence, and the last lines of its output."""
 
-    def __init__(self, sentence: str, output: str = "") -> None:
+    def __init__(self, sentence: str, output: str = "", status: int = 0) -> None:
         super().__init__(sentence)
         self.output = output
+        self.status = status  # that of the script, where it failed by itself
         self.shown = False  # all of it has been passed on already, to its last line
 
 
@@ -88,7 +89,9 @@ class MeasuredProcess:
     def __enter__(self) -> MeasuredProcess:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._may_go_on(kind):
+            self._process.wait()
         if self._process.returncode is None:
             process_tree.kill_tree(self.pid)
         # What it started may outlive it; as long as such a process lives, the group's id is not reused.
@@ -98,6 +101,16 @@ class MeasuredProcess:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
+
+    def _may_go_on(self, kind: type[BaseException]) -> bool:
+        """Whether a failure of ours leaves the script alone; who asks us to end asks it as well."""
+        return self.plan.keep_running and issubclass(kind, Exception)
+
+    @property
+    def status(self) -> int:
+        """The exit status of the ended process, as a shell has it."""
+        status = self._process.returncode
+        return status if status >= 0 else 128 - status
 
     def wait(self, seconds: float) -> bool:
         """Wait at most that long; return whether the process has ended."""
@@ -112,14 +125,15 @@ class MeasuredProcess:
 
     def progress_fraction(self) -> float:
         """Return how far the repetition is, 0 to 1; the start counts as a fifth."""
-        done = self._steps_done()
+        done = self.steps_done()
         return 0.2 + 0.8 * min(1.0, done / self._steps_needed()) if done else 0.1
 
     def is_past_half(self) -> bool:
         """Return whether more than half of a timed repetition's window is done."""
-        return self._steps_done() > self.plan.warmup_steps + self.plan.steps / 2
+        return self.steps_done() > self.plan.warmup_steps + self.plan.steps / 2
 
-    def _steps_done(self) -> int:
+    def steps_done(self) -> int:
+        """Return how many steps the process has taken; of a timed window they are told now and then."""
         return int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
 
     def _steps_needed(self) -> int:
@@ -129,7 +143,7 @@ class MeasuredProcess:
 
     def check_output(self) -> None:
         """Refuse a benchmark that floods its output; raises MeasurementError."""
-        if self.output.stat().st_size > OUTPUT_LIMIT:
+        if not self.plan.keep_running and self.output.stat().st_size > OUTPUT_LIMIT:
             raise MeasurementError(
                 f"{self.plan.script} wrote more than {OUTPUT_LIMIT // 2**20} MiB of output", self.tail()
             )
@@ -146,13 +160,16 @@ class MeasuredProcess:
         files = [Path(self.plan.result), *rank_result_paths(Path(self.plan.result))]
         results: list[dict[str, Any]] = [json.loads(file.read_text()) for file in files if file.exists()]
         # A script that was broken off when all was measured may end in any way.
-        if status != 0 and not any(left.get("ended") for left in results):
-            raise MeasurementError(f"{script} {_describe_exit(status)}", self.tail())
+        is_measured = any(
+            left.get("ended") or (self.plan.keep_running and left["complete"]) for left in results
+        )
+        if status != 0 and not is_measured:
+            raise MeasurementError(f"{script} {_describe_exit(status)}", self.tail(), self.status)
         if not results:
             raise MeasurementError(
                 f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
             )
-        stepped = [left for left in results if left["called"]]
+        stepped = _choose_ranks([left for left in results if left["called"]])
         if not stepped:
             raise MeasurementError(f"{script} {_describe_no_step(self.plan, results)}", self.tail())
         if not all(left["complete"] for left in stepped):
@@ -167,6 +184,12 @@ class MeasuredProcess:
         ]
         measured = choose_measured_rank(ranks) if self.plan.kind == "timing" else 0
         return {**stepped[measured], "ranks": ranks}
+
+
+def _choose_ranks(stepped: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the processes whose steps count: children without a rank only where nobody else takes any."""
+    ranks = [left for left in stepped if left["rank"] is not None or not left["is_child"]]
+    return ranks or stepped
 
 
 def _start_command(plan: ProcessPlan, plan_file: str) -> list[str]:

@@ -1,0 +1,112 @@
+"""Processes that a measured one forks or spawns: ranks, workers of a DataLoader, other helpers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.strangers import run_processes
+
+# An evaluation plays two games a step beside the loop; worker 1 of the loader is slow.
+HELPERS = """
+import multiprocessing, sys, time, torch, paceline
+from torch import nn
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16 * 1000
+    def __getitem__(self, index):
+        if torch.utils.data.get_worker_info().id == 1:
+            time.sleep(0.001)
+        return torch.randn(32)
+
+def evaluate(asked, done):
+    model = nn.Linear(64, 64)
+    while asked.get() is not None:
+        for _ in range(20):
+            model(torch.randn(64, 64))
+        paceline.count("games", 2)
+        done.put(1)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    asked, done = context.Queue(), context.Queue()
+    context.Process(target=evaluate, args=(asked, done), name="Evaluation-1", daemon=True).start()
+    model = nn.Linear(32, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for batch in torch.utils.data.DataLoader(Rows(), batch_size=16, num_workers=3):
+        asked.put(1)
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        done.get()
+        optimizer.step()
+"""
+
+
+@pytest.fixture(scope="module", params=["fork", "spawn", "forkserver"])
+def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp(request.param)
+    result: dict[str, Any] = run_processes(folder, HELPERS, [request.param], steps=40)["result"]
+    return result
+
+
+def test_a_helper_is_told_by_its_name_with_its_phases_and_counts(left: dict[str, Any]) -> None:
+    helpers = {row["name"]: row for row in left["helpers"]}
+    evaluation = helpers["Evaluation"]
+    assert (evaluation["count"], evaluation["counts"]) == (1, {"games": pytest.approx(2, rel=0.1)})
+    assert evaluation["phases"]["forward"] > 0
+    assert evaluation["cpu_time"] > 0
+    # Whatever helpers do is no phase of the loop.
+    assert {row["path"] for row in left["phases"]} >= {"forward", "backward", "data_loading"}
+
+
+def test_the_slow_worker_is_named_and_the_loop_starves(left: dict[str, Any]) -> None:
+    (loader,) = left["loaders"]
+    assert (loader["dataset"], loader["slowest"], loader["starved"]) == ("Rows", 1, "loop")
+    assert loader["batches"] == pytest.approx(1)
+    slow = loader["workers"][1]
+    assert 0.016 < slow["fetch_time"] < 0.1
+    assert slow["wait_time"] > 0.5 * loader["wait_time"]
+    assert slow["busy"] > 0.5 > max(row["busy"] for row in loader["workers"] if row["worker"] != 1)
+
+
+FORKED_RANKS = """
+import multiprocessing, os, sys, torch, torch.distributed as dist
+from torch import nn
+
+def train(rank):
+    dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+    model = nn.Linear(32, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(40):
+        loss = model(torch.randn(16, 32)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        for weight in model.parameters():
+            dist.all_reduce(weight.grad)
+        optimizer.step()
+
+if sys.argv[1] == "os.fork":
+    child = os.fork()
+    train(0 if child else 1)
+    if child:
+        os.waitpid(child, 0)
+else:
+    context = multiprocessing.get_context(sys.argv[1])
+    ranks = [context.Process(target=train, args=(rank,)) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+"""
+
+
+@pytest.mark.parametrize("way", ["os.fork", "fork"])
+def test_forked_ranks_have_a_row_each(tmp_path: Path, way: str) -> None:
+    left = run_processes(tmp_path, FORKED_RANKS, [way, str(tmp_path / "store")])
+    assert [rank["rank"] for rank in left["ranks"]] == [0, 1]
+    for rank in left["ranks"]:
+        assert [(kind["kind"], kind["count"]) for kind in rank["collectives"]["kinds"]] == [("all_reduce", 2)]
+        assert rank["helpers"] == []

@@ -1,0 +1,100 @@
+"""Models whose parameters or gradients are spread over ranks: what is seen, and which rank is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from paceline.ranks.rank_rows import build_ranks_member
+
+from tests.harness.strangers import run_processes
+
+# Rank 1 takes 200 ms longer in the backward pass.
+SCRIPT = """
+import sys, time, torch, torch.distributed as dist
+from torch import nn
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(context, inputs):
+        return inputs.clone()
+    @staticmethod
+    def backward(context, gradient):
+        if rank == 1:
+            time.sleep(0.2)
+        return gradient
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last, self.scale = nn.Linear(64, 64), nn.Linear(64, 1), nn.BatchNorm1d(64)
+    def forward(self, inputs):
+        return self.last(Slow.apply(torch.relu(self.scale(self.first(inputs)))))
+
+model = Net()
+if sys.argv[1] == "DistributedDataParallel":
+    model = nn.parallel.DistributedDataParallel(model)
+elif sys.argv[1] == "FullyShardedDataParallel":
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    model = FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+else:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for part in (model.first, model.last, model):
+        fully_shard(part, mesh=mesh)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+torch.manual_seed(rank)
+for step in range(23):
+    loss = model(torch.randn(16, 64)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total = loss.detach().clone()
+    work = dist.all_reduce(total, async_op=True)
+    torch.randn(64, 64) @ torch.randn(64, 64)
+    work.wait()
+"""
+WEIGHTS = 64 * 64 + 64 + 64 + 1 + 2 * 64
+STATISTICS = 4 * 2 * 64 + 8
+
+
+@pytest.mark.parametrize(
+    ("model", "collectives"),
+    [
+        # The gradients and the loss; the statistics of the normalization before each forward pass.
+        (
+            "DistributedDataParallel",
+            {"all_reduce": (2, 4 * WEIGHTS + 4), "broadcast": (1, STATISTICS)},
+        ),
+        # Each rank gives its half of the weights, and all gradients.
+        (
+            "FullyShardedDataParallel",
+            {"all_reduce": (1, 4), "all_gather": (1, 2 * WEIGHTS), "reduce_scatter": (1, 4 * WEIGHTS)},
+        ),
+        # Three groups of weights, gathered for the forward and for the backward pass, but for the outermost.
+        ("fully_shard", {"all_reduce": (1, 4), "all_gather": (5, None), "reduce_scatter": (3, None)}),
+    ],
+)
+def test_a_slow_backward_pass_is_named(
+    tmp_path: Path, model: str, collectives: Mapping[str, tuple[int, int | None]]
+) -> None:
+    ranks = build_ranks_member([run_processes(tmp_path, SCRIPT, [model], processes=2)["ranks"]])
+    assert ranks is not None
+    assert (ranks["slowest"], ranks["phase"]) == (1, "backward"), ranks["reason"]
+    assert 0.15 < ranks["excess"] < 0.3
+    for row in ranks["rows"]:
+        seen = {kind["kind"]: kind for kind in row["collectives"]}
+        assert {kind: seen[kind]["count"] for kind in seen} == {
+            kind: n for kind, (n, _) in collectives.items()
+        }
+        sizes = {kind: size for kind, (_, size) in collectives.items() if size is not None}
+        assert {kind: seen[kind]["bytes"] for kind in sizes} == pytest.approx(sizes, rel=0.02)
+        assert 0 <= row["overlap"] <= 1
+    fast, slow = ranks["rows"]
+    assert fast["waits"] > 0.15 > slow["waits"]
+    assert slow["own_time"] > fast["own_time"] + 0.15

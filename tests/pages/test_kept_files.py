@@ -1,0 +1,69 @@
+"""The pages of the files that the site keeps beside a manifest."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from dashboard.models import Project
+from dashboard.project_setup.kept_files import read_kept_files
+from tests.dashboard.access.conftest import create_member
+from tests.dashboard.conftest import MANIFEST
+from tests.pages import builders
+from tests.pages.conftest import shown_text
+
+pytestmark = pytest.mark.django_db
+
+MANIFEST_PAGE = "/projects/snake/settings/manifest/"
+FILE_PAGE = f"{MANIFEST_PAGE}file/"
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return builders.create_project("snake")
+
+
+@pytest.fixture
+def admin(client: Client, project: Project) -> User:
+    user = create_member("ada", "admin", project)
+    client.force_login(user)
+    return user
+
+
+def test_files_are_uploaded_changed_and_removed(client: Client, admin: User, project: Project) -> None:
+    uploaded = SimpleUploadedFile("train.py", b"print(1)\r\n")
+    form = {"action": "upload", "folder": "bench/", "files": uploaded}
+    shown = client.post(FILE_PAGE, form, follow=True)
+    assert "bench/train.py counts from now on" in shown_text(shown)
+    # Without a manifest that is kept they would be of no use, and the page says so.
+    assert "They count once a manifest is kept here" in shown_text(shown)
+    Project.objects.update(manifest=MANIFEST)
+    shown = client.get(MANIFEST_PAGE)
+    assert "They count once" not in shown_text(shown)
+    assert f'href="{FILE_PAGE}?path=bench/train.py"' in shown.content.decode()
+    assert "print(1)" in client.get(f"{FILE_PAGE}?path=bench/train.py").content.decode()
+    moved = {"action": "keep", "former": "bench/train.py", "path": "run.py", "text": "\r\nprint(2)"}
+    client.post(FILE_PAGE, moved)
+    assert read_kept_files(project) == {"run.py": "\nprint(2)"}
+    client.post(FILE_PAGE, {"action": "remove", "former": "run.py", "path": "run.py"})
+    assert read_kept_files(project) == {}
+
+
+def test_what_cannot_be_kept_stays_in_the_form(client: Client, admin: User, project: Project) -> None:
+    answer = client.post(FILE_PAGE, {"action": "keep", "path": "../x.py", "text": "print(3)"})
+    assert answer.status_code == 400
+    assert "must be a path inside the repository" in shown_text(answer)
+    assert "print(3)" in answer.content.decode()
+    assert "Choose at least one file" in shown_text(client.post(FILE_PAGE, {"action": "upload"}))
+    image = SimpleUploadedFile("x.png", b"\x89PNG\xff")
+    shown = shown_text(client.post(FILE_PAGE, {"action": "upload", "files": image}))
+    assert "x.png is no text" in shown
+
+
+def test_scripts_read_them_with_the_settings(client: Client, admin: User, project: Project) -> None:
+    project.kept_files.create(path="train.py", text="print()")
+    answer = client.get("/api/v1/projects/snake/settings").json()
+    assert answer["kept_files"] == [{"path": "train.py", "text": "print()"}]
+    assert len(answer["kept_files_version"]) == 12

@@ -1,0 +1,94 @@
+"""What `init` tells people: what it guessed, why, what it tried, and what comes next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from ..units import format_amount, format_duration
+from .arguments import LEARN_SOONER, LOGGER_OFF, NO_DEVICE, PATH_OF_FOLDER, SHORTER, ArgumentGuess
+from .candidates import Candidate
+from .packages import EnvironmentGuess, package_name
+from .window import Window
+
+REASONS = {
+    NO_DEVICE: "this machine has no CUDA device",
+    LOGGER_OFF: "a service that needs an account",
+    PATH_OF_FOLDER: "its default is seen from the script's folder",
+    SHORTER: "no step came in time without it",
+    LEARN_SOONER: "so that learning begins within the warm-up",
+}
+MOST_OTHERS = 6
+LABEL_WIDTH = 13
+LONGEST_ERROR = 200
+_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
+
+
+def format_rows(rows: Iterable[tuple[str, str]]) -> str:
+    """Rows of a label and what is said of it; empty ones are left out."""
+    return "\n".join(f"{label.ljust(LABEL_WIDTH)}{said}" for label, said in rows if said)
+
+
+def describe_start(candidate: Candidate, words: Sequence[str]) -> str:
+    """The command that starts the script."""
+    start = ["-m", candidate.module] if candidate.module else [candidate.path]
+    return shlex.join(["python", *start, *words])
+
+
+def describe_others(candidates: Sequence[Candidate], chosen: Candidate) -> str:
+    """The other candidates, and how one of them is chosen."""
+    others = [candidate for candidate in candidates if candidate.path != chosen.path]
+    shown = [
+        candidate.path + (f" (needs {', '.join(candidate.missing[:4])})" if candidate.missing else "")
+        for candidate in others[:MOST_OTHERS]
+    ]
+    more = f" and {len(others) - MOST_OTHERS} more" if len(others) > MOST_OTHERS else ""
+    return f"{', '.join(shown)}{more}; choose by --script PATH" if others else ""
+
+
+def describe_arguments(guess: ArgumentGuess) -> str:
+    """Where the arguments come from, and why some were added."""
+    parts = [f"a line of {guess.source}"] if guess.source else []
+    parts += [f"{words}: {REASONS[why]}" for words, why in guess.added]
+    return "; ".join(parts) or "none, its defaults"
+
+
+def describe_environment(environment: EnvironmentGuess) -> str:
+    """What a commit's environment is made of, and what of it isn't as it is here."""
+    parts = [*environment.requirements, *([environment.lock] if environment.lock else [])]
+    parts += [f"pip install {target}" for target in environment.install]
+    parts += [f"imports from {place} too" for place in environment.python_path]
+    said = "; ".join(parts) or "no requirements found: this Python's own packages"
+    return "; but ".join([said, *environment.conflicts[:4]])
+
+
+def describe_window(window: Window, taken: int | None) -> str:
+    """The steps that are measured, and what a run takes."""
+    run = f"a run takes about {format_duration(window.run_seconds)}"
+    ends = f", of the {taken} that the script has" if taken is not None else ""
+    return (
+        f"{window.steps} steps after {window.warmup_steps}{ends}; the first one came after "
+        f"{format_duration(window.start_seconds)}, then each took {format_amount(window.step_seconds, 's')}; "
+        f"{run}, {window.repetitions} repetitions and the counting"
+    )
+
+
+def describe_missing(candidate: Candidate, modules: Sequence[str], environment: EnvironmentGuess) -> str:
+    """Which modules are missing, and the commands that install them."""
+    packages = shlex.join(dict.fromkeys(package_name(module) for module in modules))
+    said = f"{candidate.path} imports {', '.join(modules)}, which this Python lacks: pip install {packages}"
+    files = [f"pip install -r {path}" for path in environment.requirements]
+    whole = [*files, *(f"pip install {target}" for target in environment.install)]
+    return f"{said}, or all that the repository asks for: {' && '.join(whole)}" if whole else said
+
+
+def find_error(output: str) -> str:
+    """The line of a script's last words that says what went wrong; empty where there is none."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for place in range(len(lines) - 1, -1, -1):
+        if _ERROR.match(lines[place]):
+            # Bare, the line of code above it says more.
+            has_words = ":" in lines[place] or place == 0
+            return (lines[place] if has_words else f"{lines[place]} at {lines[place - 1]}")[:LONGEST_ERROR]
+    return lines[-1][:LONGEST_ERROR] if lines else ""

@@ -1,0 +1,211 @@
+"""Tries a script: starts it as a measurement would, watches its first steps come, and ends it."""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from .. import metrics, process_environment
+from ..benchmarks import Benchmark, QuickSettings, make_case
+from ..measured.plan import ProcessPlan
+from ..watching.process import MeasuredProcess, MeasurementError, TooFewStepsError
+from .candidates import Candidate
+from .window import Window
+
+PATIENCE = 45.0  # until the first step
+WATCHED = 6.0  # after it
+LEAST_WATCHED_STEPS = 6
+MOST_WATCHED = 30.0  # where steps take seconds
+POLL = 0.02
+PREPARATION_SECONDS = 180.0
+# Steps that no script takes before it is ended.
+ENDLESS = 1_000_000
+_MISSING_FILE = re.compile(
+    r"FileNotFoundError|No such file or directory|[Dd]ata(set)? (was )?not found|does not exist"
+    r"|assert os\.path\.(exists|isfile)"
+)
+# What argparse and its like say, and what a script says that needs a word.
+_WRONG_ARGUMENTS = re.compile(
+    r"^usage:|error: (the following|argument|unrecognized)|Required options|IndexError: list index", re.M
+)
+_MISSING_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([\w.]+)'")
+
+
+class TrialState(enum.StrEnum):
+    """How a trial ended."""
+
+    STEPPED = "stepped"
+    ENDED = "ended"  # by itself, after some steps
+    NO_STEP = "no step"  # within its time, or at its end
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What was seen: `progress` has the steps done at times after the first one.
+
+    `taken` are all the steps of a script that ended.
+    """
+
+    state: TrialState
+    start_seconds: float = 0.0
+    progress: Sequence[tuple[float, int]] = ()
+    taken: int | None = None
+    sentence: str = ""
+    output: str = ""
+
+    @property
+    def misses_file(self) -> bool:
+        """Whether it failed for data that isn't there."""
+        return self.state is TrialState.FAILED and bool(_MISSING_FILE.search(self.output))
+
+    @property
+    def blames_arguments(self) -> bool:
+        """Whether other arguments may help."""
+        wrong = self.misses_file or bool(_WRONG_ARGUMENTS.search(self.output))
+        return self.state is TrialState.NO_STEP or wrong
+
+    @property
+    def missing_module(self) -> str:
+        """The module that it failed to import; empty for other failures."""
+        found = _MISSING_MODULE.search(self.output)
+        return found[1].split(".")[0] if found and self.state is TrialState.FAILED else ""
+
+
+def watch_script(
+    candidate: Candidate, words: Sequence[str], folder: Path, patience: float = PATIENCE
+) -> Trial:
+    """Start the script, watch its steps for some seconds, and end it with all that it has started."""
+    benchmark = build_benchmark(candidate, Window(ENDLESS, 2, 0.0, 0.0), 1)
+    plan = _make_plan(benchmark, words, folder)
+    environment = process_environment.child_environment(benchmark)
+    with (
+        tempfile.TemporaryDirectory(prefix="paceline-init-") as name,
+        MeasuredProcess(plan, Path(name), environment) as process,
+    ):
+        first, progress = None, [(0.0, 0)]
+        while not process.wait(POLL):
+            now, done = perf_counter(), process.steps_done()
+            if done and first is None:
+                first = now
+            if first is None and now - process.started > patience:
+                return Trial(TrialState.NO_STEP, now - process.started, output=process.tail())
+            if first is not None:
+                if done > progress[-1][1]:
+                    progress.append((now - first, done))
+                if _has_seen_enough(now - first, done):
+                    return Trial(TrialState.STEPPED, first - process.started, progress)
+        start = (first or perf_counter()) - process.started
+        return _describe_end(process, start, progress)
+
+
+def _has_seen_enough(seconds: float, done: int) -> bool:
+    return seconds > MOST_WATCHED or (seconds > WATCHED and done >= LEAST_WATCHED_STEPS)
+
+
+def _describe_end(process: MeasuredProcess, start: float, progress: list[tuple[float, int]]) -> Trial:
+    """A script that ended by itself: after its last step, before the first, or by an error."""
+    try:
+        process.outcome()
+    except TooFewStepsError as short:
+        if short.taken >= 2:
+            took = perf_counter() - process.started - start
+            seen = progress if progress[-1][1] > 1 else [(0.0, 0), (took, short.taken)]
+            return Trial(TrialState.ENDED, start, seen, short.taken)
+        return Trial(TrialState.NO_STEP, start, sentence=str(short), output=short.output)
+    except MeasurementError as failure:
+        state = TrialState.NO_STEP if "took no step" in str(failure) else TrialState.FAILED
+        return Trial(state, start, sentence=str(failure), output=failure.output)
+    raise AssertionError("no script takes so many steps")
+
+
+def build_benchmark(candidate: Candidate, window: Window, repetitions: int) -> Benchmark:
+    """The candidate as a benchmark that only times."""
+    case = make_case({})
+    return Benchmark(
+        name=candidate.name,
+        version=1,
+        script=candidate.module or candidate.path,
+        cases=(case,),
+        params={},
+        warmup_steps=window.warmup_steps,
+        steps=window.steps,
+        counting_steps=window.counting_steps,
+        counting_warmup_steps=window.warmup_steps,
+        countings=0,
+        repetitions=repetitions,
+        seed=0,
+        threads=1,
+        time_limit=window.time_limit,
+        headline=metrics.DEFAULT_HEADLINE,
+        guard={},
+        auto=True,
+        quick=QuickSettings(),
+        module=bool(candidate.module),
+        variables=candidate.variables,
+    )
+
+
+def _make_plan(benchmark: Benchmark, words: Sequence[str], folder: Path) -> ProcessPlan:
+    return ProcessPlan(
+        kind="timing",
+        script=benchmark.script,
+        arguments=list(words),
+        folder=str(folder),
+        warmup_steps=benchmark.warmup_steps,
+        steps=benchmark.steps,
+        seed=benchmark.seed,
+        result="",
+        progress="",
+        package="",
+        parent=0,
+        auto=True,
+        module=benchmark.module,
+    )
+
+
+@contextmanager
+def extended_path(folder: Path, python_path: Sequence[str]) -> Iterator[None]:
+    """For a while processes that are started import from these folders of the repository too."""
+    before = os.environ.get("PYTHONPATH")
+    added = [str(folder / place) for place in python_path]
+    if added:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*added, *([before] if before else [])])
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("PYTHONPATH", None)
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def run_preparation(words: Sequence[str], folder: Path) -> str:
+    """Run a Python command that makes data; returns what went wrong, empty where nothing did."""
+    command = [sys.executable, *words]
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PREPARATION_SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"took longer than {PREPARATION_SECONDS:.0f} s"
+    if ended.returncode == 0:
+        return ""
+    lines = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
+    return f"exit status {ended.returncode}: {lines[-1][:300] if lines else 'without a word'}"

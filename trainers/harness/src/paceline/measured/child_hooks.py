@@ -1,0 +1,69 @@
+"""Reaches the processes that the measured one forks and spawns: ranks, workers of loaders, other helpers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from multiprocessing import process, spawn, util
+from typing import Any
+
+_SPAWNED = "from multiprocessing.spawn import spawn_main; "
+_FORKSERVER = "from multiprocessing.forkserver import main; "
+
+_exit_process = os._exit
+_bootstrap: Any = vars(process.BaseProcess)["_bootstrap"]
+
+
+def hook_spawning(plan: str) -> None:
+    """Let processes that multiprocessing starts measure themselves by the plan in that file."""
+    measure = f"from paceline.measured.child_processes import measure_spawned; measure_spawned({plan!r}); "
+    original, start = spawn.get_command_line, util.spawnv_passfds
+
+    def get_command_line(**descriptors: Any) -> list[Any]:
+        words = original(**descriptors)  # the interpreter's path may be bytes
+        return [_insert_code(word, _SPAWNED, measure) for word in words]
+
+    def spawnv_passfds(path: Any, args: Any, passfds: Any) -> int:
+        return start(path, [_insert_code(word, _FORKSERVER, measure) for word in args], passfds)
+
+    spawn.get_command_line = get_command_line
+    # What the server of forked processes is started by.
+    vars(util)["spawnv_passfds"] = spawnv_passfds
+
+
+def hook_forking(measure_forked: Callable[[], None]) -> None:
+    """Let a forked process measure itself, from its begin on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=measure_forked)
+
+
+def call_when_named(action: Callable[[str], object]) -> None:
+    """Call an action with the name that multiprocessing gives this process."""
+
+    def bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
+        action(self.name)
+        return _bootstrap(self, *args, **kwargs)
+
+    vars_of_class: Any = process.BaseProcess
+    vars_of_class._bootstrap = bootstrap
+
+
+def call_before_exit(action: Callable[[], object]) -> None:
+    """Call an action before this process ends by `os._exit`, as forked processes do."""
+    own = os.getpid()
+
+    def exit_process(status: int) -> None:
+        if os.getpid() == own:
+            action()
+        _exit_process(status)
+
+    vars(os)["_exit"] = exit_process
+
+
+def end_at_once() -> None:
+    """End this process without calling anything more."""
+    _exit_process(0)
+
+
+def _insert_code(word: Any, before: str, code: str) -> Any:
+    return word.replace(before, code + before) if isinstance(word, str) else word
