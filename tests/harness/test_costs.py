@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
+from paceline import manifest, protocol
 from paceline.document import read_document
 from paceline.enough_repetitions import LOOKS, is_precise_enough
+from paceline.measurement import MeasurementRequest, TimedRepetition
 from paceline.report_sections import costs_table
+from paceline.watching import nvml
 
 from tests.harness.conftest import Project
 
+PRECISE = """
+[benchmarks.tiny]
+version = 1
+script = "t.py"
+steps = 10
+repetitions = 5
+precision = 0.02
+"""
 # Sleeps don't depend on how busy the machine is, save that they may last longer.
 SLOW_PARTS = """
 import time
@@ -66,8 +81,6 @@ def test_what_did_not_happen_costs_nothing(run: dict[str, Any]) -> None:
 
 
 def test_the_report_shows_each_part_with_its_share(run: dict[str, Any]) -> None:
-    import json
-
     table = costs_table(read_document(json.dumps(run)))
     assert table.splitlines()[0].startswith("what it cost")
     assert any(line.startswith("counting start") and "%" in line for line in table.splitlines())
@@ -103,16 +116,30 @@ def test_looking_again_keeps_the_intervals_word(spread: float) -> None:
     assert set(LOOKS) == {3, 4, 6, 10}
 
 
-def test_the_harness_ends_when_the_repetitions_agree(project: Project) -> None:
-    project.write(
-        "import time\n" + SLOW_PARTS.replace("0.3", "0").replace("0.2", "0"),
-        warmup_steps=5,
-        steps=50,
-        repetitions=8,
-        precision=0.5,
-        counting_steps=5,
-    )
-    run = project.measure("--no-counting")
-    assert len(run["repetitions"]) in (3, 4, 6)
-    assert run["protocol"]["repetitions"] == 8
-    assert run["protocol"]["precision"] == 0.5
+def measured_times(
+    monkeypatch: pytest.MonkeyPatch, times: Sequence[float], waits: Sequence[float] = ()
+) -> list[float]:
+    """The step times that count, of repetitions that would take so long and wait so much."""
+    benchmark = manifest.parse_manifest(PRECISE, "paceline.toml").benchmarks["tiny"]
+    request = MeasurementRequest(benchmark, benchmark.cases[0], Path("/nowhere"), quick=False)
+    runner = protocol._CaseRunner(request, Path(), nvml.Devices(), perf_counter() + 60, lambda *_: None)
+
+    def repeat(_runner: object, index: int) -> TimedRepetition:
+        waited = waits[index] if index < len(waits) else 0.0
+        seen: dict[str, Any] = {"result": {"waited": waited, "step_time": {"mean": times[index]}}}
+        seen |= {"environment": {}, "sampler": None, "calibration_before": 0.01, "calibration_after": 0.01}
+        return TimedRepetition(index=index, started=0, took=1, **seen)
+
+    monkeypatch.setattr(protocol._CaseRunner, "measure_repetition", repeat)
+    counting, _ = runner.measure_repetitions()
+    return [repetition.result["step_time"]["mean"] for repetition in counting]
+
+
+def test_the_harness_ends_when_the_repetitions_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measured_times(monkeypatch, [1.0, 1.001, 1.002, 9, 9]) == [1.0, 1.001, 1.002]
+    assert measured_times(monkeypatch, [1.0, 1.1, 0.9, 1.2, 1.0]) == [1.0, 1.1, 0.9, 1.2, 1.0]
+
+
+def test_a_disturbed_repetition_is_part_of_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = [0.0, 0.5, 0.0, 0.0]
+    assert measured_times(monkeypatch, [1.0, 1.4, 1.001, 1.002, 9], waits) == [1.0, 1.001, 1.002]
