@@ -139,7 +139,7 @@ ROOMS = (
 REGRESSIONS = "dashboard.regressions"
 LAYERS = (
     ("decision",),
-    ("series", "changes"),
+    ("series", "changes", "taken_over"),
     (
         *("row_facts", "limit_violations", "snapshot", "branch_causes", "missing_facts"),
         *("environment_only", "explanation"),

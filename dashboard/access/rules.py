@@ -130,6 +130,7 @@ RULES: dict[str, Rule] = {
     "project-live-runs": VIEW_PROJECT,
     "project-commits": VIEW_PROJECT,
     "project-triggers": VIEW_PROJECT,
+    "project-costs": VIEW_PROJECT,
     "project-experiments": VIEW_PROJECT,
     # The site's machine fetches what is named there, and the hosts run its code.
     "project-new": ADD_PROJECT,

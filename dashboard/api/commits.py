@@ -14,6 +14,7 @@ from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.api.shapes import Json
 from dashboard.models import Project, Trigger
 from dashboard.querysets import projects as project_queries
+from dashboard.querysets.run_costs import with_machine_seconds
 
 router = Router(tags=["commits"])
 
@@ -31,6 +32,7 @@ class CommitRow(Schema):
     done: int
     failed: int
     active: int
+    machine_seconds: float | None = Field(description="What its runs cost; null: no run tells.")
 
 
 class CommitPage(ListedPage):
@@ -66,7 +68,8 @@ class TriggerPage(ListedPage):
 def list_commits(request: HttpRequest, slug: str, query: Query[CommitQuery]) -> dict[str, Any]:
     """The commits of a branch that the site knows, newest first."""
     project = get_object_or_404(Project, slug=slug)
-    rows = project_queries.commits_with_counts(project).filter(branch=query.branch or project.branch)
+    counted = project_queries.commits_with_counts(project).filter(branch=query.branch or project.branch)
+    rows = with_machine_seconds(counted)
     return read_page(request, query, rows, ("-position", "-id"), describe_commit)
 
 
@@ -79,7 +82,8 @@ def list_commits(request: HttpRequest, slug: str, query: Query[CommitQuery]) -> 
 def read_commit(request: HttpRequest, slug: str, commit: str) -> CommitRow:
     """One commit, by its whole hash."""
     project = get_object_or_404(Project, slug=slug)
-    return describe_commit(get_object_or_404(project_queries.commits_with_counts(project), hash=commit))
+    rows = with_machine_seconds(project_queries.commits_with_counts(project))
+    return describe_commit(get_object_or_404(rows, hash=commit))
 
 
 @router.get(
@@ -107,7 +111,7 @@ def read_trigger(request: HttpRequest, slug: str, pk: int) -> TriggerRow:
 
 
 def describe_commit(commit: Any) -> CommitRow:
-    """`commit` is of `commits_with_counts`."""
+    """`commit` is of `commits_with_counts`, with its machine time."""
     return CommitRow(
         hash=commit.hash,
         parents=commit.parents,
@@ -119,6 +123,7 @@ def describe_commit(commit: Any) -> CommitRow:
         done=commit.done,
         failed=commit.failed,
         active=commit.active,
+        machine_seconds=commit.machine_seconds,
     )
 
 

@@ -27,6 +27,7 @@ from dashboard.models import Experiment, Machine, Run
 LEASE_HEADER = "Paceline-Lease"
 MOST_PARAGRAPH = 10_000
 MOST_BOX_FIELDS = 30
+MOST_COSTS = 10
 MOST_FINGERPRINT = 64 * 1024
 LARGEST_JOIN = 64 * 1024
 
@@ -97,7 +98,8 @@ def bring_commit(machine: Machine, fields: MessageFields) -> dict[str, Any]:
 @host_call
 def advance_run(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     box = fields.flat_mapping("box", most=MOST_BOX_FIELDS)
-    runs.advance_run(_held_lease(Run, machine, fields), fields.text("state", most=20), box)
+    costs = fields.durations("costs", most=MOST_COSTS)
+    runs.advance_run(_held_lease(Run, machine, fields), fields.text("state", most=20), box, costs)
     return {}
 
 

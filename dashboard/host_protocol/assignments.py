@@ -32,6 +32,8 @@ class RunAssignment:
     repetitions: int
     time_limit: int  # seconds for the whole run
     quick: bool
+    # The commit whose counting this one may take over, if nothing of it changed; empty where there is none.
+    counted_at: str = ""
     files: Mapping[str, str] = field(default_factory=dict)  # that the site keeps beside its manifest
 
     @property

@@ -21,6 +21,7 @@ from dashboard.host_protocol.kept_files import files_problem
 
 # As the columns of the site's tables hold them.
 LARGEST_KEY, LARGEST_INTEGER, LARGEST_SMALL = 2**63 - 1, 2**31 - 1, 2**15 - 1
+LARGEST_DURATION = 1e9
 MOST_ITEMS = 10_000
 MOST_OTHERS = 50
 LONGEST_WORD = 100
@@ -115,6 +116,17 @@ class MessageFields:
         if not isinstance(value, list) or not texts:
             self._refuse(name, f"must be a list of texts of at most {most} characters")
         return value
+
+    def durations(self, name: str, *, most: int) -> dict[str, float]:
+        """An object of at most so many seconds, by short names; empty where it is missing."""
+        if self.values.get(name) is None:
+            return {}
+        seconds = {key: self.inside(name).number(key) for key in self.mapping(name)}
+        if len(seconds) > most or not all(
+            is_short_text(key) and 0 <= value <= LARGEST_DURATION for key, value in seconds.items()
+        ):
+            self._refuse(name, f"must be an object of at most {most} seconds with short names")
+        return seconds
 
     def objects(self, name: str) -> list[MessageFields]:
         value = self.values.get(name)
@@ -220,6 +232,8 @@ def read_assignment(fields: MessageFields) -> Assignment:
             repetitions=fields.integer("repetitions"),
             time_limit=fields.integer("time_limit"),
             quick=fields.flag("quick"),
+            # A site of an earlier release names none.
+            counted_at=fields.optional_text("counted_at") or "",
             files=_read_files(fields),
         )
     if kind == "experiment":

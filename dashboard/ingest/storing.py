@@ -12,6 +12,7 @@ from dashboard import dispatch, runs
 from dashboard.environments import compared_values, store_environments
 from dashboard.host_protocol import Lease
 from dashboard.ingest import checks, guards, latest, limits, sentinels, series
+from dashboard.ingest.costs import store_costs
 from dashboard.leases import LeaseLost
 from dashboard.models import Document, Run, Telemetry
 
@@ -38,6 +39,7 @@ def store_document(lease: Lease, data: bytes) -> None:
         _lock_configuration(run.configuration_id)
         Document.objects.create(run=run, format=document.raw["format"], body=document.raw, sha256=digest)
         _store_circumstances(run, document)
+        store_costs(run, document)
         if run.origin == Run.Origin.SENTINEL:
             sentinels.store_sentinel_points(run, document)
         else:
@@ -72,7 +74,9 @@ def _store_circumstances(run: Run, document: CheckedDocument) -> None:
     (run.environment_id,) = store_environments([values])
     run.warning_codes = list(dict.fromkeys(warning.code for warning in document.warnings))
     run.calibration = median_calibration(document.raw["repetitions"])
-    run.save(update_fields=["environment", "warning_codes", "calibration"])
+    if document.counting is not None:
+        run.counted_at = document.counting.counted_at or ""
+    run.save(update_fields=["environment", "warning_codes", "calibration", "counted_at"])
 
 
 def median_calibration(repetitions: Iterable[Mapping[str, Any]]) -> float | None:

@@ -99,6 +99,16 @@ class Run(Configured, LeasedJob):
         null=True, blank=True, help_text="Seconds of the calibration loop: the median over its repetitions."
     )
 
+    counted_at = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="The commit that its counters were taken over from; empty: counted here, or not at all.",
+    )
+    host_costs = models.JSONField(
+        default=dict, blank=True, help_text="Seconds that its host spent around the measurement, by part."
+    )
+
     # Earlier it isn't claimed: what was disturbed is measured again when the machine is calmer.
     not_before = models.DateTimeField(null=True, blank=True)
     claimed_at = models.DateTimeField(null=True, blank=True)
@@ -151,6 +161,21 @@ class Run(Configured, LeasedJob):
         return (
             self.state == self.REQUESTED and self.not_before is not None and self.not_before > timezone.now()
         )
+
+
+class RunCost(models.Model):
+    """The seconds of one part of a run, from its request to its document; docs/pages.md lists the parts."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="costs")
+    part = models.CharField(max_length=200)
+    seconds = models.FloatField()
+    processes = models.PositiveIntegerField(default=1, help_text="That ran it, in turn or side by side.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "part"], name="run_cost_once")]
+
+    def __str__(self) -> str:
+        return f"{self.part} of run {self.run_id}"
 
 
 class RunLog(models.Model):

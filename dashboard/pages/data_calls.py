@@ -27,6 +27,7 @@ DATA_CALLS = {
     "project-runs": DataCall("api-runs"),
     "project-commits": DataCall("api-commits"),
     "project-triggers": DataCall("api-triggers"),
+    "project-costs": DataCall("api-commits"),
     "project-experiments": DataCall("api-experiments", kept=("state", "purpose")),
     "project-settings": DataCall("api-project-settings"),
     "project-measuring": DataCall("api-project-settings"),

@@ -22,6 +22,7 @@ from dashboard.querysets import (
     limits,
     projects,
     regressions,
+    run_costs,
     runs,
     sentinels,
     series,
@@ -163,7 +164,11 @@ def _common_context(project: Project, tab: str) -> dict[str, Any]:
 def _commit_lines(project: Project, shown: Iterable[Commit]) -> list[dict[str, Any]]:
     commits = list(shown)
     blamed = regressions.regressions_by_commit(project, commits)
-    return [{"commit": commit, "regression": blamed.get(commit.pk)} for commit in commits]
+    costs = run_costs.costs_by_commit([commit.pk for commit in commits])
+    return [
+        {"commit": commit, "regression": blamed.get(commit.pk), "cost": costs.get(commit.pk)}
+        for commit in commits
+    ]
 
 
 def build_case_grid(project: Project, cases: list[Case]) -> tuple[list[str], list[CaseRow]]:

@@ -17,6 +17,7 @@ from dashboard.models import Run, RunLog
 from dashboard.pages import run_device, run_metrics, run_parts, run_profile, run_ranks, run_scaling
 from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
+from dashboard.pages.run_costs import costs_context
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets import series as series_queries
 
@@ -60,6 +61,7 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         **run_profile.profile_context(document),
         **run_device.device_context(document),
         **_frames_context(request, document),
+        **costs_context(run),
         **run_parts.environment_context(document),
         **run_parts.protocol_context(document),
         "warnings": [row for row in document.get("warnings") or [] if row["code"] != LIMIT_WARNING],

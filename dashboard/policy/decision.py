@@ -42,6 +42,8 @@ class Reason(StrEnum):
     NEWEST_FIRST = "newest first"
     QUEUE_FULL = "queue full"
     SPREAD = "spread"
+    BUDGET = "budget"
+    QUICK = "quick"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,14 @@ Chosen = tuple[Candidate, list[Benchmark]]
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`newest` is urgent; `backlog` is measured when nothing else waits, in this order; `later` are the
-    hashes of those that are asked for once the queue is shorter."""
+    hashes of those that are asked for once the queue is shorter. `quick`: the (hash, benchmark, case) of
+    short windows."""
 
     newest: Sequence[Chosen] = ()
     backlog: Sequence[Chosen] = ()
     later: Sequence[str] = ()
     left_out: Sequence[LeftOut] = field(default_factory=tuple)
+    quick: frozenset[tuple[str, str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

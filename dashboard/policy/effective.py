@@ -39,6 +39,7 @@ class EffectivePolicy:
     benchmarks: Mapping[str, Filters] = field(default_factory=dict)
     coalesce: bool = False
     most_queued: int | None = None
+    seconds_per_commit: int | None = None
     time_zone: str = "UTC"
     quiet_hours: QuietHours | None = None
     schedules: tuple[Schedule, ...] = ()
@@ -95,6 +96,10 @@ def merge_policies(site: Policy, manifest: Policy, branch: str) -> EffectivePoli
         benchmarks=_merge_benchmarks(site, manifest, origins),
         coalesce=choose("coalesce", site.coalesce, manifest.coalesce, False),
         most_queued=choose("most_queued", site.most_queued, manifest.most_queued, 0) or None,
+        seconds_per_commit=choose(
+            "seconds_per_commit", site.seconds_per_commit, manifest.seconds_per_commit, 0
+        )
+        or None,
         time_zone=choose("time_zone", site.time_zone, manifest.time_zone, "UTC"),
         quiet_hours=None if quiet == NO_QUIET_HOURS else quiet,
         schedules=choose("schedule", site.schedules, manifest.schedules, ()),

@@ -17,6 +17,7 @@ from dashboard.environments import (
 )
 from dashboard.models import Change, Regression
 from dashboard.regressions.series.history import History, MeasuredCommit, load_phases
+from dashboard.regressions.taken_over import leave_out_taken_over
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
 # with few points behind it, one noisy point moves the place where it fits best.
@@ -73,6 +74,7 @@ def find_changes(history: History, environments: RunEnvironments) -> list[FoundC
     changes = [
         change for change in judge_with_guard(history, known) if history.untainted_before(change.index) >= 0
     ]
+    changes = leave_out_taken_over(history, changes)
     environments.read_runs(run for change in changes for run in runs_beside(history, change.index))
     return [with_surroundings(history, change, environments) for change in changes]
 

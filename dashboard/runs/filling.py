@@ -16,6 +16,7 @@ from dashboard.runs.planning import (
     Plan,
     add_changed_paths,
     event_of,
+    keep_to_budget,
     measured_positions,
     queue_room,
     read_candidates,
@@ -73,5 +74,6 @@ def plan_backlog(row: Backlog) -> Plan:
         return plan
     positions = [candidate.position for candidate, _ in chosen]
     measured = measured_positions(project, row.branch, min(positions) - 1, max(positions) + 1)
-    plan.decision = order_backlog(chosen, Queue(queue_room(project, policy), MOST_PUSHED, measured))
+    ordered = order_backlog(chosen, Queue(queue_room(project, policy), MOST_PUSHED, measured))
+    plan.decision = keep_to_budget(project, policy, event, ordered)
     return plan

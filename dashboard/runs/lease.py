@@ -66,15 +66,23 @@ def claim_run(pool: str, machine: str) -> RunAssignment | None:
         return assignment_of(run)
 
 
-def advance_run(lease: Lease, state: str, box: Mapping[str, Any] | None = None) -> None:
+def advance_run(
+    lease: Lease,
+    state: str,
+    box: Mapping[str, Any] | None = None,
+    costs: Mapping[str, float] | None = None,
+) -> None:
     """Move on to `preparing`, `measuring` or `storing`. Raises LeaseLost, WrongState.
 
-    `box` describes what the code is measured in; known once it is measuring.
+    `box` describes what the code is measured in; known once it is measuring. `costs` are the seconds that its
+    host spent around the measurement, by part; known once it is storing.
     """
     if state not in BEFORE:
         raise WrongState(f"A holder doesn't move a run to {state}.")
     target = State(state)
     started: dict[str, Any] = {"measuring_at": Now(), "box": box} if target is State.MEASURING else {}
+    if target is State.STORING:
+        started["host_costs"] = dict(costs or {})
     # Where it is there already, the answer to an earlier call was lost.
     moved = leases.held_job(Run, lease).filter(state__in=(BEFORE[target], target))
     if not moved.update(state=target, lease_until=leases.lease_end(), activity="", **started):

@@ -13,6 +13,7 @@ from paceline.manifest import Benchmark, Manifest, ManifestError
 
 from dashboard import repositories
 from dashboard.models import Project, Run, Trigger
+from dashboard.policy.budget import limit_decision
 from dashboard.policy.decision import (
     Candidate,
     Decision,
@@ -30,6 +31,7 @@ from dashboard.policy.effective import EffectivePolicy
 from dashboard.policy.project_policy import commit_policy, project_policy
 from dashboard.repositories import DETACHED, CommitFacts, Mirror
 from dashboard.runs import caps
+from dashboard.runs.case_history import read_case_histories
 
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again.
 PUSHED = (Trigger.Source.HOOK, Trigger.Source.FORGE, Trigger.Source.POLL)
@@ -81,6 +83,13 @@ def make_plan(trigger: Trigger) -> Plan:
     return plan
 
 
+def keep_to_budget(project: Project, policy: EffectivePolicy, event: Event, decision: Decision) -> Decision:
+    """What a push measures of each commit for the seconds that one may cost; what else asks isn't bound."""
+    if not policy.seconds_per_commit or event.kind not in (EventKind.BRANCH, EventKind.TAG):
+        return decision
+    return limit_decision(decision, policy.seconds_per_commit, read_case_histories(project))
+
+
 def event_of(trigger: Trigger, policy: EffectivePolicy) -> Event:
     """What asks, as the policy has words for it; raises ManifestError for a schedule that is gone."""
     if trigger.source == Trigger.Source.SCHEDULE and trigger.schedule:
@@ -129,6 +138,7 @@ def plan_commits(trigger: Trigger, event: Event, policy: EffectivePolicy, hashes
     if event.kind == EventKind.BRANCH:
         candidates = add_changed_paths(mirror, candidates, plan)
     plan.decision = decide_cases(policy, event, candidates, read_queue(project, policy, candidates, plan))
+    plan.decision = keep_to_budget(project, policy, event, plan.decision)
     caps.check_runs(project, [*plan.decision.newest, *plan.decision.backlog])
     plan.fork = find_fork(project, mirror, plan)
     return plan

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
@@ -33,7 +34,14 @@ PATIENCE = timedelta(minutes=15)
 # A new commit is measured before a backlog, what a schedule asks for after it.
 PRIORITY = {**dict.fromkeys(PUSHED, 10), Trigger.Source.SCHEDULE: -10}
 
-Wanted = tuple[Commit, Case, Benchmark]
+
+class Wanted(NamedTuple):
+    """A case of a commit that is asked for, as its benchmark is measured there; `quick`: in short windows."""
+
+    commit: Commit
+    case: Case
+    benchmark: Benchmark
+    quick: bool = False
 
 
 def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
@@ -93,17 +101,17 @@ def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
             return []
         commits = store_commits(project, plan)
-        urgent = _as_wanted(project, commits, decision.newest)
-        others = _as_wanted(project, commits, decision.backlog)
+        urgent = _as_wanted(project, commits, decision.newest, decision.quick)
+        others = _as_wanted(project, commits, decision.backlog, decision.quick)
         if trigger.source in UNATTENDED and not plan.always:
             urgent, others = _leave_out_measured(urgent), _leave_out_measured(others)
         policy = project_policy(project)
         coalesced = policy.coalesce and trigger.source in PUSHED
         priority = PRIORITY.get(Trigger.Source(trigger.source), 0)
-        runs = request_runs(urgent, quick=quick, priority=priority, trigger=trigger)
+        runs = _request_wanted(urgent, quick, priority, trigger)
         # Of a large push only the newest commit is urgent: the others are a backlog.
         behind = BACKLOG_PRIORITY if coalesced else 0
-        runs += request_runs(others, quick=quick, priority=behind, trigger=trigger)
+        runs += _request_wanted(others, quick, behind, trigger)
         if coalesced and decision.newest:
             newest = commits[decision.newest[-1][0].hash]
             supersede_runs(newest)
@@ -127,10 +135,30 @@ def store_commits(project: Project, plan: Plan) -> dict[str, Commit]:
     return commits
 
 
-def _as_wanted(project: Project, commits: dict[str, Commit], chosen: Sequence[Chosen]) -> list[Wanted]:
+def _request_wanted(wanted: Sequence[Wanted], quick: bool, priority: int, trigger: Trigger) -> list[Run]:
+    """Ask for all of it; `quick` where a person asked for short windows of everything."""
+    runs: list[Run] = []
+    for in_short in (False, True):
+        rows = [(row.commit, row.case, row.benchmark) for row in wanted if (quick or row.quick) == in_short]
+        if rows:
+            runs += request_runs(rows, quick=in_short, priority=priority, trigger=trigger)
+    return runs
+
+
+def _as_wanted(
+    project: Project,
+    commits: dict[str, Commit],
+    chosen: Sequence[Chosen],
+    quick: Collection[tuple[str, str, str]] = (),
+) -> list[Wanted]:
     cases = _get_or_create_cases(project, (benchmark for _, benchmarks in chosen for benchmark in benchmarks))
     return [
-        (commits[candidate.hash], cases[benchmark.name, case.key], benchmark)
+        Wanted(
+            commits[candidate.hash],
+            cases[benchmark.name, case.key],
+            benchmark,
+            (candidate.hash, benchmark.name, case.key) in quick,
+        )
         for candidate, benchmarks in chosen
         for benchmark in benchmarks
         for case in benchmark.cases
@@ -156,22 +184,28 @@ def _leave_out_measured(wanted: list[Wanted]) -> list[Wanted]:
     if not wanted:
         return []
     done = Run.objects.filter(
-        commit__in={commit.pk for commit, _, _ in wanted},
+        commit__in={row.commit.pk for row in wanted},
         configuration__pool__name=settings.PACELINE_POOL,
-        configuration__quick=False,
         state=Run.State.DONE,
     ).exclude(origin=Run.Origin.SENTINEL)
-    measured = set(done.values_list("commit", "configuration__case", "configuration__version"))
-    return [item for item in wanted if (item[0].pk, item[1].pk, item[2].version) not in measured]
+    names = ("commit", "configuration__case", "configuration__version")
+    measured = set(done.filter(configuration__quick=False).values_list(*names))
+    if any(row.quick for row in wanted):
+        # A quick run says nothing where a longer one has said more.
+        in_short = measured | set(done.filter(configuration__quick=True).values_list(*names))
+    return [
+        row
+        for row in wanted
+        if (row.commit.pk, row.case.pk, row.benchmark.version) not in (in_short if row.quick else measured)
+    ]
 
 
 def request_backlog(trigger: Trigger, plan: Plan) -> int:
     """Ask for what the backlog of a push still lacks, behind everything else; how many runs. Called within a
     transaction."""
     project = trigger.project
-    wanted = _as_wanted(project, store_commits(project, plan), plan.decision.backlog)
-    missing = _leave_out_measured(wanted)
-    return len(request_runs(missing, priority=BACKLOG_PRIORITY, trigger=trigger))
+    wanted = _as_wanted(project, store_commits(project, plan), plan.decision.backlog, plan.decision.quick)
+    return len(_request_wanted(_leave_out_measured(wanted), False, BACKLOG_PRIORITY, trigger))
 
 
 def _describe_runs(runs: list[Run], plan: Plan) -> str:

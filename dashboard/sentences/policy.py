@@ -11,7 +11,7 @@ from paceline.policy import DAYS, QuietHours, Schedule
 from dashboard.models import Trigger
 from dashboard.policy.decision import Reason
 from dashboard.policy.effective import FILTERS, EffectivePolicy, Origin
-from dashboard.sentences.numbers import format_number
+from dashboard.sentences.numbers import format_duration, format_number
 
 # Of whole commits. A reason that a later version stored is left out.
 OF_COMMITS = {
@@ -26,6 +26,11 @@ OF_BENCHMARKS = {
     Reason.IGNORED_PATHS: "only ignored paths changed",
     Reason.UNTOUCHED_PATHS: "none of its paths changed",
     Reason.SCHEDULED: "it is measured by a schedule alone",
+}
+# What a commit may cost.
+OF_BUDGET = {
+    Reason.BUDGET: "cases not measured, the budget of a commit is spent on those that were left longer",
+    Reason.QUICK: "cases measured in short windows, the budget of a commit leaves no more",
 }
 
 
@@ -42,6 +47,8 @@ def _describe_row(row: Mapping[str, Any]) -> str:
         return f"{commits} {'waits' if count == 1 else 'wait'} for the newest: measured when nothing else is."
     if reason == Reason.QUEUE_FULL:
         return f"{commits} {'is' if count == 1 else 'are'} asked for once fewer runs wait."
+    if reason in OF_BUDGET:
+        return f"{name}, {commits}: {OF_BUDGET[reason]}."
     if name:
         return f"{name}, {commits}: {OF_BENCHMARKS[reason]}." if reason in OF_BENCHMARKS else ""
     return f"{commits} not measured: {OF_COMMITS[reason]}." if reason in OF_COMMITS else ""
@@ -64,6 +71,9 @@ def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
         **{name: _join_patterns(getattr(policy, name), name) for name in FILTERS},
         "coalesce": "yes, the newest commit first" if policy.coalesce else "no",
         "most_queued": most,
+        "seconds_per_commit": format_duration(policy.seconds_per_commit)
+        if policy.seconds_per_commit
+        else "no budget",
         "time_zone": policy.time_zone,
         "quiet_hours": quiet,
         "baseline.pinned": policy.pinned or "none, rolling",

@@ -31,6 +31,7 @@ from dashboard.sentences import (
     numbers,
     policy,
     regressions,
+    run_costs,
 )
 from dashboard.sentences.failed_jobs import describe_job
 
@@ -92,6 +93,7 @@ for label_filter in (
     machines.warning_cause,
     machines.warning_label,
     policy.left_out_sentences,
+    run_costs.seconds_text,
 ):
     register.filter(label_filter.__name__, label_filter)
 

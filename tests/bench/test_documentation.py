@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.detection import false_alarms, lost_learning, stability, verdicts
+from bench.detection import early_ends, false_alarms, lost_learning, stability, verdicts
 from bench.detection.null_models import NULL_MODELS
 from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
@@ -61,3 +61,12 @@ def test_the_tables_of_losses_of_quality_are_those_that_are_printed():
         assert f"\n| {training} | {training.seeds} | " in text
     assert (lost_learning.TRIALS, lost_learning.COMMITS, lost_learning.REDRAWING) == (12, 100, 0.3)
     assert lost_learning.GUARD / lost_learning.LEVEL == 0.3
+
+
+def test_every_noise_of_early_ends_has_its_figures():
+    assert next(early_ends.early_ends_table(1)) in TEXT
+    for model in early_ends.MODELS:
+        assert TEXT.count(f"| {model.name} |") == 1
+    assert f"steps of {early_ends.PLANTED_STEP:.0%}".replace("%", " %") in TEXT
+    assert f"a precision of {100 * early_ends.PRECISION:g} % and five repetitions at most" in TEXT
+    assert early_ends.MOST == 5

@@ -25,6 +25,7 @@ tags = ["v*"]
 paths_ignore = ["docs/**", "*.md"]
 coalesce = true
 most_queued = 200
+seconds_per_commit = 300
 time_zone = "Europe/Berlin"
 quiet_hours = { from = "08:00", until = "18:00", days = ["mon", "fri"] }
 [policy.benchmarks.train]
@@ -45,6 +46,7 @@ def test_each_key_is_read() -> None:
     assert policy.filters == Filters(("main", "release/*"), ("v*",), None, ("docs/**", "*.md"))
     assert policy.benchmarks == {"train": Filters(paths=("src/**",))}
     assert (policy.coalesce, policy.most_queued, policy.time_zone) == (True, 200, "Europe/Berlin")
+    assert policy.seconds_per_commit == 300
     assert policy.quiet_hours == QuietHours(time(8), time(18), ("mon", "fri"))
     nightly = Schedule("nightly", "30 3 * * mon-fri", ("train",), ({"size": 4},), always=True)
     assert policy.schedules == (nightly,)
@@ -72,6 +74,10 @@ def test_a_kept_table_says_the_same() -> None:
         ("[policy]\nbranch = []", "policy.branch: is unknown, did you mean 'branches'?"),
         ('[policy]\nbranches = "main"', "policy.branches: must be a list of strings"),
         ('[policy]\npaths = ["!"]', "policy.paths: must hold patterns of 1 to 500 printable characters"),
+        (
+            "[policy]\nseconds_per_commit = -1",
+            "policy.seconds_per_commit: is -1, must be",
+        ),
         ("[policy]\nmost_queued = 0", "policy.most_queued: is 0, must be between 1 and 1000000"),
         ('[policy]\ncoalesce = "yes"', "policy.coalesce: must be true or false"),
         ('[policy]\ntime_zone = "a b"', "policy.time_zone: 'a b' is no time zone"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,8 @@ class Executor(ABC):
             self.box = NO_BOX
         self.log = Log()
         self.stop = threading.Event()
+        # Seconds spent around the measurement, by part.
+        self.costs: dict[str, float] = {}
         self.heartbeat = LeaseHeartbeat(
             job.name, self.renew, self.log, self.stop, configuration.registration.lease_seconds
         )
@@ -130,18 +133,29 @@ class Executor(ABC):
         """What each measured process may use."""
         return Limits(data=self.configuration.owner.memory_bytes)
 
+    @contextmanager
+    def costing(self, part: str) -> Iterator[None]:
+        """Add the time of this block to a part's seconds."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.costs[part] = self.costs.get(part, 0.0) + time.monotonic() - began
+
     def prepare(self, source: CodeSource, commit: str, folder_suffix: str = "") -> PreparedCode:
         """Check a commit out and have its environment built; CheckoutError or BuildError says why not."""
         self.heartbeat.activity = f"checking out {commit[:10]}"
-        with machine_trouble(CheckoutError):
+        with machine_trouble(CheckoutError), self.costing("checkout"):
             code = source.code(commit, self.home, self.job.machine, self.stop, folder_suffix=folder_suffix)
         self.heartbeat.activity = f"preparing the environment of {commit[:10]}"
         runner = BuildRunner(self.home, self.log, self.stop, box=self.box)
         with machine_trouble(BuildError):
-            built = build_code(code.folder, code.tree, code.manifest.environment, runner)
+            with self.costing("environment"):
+                built = build_code(code.folder, code.tree, code.manifest.environment, runner)
             if code.benchmark.prepare:
                 self.heartbeat.activity = f"preparing the data of {commit[:10]}"
-            data = prepare_data(code, built, runner)
+            with self.costing("data"):
+                data = prepare_data(code, built, runner)
             return PreparedCode(code, built.python, (*built.folders, *data))
 
 

@@ -64,6 +64,8 @@ class Measurement:
     seed: int | None = None
     # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None
+    # What was counted before; it lies in the scratch folder.
+    counted: Path | None = None
     # The machine's lock: see processes.Order.
     lock: int | None = None
     limits: processes.Limits = field(default_factory=processes.Limits)
@@ -81,6 +83,7 @@ class Measurement:
             *([self.without] if self.without else []),
             *([] if self.seed is None else [f"--seed={self.seed}"]),
             *([f"--turns={self.turns}"] if self.turns else []),
+            *([f"--counted={self.counted}"] if self.counted else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),
             *("--prepared", "--watch-stdin"),
         ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import shutil
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dashboard.host_protocol import RunAssignment
@@ -11,11 +15,14 @@ from dashboard.repositories import safe_name
 from workers.host import launching
 from workers.host.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
+from workers.host.countings import CountingStore
 from workers.host.errors import CrashError, LeaseLost, MeasuringError, SiteAway
 from workers.host.executor import Executor, PreparedCode, machine_trouble
 from workers.host.outages import ask_site
 from workers.host.site_client import SiteClient
 from workers.host.spool import DocumentSpool
+
+MEASUREMENT = "measurement"
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +36,7 @@ class RunExecutor(Executor):
         super().__init__(assignment, lock, configuration, client)
         self.assignment = assignment
         self.document = b""
+        self.countings = CountingStore(self.home, assignment.machine, assignment.project)
 
     def renew(self, progress: float | None, text: str, log: str) -> bool:
         return self.client.heartbeat_run(self.assignment.lease, progress, text, log)
@@ -48,12 +56,12 @@ class RunExecutor(Executor):
             self.heartbeat.activity = "starting"
             self.heartbeat.progress = lambda: launching.read_progress(scratch)
             try:
-                self.document = launching.run_harness(
-                    self.measurement(prepared), scratch, self.log, self.stop, self.box
-                )
+                measurement = replace(self.measurement(prepared), counted=self.lay_out_counted(scratch))
+                with self.costing(MEASUREMENT):
+                    self.document = launching.run_harness(measurement, scratch, self.log, self.stop, self.box)
             finally:
                 self.heartbeat.progress = lambda: None
-        self.enter_state("storing")
+        self.enter_state("storing", costs=self.host_costs())
         self.heartbeat.activity = "storing the document"
 
     def measurement(self, prepared: PreparedCode) -> launching.Measurement:
@@ -72,8 +80,26 @@ class RunExecutor(Executor):
             limits=self.limits,
         )
 
-    def enter_state(self, state: str, box: Mapping[str, Any] | None = None) -> None:
-        ask_site(lambda: self.client.advance_run(self.assignment.lease, state, box), self.stop)
+    def lay_out_counted(self, scratch: Path) -> Path | None:
+        """A copy of what the site lets this run take over, for the measured code's account to read."""
+        found = self.countings.find_counted(self.assignment)
+        if found is None:
+            return None
+        copy = scratch / "counted.json"
+        shutil.copyfile(found, copy)
+        copy.chmod(0o644)
+        return copy
+
+    def host_costs(self) -> dict[str, float]:
+        """What this host spent; of the measurement only what the harness doesn't tell: its box and launch."""
+        spent = dict(self.costs)
+        measurement = spent.pop(MEASUREMENT, 0.0)
+        return {**spent, "box": max(0.0, measurement - told_seconds(self.document))}
+
+    def enter_state(
+        self, state: str, box: Mapping[str, Any] | None = None, costs: Mapping[str, float] | None = None
+    ) -> None:
+        ask_site(lambda: self.client.advance_run(self.assignment.lease, state, box, costs), self.stop)
 
     def finish(self) -> None:
         """Kept on disk first: whatever ends this process meanwhile, its successor hands it in."""
@@ -84,6 +110,7 @@ class RunExecutor(Executor):
             ask_site(lambda: self.client.heartbeat_run(lease, None, "", rest))
             ask_site(lambda: self.client.store_document(lease, self.document))
             logger.info("%s is done", self.assignment.name)
+            self.countings.keep_counted(self.assignment, self.document)
         except SiteAway:
             logger.warning("%s: its document stays in %s until the site is back", self.assignment.name, kept)
             raise
@@ -95,6 +122,14 @@ class RunExecutor(Executor):
     def give_up(self, error: MeasuringError) -> None:
         rest = self.heartbeat.rest_of_log()
         ask_site(lambda: self.client.fail_run(self.assignment.lease, error.kind, str(error), rest))
+
+
+def told_seconds(document: bytes) -> float:
+    """What the whole took by the document; 0 where it doesn't tell. The site says what is wrong with it."""
+    try:
+        return float(json.loads(document)["costs"]["seconds"])
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return 0.0
 
 
 def document_spool(configuration: HostConfiguration) -> DocumentSpool:

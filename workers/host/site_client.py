@@ -134,9 +134,19 @@ class SiteClient:
         parts = urlsplit(f"{self.site}/api/v1/host/git/{quote(project)}.git")
         return urlunsplit(parts._replace(netloc=f"host:{quote(self._token)}@{parts.netloc}"))
 
-    def advance_run(self, lease: Lease, state: str, box: Mapping[str, Any] | None = None) -> None:
-        """Move the run on; with `measuring` comes what describes the box that its code is in."""
-        self.call("runs/advance", {"lease": lease_message(lease), "state": state, "box": box})
+    def advance_run(
+        self,
+        lease: Lease,
+        state: str,
+        box: Mapping[str, Any] | None = None,
+        costs: Mapping[str, float] | None = None,
+    ) -> None:
+        """Move the run on; with `measuring` comes what describes the box that its code is in.
+
+        `costs`: with `storing`, the seconds that this host spent on it beside its harness, by part.
+        """
+        message = {"lease": lease_message(lease), "state": state, "box": box, "costs": dict(costs or {})}
+        self.call("runs/advance", message)
 
     def heartbeat_run(self, lease: Lease, progress: float | None, text: str, log: str) -> bool:
         """Renew the lease. False: it is no longer ours."""

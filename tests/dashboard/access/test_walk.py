@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 # What the arguments of each address may be: the names are those of `Site.keys`. A new address needs a line.
 OF_PROJECT = (
-    *("project", "project-runs", "project-live-runs", "project-commits", "project-triggers"),
+    *("project", "project-runs", "project-live-runs", "project-commits", "project-triggers", "project-costs"),
     *("project-experiments", "experiment-new", "trigger", "hook", "host-git-refs", "host-git-upload-pack"),
     *("project-settings", "project-policy", "project-members", "project-tokens", "project-audit"),
     *("project-checks", "project-channels", "project-feed", "forge-hook"),

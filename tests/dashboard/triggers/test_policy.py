@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from django.conf import LazySettings
+from django.utils import timezone
 
 from dashboard import runs, triggers
-from dashboard.models import Backlog, Commit, Project, RepositoryPoll, Run, Trigger
+from dashboard.models import Backlog, Commit, Project, RepositoryPoll, Run, RunCost, Trigger
 from dashboard.runs.backlog import BACKLOG_PRIORITY
 from dashboard.sentences.policy import left_out_sentences
 from dashboard.triggers import polling
+from tests.dashboard import factories
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.dashboard.repositories.odd_commits import import_history
 from tests.dashboard.triggers.conftest import Hook
@@ -289,3 +291,39 @@ def test_the_newest_commit_is_asked_for_however_full_the_queue(
     set_policy(repository, "most_queued = 1", MANIFEST)
     push_range(tracked, "main~1..main")
     assert Run.objects.filter(state="requested").count() == 3
+
+
+def give_history(project: Project, seconds: dict[str, float]) -> None:
+    """A run of each case in standard that cost so much."""
+    commit = project.commits.create(
+        hash="e" * 40, branch="elsewhere", position=0, committed_at=timezone.now()
+    )
+    for key, cost in seconds.items():
+        case = project.cases.create(benchmark="tiny", key=key, params={"size": int(key[-1])})
+        run = factories.create_run(commit, case)
+        RunCost.objects.create(run=run, part="window", seconds=cost)
+        RunCost.objects.create(run=run, part="waiting", seconds=1000)
+
+
+def test_a_budget_makes_runs_quick_and_says_so(tracked: Project, repository: Repository) -> None:
+    give_history(tracked, {"size=1": 60, "size=2": 60})
+    before = set_policy(repository, "seconds_per_commit = 90", MANIFEST.partition("[benchmarks.other]")[0])
+    repository.commit("Change", train_py="2")
+    trigger = push_range(tracked, f"{before}..main")
+    asked = Run.objects.filter(trigger=trigger).order_by("configuration__case__key")
+    assert [(run.case.key, run.quick) for run in asked] == [("size=1", False), ("size=2", True)]
+    assert left_out_sentences(trigger) == [
+        "tiny, 1 commit: cases measured in short windows, the budget of a commit leaves no more."
+    ]
+
+
+def test_a_person_and_a_schedule_are_bound_by_no_budget(tracked: Project, repository: Repository) -> None:
+    give_history(tracked, {"size=1": 60, "size=2": 60})
+    only_tiny = MANIFEST.partition("[benchmarks.other]")[0]
+    set_policy(repository, 'seconds_per_commit = 1\n[policy.schedule.nightly]\ncron = "0 3 * * *"', only_tiny)
+    for source, fields in (("web", {}), ("schedule", {"schedule": "nightly"})):
+        trigger = tracked.triggers.create(source=source, revisions={"commit": "main"}, **fields)
+        runs.resolve_trigger(trigger.pk)
+    assert set(Run.objects.filter(trigger__isnull=False).values_list("configuration__quick", flat=True)) == {
+        False
+    }

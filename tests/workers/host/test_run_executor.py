@@ -18,7 +18,7 @@ from dashboard.host_protocol import files_version
 from dashboard.models import Document, Machine, Run, RunLog, Series
 from tests.workers.conftest import MANIFEST, TRAIN, Host, Requested, join_host, request_run_at
 from tests.workers.host.wheels import build_wheel
-from tests.workers.repositories import create_repository, head_commit
+from tests.workers.repositories import commit_files, create_repository, head_commit
 from tests.workers.waiting import wait_until
 from workers.host import machine
 from workers.host.box import NO_BOX
@@ -67,6 +67,29 @@ def test_the_whole_way_ends_with_a_document(host: Host, requested: Requested) ->
     assert (run.state, run.reason) == ("done", "")
     assert run.document.body["benchmark"]["params"] == {"size": 10}
     assert run.fingerprint == machine.take_fingerprint().as_dict()
+
+
+def test_a_commit_that_changes_nothing_counted_is_not_counted(host: Host, requested: Requested) -> None:
+    first = execute_run(host, requested({"notes.txt": "some"}))
+    source = Path(first.commit.project.repository)
+    unchanged = request_next(first, commit_files(source, {"notes.txt": "others"}))
+    changed = request_next(unchanged, commit_files(source, {"train.py": TRAIN + "# more"}))
+    for run in (unchanged, changed):
+        execute_run(host, run)
+    assert [run.counted_at for run in (first, unchanged, changed)] == ["", first.commit.hash, ""]
+    parts = {run.pk: {cost.part: cost.seconds for cost in run.costs.all()} for run in (first, unchanged)}
+    assert {"waiting", "checkout", "environment", "box", "start", "window"} <= set(parts[first.pk])
+    assert "counting start" in parts[first.pk]
+    assert "counting start" not in parts[unchanged.pk]
+
+
+def request_next(run: Run, commit: str) -> Run:
+    """The same configuration at the following commit."""
+    before = run.commit
+    following = before.project.commits.create(
+        hash=commit, branch="main", position=before.position + 1, committed_at=before.committed_at
+    )
+    return runs.repeat_run(run, following)
 
 
 def test_ranks_of_a_module_go_the_whole_way(host: Host, requested: Requested, client: Client) -> None:

@@ -179,6 +179,12 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--trace", type=Path, metavar="PATH", help="keep its trace, for chrome://tracing and Perfetto"
     )
+    run.add_argument(
+        "--counted",
+        type=Path,
+        metavar="PATH",
+        help="a commit counted before and its document, to take over counters that must be the same",
+    )
     run.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
     run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
     run.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
@@ -310,6 +316,7 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
         turns=arguments.turns and arguments.turns.resolve(),
         profile_device=script_command.is_profile_wanted(arguments),
         trace=arguments.trace,
+        counted=arguments.counted,
     )
 
 

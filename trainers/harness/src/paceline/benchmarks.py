@@ -89,6 +89,7 @@ class Benchmark:
     step: str = ""  # what ends a step of an unmodified script; empty for what steps first
     processes: int = 1  # ranks on this host
     launcher: tuple[str, ...] = ()  # the command that starts them, where it isn't the harness
+    precision: float = 0.0  # of the step time: repetitions end once they narrow it down so far; 0 for never
     arguments: tuple[str, ...] = ()  # words of the script's command line, in front of the parameters
     prepare: tuple[Preparation, ...] = ()
     python_path: tuple[str, ...] = ()  # folders of the repository, first on the path of imports

@@ -18,6 +18,8 @@ from typing import Any
 from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
+    CostPart,
+    CountingOrigin,
     DeviceProfile,
     GraphBreakPlace,
     GuardResult,
@@ -38,6 +40,7 @@ from .document_rows import (
     RankResult,
     RankResults,
     Repetition,
+    RunCosts,
     ScalingExponent,
     SweepPointResult,
     SweepResult,
@@ -56,6 +59,8 @@ __all__ = [
     "TIMED_KINDS",
     "UNATTRIBUTED",
     "CaseIdentity",
+    "CostPart",
+    "CountingOrigin",
     "DeviceProfile",
     "Document",
     "DocumentError",
@@ -78,6 +83,7 @@ __all__ = [
     "RankResult",
     "RankResults",
     "Repetition",
+    "RunCosts",
     "ScalingExponent",
     "SweepPointResult",
     "SweepResult",
@@ -92,7 +98,8 @@ __all__ = [
 # affinity and variables of the protocol; stacks of the profile, seconds and phases of its operations;
 # what sweeps waited; cpu_features and settings of the environment; learning; step; ranks, loaders,
 # helpers; kept_files of the environment; guards; passes of a step; graph breaks of the profile;
-# device_profile, device_use and inactive_split of a repetition's device_memory.
+# device_profile, device_use and inactive_split of a repetition's device_memory; costs; counting;
+# precision of the protocol.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -103,6 +110,8 @@ SETUP = "(setup)"
 # What a page can show within a second: readings of all channels, channels of one repetition.
 READINGS_LIMIT = 300_000
 CHANNELS_LIMIT = 200
+# Files that a counting read whose digests a document holds; of more it isn't shared.
+READ_FILES_LIMIT = 2_000
 
 Raw = dict[str, Any]
 
@@ -161,6 +170,8 @@ class Document:
     guards: tuple[GuardResult, ...] = ()
     loaders: tuple[LoaderResult, ...] = ()
     helpers: tuple[HelperResult, ...] = ()
+    costs: RunCosts | None = None
+    counting: CountingOrigin | None = None
 
     @property
     def tainted(self) -> bool:
@@ -332,7 +343,13 @@ def _build_document(raw: Raw) -> Document:
         guards=tuple(GuardResult(**row) for row in raw.get("guards", ())),
         loaders=tuple(_build_loader(row) for row in raw.get("loaders", ())),
         helpers=tuple(HelperResult(**row) for row in raw.get("helpers", ())),
+        costs=_build_costs(raw["costs"]) if "costs" in raw else None,
+        counting=CountingOrigin(**raw["counting"]) if "counting" in raw else None,
     )
+
+
+def _build_costs(raw: Raw) -> RunCosts:
+    return RunCosts(**{**raw, "parts": tuple(CostPart(**row) for row in raw["parts"])})
 
 
 def _build_ranks(raw: Raw) -> RankResults:

@@ -5,9 +5,22 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
-from . import __version__, counters, derived_metrics, device_use, limits, metrics, profile, run_warnings
+from . import (
+    __version__,
+    costs,
+    counters,
+    counting_reuse,
+    derived_metrics,
+    device_use,
+    limits,
+    metrics,
+    profile,
+    run_warnings,
+)
+from .counting import read_files
 from .document import FORMAT, LARGEST, READINGS_LIMIT
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
@@ -51,10 +64,7 @@ def build_document(run: Measurement) -> Raw:
             {"seed": row.seed, "quality": finite_qualities(row.quality)} for row in run.learned
         ]
     values = [
-        *counters.mark_exact_counts(
-            _with_seeds(_timed_metric_rows(samples, request, growth), learned), counted
-        ),
-        *counters.counter_rows(counted),
+        *_metric_rows_with_counters(run, _with_seeds(_timed_metric_rows(samples, request, growth), learned)),
         *derived_metrics.derived_rows(swept, job),
     ]
     headlines = set(request.benchmark.headline)
@@ -74,7 +84,7 @@ def build_document(run: Measurement) -> Raw:
         "metrics": [{**row, "headline": metric_spelling(row) in headlines} for row in values],
         "phases": phases,
         "telemetry": _telemetry_rows(timed, environment["path"] == "cuda"),
-        "profile": profile.build_profile(counted[0]) if counted else None,
+        "profile": _profile_member(run),
         "warnings": [],
         "processes": [row for repetition in timed for row in _process_rows(repetition)],
         "limits": limits.judge_limits(request.benchmark.limits, values),
@@ -84,6 +94,9 @@ def build_document(run: Measurement) -> Raw:
         raw["step"] = {**timed[0].step, "passes": _count_passes(phases, counted)}
     if ranks is not None:
         raw["ranks"] = ranks
+    counting = _counting_member(run, values)
+    if counting is not None:
+        raw["counting"] = counting
     raw |= children_members(timed)
     guards = judge_guards(learned, request.benchmark.guard, diverged_names(reported))
     if guards:
@@ -93,7 +106,43 @@ def build_document(run: Measurement) -> Raw:
     if run.profiled is not None and run.profiled.profile is not None:
         raw["device_profile"] = dict(run.profiled.profile)
     raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark, run.profiled)
+    raw["costs"] = costs.build_costs(run, run.began, perf_counter())
     return raw
+
+
+def _metric_rows_with_counters(run: Measurement, rows: Sequence[Raw]) -> list[Raw]:
+    """The timed metrics and the counters, which another commit's counting may have given."""
+    before = run.inputs.taken_from
+    if before is not None:
+        taken = counting_reuse.counting_rows(before.document["metrics"])
+        return [*counting_reuse.mark_counts(rows, before), *taken]
+    return [*counters.mark_exact_counts(rows, run.counted), *counters.counter_rows(run.counted)]
+
+
+def _profile_member(run: Measurement) -> Raw | None:
+    if run.inputs.taken_from is not None:
+        taken: Raw | None = run.inputs.taken_from.document["profile"]
+        return taken
+    return profile.build_profile(run.counted[0]) if run.counted else None
+
+
+def _counting_member(run: Measurement, values: Sequence[Mapping[str, Any]]) -> Raw | None:
+    before = run.inputs.taken_from
+    if before is not None:
+        return {**before.document["counting"], "counted_at": before.commit}
+    if not run.counted or run.counted[0]["inputs"] is None:
+        return None
+    same, inputs, benchmark = run.inputs.same_as, run.counted[0]["inputs"], run.request.benchmark
+    doubts = list(inputs["doubts"]) if run.inputs.key else [read_files.TOO_MUCH]
+    if benchmark.processes > 1 or benchmark.launcher:
+        doubts = sorted({*doubts, read_files.PROCESSES})
+    return {
+        "counted_at": None,
+        "key": run.inputs.key,
+        "files": {} if doubts else inputs["files"],
+        "doubts": doubts,
+        "repeats": same is not None and counting_reuse.counters_repeat(same, values),
+    }
 
 
 def metric_spelling(row: Mapping[str, Any]) -> str:
@@ -115,6 +164,7 @@ def _protocol_member(request: MeasurementRequest) -> Raw:
         "gc": benchmark.gc,
         "affinity": None if benchmark.affinity is None else list(benchmark.affinity),
         "variables": dict(benchmark.variables),
+        **({"precision": benchmark.precision} if benchmark.precision else {}),
     }
 
 

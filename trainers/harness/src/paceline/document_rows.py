@@ -382,3 +382,36 @@ class DeviceProfile:
     rest: Mapping[str, float]
     idle: tuple[IdleRow, ...]
     phases: list[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CostPart:
+    """One part of a run and its seconds; `processes` ran it, one after the other or side by side."""
+
+    part: str
+    seconds: float
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunCosts:
+    """Seconds of the whole run, of its measured steps, and of each part; the parts add up to the whole."""
+
+    seconds: float
+    measured: float
+    parts: tuple[CostPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CountingOrigin:
+    """Where the counters are from: `counted_at` is the commit that they were taken over from, or None.
+
+    `key` and `files` are what they depend on; with `doubts` no other commit takes them over. `repeats`: a
+    counting of the same inputs had given the same.
+    """
+
+    counted_at: str | None
+    key: str
+    files: Mapping[str, str]
+    doubts: list[str]
+    repeats: bool

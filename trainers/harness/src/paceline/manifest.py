@@ -38,6 +38,7 @@ STEPS_LIMIT = 1_000_000  # every step's time is kept in memory while it is measu
 REPETITIONS_LIMIT = 100
 SEED_LIMIT = 2**32 - 1
 LEARNING_SEEDS_LIMIT = 4  # their processes run side by side
+LEAST_PRECISION, LARGEST_PRECISION = 0.001, 0.5
 INTEGER_LIMIT = 2**31 - 1  # of the database's columns
 # So that whatever is pushed is parsed, or refused, within a quarter of a second.
 SIZE_LIMIT = 256 * 2**10
@@ -170,6 +171,7 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         gc=table.choice("gc", GC_MODES),
         variables=process_environment.parse_variables(table.table("variables")),
         learning_seeds=table.integers("learning_seeds", maximum=SEED_LIMIT) or (),
+        precision=_parse_precision(table),
         arguments=parse_arguments(table),
         prepare=parse_preparations(table),
     )
@@ -198,6 +200,17 @@ def _parse_script(table: TomlTable) -> tuple[str, bool]:
     if not all(part.isidentifier() for part in module.split(".")):
         raise table.error("module", f"is {module!r}, must be a module's name such as package.train")
     return module, True
+
+
+def _parse_precision(table: TomlTable) -> float:
+    precision = table.number("precision")
+    if precision is not None and not LEAST_PRECISION <= precision <= LARGEST_PRECISION:
+        raise table.error(
+            "precision",
+            f"is {precision:g}, must be a share of the step time from {LEAST_PRECISION:g} to "
+            f"{LARGEST_PRECISION:g}: 0.02 for 2 %",
+        )
+    return precision or 0.0
 
 
 def _check_learning_seeds(benchmark: Benchmark, table: TomlTable) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class MeasurementRequest:
     turns: Path | None = None  # this side's pipe, where the steps take turns with another measurement's
     profile_device: bool = False  # one more repetition, profiled
     trace: Path | None = None  # where its trace is to be kept
+    counted: Path | None = None  # a commit that was counted before, with its document
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class TimedRepetition:
     step: Mapping[str, Any] | None = None  # what ended a step
     status: int = 0  # that of the script, which may fail behind its window
     ranks: Sequence[Mapping[str, Any]] = ()  # every rank's own result, where there are several
+    ran: float = 0.0  # seconds from the process's start to its end; `took` has the calibration too
 
     @property
     def window(self) -> tuple[float, float]:
@@ -54,6 +56,26 @@ class TimedRepetition:
     def waited(self) -> float:
         """The share of the window in which the measured thread was ready and waited for a processor."""
         return float(self.result["waited"])
+
+
+@dataclass(frozen=True, slots=True)
+class CountedBefore:
+    """A commit that was counted, by its hash, and its document."""
+
+    commit: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CountingInputs:
+    """What the counting depends on: its key, what an earlier one shares with it, and whether that repeats.
+
+    `taken_from` is that one where its counters are taken over.
+    """
+
+    key: str = ""
+    taken_from: CountedBefore | None = None
+    same_as: CountedBefore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +102,8 @@ class ProfiledRepetition:
 class Measurement:
     """All results of a run: its repetitions, those set aside, the countings and the sweep's points.
 
-    `learned` is what other seeds led to, for the guard; `profiled` is None where nothing was to be profiled.
+    `learned` is what other seeds led to, for the guard; `profiled` is None where nothing was to be profiled;
+    `stages` are seconds of what isn't timed.
     """
 
     request: MeasurementRequest
@@ -92,3 +115,6 @@ class Measurement:
     created: str
     learned: Sequence[LearningProcess] = ()
     profiled: ProfiledRepetition | None = None
+    inputs: CountingInputs = CountingInputs()
+    stages: Mapping[str, float] = field(default_factory=dict)
+    began: float = 0.0

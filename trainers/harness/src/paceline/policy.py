@@ -17,6 +17,7 @@ LONGEST_CRON = 200
 SCHEDULES_LIMIT = 50
 BENCHMARKS_LIMIT = 200
 QUEUED_LIMIT = 1_000_000
+SECONDS_LIMIT = 1_000_000
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 ROLLING, MERGE_BASE = "rolling", "merge-base"
 _TIME_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}")
@@ -88,6 +89,7 @@ class Policy:
     benchmarks: Mapping[str, Filters] = field(default_factory=dict)
     coalesce: bool | None = None
     most_queued: int | None = None
+    seconds_per_commit: int | None = None  # 0: no budget
     time_zone: str | None = None
     quiet_hours: QuietHours | None = None
     schedules: tuple[Schedule, ...] | None = None
@@ -106,6 +108,7 @@ def parse_policy(table: TomlTable | None) -> Policy:
         benchmarks=_parse_benchmarks(table.table("benchmarks")),
         coalesce=_parse_flag(table, "coalesce"),
         most_queued=table.optional_integer("most_queued", minimum=1, maximum=QUEUED_LIMIT),
+        seconds_per_commit=table.optional_integer("seconds_per_commit", minimum=0, maximum=SECONDS_LIMIT),
         time_zone=_parse_time_zone(table),
         quiet_hours=_parse_quiet_hours(table.table("quiet_hours")),
         schedules=_parse_schedules(table.table("schedule")),

@@ -13,11 +13,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import document_builder, process_environment, profiled_repetition, scaling
+from . import costs, counting_reuse, document_builder, process_environment, profiled_repetition, scaling
 from .benchmarks import Benchmark
+from .enough_repetitions import is_precise_enough
 from .measured.plan import ProcessPlan
 from .measured.processor import CONTENTION_SHARE
 from .measurement import (
+    CountingInputs,
     LearningProcess,
     Measurement,
     MeasurementRequest,
@@ -55,17 +57,30 @@ def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
             "change its affinity in the manifest"
         )
     # With another's turns between its own, it takes as long as both.
-    deadline = perf_counter() + benchmark.time_limit * (2 if request.turns else 1)
+    now = perf_counter()
+    began = now - costs.process_age()
+    deadline = now + benchmark.time_limit * (2 if request.turns else 1)
     with tempfile.TemporaryDirectory(prefix="paceline-") as name, _probed_devices(benchmark) as devices:
         runner = _CaseRunner(request, Path(name), devices, deadline, progress)
         timed, set_aside = runner.measure_repetitions()
         points = runner.measure_sweep()
-        counted = runner.measure_counters()
+        inputs = runner.find_counting_inputs(timed[0].environment)
+        counted = [] if inputs.taken_from else runner.measure_counters()
         learned = runner.measure_learning()
         profiled = runner.measure_profile(timed, counted)
-        created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Measurement(
-            request, timed, set_aside, counted, points, devices.driver, created, learned, profiled
+            request=request,
+            timed=timed,
+            set_aside=set_aside,
+            counted=counted,
+            points=points,
+            driver=devices.driver,
+            created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            learned=learned,
+            inputs=inputs,
+            stages=runner.stages,
+            began=began,
+            profiled=profiled,
         )
 
 
@@ -95,6 +110,12 @@ class _CaseRunner:
         self._progress = progress
         sweep = self._benchmark.scaling
         self._numbers = itertools.count()
+        self._calibration: float | None = None
+        # A script by hand has no history, and may lie in a folder with anything beside it.
+        self._shares_counting = bool(self._benchmark.countings) and request.arguments is None
+        tree = counting_reuse.digest_tree(request.folder) if self._shares_counting else ""
+        self._counting_key = counting_reuse.CountingKey(tree)
+        self.stages: dict[str, float] = {}
         self._sweep_runs = list(scaling.sweep_order(sweep)) if sweep else []
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._sweep_runs) + 1
@@ -112,10 +133,21 @@ class _CaseRunner:
         timed: list[TimedRepetition] = []
         while len(timed) < wanted or (len(timed) < most and self._needs_another(timed)):
             timed.append(self.measure_repetition(len(timed)))
+            if self._is_precise(timed):
+                wanted = sum(repetition.waited <= CONTENTION_SHARE for repetition in timed)
+                break
         calmest = sorted(timed, key=lambda repetition: max(repetition.waited, CONTENTION_SHARE))[:wanted]
         kept = [repetition for repetition in timed if repetition in calmest]
         aside = [repetition for repetition in timed if repetition not in calmest]
         return [replace(repetition, index=index) for index, repetition in enumerate(kept)], aside
+
+    def _is_precise(self, timed: Sequence[TimedRepetition]) -> bool:
+        """Whether the undisturbed repetitions narrow the step time down as far as the manifest wants."""
+        if not self._benchmark.precision:
+            return False
+        calm = [repetition for repetition in timed if repetition.waited <= CONTENTION_SHARE]
+        times = [float(repetition.result["step_time"]["mean"]) for repetition in calm]
+        return is_precise_enough(times, self._benchmark.precision, self._benchmark.repetitions)
 
     def _needs_another(self, timed: Sequence[TimedRepetition]) -> bool:
         """Whether too few are undisturbed, and time is left for one more before the counting."""
@@ -126,7 +158,9 @@ class _CaseRunner:
 
     def measure_repetition(self, index: int) -> TimedRepetition:
         """Measure one repetition in a fresh process."""
-        before, started = calibration.measure_calibration(), perf_counter()
+        # What was measured after the repetition before stands before this one.
+        began = perf_counter()
+        before = calibration.measure_calibration() if self._calibration is None else self._calibration
         wanted = self._benchmark.repetitions
         text = f"repetition {index + 1} of {wanted}" if index < wanted else "a disturbed repetition again"
         # Before anything that the process may print: its last line is to stand last.
@@ -139,14 +173,16 @@ class _CaseRunner:
                     output.forward()
                     self._check_process(process)
                     self._report_progress(min(index, wanted - 1) + process.progress_fraction(), text)
+                ended = perf_counter()
                 left = process.outcome()
-        after = calibration.measure_calibration()
+        after = self._calibration = calibration.measure_calibration()
         return TimedRepetition(
             index=index,
             result=left["result"],
             environment=left["environment"],
             started=process.started,
-            took=perf_counter() - started,
+            took=perf_counter() - began,
+            ran=ended - process.started,
             calibration_before=before,
             calibration_after=after,
             sampler=sampler,
@@ -160,10 +196,19 @@ class _CaseRunner:
         sweep = self._benchmark.scaling
         if sweep is None:
             return []
-        return [
-            self._measure_sweep_point(sweep, number, value, repetition)
-            for number, (value, repetition) in enumerate(self._sweep_runs)
-        ]
+        with self._timed_stage(costs.SWEEP):
+            return [
+                self._measure_sweep_point(sweep, number, value, repetition)
+                for number, (value, repetition) in enumerate(self._sweep_runs)
+            ]
+
+    @contextmanager
+    def _timed_stage(self, name: str) -> Iterator[None]:
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            self.stages[name] = perf_counter() - began
 
     def _measure_sweep_point(
         self, sweep: scaling.Sweep, number: int, value: float, repetition: int
@@ -190,17 +235,32 @@ class _CaseRunner:
                 raise MeasurementError(f"with {sweep.parameter} {value}, {error}", error.output) from error
         return scaling.make_point(value, repetition, left["result"])
 
+    def find_counting_inputs(self, environment: Mapping[str, Any]) -> CountingInputs:
+        """What the counting depends on, and whether an earlier one depends on the same."""
+        request = self._request
+        if not self._shares_counting:
+            return CountingInputs()
+        key = self._counting_key.digest(request, environment, self._devices.driver)
+        before = counting_reuse.read_counted_before(request.counted) if request.counted else None
+        if before is None or not counting_reuse.has_same_inputs(before, key, request.folder):
+            return CountingInputs(key)
+        watched = [*self._benchmark.headline, *(bound.metric for bound in self._benchmark.limits)]
+        taken = before if counting_reuse.may_be_taken_over(before, watched) else None
+        return CountingInputs(key, taken, before)
+
     def measure_counters(self) -> list[Mapping[str, Any]]:
         """Count in processes of their own; they run side by side, since nothing is timed there."""
         plans = [self._make_plan("counting")] * self._benchmark.countings
         done = self._benchmark.repetitions + len(self._sweep_runs)
-        return self._run_side_by_side(plans, "counting", done)
+        with self._timed_stage(costs.COUNTING):
+            return self._run_side_by_side(plans, "counting", done)
 
     def measure_learning(self) -> list[LearningProcess]:
         """Run the whole with the other seeds, side by side and untimed, for what is learned with them."""
         plans = [replace(self._make_plan("timing"), seed=seed) for seed in self._benchmark.learning_seeds]
         done = self._parts - 1 - self._request.profile_device
-        results = self._run_side_by_side(plans, "learning with other seeds", done)
+        with self._timed_stage(costs.LEARNING):
+            results = self._run_side_by_side(plans, "learning with other seeds", done)
         return [
             LearningProcess(plan.seed, result["quality"]) for plan, result in zip(plans, results, strict=True)
         ]
@@ -222,7 +282,10 @@ class _CaseRunner:
             return ProfiledRepetition(problem="a step has more operations than a trace can hold")
         plan = replace(self._make_plan("profiling"), steps=steps)
         try:
-            with self._start_process(plan, "profiling") as process:
+            with (
+                self._timed_stage(costs.PROFILED),
+                self._start_process(plan, "profiling") as process,
+            ):
                 while not process.wait(0.1):
                     self._check_process(process)
                     done = self._parts - 1 + process.progress_fraction()
@@ -246,7 +309,7 @@ class _CaseRunner:
                 while not process.wait(0.1):
                     self._check_process(process)
                     self._report_progress(done + process.progress_fraction(), text)
-            return [process.outcome()["result"] for process in processes]
+            return [_with_start(process) for process in processes]
 
     def _start_process(self, plan: ProcessPlan, name: str) -> MeasuredProcess:
         folder = self._folder / name
@@ -280,6 +343,7 @@ class _CaseRunner:
             one_core=benchmark.threads == 1,
             module=benchmark.module,
             step=benchmark.step,
+            notes_files=kind == "counting" and self._shares_counting,
             processes=benchmark.processes,
             launcher=list(benchmark.launcher),
             python_path=[str(self._request.folder.absolute() / name) for name in benchmark.python_path],
@@ -298,6 +362,12 @@ class _CaseRunner:
 
     def _report_progress(self, done: float, text: str) -> None:
         self._progress(round(done / self._parts, 3), text)
+
+
+def _with_start(process: MeasuredProcess) -> Mapping[str, Any]:
+    """What the process left, with the moment of its start beside those of its windows."""
+    result: Mapping[str, Any] = process.outcome()["result"]
+    return {**result, "times": {**result.get("times", {}), "started": process.started}}
 
 
 def _script_arguments(request: MeasurementRequest) -> list[str]:

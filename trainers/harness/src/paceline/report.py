@@ -6,6 +6,7 @@ from .device_report import describe_device_use, timeline_table
 from .document import Document, MetricValue
 from .report_ranks import helpers_table, loaders_table, ranks_table
 from .report_sections import (
+    costs_table,
     counters_table,
     format_job,
     graph_breaks_table,
@@ -41,6 +42,7 @@ def format_document(document: Document) -> str:
         _operations_table(document),
         timeline_table(document),
         describe_device_use(document),
+        costs_table(document),
         _warning_lines(document),
     )
     return "\n\n".join(part for part in parts if part)
@@ -55,6 +57,10 @@ def _title_lines(document: Document) -> str:
     lines.append(f"{repetitions} of {window}{aside}{', quick' if protocol['quick'] else ''}")
     if document.step is not None:
         lines += step_lines(document.step)
+    if document.counting is not None and document.counting.counted_at:
+        lines.append(
+            f"counters and profile are those of {document.counting.counted_at[:10]}, whose code is the same"
+        )
     torch = f", torch {environment['torch']}" if environment["torch"] else ""
     python = f"Python {environment['python']}"
     lines.append(f"{document.created}, harness {document.harness_version}, {python}{torch}")

@@ -60,6 +60,20 @@ def learning_table(document: Document) -> str:
     return align_columns([["learned with", *names], *rows])
 
 
+def costs_table(document: Document) -> str:
+    """Return what the run cost, part by part; empty for a document that doesn't tell."""
+    costs = document.costs
+    if costs is None:
+        return ""
+    rows = [
+        [row.part, format_duration(row.seconds), f"{row.seconds / costs.seconds:.0%}", str(row.processes)]
+        for row in costs.parts
+        if costs.seconds > 0
+    ]
+    total = ["in all", format_duration(costs.seconds), "", ""]
+    return align_columns([["what it cost", "", "share", "processes"], *rows, total])
+
+
 def limits_table(document: Document) -> str:
     """Return one line per limit: what was measured, what is allowed, and whether it was crossed."""
     if not document.limits:

@@ -14,6 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from time import perf_counter
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from ..measured.mark_recorder import MarkRecorder
 from ..measured.phase_nodes import PhaseNode, ThreadState
 from ..measured.step_loop import StepLoop
 from . import compilation, graph_break_rows, profile_rows, windows
+from .read_files import ReadFiles
 
 _Item = TypeVar("_Item")
 
@@ -87,8 +89,15 @@ class PhaseMeter:
 class CountingRecorder(MarkRecorder[CountedPhaseNode]):
     """The recorder of a counting repetition."""
 
-    def __init__(self, warmup_steps: int, steps: int, report: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        warmup_steps: int,
+        steps: int,
+        report: Callable[[int], None],
+        files: ReadFiles | None = None,
+    ) -> None:
         super().__init__(CountedPhaseNode)
+        self._files = files
         self.meter = PhaseMeter(self)
         self.calls = windows.CallWindow(self, self.meter.compilations)
         self.operations = windows.OperationWindow(self, self.calls.switch)
@@ -137,6 +146,8 @@ class CountingRecorder(MarkRecorder[CountedPhaseNode]):
             "operations": self.operations.per_step(steps),
             "model_flops": self.operations.model_flops(steps),
             "memory": self.meter.growths(),
+            "inputs": self._files.result(folder) if self._files else None,
+            "times": dict(self.loop.times),
         }
 
 
@@ -150,6 +161,8 @@ class _CountedStepLoop(StepLoop):
         self.warmup_steps = warmup_steps
         self.steps = steps
         self.done = 0
+        # Of the first step and of the windows, by the clock that the harness has too.
+        self.times: dict[str, float] = {}
 
     @property
     def taken(self) -> int:
@@ -158,9 +171,10 @@ class _CountedStepLoop(StepLoop):
 
     def begin(self) -> None:
         if self.done == 0:
+            self.times["first_step"] = perf_counter()
             self._counting.meter.begin()
             if self.warmup_steps == 0:
-                self._counting.calls.open()
+                self._open_calls()
 
     def end_step(self) -> bool:
         self._counting.meter.bill()
@@ -169,7 +183,7 @@ class _CountedStepLoop(StepLoop):
             self._report(self.done)
         window = self.done - self.warmup_steps
         if window == 0:
-            self._counting.calls.open()
+            self._open_calls()
         elif window == self.steps:
             self._counting.calls.close()
             # Nothing to count without torch: the second window would only take time.
@@ -179,4 +193,10 @@ class _CountedStepLoop(StepLoop):
             self.complete = True
         elif 0 < window < self.steps:
             self._counting.calls.restore_profile()
+        if self.complete:
+            self.times["closed"] = perf_counter()
         return self.complete
+
+    def _open_calls(self) -> None:
+        self.times["opened"] = perf_counter()
+        self._counting.calls.open()

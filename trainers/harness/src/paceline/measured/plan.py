@@ -26,6 +26,7 @@ class ProcessPlan:
     turns: str = ""  # the pipe of a timing process that takes turns with another one
     module: bool = False  # the script is the name of a module, as of `python -m`
     step: str = ""  # what ends a step, where it was chosen
+    notes_files: bool = False  # a counting process tells which files it read
     processes: int = 1  # ranks that the harness starts
     launcher: list[str] = field(default_factory=list)  # the command that starts them instead
     python_path: list[str] = field(default_factory=list)  # folders that stand first on the path of imports

@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import auto
 from ..auto.collectives import add_gradient_overlap
+from ..counting.read_files import ReadFiles
 from ..counting.recorder import CountingRecorder
 from . import fingerprint, rank_identity, rank_results
 from .child_hooks import end_at_once
@@ -91,7 +92,9 @@ class ResultWriter:
             add_gradient_overlap()
         if loop.complete:
             outcome["result"] = _recorder_result(recorder, self._plan)
-            outcome["environment"] = fingerprint.environment_fingerprint()
+            # Of those that count nobody asks, and it takes the time of a thousand short steps.
+            is_timed = self._plan.kind == "timing"
+            outcome["environment"] = fingerprint.environment_fingerprint() if is_timed else {}
             if recorder.settings:
                 outcome["environment"]["settings"] = dict(sorted(recorder.settings.items()))
         return outcome
@@ -106,7 +109,8 @@ def create_recorder(plan: ProcessPlan) -> Recorder:
     if plan.kind == "whole":
         return WholeLoopRecorder(report)
     if plan.kind == "counting":
-        return CountingRecorder(plan.warmup_steps, plan.steps, report)
+        files = ReadFiles() if plan.notes_files else None
+        return CountingRecorder(plan.warmup_steps, plan.steps, report, files)
     if plan.kind == "profiling":
         return ProfilingRecorder(plan, report, profiles=identity is None or identity.rank == 0)
     turns = Turns(Path(plan.turns), one_core=plan.one_core) if plan.turns else None

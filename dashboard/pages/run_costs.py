@@ -1,0 +1,90 @@
+"""What a run, and what a project's runs, cost: one bar, and the table of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from dashboard.ingest.costs import WAITING
+from dashboard.models import Project, Run
+from dashboard.querysets import run_costs
+from dashboard.sentences.run_costs import cost_of_run_sentence, part_label
+
+# Repetitions in hues of their own, countings in one; what host and harness add is grey.
+HUES = {
+    "start": 1,
+    "warmup": 5,
+    run_costs.MEASURED: 3,
+    "after": 7,
+    "disturbed": 4,
+    "sweep": 2,
+    "learning": 2,
+    "profiled": 6,
+}
+COUNTING_HUE, OTHERS_HUE = 6, 8
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """A part of the bar: where it begins and how wide it is, in per cent of the whole."""
+
+    label: str
+    seconds: float
+    share: float
+    start: float
+    width: float
+    hue: int
+    processes: int = 0
+
+
+def stack_parts(parts: Sequence[tuple[str, float, int]]) -> list[CostRow]:
+    """The rows of a bar, from (part, seconds, processes) in their order."""
+    total = sum(seconds for _, seconds, _ in parts)
+    rows, start = [], 0.0
+    for part, seconds, processes in parts:
+        share = seconds / total if total else 0.0
+        hue = COUNTING_HUE if part.startswith("counting") else HUES.get(part, OTHERS_HUE)
+        rows.append(
+            CostRow(
+                part_label(part), seconds, share, round(100 * start, 2), round(100 * share, 2), hue, processes
+            )
+        )
+        start += share
+    return rows
+
+
+def costs_context(run: Run) -> dict[str, Any]:
+    """What a run's page shows; nothing of a run whose document doesn't tell."""
+    stored = run_costs.parts_of_run(run)
+    of_machine = [(row.part, row.seconds, row.processes) for row in stored if row.part != WAITING]
+    waited = next((row.seconds for row in stored if row.part == WAITING), None)
+    return {
+        "cost_rows": stack_parts(of_machine),
+        "cost_sentence": cost_of_run_sentence([(part, seconds) for part, seconds, _ in of_machine]),
+        "waited": waited,
+    }
+
+
+@require_safe
+def costs_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """What the project's runs of the last weeks cost: by week, by part and by case."""
+    project, now = get_object_or_404(Project, slug=slug), timezone.now()
+    parts = [(part, seconds, 0) for part, seconds in run_costs.costs_by_part(project, now)]
+    weeks = run_costs.costs_by_week(project, now)
+    longest = max((week.seconds for week in weeks), default=0.0)
+    context = {
+        "project": project,
+        "tab": "costs",
+        "weeks": [(week, week.seconds / longest if longest else 0.0) for week in weeks],
+        "number_of_weeks": run_costs.WEEKS,
+        "cost_rows": stack_parts(parts),
+        "cost_sentence": cost_of_run_sentence([(part, seconds) for part, seconds, _ in parts]),
+        "cases": run_costs.costs_by_case(project, now),
+    }
+    return render(request, "project_costs.html", context)
