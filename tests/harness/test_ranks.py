@@ -119,7 +119,7 @@ def test_a_launcher_of_the_users_own(tmp_path: Path) -> None:
 def test_a_script_that_spawns_its_ranks(tmp_path: Path) -> None:
     raw = measure_ranks(tmp_path, RANKS + SPAWN, "train.py", "seen", str(int(PORT) + 2))
     assert raw["ranks"]["world_size"] == 2
-    assert raw["step"] == {"kind": "optimizer", "owner": "SGD", "chosen": False}
+    assert (raw["step"]["kind"], raw["step"]["owner"]) == ("optimizer", "SGD")
 
 
 def test_a_rank_that_fails_is_shown(tmp_path: Path) -> None:
@@ -149,9 +149,13 @@ for step in range(100):
 def test_ranks_that_hang_are_named(tmp_path: Path) -> None:
     with start_processes(tmp_path, UNEVEN, ["hangs"], processes=2, steps=60) as process:
         deadline = monotonic() + 100
-        while "never came" not in process.describe_hang() and monotonic() < deadline:
-            assert not process.wait(0.1), process.tail()
-        assert process.describe_hang() == "rank 0 in all_reduce, to which rank 1 never came"
+        hang = "rank 0 in all_reduce, to which rank 1 never came"
+        seen = 0
+        # On the way there either rank may be a moment behind.
+        while seen < 5:
+            assert not process.wait(0.3), process.tail()
+            assert monotonic() < deadline, process.describe_hang()
+            seen = seen + 1 if process.describe_hang() == hang else 0
 
 
 def test_a_rank_that_dies_is_named(tmp_path: Path) -> None:
