@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from . import automatic, box, growth, judging, marks, overhead, repeat, turns
+from . import automatic, box, counters, growth, judging, marks, overhead, repeat, turns
 
 
 def main() -> None:
@@ -27,6 +27,7 @@ def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], st
         "marks": lambda: marks.measure_marks(arguments.rounds),
         "overhead": lambda: overhead.measure_overhead(arguments.pairs),
         "automatic": lambda: automatic.measure_automatic_phases(arguments.pairs),
+        "counters": lambda: counters.measure_counters(arguments.processes),
         "growth": lambda: growth.measure_growth(arguments.steps),
         "turns": lambda: turns.measure_turns("snake_dqn", ["variant=optimized"], arguments.noisy_pairs),
         "box": lambda: box.measure_box(
@@ -41,11 +42,12 @@ def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], st
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    names = ["marks", "overhead", "automatic", "growth", "turns", "box", "judging", "repeat"]
+    names = ["marks", "overhead", "automatic", "counters", "growth", "turns", "box", "judging", "repeat"]
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; default all")
     parser.add_argument("--rounds", type=int, default=1000, help="rounds of the marks")
     parser.add_argument("--pairs", type=int, default=240, help="pairs of blocks, bare and measured")
     parser.add_argument("--noisy-pairs", type=int, default=6, help="pairs of one commit, of each kind")
+    parser.add_argument("--processes", type=int, default=10, help="processes of each framework")
     parser.add_argument("--steps", type=int, default=1_000_000, help="steps of the memory's growth")
     parser.add_argument("--starts", type=int, default=20, help="starts of each kind of box")
     parser.add_argument("--box-pairs", type=int, default=6, help="pairs inside and outside a box; 0 for none")

@@ -14,12 +14,11 @@ from paceline import manifest as manifests
 from paceline.manifest import ManifestError
 
 from dashboard.access import Actor, AuditAction, record_action
+from dashboard.kept_files import KeptFileError, keep_files, read_folder, read_kept_files
 from dashboard.models import Project
 from dashboard.policy.newest_manifest import follow_manifest_policy
 from dashboard.project_addresses import ProjectError, absolute_address
 from dashboard.project_names import find_named_project
-from dashboard.project_setup.errors import SetupError
-from dashboard.project_setup.kept_files import keep_files, read_folder, read_kept_files
 from dashboard.repositories import RepositoryError, split_credentials
 
 # The numbers of a project that people may set: option -> field.
@@ -95,7 +94,7 @@ def _read_files(folder: Path | None, manifest: Path | None) -> dict[str, str]:
         raise ProjectError("--files needs --manifest: files are kept beside a manifest that is kept, too.")
     try:
         return read_folder(folder)
-    except SetupError as error:
+    except KeptFileError as error:
         raise ProjectError(str(error)) from error
 
 

@@ -10,10 +10,9 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.access import visitor_of
 from dashboard.host_protocol.kept_files import LARGEST_FILE
+from dashboard.kept_files import KeptFileError, decode_file, keep_files
 from dashboard.models import Project
 from dashboard.pages.settings_sections import settings_context
-from dashboard.project_setup.errors import SetupError
-from dashboard.project_setup.kept_files import decode_file, keep_files
 
 SECTION = "project-manifest"
 
@@ -37,7 +36,7 @@ def kept_file_page(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         changed = read_changes(request, action, path, text, former)
         keep_files(visitor_of(request), project, changed)
-    except SetupError as error:
+    except KeptFileError as error:
         return render_file(request, context, path, text, former=former, refused=str(error))
     names = ", ".join(changed)
     done = "is no longer kept" if action == "remove" else "counts from now on"
@@ -48,14 +47,14 @@ def kept_file_page(request: HttpRequest, slug: str) -> HttpResponse:
 def read_changes(
     request: HttpRequest, action: str, path: str, text: str, former: str
 ) -> dict[str, str | None]:
-    """By its path what becomes of each file that the form names. Raises SetupError."""
+    """By its path what becomes of each file that the form names. Raises KeptFileError."""
     if action == "remove":
         return {former or path: None}
     if action == "upload":
         folder = request.POST.get("folder", "").strip().strip("/")
         uploaded = [file for file in request.FILES.getlist("files") if file.name]
         if not uploaded:
-            raise SetupError("Choose at least one file.", "files")
+            raise KeptFileError("Choose at least one file.")
         named = {f"{folder}/{file.name}" if folder else str(file.name): file for file in uploaded}
         return {name: decode_file(name, file.read(LARGEST_FILE + 1)) for name, file in named.items()}
     moved: dict[str, str | None] = {former: None} if former and former != path else {}

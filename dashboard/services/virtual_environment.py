@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-EVERYTHING = "site,host,torch,emulator,service,embedded,dev"
+EVERYTHING = "site,host,torch,emulator,service,frameworks,embedded,dev"
 INPUTS = ("constraints.txt", "pyproject.toml", "trainers/harness/pyproject.toml")
 # Bytes. The largest part is torch, whose build for GPUs brings its own libraries.
 LEAST_FREE = 3_000_000_000

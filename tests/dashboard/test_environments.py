@@ -65,6 +65,15 @@ def test_harness_and_gpus_are_the_systems() -> None:
     assert software_differences(OLD, new) == []
 
 
+def test_kept_files_are_no_commits() -> None:
+    before, after = (compared_values({**OLD, "kept_files": version}, "0.1.0") for version in ("1f2e", "9a8b"))
+    (difference,) = compare_environments(before, after)
+    assert labels.format_difference(difference) == "kept files 1f2e → 9a8b"
+    assert system_differences(before, after) == [difference]
+    # Most projects keep none: their rows stay those of hosts that know of no such files.
+    assert "kept_files" not in compared_values(OLD, "0.1.0")
+
+
 def test_gpus_of_one_name_differ_by_their_memory() -> None:
     small, large = ([{"name": "H200", "memory_bytes": gigabytes * 10**9}] for gigabytes in (80, 141))
     differences = system_differences(OLD | {"gpus": small}, OLD | {"gpus": large})

@@ -99,6 +99,7 @@ def test_files_are_relative_and_environments_are_named() -> None:
 
 
 NO_STACKS = {"rows": [], "rest": {"stacks": 0, "calls": 0.0, "self": 0.0}}
+WITHOUT_STACKS = {"steps": 5, "operations": None, "stacks": NO_STACKS, "graph_break_places": []}
 
 
 def test_the_profile_is_bounded_and_the_rest_is_summed() -> None:
@@ -113,7 +114,7 @@ def test_the_profile_is_bounded_and_the_rest_is_summed() -> None:
         }
         for n in range(500)
     ]
-    found = profiles.build_profile({"steps": 5, "functions": rows, "operations": None, "stacks": NO_STACKS})
+    found = profiles.build_profile({**WITHOUT_STACKS, "functions": rows})
     assert len(found["functions"]) == 200
     rest = {name: found["rest"][name] for name in ("functions", "calls", "self")}
     assert rest == {"functions": 300, "calls": 300.0, "self": pytest.approx(0.3)}
@@ -132,7 +133,7 @@ def test_a_cheap_function_that_is_called_often_is_kept() -> None:
         for n in range(500)
     ]
     rows[499].update(calls={"act": 9000.0}, self=1e-9)
-    counted = {"steps": 5, "functions": rows, "operations": None, "stacks": NO_STACKS}
+    counted = {**WITHOUT_STACKS, "functions": rows}
     kept = profiles.build_profile(counted)["functions"]
     assert next(row for row in kept if row["function"] == "f499")["phase"] == "act"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pytest
-from paceline.doctor import equal_work, gpu_facts, smallest_effect
+from paceline.doctor import command, equal_work, gpu_facts, smallest_effect
 from paceline.doctor.findings import Finding
 from paceline.doctor.host_facts import (
     HostFacts,
@@ -22,11 +23,11 @@ from paceline.doctor.host_facts import (
 )
 from paceline.doctor.host_part import describe_spread, find_own_tree
 from paceline.doctor.host_rules import UNREADABLE, judge_host, judge_processes
+from paceline.doctor.workbench import Workbench
 from paceline.watching import nvml
 
 from dashboard.detection import pairs as engine
 
-from .conftest import Project
 from .fake_nvml import Device, FakeNvml
 
 CPU = "sys/devices/system/cpu"
@@ -241,7 +242,7 @@ def test_lists_of_processors_and_the_own_tree() -> None:
 
 
 def judge_device(monkeypatch: pytest.MonkeyPatch, device: Device) -> Iterator[Finding]:
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", FakeNvml([device]))
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml([device]))
     devices = nvml.probe_devices({})
     return gpu_facts.judge_gpu(gpu_facts.read_gpus(devices)[0])
 
@@ -355,30 +356,21 @@ def test_work_that_fails_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mon
         equal_work.time_process("broken.py")
 
 
-@pytest.fixture(scope="module")
-def examined(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    folder = tmp_path_factory.mktemp("host")
-    return folder, Project(folder).call("doctor", "--part", "host", "--minutes", "0.5")
-
-
-def test_doctor_tells_of_this_host_and_keeps_it(
-    examined: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
-    folder, ended = examined
-    raw = json.loads((folder / "doctor.json").read_text())
-    assert [part["name"] for part in raw["parts"]] == ["host"]
-    rows = {row["what"]: row for row in raw["parts"][0]["findings"]}
-    assert {
-        "CPU governor",
-        "neighbours",
-        "steal time",
-        "clock source",
-        "a small loop, twice the same",
-    } <= set(rows)
+def test_doctor_tells_of_this_host_and_keeps_it(tmp_path: Path) -> None:
+    bench = Workbench(perf_counter() + 12, tmp_path)
+    result = command.run_part("host", command.HOST_PARTS["host"], bench)
+    command.write_report([result], tmp_path / "doctor.json")
+    (part,) = json.loads((tmp_path / "doctor.json").read_text())["parts"]
+    rows = {row["what"]: row for row in part["findings"]}
+    assert {"CPU governor", "neighbours", "steal time", "clock source"} <= set(rows)
     assert rows["address randomization"]["matters"] in (True, False)
-    assert "pairs differ by" in rows["a small loop, twice the same"]["value"]
-    # On a busy machine four pairs of processes that load torch take longer than it may.
-    torch_row = rows["a small torch step, twice the same"]["value"]
-    assert "pairs differ by" in torch_row or "4 are needed" in torch_row
-    assert "a small loop, provable in ten minutes" in ended.stdout
-    assert "facts matter here" in ended.stdout
+    # On a busy machine four pairs of processes take longer than they may.
+    for work in ("a small loop, twice the same", "a small torch step, twice the same"):
+        assert "pairs differ by" in rows[work]["value"] or "4 are needed" in rows[work]["value"]
+    assert "facts matter here" in command.format_result(result)
+
+
+def test_the_host_is_the_first_part_and_can_be_the_only_one(tmp_path: Path) -> None:
+    bench = Workbench(1e12, tmp_path)
+    assert command.chosen_parts(bench, [])[0][0] == "host"
+    assert [name for name, _ in command.chosen_parts(bench, ["host"])] == ["host"]

@@ -63,7 +63,11 @@ def initialized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subproc
     """A real run, without a device also where there is one."""
     folder = tmp_path_factory.mktemp("learner")
     write_files(folder, SRC_PROJECT)
-    return folder, Project(folder).call("init")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        # Where it is kept which data was made.
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        return folder, Project(folder).call("init")
 
 
 def test_a_package_below_src_is_found_prepared_and_measured(
@@ -228,6 +232,25 @@ def test_options_of_a_dataclass_are_spelt_as_tyro_does(tmp_path: Path) -> None:
     guess = propose_arguments(found[0], tmp_path, has_device=False)[0]
     assert guess.words == ("--no-track",)
     assert learn_sooner(guess, found[0]).words == ("--no-track", "--learning-starts", "500")
+
+
+def test_options_of_transformers_keep_their_underscores(tmp_path: Path) -> None:
+    script = SMALL + (
+        "from dataclasses import dataclass\n@dataclass\nclass Args:\n    eval_steps: int = 100\n"
+        "HfArgumentParser(Args)\n"
+    )
+    _, _, found = look_at(tmp_path, {"train.py": script})
+    guess = propose_arguments(found[0], tmp_path, has_device=True)[0]
+    assert shorten_arguments(guess, found[0]).words == ("--eval_steps", "1")
+
+
+def test_a_command_that_the_package_installs_is_a_reason(tmp_path: Path) -> None:
+    project = '[project]\nname = "x"\n[project.scripts]\nlearn-x = "x.learn:start"\n'
+    guarded = SMALL + "if __name__ == '__main__':\n    pass\n"
+    files = {"pyproject.toml": project, "x/__init__.py": "", "x/learn.py": guarded, "x/again.py": guarded}
+    _, _, found = look_at(tmp_path, files)
+    assert [row.path for row in found] == ["x/learn.py", "x/again.py"]
+    assert found[0].reasons[-1] == "installed as the command learn-x"
 
 
 def test_a_path_that_is_seen_from_the_scripts_folder_is_passed(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 from paceline import manifest, preparation
 from paceline.environment_table import parse_install
 from paceline.manifest import Environment, ManifestError, Preparation
+from paceline.preparation import PreparationError
 from paceline.script_arguments import format_arguments
 
 TEXT = """
@@ -40,6 +42,7 @@ def test_what_a_real_repository_needs_is_read() -> None:
         Preparation("python a.py"),
         Preparation("python b.py", ("data/*.py",), ("data",), network=True),
     )
+    assert str(bench.prepare[1]) == "python b.py, reads data/*.py, writes data, with the network"
     line = format_arguments(bench.cases[0].params, bench.arguments)
     assert line == ["config/small.py", "--batch_size=4", "--fused"]
     core = parse_install(words[1])
@@ -137,3 +140,10 @@ def test_a_module_below_src_is_found(folder: Path, given: list[str]) -> None:
     assert (ended.returncode, "throughput" in ended.stdout) == (0, True), ended.stderr
     told = "package.train lies below src: --python-path src is taken"
     assert (told in ended.stderr) == (not given)
+
+
+def test_by_hand_it_ends_at_its_time_limit_with_what_it_started(folder: Path) -> None:
+    begun = perf_counter()
+    with pytest.raises(PreparationError, match=r"'sleep 60; true' took longer than 0 s"):
+        preparation.prepare_by_hand([Preparation("sleep 60; true")], folder, (), print, 0.2)
+    assert perf_counter() - begun < 30

@@ -153,7 +153,7 @@ def test_a_kind_that_never_comes_is_told_with_what_was_seen(tmp_path: Path) -> N
     (tmp_path / "train.py").write_text(TRAIN + "\nmain(20)\n")
     ended = Project(tmp_path).call("script", "--quick", "--step", "environment", "train.py")
     assert ended.returncode == 1
-    assert "took no step of the kind environment, only 20 optimizer steps, 20 batches" in ended.stderr
+    assert "took no step of the kind environment; seen: 20 optimizer steps, 20 batches" in ended.stderr
 
 
 @pytest.mark.parametrize(

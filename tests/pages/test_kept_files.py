@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from dashboard.kept_files import read_kept_files
 from dashboard.models import Project
-from dashboard.project_setup.kept_files import read_kept_files
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST
 from tests.pages import builders

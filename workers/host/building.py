@@ -7,6 +7,7 @@ stands in the checkout's place. pip is told by options how packages are reached.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ BUILD_FOLDER = "build"
 MOST_FILES = 2_000_000
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHELL = "/bin/sh"
+# A line of pip's about a conflict: who requires what.
+DEPENDENCY = re.compile(r"(The user requested|\S+ \S+ depends on) ")
 # What pip puts around the words of a build that failed.
 PIPS_FRAME = (
     "note: ",
@@ -178,7 +181,15 @@ def tee_output(first: Callable[[bytes], None], second: Callable[[bytes], None]) 
 def failure_reason(printed: Log, shown: str, status: int) -> str:
     """The last line of what was printed, without pip's word, behind the command where that is shown."""
     lines = [line for line in printed.last_lines() if not line.startswith(PIPS_FRAME)]
-    line = "".join(lines[-1:]).removeprefix("ERROR: ")
+    line = pip_conflict(lines) or "".join(lines[-1:]).removeprefix("ERROR: ")
     if shown:
         return f"{shown} ended with exit status {status}{f': {line}' if line else '.'}"
     return line or "pip gave no reason"
+
+
+def pip_conflict(lines: Sequence[str]) -> str:
+    """What requires versions that can't be installed together, where that is why pip ended; else nothing."""
+    if not lines or not lines[-1].startswith("ERROR: ResolutionImpossible"):
+        return ""
+    required = [re.sub(r" \(from .*", "", line) for line in lines if DEPENDENCY.match(line)]
+    return f"{'; '.join(dict.fromkeys(required))}: no version fits all of them" if required else ""

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import sys
+import sysconfig
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -74,7 +75,7 @@ class Environments:
         Raises BuildError with the reason, Stopped where the run is no longer ours.
         """
         if environment is None:
-            return BuiltEnvironment(Path(sys.executable))
+            return own_environment()
         if environment.lock:
             return self.locked_base(checkout, environment)
         required = requirements.read_requirements(checkout, environment.requirements)
@@ -86,7 +87,7 @@ class Environments:
     def required_base(self, checkout: Path, required: Requirements) -> BuiltEnvironment:
         """The environment with these requirements; the worker's own where there are none."""
         if not required.texts:
-            return BuiltEnvironment(Path(sys.executable))
+            return own_environment()
         key = requirements.environment_key(required.texts)
 
         def build(step: BuildStep) -> None:
@@ -148,6 +149,12 @@ class Environments:
 
         build_once(folder, f"building the environment of {name}", self.runner, build_whole)
         return BuiltEnvironment(folder / "bin" / "python", (folder,), key)
+
+
+def own_environment() -> BuiltEnvironment:
+    """The worker's own, known by when a package was last installed or removed."""
+    changed = Path(sysconfig.get_path("purelib")).stat().st_mtime_ns
+    return BuiltEnvironment(Path(sys.executable), (), f"{sys.executable} {changed}")
 
 
 def build_once(

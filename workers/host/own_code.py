@@ -69,7 +69,7 @@ class OwnCode:
         installed = [[target.folder, *target.extras, *target.options] for target in self.targets]
         return environment_key(
             {
-                "base": base.base_key or str(base.python),
+                "base": base.base_key,
                 "tree": self.tree,
                 "install": json.dumps(installed),
                 "build": json.dumps(self.build),

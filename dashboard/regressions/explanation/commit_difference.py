@@ -24,6 +24,7 @@ ENVIRONMENT_FILES = (
     "environment.y",
     "poetry.lock",
     "uv.lock",
+    "conda-lock",
     "pdm.lock",
     "Pipfile",
     "paceline.toml",

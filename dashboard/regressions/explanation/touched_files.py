@@ -32,6 +32,9 @@ DEFINING = (
     "affinity",
     "gc",
     "variables",
+    "arguments",
+    "python_path",
+    "prepare",
 )
 # Files that no process reads.
 PROSE = frozenset({".md", ".rst", ".txt", ".adoc"})

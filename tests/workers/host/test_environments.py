@@ -108,6 +108,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         environments_at(tmp_path).base(tmp_path, REQUIREMENTS)
 
 
+def test_a_conflict_of_versions_says_who_requires_what(tmp_path: Path) -> None:
+    build_wheel(tmp_path / "wheels", "engine", "")
+    listed = build_wheel(tmp_path / "wheels", "game", "", requires="engine==2.0") + "engine==1.0\n"
+    (tmp_path / "requirements.txt").write_text(listed)
+    with pytest.raises(BuildError, match=r"game 1.0 depends on engine==2.0: no version fits all of them"):
+        environments_at(tmp_path).base(tmp_path, REQUIREMENTS)
+
+
 def test_a_file_out_of_the_checkout_is_refused(commit: Path) -> None:
     (commit / "requirements.txt").write_text("-r ../../etc/passwd\n")
     with pytest.raises(BuildError, match="leads out of the checkout"):

@@ -106,6 +106,35 @@ def is_base_first(experiment: Experiment) -> list[bool]:
     return list(experiment.pairs.values_list("base_first", flat=True))
 
 
+BUILT = """
+[environment]
+build = ["cp src/value.py built.py"]
+python_path = ["src"]
+"""
+
+
+def test_each_side_has_its_own_code(host: Host, requested: Requested) -> None:
+    """Both are installed before either is measured: what is built of one never stands in for the other's."""
+    run = requested({"src/value.py": "VALUE = 1\n", "paceline.toml": SHORT + BUILT})
+    base, head = both_sides(run, {"src/value.py": "VALUE = 2\n"})
+    metric = get_metric("step_time")
+    assert experiments.ask_experiment(
+        run.commit.project, "proof", "test", base, head, metric, before=1e-4, after=2e-4
+    )
+    assignment = experiments.claim_experiment("default", "gpu-1")
+    assert assignment
+    executor = ExperimentExecutor(assignment, -1, host.configuration, host.client)
+    sides = [executor.prepare_side(name) for name in SIDES]
+    shown = [
+        subprocess.check_output(
+            [side.python, "-c", "import built, psutil; print(built.VALUE)"], cwd=side.code.folder, text=True
+        )
+        for side in sides
+    ]
+    assert shown == ["1\n", "2\n"]
+    assert sides[0].python != sides[1].python
+
+
 def test_interleaved_repetitions_decide(host: Host, suspected: Experiment) -> None:
     assert host.execute_next()
     suspected.refresh_from_db()

@@ -86,7 +86,8 @@ def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return small_box("bubblewrap", tmp_path_factory.mktemp("box"), sandbox)
 
 
-def test_commits_side_by_side_have_their_own_code(tmp_path: Path, box: Box) -> None:
+def test_commits_side_by_side_have_their_own_code(tmp_path: Path) -> None:
+    box = small_box("namespaces", tmp_path / "box", Sandbox(network="none", build_disk=400 * MIB))
     runner = small_runner(tmp_path / "home", box)
     environment = Environment(install=("--no-build-isolation .",))
     checkouts = [write_commit(tmp_path / f"checkout-{value}", value) for value in (1, 2)]
@@ -173,3 +174,19 @@ def test_declared_dependencies_need_no_build(tmp_path: Path) -> None:
     assert list(expand_extra("none", {}, "a")) == []
     assert choose_requirement('torch; extra == "train"', ("Train",)) == "torch; python_version > '0'"
     assert choose_requirement('torch; extra == "train"', ()) == ""
+
+
+def test_what_commands_leave_is_not_followed(tmp_path: Path, box: Box) -> None:
+    (secret := tmp_path / "secret").write_text("of the host")
+    checkout = write_commit(tmp_path / "checkout", 1)
+    commands = (
+        f"ln -s {secret} leads.txt",
+        f"mkdir out && ln -s {tmp_path} out/all",
+        "mkfifo pipe",
+        "rm setup.py; mkfifo setup.py",
+    )
+    built = build_code(checkout, "tree", Environment(build=commands), small_runner(tmp_path / "home", box))
+    kept = built.folders[0] / "products"
+    assert sorted(str(path.relative_to(kept)) for path in kept.rglob("*")) == ["leads.txt", "out", "out/all"]
+    assert (kept / "leads.txt").is_symlink()
+    assert (kept / "out" / "all").is_symlink()

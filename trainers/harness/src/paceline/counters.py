@@ -21,6 +21,7 @@ OPERATION_COUNTERS = (
     "tensors_allocated",
     "allocated_bytes",
     "optimizer_steps",
+    "unused_gradient_operations",
 )
 
 

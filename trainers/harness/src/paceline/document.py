@@ -19,6 +19,7 @@ from . import metrics, schema
 from .document_rows import (
     CaseIdentity,
     DeviceProfile,
+    GraphBreakPlace,
     GuardResult,
     HelperResult,
     IdleRow,
@@ -58,6 +59,7 @@ __all__ = [
     "DeviceProfile",
     "Document",
     "DocumentError",
+    "GraphBreakPlace",
     "GuardResult",
     "HelperResult",
     "IdleRow",
@@ -89,8 +91,8 @@ __all__ = [
 # paceline.document/1: the first. Later, each of them optional: processes, scaling, limits, job; gc,
 # affinity and variables of the protocol; stacks of the profile, seconds and phases of its operations;
 # what sweeps waited; cpu_features and settings of the environment; learning; step; ranks, loaders,
-# helpers; kept_files of the environment; guards; device_profile, device_use
-# and inactive_split of a repetition's device_memory.
+# helpers; kept_files of the environment; guards; passes of a step; graph breaks of the profile;
+# device_profile, device_use and inactive_split of a repetition's device_memory.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
@@ -370,6 +372,7 @@ def _build_profile(raw: Raw) -> Profile:
         operations={row["name"]: row["count"] for row in raw["operations"]},
         operation_seconds={row["name"]: row["seconds"] for row in raw["operations"] if "seconds" in row},
         stacks=tuple(_build_stack(row) for row in raw.get("stacks", ())),
+        graph_breaks=tuple(GraphBreakPlace(**row) for row in raw.get("graph_breaks", ())),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from .ranks.rank_rows import build_ranks_member
 from .statistics import mean, median, median_interval, theil_sen_slope
 from .watching.process import MeasurementError
 from .watching.sampler import thin_series
+
+# Phases whose number in a step is told with what a step is.
+PASSES = ("forward", "backward", "optimizer", "env_step")
 
 Raw = dict[str, Any]
 Bounds = tuple[float, float]
@@ -77,7 +81,7 @@ def build_document(run: Measurement) -> Raw:
         **derived_metrics.document_members(swept, job),
     }
     if timed[0].step is not None:
-        raw["step"] = dict(timed[0].step)
+        raw["step"] = {**timed[0].step, "passes": _count_passes(phases, counted)}
     if ranks is not None:
         raw["ranks"] = ranks
     raw |= children_members(timed)
@@ -296,6 +300,20 @@ def _phase_rows(timed: Sequence[TimedRepetition]) -> list[Raw]:
     typical = ordered[(len(ordered) - 1) // 2].result
     step = typical["step_time"]["mean"]
     return [{**row, "share": row["total"] / step} for row in typical["phases"]][:500]
+
+
+def _count_passes(phases: Sequence[Raw], counted: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return how often per step the main thread was in each phase of this name, wherever it nests."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for row in phases:
+        name = row["path"].rpartition("/")[2]
+        if name in PASSES and row["thread"] == "main":
+            sums[name] += row["count"]
+    operations = counted[0]["operations"] if counted else None
+    if operations is not None and "optimizer" in sums:
+        # A wrapper of an optimizer is called in micro-steps too, in which it doesn't step.
+        sums["optimizer"] = math.fsum(tally["optimizer_steps"] for tally in operations.values())
+    return dict(sums)
 
 
 def _telemetry_rows(timed: Sequence[TimedRepetition], uses_device: bool) -> list[Raw]:

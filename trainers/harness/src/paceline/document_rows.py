@@ -139,6 +139,17 @@ class ProfiledStack:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphBreakPlace:
+    """Where PyTorch's compiler broke a graph, how often per step, and why, where that is known."""
+
+    function: str
+    file: str
+    line: int
+    breaks: float
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """The counting repetition's functions, stacks and tensor operations; what didn't fit is in `rest`.
 
@@ -151,6 +162,7 @@ class Profile:
     operations: Mapping[str, float]
     operation_seconds: Mapping[str, float]
     stacks: tuple[ProfiledStack, ...]
+    graph_breaks: tuple[GraphBreakPlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,6 +286,14 @@ _TABLE = (
         per_phase=True,
     ),
     Metric(
+        "unused_gradient_operations",
+        "operations/step",
+        "lower",
+        "counter",
+        "Operations that autograd recorded in modules for a backward pass that never came.",
+        per_phase=True,
+    ),
+    Metric(
         "graph_breaks",
         "breaks/step",
         "lower",

@@ -10,6 +10,7 @@ import fnmatch
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,6 +45,12 @@ class Preparation:
     reads: tuple[str, ...] | None = None
     writes: tuple[str, ...] = ()
     network: bool | None = None
+
+    def __str__(self) -> str:
+        reads = "" if self.reads is None else f", reads {' '.join(self.reads)}"
+        writes = f", writes {' '.join(self.writes)}" if self.writes else ""
+        network = {None: "", True: ", with the network", False: ", without a network"}[self.network]
+        return f"{self.run}{reads}{writes}{network}"
 
 
 def parse_preparations(table: TomlTable) -> tuple[Preparation, ...]:
@@ -142,14 +149,18 @@ def prepare_by_hand(
     folder: Path,
     python_path: Sequence[str],
     print_message: Callable[[str], None],
+    time_limit: float | None = None,
 ) -> None:
-    """Run the commands whose data isn't there yet, in the folder; raises PreparationError."""
+    """Run the commands whose data isn't there yet, in the folder; raises PreparationError.
+
+    `time_limit` is in seconds, for each of them.
+    """
     for preparation in preparations:
         mark = _mark_file(preparation, folder)
         if not _is_there(preparation, folder, mark):
             print_message(f"preparing the data: {preparation.run}")
             before = read_file_states(folder)
-            _run_command(preparation, folder, python_path)
+            _run_command(preparation, folder, python_path, time_limit)
             made = kept_files(preparation, written_files(before, read_file_states(folder)))
             if not made and not preparation.writes:
                 print_message("the command has written no file into the folder")
@@ -199,20 +210,28 @@ def command_path(python: Path, path: str) -> str:
     return f"{python.parent}{os.pathsep}{path}"
 
 
-def _run_command(preparation: Preparation, folder: Path, python_path: Sequence[str]) -> None:
+def _run_command(
+    preparation: Preparation, folder: Path, python_path: Sequence[str], time_limit: float | None
+) -> None:
     added = [str(folder / name) for name in python_path]
     surroundings = {
         **os.environ,
         "PATH": command_path(Path(sys.executable), os.environ.get("PATH", "")),
         "PYTHONPATH": os.pathsep.join(filter(None, [*added, os.environ.get("PYTHONPATH", "")])),
     }
-    ended = subprocess.run(
+    with subprocess.Popen(
         [SHELL, "-c", preparation.run],
         cwd=folder,
         env=surroundings,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
-        check=False,
-    )
-    if ended.returncode != 0:
-        raise PreparationError(f"{preparation.run!r} failed with exit status {ended.returncode}")
+        # What the shell has started has to end with it.
+        start_new_session=time_limit is not None,
+    ) as command:
+        try:
+            status = command.wait(time_limit)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(command.pid, signal.SIGKILL)
+            raise PreparationError(f"{preparation.run!r} took longer than {time_limit:.0f} s") from error
+    if status != 0:
+        raise PreparationError(f"{preparation.run!r} failed with exit status {status}")

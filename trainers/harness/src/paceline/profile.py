@@ -53,6 +53,7 @@ def build_profile(counted: Counted) -> Raw:
             for row in sorted(operations, key=lambda row: (-row["count"], row["name"]))
         ],
         "stacks": stacks["rows"],
+        "graph_breaks": counted["graph_break_places"],
     }
 
 

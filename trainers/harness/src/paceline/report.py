@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from .device_report import describe_device_use, timeline_table
 from .document import Document, MetricValue
 from .report_ranks import helpers_table, loaders_table, ranks_table
 from .report_sections import (
     counters_table,
     format_job,
+    graph_breaks_table,
     learning_table,
     limits_table,
     processes_table,
     scaling_table,
+    step_lines,
 )
 from .units import align_columns, format_amount, format_count, format_interval
 
@@ -32,6 +31,7 @@ def format_document(document: Document) -> str:
         limits_table(document),
         phases_table(document),
         counters_table(document),
+        graph_breaks_table(document),
         scaling_table(document),
         processes_table(document),
         ranks_table(document),
@@ -54,19 +54,11 @@ def _title_lines(document: Document) -> str:
     window = f"{format_count(protocol['steps'], 'step')} after {protocol['warmup_steps']:,}"
     lines.append(f"{repetitions} of {window}{aside}{', quick' if protocol['quick'] else ''}")
     if document.step is not None:
-        lines.append(describe_step(document.step))
+        lines += step_lines(document.step)
     torch = f", torch {environment['torch']}" if environment["torch"] else ""
     python = f"Python {environment['python']}"
     lines.append(f"{document.created}, harness {document.harness_version}, {python}{torch}")
     return "\n".join(lines)
-
-
-def describe_step(step: Mapping[str, Any]) -> str:
-    """Say what ends a step, and why."""
-    if step["kind"] == "mark":
-        return "a step is one pass through paceline.steps"
-    why = "as was chosen" if step["chosen"] else "which stepped first; --step chooses another"
-    return f"a step ends with the {step['kind']} of {step['owner']}, {why}"
 
 
 def _metrics_table(document: Document) -> str:

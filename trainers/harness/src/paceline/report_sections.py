@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import nan
+from typing import Any
 
 from .document import Document, LimitResult, MetricValue, ProcessUse
 from .metrics import describe_metric
 from .statistics import median
 from .units import align_columns, format_amount, format_count, format_duration, format_number
+
+PASSES = {
+    "forward": ("forward pass", "forward passes"),
+    "backward": ("backward pass", "backward passes"),
+    "optimizer": ("optimizer step", "optimizer steps"),
+    "env_step": ("environment step", "environment steps"),
+}
+
+
+def step_lines(step: Mapping[str, Any]) -> list[str]:
+    """Return what ends a step, and why, and what it holds."""
+    if step["kind"] == "mark":
+        lines = ["a step is one pass through paceline.steps"]
+    else:
+        why = "as was chosen" if step["chosen"] else "which stepped first; --step chooses another"
+        lines = [f"a step ends with the {step['kind']} of {step['owner']}, {why}"]
+    passes = step.get("passes", {})
+    held = [
+        f"{format_number(passes[name])} {nouns[passes[name] != 1]}"
+        for name, nouns in PASSES.items()
+        if passes.get(name)
+    ]
+    return [*lines, f"a step holds {', '.join(held)}"] if held else lines
 
 
 def format_job(document: Document) -> str:
@@ -65,6 +90,17 @@ def counters_table(document: Document) -> str:
         if path is not None
     ]
     return align_columns([["per step", *names], *body]) if body else ""
+
+
+def graph_breaks_table(document: Document) -> str:
+    """Return where the compiler broke graphs, and why."""
+    places = document.profile.graph_breaks if document.profile else ()
+    lines = [
+        f"{format_amount(row.breaks, '1')} a step at {row.file}:{row.line} in {row.function}: "
+        f"{row.reason or 'reason not known'}"
+        for row in places[:10]
+    ]
+    return "\n".join(["graph breaks", *lines]) if lines else ""
 
 
 def _counter_cell(row: MetricValue | None) -> str:

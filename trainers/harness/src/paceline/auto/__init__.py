@@ -9,8 +9,9 @@ imported for the script's sake. The phases' names are fixed:
     zero_grad       zero_grad of any optimizer or module
     clip_gradients  clip_grad_norm_ and clip_grad_value_
     data_loading    starting a DataLoader's iterator and waiting for its next item
-    env_step        the outermost step of a gymnasium (or gym) environment or vector environment
+    env_step        the outermost step of an environment or vector environment
     env_reset       the outermost reset of one
+    generate        generation of tokens by transformers
     distribution    making, sampling and asking a torch.distributions.Distribution
     logging         writing to a torch.utils.tensorboard.SummaryWriter
     host_to_device  copies of tensors to an accelerator
@@ -42,15 +43,7 @@ def install_automatic_phases(
     from . import torch_phases
 
     pacer = start_pacer()
-    import_hooks.call_after_import(
-        {
-            "torch": torch_phases.patch_torch,
-            "gymnasium": environments.patch_environments,
-            "gymnasium.vector": environments.patch_vector_environments,
-            "gym": environments.patch_environments,
-            "gym.vector": environments.patch_vector_environments,
-        }
-    )
+    import_hooks.call_after_import({"torch": torch_phases.patch_torch, **environments.environment_patches()})
     if hasattr(os, "register_at_fork"):
         # A forked child, such as a worker of a vector environment, takes none of this process's steps.
         os.register_at_fork(after_in_child=pacing.stop_pacing)

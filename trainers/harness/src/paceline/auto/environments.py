@@ -1,7 +1,9 @@
-"""Phases of reinforcement learning environments: gymnasium's, and those of its predecessor gym."""
+"""Phases of reinforcement learning environments: gymnasium's, gym's, vector environments of others."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -12,15 +14,25 @@ STEP = "env_step"
 RESET = "env_reset"
 
 
-def patch_environments(library: ModuleType) -> None:
-    """Time the environments of the library, once it is imported."""
-    for name in ("Env", "Wrapper"):
-        _patch_family(getattr(library, name, None))
+# By module: the classes whose families are environments.
+FAMILIES = {
+    "gymnasium": ("Env", "Wrapper"),
+    "gymnasium.vector": ("VectorEnv", "VectorWrapper"),
+    "gym": ("Env", "Wrapper"),
+    "gym.vector": ("VectorEnv", "VectorWrapper"),
+    "stable_baselines3.common.vec_env.base_vec_env": ("VecEnv",),
+    "tianshou.env.venvs": ("BaseVectorEnv",),
+    "envpool.python.envpool": ("EnvPoolMixin",),
+}
 
 
-def patch_vector_environments(library: ModuleType) -> None:
-    """Time its vector environments."""
-    for name in ("VectorEnv", "VectorWrapper"):
+def environment_patches() -> dict[str, Callable[[ModuleType], None]]:
+    """Return what to do after the import of each library: time its environments."""
+    return {name: functools.partial(_patch_families, names) for name, names in FAMILIES.items()}
+
+
+def _patch_families(names: Iterable[str], library: ModuleType) -> None:
+    for name in names:
         _patch_family(getattr(library, name, None))
 
 

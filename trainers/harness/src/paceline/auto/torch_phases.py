@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import collectives, compilation, copies, import_hooks, loaders, pacing
+from . import collectives, compilation, copies, import_hooks, loaders, optimizers, pacing
 from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
 
 FORWARD = "forward"
 BACKWARD = "backward"
-OPTIMIZER = "optimizer"
-ZERO_GRAD = "zero_grad"
 CLIP_GRADIENTS = "clip_gradients"
 DATA_LOADING = "data_loading"
 DISTRIBUTION = "distribution"
 LOGGING = "logging"
+GENERATE = "generate"
 
 CLIPPERS = ("clip_grad_norm_", "clip_grad_value_")
 # Making a distribution is timed as well, since it checks the parameters.
@@ -39,7 +36,8 @@ def patch_torch(torch: Any) -> None:
     is_traced = getattr(torch.compiler, "is_dynamo_compiling", torch.jit.is_scripting)
     _patch_modules(torch, is_traced)
     _patch_backward(torch, is_traced)
-    _patch_optimizers(torch, is_traced)
+    optimizers.patch_optimizers(torch, is_traced)
+    _patch_clipping(torch, is_traced)
     _patch_loaders(torch, is_traced)
     _patch_distributions(torch, is_traced)
     copies.patch_copies(torch, is_traced)
@@ -56,6 +54,7 @@ def patch_torch(torch: Any) -> None:
             "torch._dynamo.utils": _unhide_modules,
             "torch._dynamo.callback": compilation.patch_compilation,
             "torch.utils.tensorboard.writer": _patch_writer,
+            "transformers.generation.utils": _patch_generation,
         }
     )
 
@@ -64,7 +63,7 @@ def _patch_modules(torch: Any, is_traced: Any) -> None:
     module = torch.nn.Module
     # Wrapping costs less than global hooks, which send every nested module through the slow path.
     module.__call__ = wrap_outermost(FORWARD, module.__call__, is_traced)
-    module.zero_grad = wrap_outermost(ZERO_GRAD, module.zero_grad, is_traced)
+    module.zero_grad = wrap_outermost(optimizers.ZERO_GRAD, module.zero_grad, is_traced)
 
 
 def _unhide_modules(utils: ModuleType) -> None:
@@ -81,34 +80,11 @@ def _patch_backward(torch: Any, is_traced: Any) -> None:
         setattr(owner, name, wrap_outermost(BACKWARD, getattr(owner, name), is_traced))
 
 
-def _patch_optimizers(torch: Any, is_traced: Any) -> None:
-    def step(original: Function) -> Function:
-        return wrap_step(OPTIMIZER, pacing.OPTIMIZER, original, is_traced)
-
-    def zero_grad(original: Function) -> Function:
-        return wrap_outermost(ZERO_GRAD, original, is_traced)
-
-    wrap_in_every_class(torch.optim.Optimizer, "step", step)
-    _patch_hooked_steps(torch.optim.Optimizer, step)
-    wrap_in_every_class(torch.optim.Optimizer, "zero_grad", zero_grad)
+def _patch_clipping(torch: Any, is_traced: Any) -> None:
     for name in CLIPPERS:
         clip = wrap_outermost(CLIP_GRADIENTS, getattr(torch.nn.utils, name), is_traced)
         setattr(torch.nn.utils, name, clip)
         setattr(torch.nn.utils.clip_grad, name, clip)
-
-
-def _patch_hooked_steps(optimizer: Any, wrap: Callable[[Function], Function]) -> None:
-    """Wrap what an optimizer, when it is made, puts around its class's `step`: hooks belong to it too."""
-    original = optimizer._patch_step_function
-
-    @functools.wraps(original)
-    def patch_step_function(self: Any) -> None:
-        before = type(self).step
-        original(self)
-        if type(self).step is not before:
-            type(self).step = wrap(type(self).step)
-
-    optimizer._patch_step_function = patch_step_function
 
 
 def _patch_loaders(torch: Any, is_traced: Any) -> None:
@@ -143,3 +119,8 @@ def _patch_writer(tensorboard: Any) -> None:
     writer = tensorboard.SummaryWriter
     for name in WRITER_METHODS:
         setattr(writer, name, wrap_outermost(LOGGING, getattr(writer, name), is_never_traced))
+
+
+def _patch_generation(generation: Any) -> None:
+    mixin = generation.GenerationMixin
+    mixin.generate = wrap_outermost(GENERATE, mixin.generate, is_never_traced)

@@ -22,9 +22,14 @@ Function = Callable[..., Any]
 _inside: dict[str, set[int]] = {}
 
 
+def threads_inside(name: str) -> set[int]:
+    """Return the threads that are inside a call of the phase; the set is kept up by its wrappers."""
+    return _inside.setdefault(name, set())
+
+
 def wrap_outermost(name: str, original: Function, is_traced: Callable[[], bool]) -> Function:
     """Return `original` in a phase; calls inside a call, and those that are being traced, pass through."""
-    inside = _inside.setdefault(name, set())
+    inside = threads_inside(name)
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -54,7 +59,7 @@ def wrap_step(
     owner: Callable[[Any], object] = _owner_itself,
 ) -> Function:
     """Return a method wrapped as by `wrap_outermost`, whose end may be the end of a step of its `owner`."""
-    inside = _inside.setdefault(name, set())
+    inside = threads_inside(name)
 
     @functools.wraps(original)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:

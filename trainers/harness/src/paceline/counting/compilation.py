@@ -5,9 +5,18 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from types import CodeType
 
 from ..document import UNATTRIBUTED
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """Why the compiler broke a graph, and where: file, line and function of each frame, innermost last."""
+
+    reason: str
+    frames: list[tuple[str, int, str]]
 
 
 class CompilationCounter:
@@ -41,6 +50,25 @@ def _compiled_frames() -> int:
     utils = sys.modules.get("torch._dynamo.utils")
     # Built-in methods alone: what the harness calls of other modules would count as the program's.
     return int(utils.counters.get("frames", {}).get("ok", 0)) if utils is not None else 0
+
+
+def graph_break_reasons() -> list[GraphBreak]:
+    """Return why the compiler broke graphs in this process, each with the frames around the place."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    reasons = getattr(utils, "graph_break_reasons", ())
+    return [
+        GraphBreak(
+            _first_line(str(found.reason)),
+            [(frame.filename, frame.lineno or 0, frame.name) for frame in found.user_stack],
+        )
+        for found in reasons
+    ]
+
+
+def _first_line(reason: str) -> str:
+    first = reason.strip().split("\n", 1)[0]
+    # The compiler names its own function here, and says what that means only in its log.
+    return f"Data-dependent branching ({first})" if first.startswith("generic_jump") else first
 
 
 def exclude_from_compilation(codes: Iterable[CodeType]) -> None:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from .operations import Tally
+from .replaced_functions import Function, replace_function
 
 # Where every public way to wait for a device ends; builds without the device lack the name.
 WAIT_FUNCTIONS = (
@@ -42,25 +43,20 @@ def _call_before(module: str, name: str, count: Callable[..., None]) -> Iterator
     """Call `count` with the same arguments before each call of what the module knows by that name."""
     *path, name = name.split(".")
     owner = functools.reduce(lambda value, part: getattr(value, part, None), path, sys.modules.get(module))
-    original = getattr(owner, name, None)
-    if original is None:
+    if getattr(owner, name, None) is None:
         yield
         return
 
-    @functools.wraps(original)
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        count(*args)
-        return original(*args, **kwargs)
+    def wrap(original: Function) -> Function:
+        @functools.wraps(original)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            count(*args)
+            return original(*args, **kwargs)
 
-    inherited = isinstance(owner, type) and name not in vars(owner)
-    setattr(owner, name, counted)
-    try:
+        return counted
+
+    with replace_function(owner, name, wrap):
         yield
-    finally:
-        if inherited:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, original)
 
 
 @contextmanager

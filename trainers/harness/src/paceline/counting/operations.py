@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..measured.phase_nodes import ThreadState
 from . import model_flops
+from .unused_gradients import ForwardPass
 
 # What item() and the conversions to a Python number come down to.
 SCALAR_READ = "aten::_local_scalar_dense"
@@ -54,6 +55,7 @@ class Tally:
         self.tensors = 0
         self.allocated_bytes = 0
         self.optimizer_steps = 0
+        self.unused_gradient_operations = 0
         self.flops: defaultdict[str, int] = defaultdict(int)
         self.uncounted: set[str] = set()
 
@@ -69,6 +71,8 @@ class ThreadTallies:
     def __init__(self, state: ThreadState) -> None:
         self.state = state
         self.by_phase: defaultdict[str, Tally] = defaultdict(Tally)
+        # The outermost call of a module that is running.
+        self.forward_pass: ForwardPass | None = None
 
     def current_tally(self) -> Tally:
         """Return the tally of the phase that is open now."""
@@ -165,6 +169,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]  # torch is untype
             with self:
                 return func.decompose(*args, **keywords)
         tally = self._tallies.current_tally()
+        if self._tallies.forward_pass is not None:
+            self._tallies.forward_pass.add_operation(tally, args)
         started = perf_counter()
         result = func(*args, **keywords)
         row = tally.operations[kind.name]

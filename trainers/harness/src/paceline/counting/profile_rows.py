@@ -23,8 +23,6 @@ TEXT_LIMIT = 400_000
 
 SourceLocation = tuple[str, str, int]
 Row = dict[str, Any]
-# Where dynamo goes on after a graph break: a function of its own, named by dynamo.
-RESUMED_PREFIX = "torch_dynamo_resume_in_"
 
 
 def function_rows(profiles: Iterable[ThreadProfile], folder: Path, steps: int) -> list[Row]:
@@ -52,14 +50,6 @@ def function_rows(profiles: Iterable[ThreadProfile], folder: Path, steps: int) -
 def calls_by_phase(profiles: Iterable[ThreadProfile], steps: int) -> dict[str, float]:
     """Return the function calls per step by phase."""
     return _calls_per_step((call for profile in profiles for call in profile.calls), steps)
-
-
-def graph_breaks_by_phase(profiles: Iterable[ThreadProfile], steps: int) -> dict[str, float]:
-    """Return by phase how often per step compiled code went on behind a graph break."""
-    calls = (call for profile in profiles for call in profile.calls)
-    return _calls_per_step(
-        (call for call in calls if _qualified_name(call.key).startswith(RESUMED_PREFIX)), steps
-    )
 
 
 def stack_rows(profiles: Iterable[ThreadProfile], folder: Path, steps: int) -> dict[str, Any]:
@@ -148,9 +138,9 @@ def source_location(key: Key, folder: Path) -> SourceLocation:
     profiles of two environments can be subtracted.
     """
     if isinstance(key, CodeType):
-        name = _printable_name(key.co_qualname)[:NAME_LIMIT]
-        return name, _relative_file(key.co_filename, folder), key.co_firstlineno
-    return _printable_name(_qualified_name(key).removeprefix("builtins."))[:NAME_LIMIT], BUILT_IN, 0
+        name = printable_name(key.co_qualname)[:NAME_LIMIT]
+        return name, relative_file(key.co_filename, folder), key.co_firstlineno
+    return printable_name(_qualified_name(key).removeprefix("builtins."))[:NAME_LIMIT], BUILT_IN, 0
 
 
 def format_frame(function: str, file: str, line: int) -> str:
@@ -159,17 +149,19 @@ def format_frame(function: str, file: str, line: int) -> str:
     return f"{function[:150]} {where}"
 
 
-def _printable_name(name: str) -> str:
+def printable_name(name: str) -> str:
+    """Return the name with a question mark for what can't be shown."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 @cache
-def _relative_file(name: str, folder: Path) -> str:
+def relative_file(name: str, folder: Path) -> str:
+    """Return the file's name as `source_location` does."""
     path = Path(name)
     for root, prefix in _file_roots(folder):
         if path.is_relative_to(root):
-            return _printable_name(prefix + path.relative_to(root).as_posix())[-NAME_LIMIT:]
-    return _printable_name(name)[-NAME_LIMIT:] or "(unknown)"
+            return printable_name(prefix + path.relative_to(root).as_posix())[-NAME_LIMIT:]
+    return printable_name(name)[-NAME_LIMIT:] or "(unknown)"
 
 
 @cache

@@ -22,7 +22,7 @@ from ..measured import resident_memory
 from ..measured.mark_recorder import MarkRecorder
 from ..measured.phase_nodes import PhaseNode, ThreadState
 from ..measured.step_loop import StepLoop
-from . import compilation, profile_rows, windows
+from . import compilation, graph_break_rows, profile_rows, windows
 
 _Item = TypeVar("_Item")
 
@@ -128,7 +128,10 @@ class CountingRecorder(MarkRecorder[CountedPhaseNode]):
             "stacks": profile_rows.stack_rows(profiles, folder, steps),
             "calls": profile_rows.calls_by_phase(profiles, steps),
             "displaced": self.calls.displaced,
-            "graph_breaks": profile_rows.graph_breaks_by_phase(profiles, steps),
+            "graph_breaks": graph_break_rows.graph_breaks_by_phase(profiles, steps),
+            "graph_break_places": graph_break_rows.graph_break_rows(
+                profiles, compilation.graph_break_reasons(), folder, steps
+            ),
             "recompilations": self.meter.compilations.per_step(steps),
             "counts": {name: number / steps for name, number in self.calls.counts.items()},
             "operations": self.operations.per_step(steps),

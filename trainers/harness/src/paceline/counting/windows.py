@@ -27,6 +27,7 @@ TALLY_FIELDS = {
     "allocated_bytes": "allocated_bytes",
     "optimizer_steps": "optimizer_steps",
     "model_flops": "model_flops",
+    "unused_gradient_operations": "unused_gradient_operations",
 }
 
 
@@ -92,11 +93,12 @@ class OperationWindow:
         """Begin to count, if the code uses torch at all."""
         if "torch" not in sys.modules:
             return False
-        from . import hooks, operations
+        from . import hooks, operations, unused_gradients
 
         self.switch = operations.OperationSwitch()
-        compilation.exclude_from_compilation(operations.CODES)
+        compilation.exclude_from_compilation((*operations.CODES, *unused_gradients.CODES))
         self._hooks.enter_context(hooks.install_hooks(self._tally_here))
+        self._hooks.enter_context(unused_gradients.watch_forward_passes(self._tallies_here, self.switch))
         self._hooks.enter_context(self._mode(self.switch))
         self.switch.on = True
         # Other threads can only be reached from within: by the next event of their profile.
@@ -126,10 +128,12 @@ class OperationWindow:
             sys.setprofile(None)
             self._mode(self.switch).__enter__()
 
+    def _tallies_here(self) -> ThreadTallies:
+        """Return the calling thread's tallies; a thread of autograd's works for the main one."""
+        return self.tallies.get(threading.get_ident(), self.tallies[self._marks.main_ident])
+
     def _tally_here(self) -> Tally:
-        """Return the calling thread's open tally; a thread of autograd's works for the main one."""
-        ident = threading.get_ident()
-        return self.tallies.get(ident, self.tallies[self._marks.main_ident]).current_tally()
+        return self._tallies_here().current_tally()
 
     def per_step(self, steps: int) -> dict[str, dict[str, Any]] | None:
         """Return each phase's tallies per step, or None where the code doesn't use torch."""

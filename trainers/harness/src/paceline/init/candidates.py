@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from .packages import missing_modules
+from .packages import console_scripts, missing_modules
 from .readme import CommandLine
 from .repository import Repository
 from .script_facts import BACKWARD, ENVIRONMENT, FRAMEWORKS, OPTIMIZER, TRAINER, ScriptFacts
@@ -120,10 +120,14 @@ def rate_candidate(
     if told:
         first = next((line.script for line in commands if line.source == told[0].source), "")
         points += TOLD_FIRST_POINTS if first == path else TOLD_POINTS
+    dotted = ".".join([*_package_parts(repository, path), PurePosixPath(path).stem])
+    command = console_scripts(repository.folder).get(dotted)
+    points += TOLD_POINTS * (command is not None)
     reasons = (
         *(f"imports {name}" for name in frameworks),
         *sorted(facts.signs or imported),
         *([f"told by {told[0].source}"] if told else ()),
+        *([f"installed as the command {command}"] if command else ()),
     )
     # Its services need an account, and a network that a measured process may not have.
     variables = {"WANDB_MODE": "disabled"} if "wandb" in external else {}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .. import manifest, process_environment, report
 from ..document import Document
+from ..report_sections import step_lines
 from ..toml_table import ManifestError
 from ..units import format_amount
 from ..watching import nvml
@@ -19,7 +20,7 @@ from .candidates import Candidate, find_candidates, rate_candidate
 from .exploration import Attempt, Exploration, has_learning
 from .manifest_text import write_manifest
 from .packages import EnvironmentGuess, guess_environment
-from .preparation_guess import guess_preparation
+from .preparation_guess import format_preparation, guess_preparation
 from .readme import CommandLine, find_command_lines
 from .repository import Repository, read_repository
 from .trial import TrialState, build_benchmark
@@ -156,9 +157,9 @@ def _write_untried(
     text = write_manifest(
         candidate, words or (), UNTRIED, environment, preparation, {"steps": "not tried: a guess"}
     )
-    (repository.folder / manifest.FILE_NAME).write_text(text)
+    _write_checked(repository.folder / manifest.FILE_NAME, text)
     guess = ArgumentGuess(words or ())
-    said = f"python {' '.join(preparation)}: not tried" if preparation else ""
+    said = f"{format_preparation(preparation)}: not tried" if preparation else ""
     _print_guesses(repository, found, candidate, guess, environment, said)
     raise ManifestError(
         f"{sentences.describe_missing(candidate, missing, environment)}; {manifest.FILE_NAME} was written "
@@ -177,7 +178,15 @@ def _write_attempt(target: Path, attempt: Attempt, window: Window, environment: 
     text = write_manifest(
         attempt.candidate, attempt.guess.words, window, environment, attempt.preparation, notes
     )
-    target.write_text(text)
+    _write_checked(target, text)
+
+
+def _write_checked(target: Path, text: str) -> None:
+    """Write the manifest's text, which must be one that `run` reads; raises ManifestError."""
+    manifest.parse_manifest(text, str(target))
+    partial = target.with_name(f".{target.name}.partial")
+    partial.write_text(text)
+    partial.replace(target)
 
 
 def _preparation_row(attempt: Attempt) -> str:
@@ -209,7 +218,7 @@ def _format_measured(measured: Document) -> str:
     speed = {row.name: format_amount(row.value, row.unit) for row in measured.metrics if row.phase is None}
     lines = [f"{speed['step_time']} a step, {speed['throughput']}"]
     if measured.step is not None:
-        lines.append(report.describe_step(measured.step))
+        lines += step_lines(measured.step)
     if not has_learning(measured):
         lines.append("no learning came within these steps: raise warmup_steps, or let learning begin sooner")
     return "\n".join([*lines, "", report.phases_table(measured)])
@@ -241,8 +250,7 @@ def _find_reason(attempt: Attempt) -> str:
 def _describe_failure(attempt: Attempt) -> MeasurementError:
     tried = f"{sentences.describe_start(attempt.candidate, attempt.guess.words)}: "
     if attempt.trial.misses_file and attempt.preparation_said:
-        command = " ".join(attempt.preparation)
-        why = f"its data is missing, and python {command} failed: {attempt.preparation_said}"
+        why = f"its data is missing: {attempt.preparation_said}"
     elif attempt.trial.misses_file:
         why = f"{sentences.find_error(attempt.trial.output)}; no command that makes its data was found"
     else:

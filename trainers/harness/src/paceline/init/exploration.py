@@ -14,11 +14,12 @@ from typing import Any
 from .. import document, protocol
 from ..document import Document
 from ..measurement import MeasurementRequest
+from ..preparation import Preparation, PreparationError, prepare_by_hand
 from ..watching.process import MeasurementError, TooFewStepsError
 from . import sentences, trial
 from .arguments import ArgumentGuess, learn_sooner, propose_arguments, shorten_arguments
 from .candidates import Candidate
-from .preparation_guess import guess_preparation
+from .preparation_guess import format_preparation, guess_preparation
 from .readme import CommandLine
 from .repository import Repository
 from .trial import Trial, TrialState
@@ -27,6 +28,8 @@ from .window import Window, choose_window, shorten_window
 # More aren't begun after so many seconds.
 TRIALS_SECONDS = 120.0
 CANDIDATES_TRIED = 6
+PREPARATION_SECONDS = 180.0
+PREPARED = "tried, its data is here now"
 LEARNING_PHASES = ("backward", "optimizer")
 
 
@@ -85,20 +88,32 @@ class Exploration:
         )
         said = "not tried, its data is here" if preparation else ""
         if seen.misses_file and preparation:
-            self.print_message(f"preparing the data: python {' '.join(preparation)}")
-            problem = trial.run_preparation(preparation, self.repository.folder)
-            said = problem or "tried, its data is here now"
-            if not problem:
+            said = self._prepare_data(candidate, preparation)
+            if said == PREPARED:
                 seen = self._watch(candidate, guess)
         shorter = shorten_arguments(guess, candidate)
         if seen.state is TrialState.NO_STEP and not seen.sentence and shorter != guess and self.words is None:
             guess, seen = shorter, self._watch(candidate, shorter)
         return Attempt(candidate, guess, seen, preparation, said)
 
+    def _prepare_data(self, candidate: Candidate, words: Sequence[str]) -> str:
+        """Run the command; returns what came of it."""
+        command = Preparation(format_preparation(words))
+        try:
+            prepare_by_hand(
+                [command],
+                self.repository.folder,
+                candidate.python_path,
+                self.print_message,
+                PREPARATION_SECONDS,
+            )
+        except PreparationError as error:
+            return str(error)
+        return PREPARED
+
     def _watch(self, candidate: Candidate, guess: ArgumentGuess) -> Trial:
         self.print_message(f"trying {sentences.describe_start(candidate, guess.words)}")
-        with trial.extended_path(self.repository.folder, candidate.python_path):
-            return trial.watch_script(candidate, guess.words, self.repository.folder)
+        return trial.watch_script(candidate, guess.words, self.repository.folder)
 
     def measure_attempt(self, attempt: Attempt) -> tuple[Attempt, Window, Document]:
         """One timed repetition; where it holds no learning, once more with learning that begins sooner."""
@@ -131,8 +146,7 @@ class Exploration:
         request = MeasurementRequest(
             benchmark, benchmark.cases[0], folder, quick=True, arguments=attempt.guess.words
         )
-        with trial.extended_path(folder, attempt.candidate.python_path):
-            raw = _measure_quietly(request)
+        raw = _measure_quietly(request)
         measured = document.read_document(json.dumps(raw))
         step = measured.metric("step_time")
         return replace(window, step_seconds=step.value) if step else window, measured

@@ -9,6 +9,7 @@ from ..script_arguments import format_arguments
 from ..toml_table import ManifestError, Scalar, check_scalar
 from .candidates import Candidate
 from .packages import EnvironmentGuess
+from .preparation_guess import format_preparation
 from .window import Window
 
 HEAD = "# Written by `paceline init` from what it saw here. Raise `version` when you change the work."
@@ -32,7 +33,7 @@ def write_manifest(
         "auto": True,
         "arguments": [] if params is not None else list(words),
         "params": params or {},
-        "prepare": [" ".join(["python", *preparation])] if preparation else [],
+        "prepare": [format_preparation(preparation)] if preparation else [],
         "variables": dict(candidate.variables),
         "warmup_steps": window.warmup_steps,
         "steps": window.steps,

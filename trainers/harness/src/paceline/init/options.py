@@ -54,7 +54,8 @@ def read_options(tree: ast.Module) -> tuple[Spelling, tuple[Option, ...]]:
     if "configurator.py" in text:
         return Spelling.GLOBALS, tuple(_read_globals(tree))
     if any(parser in text for parser in DATACLASS_PARSERS):
-        found = [option for node in ast.walk(tree) for option in _read_dataclass(node)]
+        joint = "-" if "tyro" in text else "_"
+        found = [option for node in ast.walk(tree) for option in _read_dataclass(node, joint)]
         if found:
             return Spelling.TYRO, tuple(found)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -70,7 +71,7 @@ def _read_globals(tree: ast.Module) -> Iterator[Option]:
                 yield Option(name, f"--{name}", value)
 
 
-def _read_dataclass(node: ast.AST) -> Iterator[Option]:
+def _read_dataclass(node: ast.AST, joint: str) -> Iterator[Option]:
     if not isinstance(node, ast.ClassDef):
         return
     if not any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
@@ -80,7 +81,7 @@ def _read_dataclass(node: ast.AST) -> Iterator[Option]:
             name = field.target.id
             yield Option(
                 name,
-                f"--{name.replace('_', '-')}",
+                f"--{name.replace('_', joint)}",
                 None if field.value is None else _plain_value(field.value),
                 is_required=field.value is None,
             )

@@ -105,6 +105,14 @@ def _own_dependencies(folder: Path) -> Iterator[str]:
         yield from (line for line in dependencies if isinstance(line, str))
 
 
+def console_scripts(folder: Path) -> dict[str, str]:
+    """The module behind each command that the repository's own package installs, and the command's name."""
+    scripts = _read_pyproject(folder).get("project", {}).get("scripts", {})
+    if not isinstance(scripts, dict):
+        return {}
+    return {str(target).partition(":")[0]: str(name) for name, target in scripts.items()}
+
+
 def _read_pyproject(folder: Path) -> dict[str, dict[str, object]]:
     path = folder / "pyproject.toml"
     if not path.is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -48,6 +49,11 @@ def guess_preparation(
             )
     best = max(lines, key=lambda line: lines[line], default=())
     return best if best and lines[best] >= 2 else ()
+
+
+def format_preparation(words: Sequence[str]) -> str:
+    """The command as a shell takes it."""
+    return shlex.join(["python", *words])
 
 
 def _makes_data(path: str, candidate: Candidate) -> bool:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import enum
-import os
 import re
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -26,7 +22,6 @@ WATCHED = 6.0  # after it
 LEAST_WATCHED_STEPS = 6
 MOST_WATCHED = 30.0  # where steps take seconds
 POLL = 0.02
-PREPARATION_SECONDS = 180.0
 # Steps that no script takes before it is ended.
 ENDLESS = 1_000_000
 _MISSING_FILE = re.compile(
@@ -87,7 +82,7 @@ def watch_script(
     """Start the script, watch its steps for some seconds, and end it with all that it has started."""
     benchmark = build_benchmark(candidate, Window(ENDLESS, 2, 0.0, 0.0), 1)
     plan = _make_plan(benchmark, words, folder)
-    environment = process_environment.child_environment(benchmark)
+    environment = process_environment.child_environment(benchmark, folder)
     with (
         tempfile.TemporaryDirectory(prefix="paceline-init-") as name,
         MeasuredProcess(plan, Path(name), environment) as process,
@@ -152,6 +147,7 @@ def build_benchmark(candidate: Candidate, window: Window, repetitions: int) -> B
         quick=QuickSettings(),
         module=bool(candidate.module),
         variables=candidate.variables,
+        python_path=candidate.python_path,
     )
 
 
@@ -170,42 +166,5 @@ def _make_plan(benchmark: Benchmark, words: Sequence[str], folder: Path) -> Proc
         parent=0,
         auto=True,
         module=benchmark.module,
+        python_path=[str(folder / name) for name in benchmark.python_path],
     )
-
-
-@contextmanager
-def extended_path(folder: Path, python_path: Sequence[str]) -> Iterator[None]:
-    """For a while processes that are started import from these folders of the repository too."""
-    before = os.environ.get("PYTHONPATH")
-    added = [str(folder / place) for place in python_path]
-    if added:
-        os.environ["PYTHONPATH"] = os.pathsep.join([*added, *([before] if before else [])])
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop("PYTHONPATH", None)
-        else:
-            os.environ["PYTHONPATH"] = before
-
-
-def run_preparation(words: Sequence[str], folder: Path) -> str:
-    """Run a Python command that makes data; returns what went wrong, empty where nothing did."""
-    command = [sys.executable, *words]
-    try:
-        ended = subprocess.run(
-            command,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=PREPARATION_SECONDS,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"took longer than {PREPARATION_SECONDS:.0f} s"
-    if ended.returncode == 0:
-        return ""
-    lines = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
-    return f"exit status {ended.returncode}: {lines[-1][:300] if lines else 'without a word'}"

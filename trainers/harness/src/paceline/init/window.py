@@ -12,6 +12,8 @@ LEAST_STEPS, MOST_STEPS, MOST_COUNTED = 10, 20_000, 200
 STALLS = 4
 MOST_SECONDS = 30.0
 LOOK_SECONDS = 10.0
+# Fewer than these are too few samples to the harness; taken where they take no longer than a first look.
+ENOUGH_STEPS = 30
 REPETITIONS, FEW_REPETITIONS = 5, 3
 COUNTING_SLOWDOWN = 3
 LONG_RUN = 300.0
@@ -76,7 +78,8 @@ def choose_window(
         return Window(warmup, steps, start_seconds, step)
     seconds = min(MOST_SECONDS, max(WINDOW_SECONDS, STALLS * longest_stall(progress)))
     warmup = max((steps for time, steps in progress if time <= WARMUP_SECONDS), default=1)
-    steps = min(MOST_STEPS, max(LEAST_STEPS, round_number(seconds / step)))
+    wanted = max(round_number(seconds / step), min(ENOUGH_STEPS, int(LOOK_SECONDS / step)))
+    steps = min(MOST_STEPS, max(LEAST_STEPS, wanted))
     # Steps of seconds each: a few of them tell more than a bearable time allows.
     if steps * step > MOST_SECONDS:
         steps, warmup = LEAST_STEPS, 2

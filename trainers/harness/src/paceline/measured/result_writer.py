@@ -21,6 +21,7 @@ from .helper_records import read_records
 from .plan import ProcessPlan
 from .profiling import ProfilingRecorder
 from .rank_identity import RankIdentity
+from .seen_work import describe_seen_work
 from .timing import TimingRecorder
 from .turns import Turns
 from .whole_loop import WholeLoopRecorder
@@ -85,6 +86,8 @@ class ResultWriter:
         outcome["is_child"] = self._is_child
         if self.pacer is not None:
             outcome |= {"step": self.pacer.describe_step(), "seen": dict(self.pacer.seen)}
+            if not loop.called:
+                outcome["work"] = describe_seen_work(recorder)
             add_gradient_overlap()
         if loop.complete:
             outcome["result"] = _recorder_result(recorder, self._plan)

@@ -22,20 +22,11 @@ from ..measured.plan import ProcessPlan
 from ..measured.rank_results import rank_result_paths
 from ..ranks.rank_rows import choose_measured_rank
 from . import process_tree
+from .missing_steps import describe_missing_steps
 
 OUTPUT_LIMIT = 64 * 2**20
 TAIL_LINES = 20
 TAIL_BYTES = 8_192
-NO_STEP = "never iterated over paceline.steps, wrap its training loop in it"
-NO_STEP_AUTO = (
-    "took no step: neither was a gymnasium or gym environment stepped, nor a torch optimizer, in the process "
-    "that was started; write its loop as `for ... in paceline.steps(...)`"
-)
-SEEN = {
-    "optimizer": "optimizer steps",
-    "batch": "batches of a DataLoader",
-    "environment": "environment steps",
-}
 
 
 class MeasurementError(Exception):
@@ -171,7 +162,7 @@ class MeasuredProcess:
             )
         stepped = _choose_ranks([left for left in results if left["called"]])
         if not stepped:
-            raise MeasurementError(f"{script} {_describe_no_step(self.plan, results)}", self.tail())
+            raise MeasurementError(f"{script} {describe_missing_steps(self.plan, results)}", self.tail())
         if not all(left["complete"] for left in stepped):
             taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
             sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
@@ -200,19 +191,6 @@ def _start_command(plan: ProcessPlan, plan_file: str) -> list[str]:
     if plan.processes > 1:
         return [*measured, "paceline.measured.rank_launcher", str(plan.processes), plan_file]
     return [*measured, "paceline.measured.child", plan_file]
-
-
-def _describe_no_step(plan: ProcessPlan, results: list[dict[str, Any]]) -> str:
-    """Say that no step was taken, what was seen instead, and what to do."""
-    if not plan.auto:
-        return NO_STEP
-    seen = {kind: sum(left.get("seen", {}).get(kind, 0) for left in results) for kind in SEEN}
-    found = ", ".join(f"{number} {SEEN[kind]}" for kind, number in seen.items() if number)
-    if plan.step:
-        return f"took no step of the kind {plan.step}, only {found or 'nothing else'} was seen"
-    if found:
-        return f"{NO_STEP_AUTO}, or choose what was seen ({found}) by --step"
-    return NO_STEP_AUTO
 
 
 def _open_pidfd(pid: int) -> int | None:

@@ -9,9 +9,8 @@ from django.core.management import CommandError, call_command
 
 from dashboard.access import AuditAction, command_account
 from dashboard.host_protocol import files_version
+from dashboard.kept_files import KeptFileError, keep_files, read_folder, read_kept_files
 from dashboard.models import AuditEntry, Project
-from dashboard.project_setup.errors import SetupError
-from dashboard.project_setup.kept_files import keep_files, read_folder, read_kept_files
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db
@@ -85,14 +84,14 @@ REFUSED = {
 
 @pytest.mark.parametrize("sentence", REFUSED)
 def test_what_cannot_be_kept_is_told_and_nothing_is(project: Project, sentence: str) -> None:
-    with pytest.raises(SetupError, match=sentence):
+    with pytest.raises(KeptFileError, match=sentence):
         keep_files(None, project, {"good.py": "", **REFUSED[sentence]})
     assert read_kept_files(project) == {}
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="has no file to keep"):
+    with pytest.raises(KeptFileError, match="has no file to keep"):
         read_folder(tmp_path)
     (tmp_path / "weights.bin").write_bytes(b"\xff\xfe")
-    with pytest.raises(SetupError, match=r"weights\.bin is no text in UTF-8"):
+    with pytest.raises(KeptFileError, match=r"weights\.bin is no text in UTF-8"):
         read_folder(tmp_path)

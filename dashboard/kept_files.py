@@ -17,10 +17,13 @@ from dashboard.access import Actor, AuditAction, record_action
 from dashboard.host_protocol import files_problem, files_version
 from dashboard.host_protocol.kept_files import LARGEST_FILE, MOST_FILES
 from dashboard.models import KeptFile, Project
-from dashboard.project_setup.errors import SetupError
 
 # What lies beside files on a disk and is none of them.
 LEFT_OUT = ("__pycache__", "node_modules")
+
+
+class KeptFileError(Exception):
+    """Files can't be kept; the message is one sentence for people."""
 
 
 def read_kept_files(project: Project) -> dict[str, str]:
@@ -31,7 +34,7 @@ def read_kept_files(project: Project) -> dict[str, str]:
 def keep_files(actor: Actor | None, project: Project, changed: Mapping[str, str | None]) -> str:
     """Keep these texts under their paths, remove those that are None, leave the others; the new version.
 
-    All of it or nothing: SetupError says in one sentence what can't be kept.
+    All of it or nothing: KeptFileError says in one sentence what can't be kept.
     """
     with transaction.atomic():
         # One change at a time: the bounds are of all files together.
@@ -39,7 +42,7 @@ def keep_files(actor: Actor | None, project: Project, changed: Mapping[str, str 
         before = read_kept_files(row)
         after = {path: text for path, text in {**before, **changed}.items() if text is not None}
         if problem := files_problem(after):
-            raise SetupError(problem, "files")
+            raise KeptFileError(problem)
         if after != before:
             row.kept_files.filter(path__in=[path for path, text in changed.items() if text is None]).delete()
             for path, text in changed.items():
@@ -52,19 +55,19 @@ def keep_files(actor: Actor | None, project: Project, changed: Mapping[str, str 
 
 
 def decode_file(path: str, data: bytes) -> str:
-    """The text of a file's bytes. Raises SetupError."""
+    """The text of a file's bytes. Raises KeptFileError."""
     if len(data) > LARGEST_FILE:
-        raise SetupError(f"{path} is larger than {LARGEST_FILE // 1024} KiB.", "files")
+        raise KeptFileError(f"{path} is larger than {LARGEST_FILE // 1024} KiB.")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise SetupError(f"{path} is no text in UTF-8.", "files") from None
+        raise KeptFileError(f"{path} is no text in UTF-8.") from None
 
 
 def read_folder(folder: Path) -> dict[str, str]:
-    """The text files of a folder by their paths from it, without the manifest and hidden ones. SetupError."""
+    """The text files of a folder by their paths from it, without the manifest and hidden ones."""
     if not folder.is_dir():
-        raise SetupError(f"{folder} is no folder.", "files")
+        raise KeptFileError(f"{folder} is no folder.")
     files: dict[str, str] = {}
     for top, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in LEFT_OUT and not name.startswith("."))
@@ -74,11 +77,11 @@ def read_folder(folder: Path) -> dict[str, str]:
             if name.startswith(".") or relative == FILE_NAME or not path.is_file():
                 continue
             if len(files) >= MOST_FILES:
-                raise SetupError(f"{folder} has more than {MOST_FILES} files.", "files")
+                raise KeptFileError(f"{folder} has more than {MOST_FILES} files.")
             with path.open("rb") as file:
                 files[relative] = decode_file(relative, file.read(LARGEST_FILE + 1))
     if not files:
-        raise SetupError(f"{folder} has no file to keep.", "files")
+        raise KeptFileError(f"{folder} has no file to keep.")
     if problem := files_problem(files):
-        raise SetupError(problem, "files")
+        raise KeptFileError(problem)
     return files

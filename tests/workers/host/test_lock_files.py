@@ -1,0 +1,116 @@
+"""Environments of lock files: installed as they are locked, without the commit's own package."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from paceline.environment_table import Environment
+
+from tests.workers.host.boxes import MIB, small_box
+from tests.workers.host.wheels import build_wheel
+from workers.host.box import Sandbox
+from workers.host.building import BuildRunner
+from workers.host.environments import Environments
+from workers.host.errors import BuildError
+from workers.host.lock_files import LockFile, find_program, read_lock
+from workers.host.logs import Log
+from workers.host.own_code import build_code
+
+PROJECT = """
+[project]
+name = "learner"
+version = "1"
+requires-python = ">=3.11"
+dependencies = ["tiny"]
+[project.optional-dependencies]
+train = ["big"]
+[[tool.uv.index]]
+name = "local"
+url = "wheels"
+format = "flat"
+default = true
+"""
+PACKAGE = """
+[[package]]
+name = "{name}"
+version = "1.0"
+source = {{ registry = "wheels" }}
+wheels = [{{ path = "{name}-1.0-py3-none-any.whl" }}]
+"""
+LOCK = f"""version = 1
+revision = 3
+requires-python = ">=3.11"
+{PACKAGE.format(name="big")}{PACKAGE.format(name="tiny")}
+[[package]]
+name = "learner"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "tiny" }}]
+[package.optional-dependencies]
+train = [{{ name = "big" }}]
+[package.metadata]
+requires-dist = [{{ name = "big", marker = "extra == 'train'" }}, {{ name = "tiny" }}]
+provides-extras = ["train"]
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout"
+    for number, name in enumerate(("tiny", "big")):
+        build_wheel(folder / "wheels", name, f"SIZE = {number}")
+    (folder / "pyproject.toml").write_text(PROJECT)
+    (folder / "uv.lock").write_text(LOCK)
+    (folder / "learner.py").write_text("")
+    return folder
+
+
+def test_uv_installs_what_is_locked(tmp_path: Path, checkout: Path) -> None:
+    box = small_box("bubblewrap", tmp_path / "box", Sandbox(network="none", build_disk=400 * MIB))
+    runner = BuildRunner(tmp_path / "home", Log(), surroundings={}, box=box)
+    environment = Environment(lock="uv.lock")
+    base = Environments(runner).base(checkout, environment)
+    code = (
+        "import importlib.util as u; print([bool(u.find_spec(n)) for n in ('tiny', 'big', 'learner', 'pip')])"
+    )
+    found = subprocess.check_output([base.python, "-c", code], text=True, cwd=tmp_path)
+    assert found == "[True, False, False, True]\n"
+    # The key is the content: a commit with another code has the same environment.
+    (checkout / "learner.py").write_text("changed = True")
+    assert build_code(checkout, "tree", environment, runner) == base
+
+
+def test_extras_belong_to_what_is_locked(checkout: Path) -> None:
+    named = [read_lock(checkout, Environment(lock="uv.lock", install=(word,))) for word in (".[train]", ".")]
+    assert [lock.extras for lock in named] == [("train",), ()]
+    assert named[0].texts != named[1].texts
+    assert set(named[0].texts) == {"uv.lock", "pyproject.toml", "extras"}
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        ("uv.lock", "it needs uv, for example by pip install uv in the worker's environment"),
+        ("conda-lock.yml", "it needs micromamba on the path of its worker"),
+        ("linux-64.lock", "it needs micromamba or mamba or conda on the path of its worker"),
+    ],
+)
+def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, name: str, needed: str) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/bin/python")
+    with pytest.raises(BuildError, match=f"{name} can't be installed on this machine: {needed}"):
+        find_program(LockFile(name, (), {}), {"PATH": "/nowhere"})
+
+
+def test_a_program_of_condas_family_makes_the_folder(tmp_path: Path, checkout: Path) -> None:
+    """By a stand-in that says how it was called: no such program comes as a Python package."""
+    (checkout / "linux-64.lock").write_text("@EXPLICIT\n")
+    program = tmp_path / "bin" / "conda"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@"\nmkdir -p "$4/bin"\nln -s /usr/bin/python3 "$4/bin/python"\n')
+    program.chmod(0o755)
+    runner = BuildRunner(tmp_path / "home", log := Log(), surroundings={"PATH": str(program.parent)})
+    base = Environments(runner).base(checkout, Environment(lock="linux-64.lock"))
+    assert base.python.is_symlink()
+    assert f"create --yes --prefix {base.folders[0]} --file linux-64.lock" in log.finish()

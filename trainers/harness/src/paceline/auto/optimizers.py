@@ -1,0 +1,88 @@
+"""Phases of optimizers, and which of them ends a step: the innermost one that really stepped.
+
+Frameworks wrap an optimizer in one of their own (Accelerate, Lightning). When gradients accumulate, such a
+wrapper is stepped at every batch, and steps what it wraps only at the last of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+import paceline
+
+from . import pacing
+from .wrapping import Function, threads_inside, wrap_in_every_class, wrap_outermost
+
+OPTIMIZER = "optimizer"
+ZERO_GRAD = "zero_grad"
+
+# By thread: the optimizer that stepped inside the outermost call.
+_stepped: dict[int, object] = {}
+
+
+def patch_optimizers(torch: Any, is_traced: Callable[[], bool]) -> None:
+    """Time `step` and `zero_grad` of every optimizer, and let its steps end steps of the loop."""
+
+    def step(original: Function) -> Function:
+        return wrap_optimizer_step(original, is_traced)
+
+    def zero_grad(original: Function) -> Function:
+        return wrap_outermost(ZERO_GRAD, original, is_traced)
+
+    wrap_in_every_class(torch.optim.Optimizer, "step", step)
+    _patch_hooked_steps(torch.optim.Optimizer, step)
+    wrap_in_every_class(torch.optim.Optimizer, "zero_grad", zero_grad)
+
+
+def wrap_optimizer_step(original: Function, is_traced: Callable[[], bool]) -> Function:
+    """Return an optimizer's `step` in a phase; its end is the end of a step of the optimizer that stepped."""
+    inside = threads_inside(OPTIMIZER)
+
+    @functools.wraps(original)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_traced():
+            return original(self, *args, **kwargs)
+        ident = get_ident()
+        if ident in inside:
+            result = original(self, *args, **kwargs)
+            # The innermost one returns first.
+            _stepped.setdefault(ident, self)
+            return result
+        inside.add(ident)
+        try:
+            with paceline.phase(OPTIMIZER):
+                result = original(self, *args, **kwargs)
+        finally:
+            inside.discard(ident)
+            stepped = _stepped.pop(ident, None)
+        if stepped is None and not _wraps_optimizer(self):
+            stepped = self
+        if stepped is not None:
+            pacing.end_owner_step(pacing.OPTIMIZER, stepped)
+        return result
+
+    return wrapped
+
+
+def _wraps_optimizer(optimizer: Any) -> bool:
+    """Whether another optimizer is kept inside this one, as wrappers do."""
+    base = sys.modules["torch"].optim.Optimizer
+    return any(isinstance(value, base) for value in getattr(optimizer, "__dict__", {}).values())
+
+
+def _patch_hooked_steps(optimizer: Any, wrap: Callable[[Function], Function]) -> None:
+    """Wrap what an optimizer, when it is made, puts around its class's `step`: hooks belong to it too."""
+    original = optimizer._patch_step_function
+
+    @functools.wraps(original)
+    def patch_step_function(self: Any) -> None:
+        before = type(self).step
+        original(self)
+        if type(self).step is not before:
+            type(self).step = wrap(type(self).step)
+
+    optimizer._patch_step_function = patch_step_function
