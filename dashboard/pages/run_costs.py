@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from dashboard.charts.stacked_bar import stack_widths
 from dashboard.ingest.costs import WAITING
 from dashboard.models import Project, Run
 from dashboard.querysets import run_costs
@@ -46,16 +47,12 @@ class CostRow:
 def stack_parts(parts: Sequence[tuple[str, float, int]]) -> list[CostRow]:
     """The rows of a bar, from (part, seconds, processes) in their order."""
     total = sum(seconds for _, seconds, _ in parts)
-    rows, start = [], 0.0
-    for part, seconds, processes in parts:
+    rows = []
+    spans = stack_widths([seconds for _, seconds, _ in parts], total)
+    for (part, seconds, processes), (start, width) in zip(parts, spans, strict=True):
         share = seconds / total if total else 0.0
         hue = COUNTING_HUE if part.startswith("counting") else HUES.get(part, OTHERS_HUE)
-        rows.append(
-            CostRow(
-                part_label(part), seconds, share, round(100 * start, 2), round(100 * share, 2), hue, processes
-            )
-        )
-        start += share
+        rows.append(CostRow(part_label(part), seconds, share, start, width, hue, processes))
     return rows
 
 

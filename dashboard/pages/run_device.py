@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from dashboard.sentences import device_time
+from dashboard.sentences import device_time, numbers
 
 MOST_KERNELS = 20
 
@@ -86,7 +86,7 @@ def device_facts(document: Json) -> list[tuple[str, str]]:
     for name, label in (("tensor_cores", "Tensor cores busy"), ("memory_bandwidth", "Memory bandwidth used")):
         value = counters[name]
         why = device_time.COUNTER_REASONS.get(counters["status"], counters["status"])
-        facts.append((label, f"{value:.0f} %" if value is not None else f"not known: {why}"))
+        facts.append((label, numbers.format_percent(value) if value is not None else f"not known: {why}"))
     if use["energy"]["step"] is None:
         facts.append(("Energy", "not known: its counter couldn't be read over the window"))
     return facts

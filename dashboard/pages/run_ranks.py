@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+from dashboard.charts.stacked_bar import stack_widths
 from dashboard.processes.loaders import Loader, summarize_loaders
 from dashboard.processes.ranks import Rank, Ranks, known_median, summarize_ranks
 from dashboard.sentences import processes as sentences
@@ -49,11 +50,9 @@ def _first_ranks(ranks: Ranks) -> list[Rank]:
 
 def _rank_row(rank: Rank, longest: float) -> Json:
     """A rank with the three parts of its bar: (class, start, width) in per cent of the longest step."""
-    parts, start = [], 0.0
-    for name in ("computing", "waiting", "communicating"):
-        width = 100 * getattr(rank, name) / longest if longest > 0 else 0.0
-        parts.append((name, round(start, 2), round(width, 2)))
-        start += width
+    names = ("computing", "waiting", "communicating")
+    spans = stack_widths([getattr(rank, name) for name in names], longest)
+    parts = [(name, start, width) for name, (start, width) in zip(names, spans, strict=True)]
     return {"rank": rank, "parts": parts, "waits_share": _share_of_step(rank.waits, rank)}
 
 

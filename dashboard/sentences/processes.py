@@ -115,7 +115,11 @@ def describe_step(step: Mapping[str, Any] | None) -> str:
     why = "as the manifest chose" if step["chosen"] else "which stepped first"
     owner = f"ends with the {STEP_KINDS.get(step['kind'], step['kind'])} of {step['owner']}, {why}"
     passes = step.get("passes", {})
-    held = [f"{passes[name]:.3g} {name}" for name in ("forward", "backward") if passes.get(name, 1) != 1]
+    held = [
+        f"{numbers.format_number(passes[name])} {name}"
+        for name in ("forward", "backward")
+        if passes.get(name, 1) != 1
+    ]
     return f"{owner}; it holds {' and '.join(held)} passes" if held else owner
 
 

@@ -32,6 +32,12 @@ class Cuda:
             raise RuntimeError("operation not permitted when stream is capturing")
         self.waits += 1
 
+    def current_device(self) -> int:
+        return self.device
+
+    def get_device_name(self, number: int) -> str:
+        return f"Device {number}"
+
     def max_memory_allocated(self) -> int:
         return 1000
 

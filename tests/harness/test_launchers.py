@@ -74,7 +74,7 @@ def test_accelerate_launch(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("localhost\n")
     options = ("--cpu", "--num_processes", "2", "--num_machines", "1", "--mpirun_hostfile", "hosts")
     raw = measure_launched(tmp_path, ACCELERATE, "accelerate", "launch", *options, "train.py")
-    assert (raw["step"]["kind"], raw["step"]["owner"]) == ("optimizer", "AcceleratedOptimizer")
+    assert (raw["step"]["kind"], raw["step"]["owner"]) == ("optimizer", "SGD")
     assert raw["ranks"]["world_size"] == 2
     for row in raw["ranks"]["rows"]:
         assert {kind["kind"]: kind["count"] for kind in row["collectives"]} == {

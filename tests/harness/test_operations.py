@@ -5,7 +5,8 @@ import numpy
 import pytest
 import torch
 from paceline.counting import hooks
-from paceline.counting.operations import OperationMode, OperationSwitch, Tally, ThreadTallies
+from paceline.counting.operations import OperationMode, OperationSwitch, ThreadTallies
+from paceline.counting.tally import Tally
 from paceline.measured.mark_recorder import MarkRecorder
 from paceline.measured.phase_nodes import PhaseNode
 

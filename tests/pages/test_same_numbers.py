@@ -75,6 +75,7 @@ def test_nothing_that_people_read_is_rounded_elsewhere() -> None:
         # Attributes of drawings, a refused option as it was typed, and the noise of binary fractions.
         "dashboard/charts/icicle.py",
         "dashboard/charts/sparkline.py",
+        "dashboard/charts/stacked_bar.py",
         "dashboard/templatetags/paceline.py",
         "dashboard/alerts/channels.py",
         "dashboard/alerts/payload.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,6 +65,7 @@ from tests.pages.experiment_builders import MANIFEST, create_ended, create_exper
 from tests.pages.test_causes import MOVED
 from tests.pages.test_channels import visit_channel_pages
 from tests.pages.test_disturbances import disturb_most
+from tests.pages.test_run_costs import give_costs
 from tests.pages.test_run_parts import STACKS
 
 pytestmark = pytest.mark.django_db
@@ -285,6 +287,11 @@ def visit_setup_pages(client: Client, settings: str) -> None:
         form = {"manifest": written, "action": action}
         assert client.post(f"{settings}manifest/", form).status_code == status
     assert client.post(f"{settings}manifest/", {"manifest": "a ="}).status_code == 400
+    for path, status in (("bench/train.py", 302), ("../train.py", 400)):
+        kept = {"action": "keep", "path": path, "text": "print(1)"}
+        assert client.post(f"{settings}manifest/file/", kept).status_code == status
+    for where in ("manifest/", "manifest/file/?path=bench/train.py"):
+        assert client.get(f"{settings}{where}").status_code == 200
     test = RepositoryTest.objects.create(
         requested_by=user, project=runs_project, repository="x", outcome="readable", facts=read
     )
@@ -341,6 +348,9 @@ def run_pages() -> list[str]:
             metric["value"] += metric["kind"] == "counter"
     plain = builders.create_measured_run(line[2], builders.create_case(project, "walker"), 0.001)
     plain.document.body["metrics"] = [row for row in plain.document.body["metrics"] if not row["phase"]]
+    plain.document.body["ranks"] = copy.deepcopy(body["ranks"])
+    for rank in plain.document.body["ranks"]["rows"]:
+        rank |= {"waits": None, "late": None, "device_memory": 2e9}
     plain.document.save()
     builders.create_limit(builders.headline_series(plain.case), plain, maximum=0.0001)
     failed = [
@@ -354,6 +364,8 @@ def run_pages() -> list[str]:
     builders.create_points(imported, body["metrics"][:2])
     posted = builders.create_run(line[0], case, origin="posted", version=3)
     token = make_token(Visitor(person), project, "ci", ["view"])[0]
+    give_costs(measured[0])
+    Run.objects.filter(pk=measured[0].pk).update(counted_at=line[1].hash)
     PostedDocument.objects.create(
         run=posted, machine="ci", measured_at=timezone.now(), posted_by=person, token=token
     )
@@ -362,6 +374,7 @@ def run_pages() -> list[str]:
     runs = [*measured, plain, *failed, cancelled, waiting, active, imported, posted]
     last = measured[-1].pk
     return [
+        *("/projects/runs/costs/", "/projects/runs/commits/"),
         *(f"/runs/{run.pk}/" for run in runs),
         *(f"/runs/{run.pk}/status/" for run in (waiting, active)),
         # Read against commits that are there, measured or not, and against one that isn't.
@@ -380,6 +393,7 @@ def regression_pages() -> list[str]:
         series, line[1], line[2], state="confirmed", culprit=line[0], recovered_by=line[7],
         cause="code", cause_evidence=[{"code": "suspect changed", "place": "replay.py:push"}],
         excerpts=[EXCERPT], explained_for="of another range", device=builders.DEVICE,
+        slow_processes=[{"code": "rank memory", "ranks": 2, "rank": 1, "more": 1e8}],
         suspects=[builders.SUSPECT | {"cumulative_before": 0.01, "cumulative_after": 0.02}],
     )  # fmt: skip
     Change.objects.filter(regression=whole).update(doubts=[{"code": "near floor"}])
@@ -390,8 +404,9 @@ def regression_pages() -> list[str]:
     phases = {"learn": [0.010, 0.0138], **{f"learn/{number}": [0.001, 0.001] for number in range(9)}}
     for index in range(4):
         ExperimentPair.objects.create(
-            experiment=experiment, index=index, base_first=True, base=1, head=1.4, seconds=30, phases=phases
-        )
+            experiment=experiment, index=index, base_first=True, base=1, head=1.4, seconds=30, phases=phases,
+            unreported="head" if index else "", seed=index,
+        )  # fmt: skip
     Limit.objects.update(regression=whole)
     builders.create_limit(series, line[8].runs.get(), maximum=0.001, regression=whole)
     for state in Delivery.State.values:
@@ -430,7 +445,7 @@ def experiment_pages(folder: Path) -> list[str]:
     reached = {"code": "precision not reached", "reached": 0.03, "wanted": 0.01, "pairs": 6, "seconds": 72}
     profiles = {side: long_profile(calls) for side, calls in (("base", 1), ("head", 2))}
     done = create_ended(line, reason=reached, profiles=profiles)
-    done.pairs.update(phases={f"learn/{number}": [0.001, 0.002] for number in range(9)})
+    done.pairs.update(phases={f"learn/{number}": [0.001, 0.002] for number in range(9)}, unreported="base")
     toggled = create_ended([line[0]], head_configuration=get_configuration(line[0], n=2))
     waiting = create_experiment(line, attempt=1)
     crashed = {"code": "side failed", "text": "It crashed."}

@@ -100,7 +100,8 @@ def test_ranks_of_a_module_go_the_whole_way(host: Host, requested: Requested, cl
     assert (run.state, run.reason) == ("done", "")
     assert run.box is not None
     body = run.document.body
-    assert body["step"] == {"kind": "optimizer", "owner": "SGD", "chosen": True}
+    passes = {"forward": 1.0, "backward": 1.0, "optimizer": 1.0}
+    assert body["step"] == {"kind": "optimizer", "owner": "SGD", "chosen": True, "passes": passes}
     assert [row["rank"] for row in body["ranks"]["rows"]] == [0, 1]
     names = set(Series.objects.filter(configuration=run.configuration).values_list("metric__name", flat=True))
     assert {"rank_spread", "collectives", "collective_bytes"} <= names

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from .operations import Tally
 from .replaced_functions import Function, replace_function
+from .tally import Tally
 
 # Where every public way to wait for a device ends; builds without the device lack the name.
 WAIT_FUNCTIONS = (

@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
 from .replaced_functions import Function, replace_function
-
-if TYPE_CHECKING:
-    from .operations import Tally, ThreadTallies
+from .tally import Tally
 
 # The results of a call may be many; what belongs to one graph is found by the first of them.
 RESULT_LIMIT = 16
+
+
+class CountedThread(Protocol):
+    """The thread that an outermost call of a module runs in."""
+
+    forward_pass: ForwardPass | None
 
 
 class ForwardPass:
@@ -56,7 +60,7 @@ class ForwardPass:
 
 
 @contextmanager
-def watch_forward_passes(current_thread: Callable[[], ThreadTallies], switch: Any) -> Iterator[None]:
+def watch_forward_passes(current_thread: Callable[[], CountedThread], switch: Any) -> Iterator[None]:
     """Watch the outermost call of every module, in the thread whose tallies `current_thread` returns."""
 
     def wrap_call(original: Function) -> Function:

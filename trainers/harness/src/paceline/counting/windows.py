@@ -15,7 +15,8 @@ from . import call_tree, compilation
 
 if TYPE_CHECKING:
     # It imports torch, which the measured code may not use.
-    from .operations import OperationMode, OperationSwitch, Tally, ThreadTallies
+    from .operations import OperationMode, OperationSwitch, ThreadTallies
+    from .tally import Tally
 
 # The counters of a phase and the fields of a tally that they are the sums of.
 TALLY_FIELDS = {
