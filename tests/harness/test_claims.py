@@ -329,6 +329,8 @@ def test_an_interrupted_call_goes_on(project: Project, monkeypatch: pytest.Monke
     chosen = CLAIMS[: CLAIMS.index('[[claims]]\nid = "learned"')]
     (project.folder / "claims.toml").write_text(chosen)
     monkeypatch.chdir(project.folder)
+    # Other tests beside it are no reason to measure again.
+    monkeypatch.setattr(protocol, "CONTENTION_SHARE", 1.0)
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     arguments = parser.parse_args(["tiny", "--pairs", "2", "--json", "claims.json"])
