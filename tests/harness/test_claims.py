@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from paceline import claims, document
+from paceline import claims, document, protocol
 from paceline.claims import (
     Claim,
     ClaimResult,
