@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -24,12 +23,10 @@ from typing import TextIO
 
 from paceline.measured.plan import ProcessPlan
 from paceline.statistics import median, median_interval
-from paceline.watching import nvml
 from paceline.watching.process import MeasuredProcess
-from paceline.watching.process_tree import ProcessTree
-from paceline.watching.sampler import Sampler
 
 from .lines import Line, format_part, is_below
+from .sampled_process import sample_alongside
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPT = FOLDER / "small_steps.py"
@@ -120,21 +117,11 @@ def _started_training(command: Sequence[str]) -> Iterator[Training]:
 def _measured_training(batch: int) -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
         pipes = _make_pipes(Path(name))
-        with MeasuredProcess(_timing_plan([str(batch), *pipes]), Path(name), dict(os.environ)) as process:
-            ended = threading.Event()
-            sampling = threading.Thread(target=_sample_process, args=(process, ended))
-            sampling.start()
-            try:
-                yield _open_training(pipes, lambda: process.wait(0))
-            finally:
-                ended.set()
-                sampling.join()
-
-
-def _sample_process(process: MeasuredProcess, ended: threading.Event) -> None:
-    sampler = Sampler(ProcessTree(process.pid), nvml.probe_devices(os.environ), process.started)
-    while not ended.wait(sampler.until_next()):
-        sampler.sample()
+        with (
+            MeasuredProcess(_timing_plan([str(batch), *pipes]), Path(name), dict(os.environ)) as process,
+            sample_alongside(process),
+        ):
+            yield _open_training(pipes, lambda: process.wait(0))
 
 
 def _timing_plan(arguments: list[str]) -> ProcessPlan:

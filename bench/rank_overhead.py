@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,12 +21,10 @@ from typing import TextIO
 
 from paceline.measured.plan import ProcessPlan
 from paceline.statistics import median, median_interval
-from paceline.watching import nvml
 from paceline.watching.process import MeasuredProcess
-from paceline.watching.process_tree import ProcessTree
-from paceline.watching.sampler import Sampler
 
 from .lines import Line, format_part, is_below
+from .sampled_process import sample_alongside
 
 SCRIPT = Path(__file__).resolve().parent / "four_ranks.py"
 RANKS = 4
@@ -87,21 +84,8 @@ def _measured_training() -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
         pipes = _make_pipes(Path(name))
         plan = _timing_plan([str(BATCH), *pipes])
-        with MeasuredProcess(plan, Path(name), dict(os.environ)) as process:
-            ended = threading.Event()
-            sampling = threading.Thread(target=_sample_process, args=(process, ended))
-            sampling.start()
-            try:
-                yield _open_training(pipes)
-            finally:
-                ended.set()
-                sampling.join()
-
-
-def _sample_process(process: MeasuredProcess, ended: threading.Event) -> None:
-    sampler = Sampler(ProcessTree(process.pid), nvml.probe_devices(os.environ), process.started)
-    while not ended.wait(sampler.until_next()):
-        sampler.sample()
+        with MeasuredProcess(plan, Path(name), dict(os.environ)) as process, sample_alongside(process):
+            yield _open_training(pipes)
 
 
 def _timing_plan(arguments: list[str]) -> ProcessPlan:
