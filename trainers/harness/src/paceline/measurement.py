@@ -54,7 +54,7 @@ class TimedRepetition:
 
     @property
     def waited(self) -> float:
-        """The share of the window in which the measured thread was ready and waited for a processor."""
+        """The share of the window in which the thread waited for a processor that others can have had."""
         return float(self.result["waited"])
 
 

@@ -63,6 +63,7 @@ class ChildRecorder(TimingRecorder):
             report,
             node_class=SharedPhaseNode,
             read_children=lambda: read_records(folder, own),
+            harness=plan.parent,
         )
 
     def prepare_node(self, node: TimedPhaseNode) -> None:

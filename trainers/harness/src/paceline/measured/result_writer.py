@@ -116,7 +116,12 @@ def create_recorder(plan: ProcessPlan) -> Recorder:
     turns = Turns(Path(plan.turns), one_core=plan.one_core) if plan.turns else None
     folder, own = Path(plan.result).parent, os.getpid()
     return TimingRecorder(
-        plan.warmup_steps, plan.steps, report, turns, read_children=lambda: read_records(folder, own)
+        plan.warmup_steps,
+        plan.steps,
+        report,
+        turns,
+        read_children=lambda: read_records(folder, own),
+        harness=plan.parent,
     )
 
 

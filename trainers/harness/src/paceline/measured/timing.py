@@ -20,6 +20,7 @@ from .collective_log import log as collective_log
 from .helper_records import HelperTotals, helper_rows
 from .loader_log import log as loader_log
 from .mark_recorder import MarkRecorder
+from .other_work import OtherWork
 from .phase_rows import TimedPhaseNode, TimedWindow, phase_rows
 from .step_loop import StepLoop
 from .turns import Turns
@@ -43,8 +44,10 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
         turns: Turns | None = None,
         node_class: type[TimedPhaseNode] = TimedPhaseNode,
         read_children: Callable[[], Children] = dict,
+        harness: int = 0,
     ) -> None:
         super().__init__(node_class)
+        self.other_work = OtherWork(harness)
         self.read_children = read_children
         self._series_length = min(steps, SERIES_LIMIT)
         self.device = cuda_device.PhaseEvents()
@@ -263,6 +266,7 @@ class _TimedStepLoop(StepLoop):
         collective_log.open_window()
         loader_log.open_window()
         self.children_before = self._timing.read_children()
+        self._timing.other_work.begin()
         self.opened = perf_counter()
 
     def _end_window_step(self, now: float) -> bool:
@@ -299,7 +303,9 @@ class _TimedStepLoop(StepLoop):
         # What the device still had to do when the last step returned is part of the window.
         waited = perf_counter() - last_step_ended if cuda_device.is_device_used() else 0.0
         self.closed = perf_counter()
-        self.waited = self._processor_wait() - self._waited_before
+        waiting = self._processor_wait() - self._waited_before
+        self._timing.other_work.end()
+        self.waited = self._timing.other_work.bound_waiting(waiting)
         self.paused = self._turn_pause() - self._paused_before
         self.seconds = math.fsum(self.times) + waited
         self.complete = True

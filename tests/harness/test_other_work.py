@@ -1,0 +1,80 @@
+"""What of a thread's waiting for a processor others can have caused."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from time import process_time
+
+import pytest
+from paceline.measured.other_work import (
+    OtherWork,
+    ProcessorTicks,
+    busy_seconds,
+    read_processor_ticks,
+    tree_seconds,
+)
+
+
+def test_a_processor_that_was_half_busy_is_uncertain() -> None:
+    start = {"cpu0": ProcessorTicks(1_000, 5_000), "cpu1": ProcessorTicks(7_000, 9_000)}
+    busy = {"cpu0": ProcessorTicks(1_100, 5_100), "cpu1": ProcessorTicks(7_000, 9_100)}
+    assert busy_seconds(start, busy) == pytest.approx(1.0)
+    half = {"cpu0": ProcessorTicks(1_050, 5_100), "cpu1": ProcessorTicks(7_000, 9_100)}
+    # Two standard deviations of a hundred draws, of which half hit: 2 x 5 ticks.
+    assert busy_seconds(start, half) == pytest.approx(0.6)
+    assert busy_seconds({}, half) is None
+    assert busy_seconds({}, {}) is None
+
+
+def burn(seconds: float) -> None:
+    while process_time() < seconds:
+        pass
+
+
+def burn_beside(processes: int, seconds: float) -> None:
+    """Let so many children of this process use so many processor seconds each."""
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=burn, args=(seconds,)) for _ in range(processes)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+
+
+def test_the_kernel_tells_a_busy_processor() -> None:
+    before = read_processor_ticks()
+    burn_beside(1, 0.4)
+    busy = busy_seconds(before, read_processor_ticks())
+    assert busy is not None
+    assert busy > 0.2
+
+
+def test_what_its_own_processes_use_is_no_other_work() -> None:
+    seen = OtherWork(os.getpid())
+    machine = read_processor_ticks()
+    seen.begin()
+    own = tree_seconds(os.getpid())
+    burn_beside(3, 0.3)
+    used = tree_seconds(os.getpid())
+    seen.end()
+    busy = busy_seconds(machine, read_processor_ticks())
+    assert own is not None
+    assert used is not None
+    assert busy is not None
+    assert used - own > 0.8
+    assert seen.seconds == pytest.approx(max(0.0, busy - (used - own)), abs=0.1)
+
+
+@pytest.mark.parametrize(("others", "waited"), [(0.0, 0.0), (0.4, 0.4), (7.0, 2.0), (None, 2.0)])
+def test_others_cause_at_most_what_they_used(others: float | None, waited: float) -> None:
+    seen = OtherWork(0)
+    seen.seconds = others
+    assert seen.bound_waiting(2.0) == waited
+
+
+def test_a_root_that_is_unknown_bounds_nothing() -> None:
+    seen = OtherWork(0)
+    seen.begin()
+    seen.end()
+    assert seen.seconds is None
