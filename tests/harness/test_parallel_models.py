@@ -12,7 +12,7 @@ from tests.harness.strangers import run_processes
 
 # Rank 1 takes 200 ms longer in the backward pass.
 SCRIPT = """
-import sys, time, torch, torch.distributed as dist
+import sys, time, weakref, paceline, torch, torch.distributed as dist
 from torch import nn
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -49,8 +49,12 @@ else:
         fully_shard(part, mesh=mesh)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 torch.manual_seed(rank)
+outputs = []
 for step in range(23):
-    loss = model(torch.randn(16, 64)).square().mean()
+    output = model(torch.randn(16, 64))
+    outputs.append(weakref.ref(output))
+    loss = output.square().mean()
+    paceline.gauge("outputs_held", sum(held() is not None for held in outputs))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -83,7 +87,10 @@ STATISTICS = 4 * 2 * 64 + 8
 def test_a_slow_backward_pass_is_named(
     tmp_path: Path, model: str, collectives: Mapping[str, tuple[int, int | None]]
 ) -> None:
-    ranks = build_ranks_member([run_processes(tmp_path, SCRIPT, [model], processes=2)["ranks"]])
+    left = run_processes(tmp_path, SCRIPT, [model], processes=2)
+    # A graph that measuring held would grow with each step, by all that it was computed from.
+    assert left["result"]["gauges"] == {"outputs_held": 1.0}
+    ranks = build_ranks_member([left["ranks"]])
     assert ranks is not None
     assert (ranks["slowest"], ranks["phase"]) == (1, "backward"), ranks["reason"]
     assert 0.15 < ranks["excess"] < 0.3

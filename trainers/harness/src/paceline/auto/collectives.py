@@ -61,7 +61,7 @@ _inside: set[int] = set()
 # Asynchronous collectives that nobody has waited for yet, by the id of their work: with their bytes, and the
 # seconds that launching took.
 _pending: dict[int, tuple[Collective, int, float]] = {}
-_parallel_models: weakref.WeakSet[Any] = weakref.WeakSet()
+_parallel_models: weakref.WeakKeyDictionary[Any, _ReducedGradients] = weakref.WeakKeyDictionary()
 
 
 def patch_distributed(distributed: Any, is_traced: Callable[[], bool]) -> None:
@@ -193,24 +193,39 @@ def _wrap_wait(original: Function) -> Function:
 
 
 def _watch_backward(model: Any, result: Any, torch: Any) -> None:
-    if model not in _parallel_models:
-        _parallel_models.add(model)
-        model._set_ddp_runtime_logging_sample_rate(RUNTIME_SAMPLE_RATE)
-    leaves = torch.utils._pytree.tree_leaves(result)
-    output = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad), None)
+    output = _find_output(result, torch)
     if output is None:
         return
-    size = sum(_bytes_of(weight) for weight in model.parameters() if weight.requires_grad)
-    of_all = model.process_group.size() == torch.distributed.get_world_size()
-    engine = torch.autograd.Variable._execution_engine
+    gradients = _parallel_models.get(model)
+    if gradients is None:
+        gradients = _parallel_models[model] = _ReducedGradients(model, torch)
+    # The hook must not hold the output: below Python the output holds the hook, where no collector sees it.
+    output.register_hook(gradients.begin_backward)
 
-    def begin_backward(_gradient: Any) -> None:
-        # Before DistributedDataParallel queues its own, which waits for the reduction.
-        engine.queue_callback(end_computing)
 
-    def end_computing() -> None:
+def _find_output(result: Any, torch: Any) -> Any:
+    leaves = (result,) if isinstance(result, torch.Tensor) else torch.utils._pytree.tree_leaves(result)
+    return next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad), None)
+
+
+class _ReducedGradients:
+    """The reduction of one model's gradients, which begins in each backward pass and ends with it."""
+
+    def __init__(self, model: Any, torch: Any) -> None:
+        model._set_ddp_runtime_logging_sample_rate(RUNTIME_SAMPLE_RATE)
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        self._size = sum(_bytes_of(weight) for weight in weights)
+        self._is_on_device = any(weight.is_cuda for weight in weights)
+        self._of_all = model.process_group.size() == torch.distributed.get_world_size()
+        self._engine = torch.autograd.Variable._execution_engine
+
+    def begin_backward(self, _gradient: Any) -> None:
+        """Queue before DistributedDataParallel queues its own callback, which waits for the reduction."""
+        self._engine.queue_callback(self._end_computing)
+
+    def _end_computing(self) -> None:
         arrived, waiting = perf_counter(), paceline.phase(ALL_REDUCE)
-        collective = log.launch(ALL_REDUCE, size, arrived, of_all=of_all)
+        collective = log.launch(ALL_REDUCE, self._size, arrived, of_all=self._of_all)
         presence.arrive_at(ALL_REDUCE)
         waiting.__enter__()
 
@@ -220,11 +235,9 @@ def _watch_backward(model: Any, result: Any, torch: Any) -> None:
             if collective is not None:
                 log.finish(collective, arrived, perf_counter())
                 log.overlap.gradients += 1
-                log.on_device |= output.is_cuda
+                log.on_device |= self._is_on_device
 
-        engine.queue_callback(end_waiting)
-
-    output.register_hook(begin_backward)
+        self._engine.queue_callback(end_waiting)
 
 
 def _is_of_all(group: Any, distributed: Any) -> bool:
