@@ -32,9 +32,7 @@ def has_prefix(name: str, prefixes: frozenset[str] | set[str]) -> bool:
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
 
 
-SITE = frozenset(
-    {"django", "celery", "kombu", "psycopg", "numpy", "plotly", "orjson", "cryptography", "redis"}
-)
+SITE = frozenset({"django", "celery", "kombu", "psycopg", "numpy", "orjson", "cryptography", "redis"})
 
 # The first room whose folder holds a file is the file's room: narrow ones stand first.
 ROOMS = (
