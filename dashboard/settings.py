@@ -46,6 +46,8 @@ PACELINE_POOL = read_name("PACELINE_POOL", "default", most=60)
 PACELINE_MACHINE = read_name("PACELINE_MACHINE", socket.gethostname(), most=120)
 PACELINE_LEASE_SECONDS = read_integer("PACELINE_LEASE_SECONDS", 60, least=2)
 PACELINE_HEARTBEAT_FILE = read_text("PACELINE_HEARTBEAT_FILE")
+# How much of the pages that it has made each web process keeps; 0: nothing.
+PACELINE_PAGE_MEMORY_MB = read_integer("PACELINE_PAGE_MEMORY_MB", 64)
 # What manifests and pushes may ask for at most.
 PACELINE_MOST_SECONDS = read_integer("PACELINE_MOST_SECONDS", 86_400, least=1)
 PACELINE_MOST_REPETITIONS = read_integer("PACELINE_MOST_REPETITIONS", 100, least=1)
@@ -123,6 +125,8 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "dashboard.throttling.limited_requests.LimitRequests",
     "dashboard.accounts.second_factors.RequireSecondFactors",
+    # Last: a kept page is answered to whom the others let pass.
+    "dashboard.page_cache.middleware.KeepPages",
 ]
 
 CSRF_FAILURE_VIEW = "dashboard.error_pages.show_forged_request"

@@ -124,7 +124,7 @@ ROOMS = (
             f"dashboard.{part}"
             for part in (
                 *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
-                *("heartbeat_file", "structured_logs"),
+                *("heartbeat_file", "structured_logs", "page_cache"),
                 *("regressions", "alerts", "pull_requests", "triggers", "project_setup"),
             )
         },

@@ -1,0 +1,26 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("dashboard", "0051_run_costs")]
+
+    operations = [
+        # The triggers that write it are made after each `migrate`: dashboard/page_cache/triggers.py.
+        migrations.CreateModel(
+            name="Revision",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
+                ),
+                (
+                    "project_id",
+                    models.BigIntegerField(
+                        help_text="What was written is shown on this project's pages alone; empty: on any.",
+                        null=True,
+                    ),
+                ),
+                ("stamp", models.BigIntegerField()),
+            ],
+        ),
+    ]
