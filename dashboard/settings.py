@@ -112,7 +112,8 @@ MIDDLEWARE = [
     "dashboard.browser_security.restrict_browsers",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.readable_requests.refuse_unreadable_requests",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "dashboard.static_files.serving.ServeStaticFiles",
+    "dashboard.compressed_pages.CompressPages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     # Before the one below: it says which requests bear a token and need no CSRF cookie.
@@ -203,8 +204,12 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
-# Files are served out of the app's folder: there is no collectstatic step to forget.
+# Files are served out of the apps' folders: there is no collectstatic step to forget.
 WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "dashboard.static_files.storage.HashedFilesStorage"},
+}
 
 DEFAULT_FROM_EMAIL = read_text("DEFAULT_FROM_EMAIL", "paceline@localhost")
 globals().update(email_settings(read_text("EMAIL_URL", "console:")))

@@ -93,11 +93,12 @@ ROOMS = (
         "dashboard",
         STANDARD
         | SITE
-        | {"allauth", "cronsim", "jwt", "ninja", "pydantic", "pydantic_core", "requests"}
+        | {"allauth", "brotli", "cronsim", "jwt", "ninja", "pydantic", "pydantic_core", "requests"}
         | {
             "django_htmx",
             "prometheus_client",
             "PIL",
+            "whitenoise",
             "paceline.document",
             "paceline.metrics",
             "paceline.manifest",

@@ -71,7 +71,7 @@ def may_be_kept(request: HttpRequest) -> bool:
     """Without what is shown once, and without the parts that a script asks for."""
     match = request.resolver_match
     if (
-        request.method != "GET"
+        request.method not in ("GET", "HEAD")
         or match is None
         or match.view_name not in KEPT
         or "HX-Request" in request.headers
@@ -89,7 +89,7 @@ def page_key(request: HttpRequest) -> Hashable:
 
 def answer_whole(request: HttpRequest, view: View, arguments: Any, named: dict[str, Any]) -> HttpResponseBase:
     """What the view answers to who has no earlier version."""
-    conditions = {
+    conditions: dict[str, Any] = {
         name: request.META.pop(name)
         for name in ("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE")
         if name in request.META

@@ -41,4 +41,4 @@ def combine_stamps() -> int:
             "INSERT INTO dashboard_revision (project_id, stamp) "
             "SELECT project_id, bit_xor(stamp) FROM gone GROUP BY project_id"
         )
-        return count - cursor.rowcount
+        return count - int(cursor.rowcount)

@@ -78,6 +78,6 @@ def _describe_table(model: type[Model]) -> ShownTable:
                 return ShownTable(name, joins, field.column)
             if target not in seen:
                 seen.add(target)
-                join = Join(field.column, target._meta.db_table, target._meta.pk.column)
+                join = Join(field.column, target._meta.db_table, str(target._meta.pk.column))
                 waiting.append((target, (*joins, join)))
     return ShownTable(name, (), "")
