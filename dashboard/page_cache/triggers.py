@@ -83,30 +83,30 @@ def _table_triggers(cursor: CursorWrapper, table: ShownTable) -> list[str]:
     function, by_row = f"paceline_revise_{table.name}", f"paceline_revise_row_{table.name}"
     statements = [
         _stamping_function(function, table, "changed"),
-        _trigger(
+        _trigger_statement(
             table,
             "insert",
             f"REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
         ),
-        _trigger(
+        _trigger_statement(
             table,
             "delete",
             f"REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
         ),
-        _trigger(table, "truncate", f"FOR EACH STATEMENT EXECUTE FUNCTION {EVERYTHING}()"),
+        _trigger_statement(table, "truncate", f"FOR EACH STATEMENT EXECUTE FUNCTION {EVERYTHING}()"),
     ]
     if unshown is None:
         rows = f"REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
-        return [*statements, _trigger(table, "update", rows)]
+        return [*statements, _trigger_statement(table, "update", rows)]
     condition = _shown_difference(cursor, table.name, unshown)
     return [
         *statements,
         _stamping_function(by_row, table, "(SELECT NEW.*)"),
-        _trigger(table, "update", f"FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {by_row}()"),
+        _trigger_statement(table, "update", f"FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {by_row}()"),
     ]
 
 
-def _trigger(table: ShownTable, event: str, rest: str) -> str:
+def _trigger_statement(table: ShownTable, event: str, rest: str) -> str:
     """Dropped first: what it was before may have been of another kind."""
     name = f"revise_{event}"
     return (
