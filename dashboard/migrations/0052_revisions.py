@@ -23,4 +23,19 @@ class Migration(migrations.Migration):
                 ("stamp", models.BigIntegerField()),
             ],
         ),
+        # Of each configuration the newest, and what is under way, whatever the length of history.
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(state="done"), fields=["configuration", "-finished_at"], name="run_done"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=~models.Q(state__in=["done", "failed", "cancelled"]),
+                fields=["configuration"],
+                name="run_under_way",
+            ),
+        ),
     ]
