@@ -3,7 +3,7 @@ PORT ?= 8000
 PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help up host test check format bench bench-detection gpu-check clean environment
+.PHONY: help up host test check format bench bench-detection bench-pages gpu-check clean environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ bench: environment ## measure what measuring costs; BENCH=marks chooses parts, A
 bench-detection: environment ## our detectors beside PEERS=file.py (run by PEERS_PYTHON) on DATA=folder
 	@exec $(or $(PEERS_PYTHON),$(PYTHON)) -m bench.detection $(if $(DATA),--data $(DATA)) $(if $(PEERS),--peers $(PEERS)) \
 		$(if $(ONLY),--only $(ONLY))
+
+bench-pages: environment ## every page's server time on a site of 2 million points; JSON=path, CURVE=1, WRITE=1
+	@exec $(PYTHON) -m bench.pages $(if $(JSON),--json $(JSON)) $(if $(CURVE),--curve) $(if $(WRITE),--write) $(if $(SCALE),--scale $(SCALE))
 
 gpu-check: environment ## try the harness and all benchmarks on this host, its GPU above all; MINUTES=8
 	@exec $(PYTHON) -m paceline doctor --report gpu-check.json $(if $(MINUTES),--minutes $(MINUTES))

@@ -46,6 +46,8 @@ PACELINE_POOL = read_name("PACELINE_POOL", "default", most=60)
 PACELINE_MACHINE = read_name("PACELINE_MACHINE", socket.gethostname(), most=120)
 PACELINE_LEASE_SECONDS = read_integer("PACELINE_LEASE_SECONDS", 60, least=2)
 PACELINE_HEARTBEAT_FILE = read_text("PACELINE_HEARTBEAT_FILE")
+# How much of the pages that it has made each web process keeps; 0: nothing.
+PACELINE_PAGE_MEMORY_MB = read_integer("PACELINE_PAGE_MEMORY_MB", 64)
 # What manifests and pushes may ask for at most.
 PACELINE_MOST_SECONDS = read_integer("PACELINE_MOST_SECONDS", 86_400, least=1)
 PACELINE_MOST_REPETITIONS = read_integer("PACELINE_MOST_REPETITIONS", 100, least=1)
@@ -110,7 +112,8 @@ MIDDLEWARE = [
     "dashboard.browser_security.restrict_browsers",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.readable_requests.refuse_unreadable_requests",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "dashboard.static_files.serving.ServeStaticFiles",
+    "dashboard.compressed_pages.CompressPages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     # Before the one below: it says which requests bear a token and need no CSRF cookie.
@@ -123,6 +126,8 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "dashboard.throttling.limited_requests.LimitRequests",
     "dashboard.accounts.second_factors.RequireSecondFactors",
+    # Last: a kept page is answered to whom the others let pass.
+    "dashboard.page_cache.middleware.KeepPages",
 ]
 
 CSRF_FAILURE_VIEW = "dashboard.error_pages.show_forged_request"
@@ -199,8 +204,12 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
-# Files are served out of the app's folder: there is no collectstatic step to forget.
+# Files are served out of the apps' folders: there is no collectstatic step to forget.
 WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "dashboard.static_files.storage.HashedFilesStorage"},
+}
 
 DEFAULT_FROM_EMAIL = read_text("DEFAULT_FROM_EMAIL", "paceline@localhost")
 globals().update(email_settings(read_text("EMAIL_URL", "console:")))

@@ -32,9 +32,7 @@ def has_prefix(name: str, prefixes: frozenset[str] | set[str]) -> bool:
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
 
 
-SITE = frozenset(
-    {"django", "celery", "kombu", "psycopg", "numpy", "plotly", "orjson", "cryptography", "redis"}
-)
+SITE = frozenset({"django", "celery", "kombu", "psycopg", "numpy", "orjson", "cryptography", "redis"})
 
 # The first room whose folder holds a file is the file's room: narrow ones stand first.
 ROOMS = (
@@ -95,11 +93,12 @@ ROOMS = (
         "dashboard",
         STANDARD
         | SITE
-        | {"allauth", "cronsim", "jwt", "ninja", "pydantic", "pydantic_core", "requests"}
+        | {"allauth", "brotli", "cronsim", "jwt", "ninja", "pydantic", "pydantic_core", "requests"}
         | {
             "django_htmx",
             "prometheus_client",
             "PIL",
+            "whitenoise",
             "paceline.document",
             "paceline.metrics",
             "paceline.manifest",
@@ -126,7 +125,7 @@ ROOMS = (
             f"dashboard.{part}"
             for part in (
                 *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
-                *("heartbeat_file", "structured_logs"),
+                *("heartbeat_file", "structured_logs", "page_cache"),
                 *("regressions", "alerts", "pull_requests", "triggers", "project_setup"),
             )
         },

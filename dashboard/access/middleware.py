@@ -75,6 +75,8 @@ class AccessMiddleware:
             # The view gets what it was asked for by the name that it knows.
             former, named["slug"] = named["slug"], renamed
             project = find_project(rule, named)
+        if project is not None:
+            request.__dict__["shown_revision"] = project.__dict__["revision"]
         if is_hidden(visitor, rule, project):
             if rule.api:
                 return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE)

@@ -15,6 +15,7 @@ from django.urls import ResolverMatch
 
 from dashboard.access.visitors import Visitor
 from dashboard.models import Action, Check, Delivery, Experiment, Project, Regression, Run, Series
+from dashboard.page_cache.revisions import PROJECT_REVISION
 
 
 class Who(StrEnum):
@@ -281,9 +282,12 @@ def rule_of(view_name: str, method: str = "GET") -> Rule | None:
 
 
 def find_project(rule: Rule, arguments: Mapping[str, Any]) -> Project | None:
-    """The project that an address with these arguments is about, in one query; None where there is none."""
+    """The project that an address with these arguments is about, in one query; None where there is none.
+
+    With the revision of what its pages show, for dashboard/page_cache.
+    """
     model, way = LOOKUPS[rule.found_by]
-    projects = Project.objects.filter(removed_slug="").defer("manifest")
+    projects = Project.objects.filter(removed_slug="").defer("manifest").annotate(revision=PROJECT_REVISION)
     if model is Project:
         return projects.filter(slug=arguments["slug"]).first()
     return projects.filter(pk__in=model.objects.filter(pk=arguments["pk"]).values(way)).first()

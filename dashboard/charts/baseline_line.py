@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-
 from dashboard.charts import theme
 
 LONGEST_LABEL = 30
@@ -21,16 +19,17 @@ class TrendBaseline:
     label: str
 
 
-def draw_baseline(figure: go.Figure, baseline: TrendBaseline, size: float, shown: Sequence[float]) -> None:
+def draw_baseline(figure: theme.Figure, baseline: TrendBaseline, size: float, shown: Sequence[float]) -> None:
     """Across the whole drawing; `shown` is the range of the axis, in units of `size`."""
     height = baseline.value / size
     if shown[0] <= height <= shown[1]:
         line = {"color": theme.INK, "width": 1.5, "dash": "dash"}
-        figure.add_shape(type="line", x0=0, x1=1, xref="paper", y0=height, y1=height, line=line)
+        theme.add_shape(figure, type="line", x0=0, x1=1, xref="paper", y0=height, y1=height, line=line)
         return
     above = height > shown[1]
     arrow = "\N{UPWARDS ARROW}" if above else "\N{DOWNWARDS ARROW}"
-    figure.add_annotation(
+    theme.add_annotation(
+        figure,
         x=0,
         xref="paper",
         y=shown[1] if above else shown[0],

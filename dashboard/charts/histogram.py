@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import plotly.graph_objects as go
 
 from dashboard.charts import axes, theme
 from dashboard.sentences import numbers
@@ -16,7 +15,7 @@ HEIGHT = 240
 SIDES = ("right", "left", "left")
 
 
-def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, float]) -> go.Figure:
+def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, float]) -> theme.Figure:
     """`edges` in seconds, one more than `counts`; `marks` are percentiles such as p50, in seconds.
 
     The axis is logarithmic: a few steps (an evaluation, a copy of the target network) take a hundred times
@@ -25,7 +24,7 @@ def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[s
     counted, bounds = _trim_empty_bins(np.array(counts, dtype=np.int64), np.array(edges, dtype=np.float64))
     scaled = numbers.choose_scale("s", marks.get("p50") or float(bounds.mean()))
     bounds = bounds / scaled.size
-    bars = go.Scatter(
+    bars = theme.scatter_trace(
         x=bounds,
         y=np.append(counted, 0),
         mode="lines",
@@ -62,11 +61,12 @@ def _trim_empty_bins(counts: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray,
     return counts, edges
 
 
-def _mark_percentile(drawn: go.Figure, name: str, value: float, side: str) -> None:
+def _mark_percentile(drawn: theme.Figure, name: str, value: float, side: str) -> None:
     common = {"xref": "x", "yref": "paper"}
     line = {"color": theme.INK, "width": 1, "dash": "dot"}
-    drawn.add_shape(type="line", x0=value, x1=value, y0=0, y1=1, line=line, **common)
-    drawn.add_annotation(
+    theme.add_shape(drawn, type="line", x0=value, x1=value, y0=0, y1=1, line=line, **common)
+    theme.add_annotation(
+        drawn,
         # Unlike a shape, an annotation on a logarithmic axis is placed by the logarithm.
         x=float(np.log10(value)),
         y=1,

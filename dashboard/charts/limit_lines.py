@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-import plotly.graph_objects as go
-
 from dashboard.charts import theme
 from dashboard.sentences import numbers
 
@@ -38,7 +36,7 @@ def _limit_sides(limit: TrendLimit) -> tuple[float | None, float | None]:
 
 
 def draw_limits(
-    figure: go.Figure,
+    figure: theme.Figure,
     limits: Sequence[TrendLimit],
     unit: str,
     size: float,
@@ -60,7 +58,7 @@ def draw_limits(
 
 
 def _draw_bound(
-    figure: go.Figure,
+    figure: theme.Figure,
     start: float,
     stop: float,
     height: float,
@@ -72,11 +70,12 @@ def _draw_bound(
     inside = shown[0] <= height <= shown[1]
     if inside:
         line = {"color": theme.WORSE, "width": 1.5, "dash": "longdash"}
-        figure.add_shape(type="line", x0=start, x1=stop, y0=height, y1=height, line=line)
+        theme.add_shape(figure, type="line", x0=start, x1=stop, y0=height, y1=height, line=line)
     if last:
         above = height > shown[1]
         arrow = "" if inside else " \N{UPWARDS ARROW}" if above else " \N{DOWNWARDS ARROW}"
-        figure.add_annotation(
+        theme.add_annotation(
+            figure,
             x=1,
             xref="paper",
             y=height if inside else shown[1] if above else shown[0],

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-import plotly.graph_objects as go
-
 from dashboard.charts import theme
 from dashboard.sentences import numbers
 
@@ -51,12 +49,12 @@ class SentinelLine:
     marks: Sequence[SentinelMark]
 
 
-def draw_calibration(marks: Sequence[CalibrationMark]) -> go.Figure:
+def draw_calibration(marks: Sequence[CalibrationMark]) -> theme.Figure:
     """Draw at least one run, oldest first. A run in which the loop drifted is a cross."""
     level = median(mark.seconds for mark in marks)
     scaled = numbers.choose_scale("s", level)
     values = [mark.seconds / scaled.size for mark in marks]
-    trace = go.Scatter(
+    trace = theme.scatter_trace(
         x=[mark.at for mark in marks],
         y=values,
         name="calibration",
@@ -81,10 +79,10 @@ def draw_calibration(marks: Sequence[CalibrationMark]) -> go.Figure:
     return figure
 
 
-def draw_sentinels(lines: Sequence[SentinelLine]) -> go.Figure:
+def draw_sentinels(lines: Sequence[SentinelLine]) -> theme.Figure:
     """Draw at least one sentinel with a measurement, each in per cent of its own median."""
     traces = [_sentinel_trace(line) for line in lines]
-    heights = [height for trace in traces for height in trace.y]
+    heights = [height for trace in traces for height in trace["y"]]
     figure = theme.create_figure(
         traces,
         HEIGHT,
@@ -99,11 +97,11 @@ def draw_sentinels(lines: Sequence[SentinelLine]) -> go.Figure:
     return figure
 
 
-def _sentinel_trace(line: SentinelLine) -> go.Scatter:
+def _sentinel_trace(line: SentinelLine) -> theme.Trace:
     """Shape and colour both say which one it is; a tainted measurement is hollow."""
     symbol = SYMBOLS[line.hue % len(SYMBOLS)]
     colour = theme.HUES[line.hue % len(theme.HUES)]
-    return go.Scatter(
+    return theme.scatter_trace(
         x=[mark.at for mark in line.marks],
         y=[100 * (mark.seconds / line.level - 1) for mark in line.marks],
         name=theme.escape_markup(line.name),
@@ -143,8 +141,8 @@ def _time_axis() -> dict[str, object]:
     return {"type": "date", "showgrid": False}
 
 
-def _draw_level(figure: go.Figure, height: float) -> None:
-    figure.add_hline(y=height, line={"color": theme.MUTED, "width": 1, "dash": "dot"})
+def _draw_level(figure: theme.Figure, height: float) -> None:
+    theme.add_level_line(figure, height)
 
 
 def _value_range(values: Sequence[float], middle: float, least: float | None = None) -> list[float]:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import plotly.graph_objects as go
-
 from dashboard.charts import theme
 from dashboard.sentences import numbers
 
@@ -83,7 +81,7 @@ class PairAxis:
 
 def draw_pairs(
     drawn: Sequence[DrawnPair], unit: str, effect: Effect = "ratio", known: Known | None = None
-) -> go.Figure:
+) -> theme.Figure:
     """Draw at least one pair, with the mean and its interval after each; `known` is that of all.
 
     Where only `known` is, as of pairs that were measured before theirs were kept, it is drawn over all.
@@ -107,7 +105,7 @@ def draw_pairs(
             "range": [low, high],
         },
     )
-    figure.add_hline(y=0, line={"color": theme.MUTED, "width": 1, "dash": "dot"})
+    theme.add_level_line(figure, 0)
     return figure
 
 
@@ -127,7 +125,7 @@ def _axis_range(
     return low - room, high + room
 
 
-def _interval_traces(drawn: Sequence[DrawnPair], axis: PairAxis, known: Known | None) -> list[go.Scatter]:
+def _interval_traces(drawn: Sequence[DrawnPair], axis: PairAxis, known: Known | None) -> list[theme.Trace]:
     steps = [(float(pair.number), pair.known) for pair in drawn if pair.known is not None]
     if not steps and known is not None:
         steps = [(float(drawn[0].number), known)]
@@ -138,8 +136,10 @@ def _interval_traces(drawn: Sequence[DrawnPair], axis: PairAxis, known: Known | 
     numbers_, after = [number for number, _ in steps], [found for _, found in steps]
     edge = {"x": numbers_, "mode": "lines", "hoverinfo": "skip"}
     return [
-        go.Scatter(**edge, y=[axis.height(found.low) for found in after], line={"width": 0}, name="low"),
-        go.Scatter(
+        theme.scatter_trace(
+            **edge, y=[axis.height(found.low) for found in after], line={"width": 0}, name="low"
+        ),
+        theme.scatter_trace(
             **edge,
             y=[axis.height(found.high) for found in after],
             line={"width": 0},
@@ -147,7 +147,7 @@ def _interval_traces(drawn: Sequence[DrawnPair], axis: PairAxis, known: Known | 
             fillcolor=theme.BAND,
             name="interval",
         ),
-        go.Scatter(
+        theme.scatter_trace(
             **edge,
             y=[axis.height(found.value) for found in after],
             line={"color": theme.LINE, "width": 1.5},
@@ -158,10 +158,10 @@ def _interval_traces(drawn: Sequence[DrawnPair], axis: PairAxis, known: Known | 
 
 def _pair_trace(
     drawn: Sequence[DrawnPair], heights: Sequence[float], unit: str, span: tuple[float, float]
-) -> go.Scatter:
+) -> theme.Trace:
     """Which side was measured first is a shape; a disturbed pair is hollow, at the edge if beyond."""
     low, high = span
-    return go.Scatter(
+    return theme.scatter_trace(
         x=[pair.number for pair in drawn],
         y=[min(max(height, low), high) for height in heights],
         mode="markers",

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import plotly.graph_objects as go
 
 from dashboard.charts import theme
 from dashboard.sentences import numbers
@@ -92,13 +91,13 @@ def _place_node(node: _Node, start: float, depth: int, hue: int, above: str, lai
         inner += child.phase.total
 
 
-def draw_flame_chart(phases: Sequence[Phase]) -> go.Figure:
+def draw_flame_chart(phases: Sequence[Phase]) -> theme.Figure:
     """The outermost phases on the top row, what is nested in them below; widths are time per step."""
     laid = [block for block in layout_blocks(phases) if block.phase.share >= LEAST_SHARE]
     deepest = max((block.depth for block in laid), default=0)
     end = max((block.start + block.width for block in laid), default=0.0)
     scaled = numbers.choose_scale("s", end)
-    bars = go.Bar(
+    bars = theme.bar_trace(
         orientation="h",
         x=np.array([block.width for block in laid]) / scaled.size,
         base=np.array([block.start for block in laid]) / scaled.size,
@@ -158,7 +157,7 @@ def draw_phase_comparison(
     title: str,
     most: int = 12,
     names: tuple[str, str] = ("before", "after"),
-) -> go.Figure:
+) -> theme.Figure:
     """A value by phase on two sides, the largest difference on top.
 
     `title` names the value on the axis, `names` the sides.
@@ -183,8 +182,8 @@ def draw_phase_comparison(
 
 def _comparison_trace(
     paths: list[str], values: Mapping[str, float], size: float, unit: str, name: str, colour: str
-) -> go.Bar:
-    return go.Bar(
+) -> theme.Trace:
+    return theme.bar_trace(
         orientation="h",
         name=name,
         y=[theme.escape_markup(path) for path in paths],

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from dashboard.charts import axes, theme
 from dashboard.sentences import numbers
@@ -27,7 +26,7 @@ def draw_growth(
     reference: float,
     title: str,
     phases: Mapping[str, Points] | None = None,
-) -> go.Figure:
+) -> theme.Figure:
     """At least one point over 0; `reference` is the exponent that is expected, drawn beside the fit.
 
     `phases` are drawn thinner, those that take longest at the largest value.
@@ -43,7 +42,7 @@ def draw_growth(
         *(_power_line(usable, exponent, scaled, exponent) if exponent is not None else ()),
         _measured_trace(usable, parameter, scaled),
     ]
-    seconds = [y for trace in traces for y in trace.y if y > 0]
+    seconds = [y for trace in traces for y in trace["y"] if y > 0]
     return theme.create_figure(
         traces,
         HEIGHT,
@@ -75,7 +74,7 @@ def _median_seconds(points: Points) -> tuple[np.ndarray, np.ndarray]:
 
 def _power_line(
     points: Points, exponent: float, scaled: numbers.Scale, fit: float | None
-) -> list[go.Scatter]:
+) -> list[theme.Trace]:
     """A power through the middle of the points; through the first ones where it is no fit but a reference."""
     values = sorted({value for value, _ in points})
     if len(values) < 2:
@@ -86,7 +85,7 @@ def _power_line(
     # What a document says it fitted needn't fit its points: a line far outside is drawn at the edge.
     logarithms = np.clip(height + exponent * np.log(ends), -LARGEST_LOGARITHM, LARGEST_LOGARITHM)
     return [
-        go.Scatter(
+        theme.scatter_trace(
             x=ends,
             y=np.exp(logarithms) / scaled.size,
             name=f"fit: {numbers.format_fixed(fit, 2)}"
@@ -105,13 +104,13 @@ def _power_line(
     ]
 
 
-def _measured_trace(points: Points, parameter: str, scaled: numbers.Scale) -> go.Scatter:
+def _measured_trace(points: Points, parameter: str, scaled: numbers.Scale) -> theme.Trace:
     name = theme.escape_markup(parameter)
     hover = [
         f"<b>{numbers.format_quantity(seconds, 's')}</b><br>{name} {numbers.format_number(value)}"
         for value, seconds in points
     ]
-    return go.Scatter(
+    return theme.scatter_trace(
         x=np.array([value for value, _ in points]),
         y=np.array([seconds for _, seconds in points]) / scaled.size,
         name="measured",
@@ -122,9 +121,9 @@ def _measured_trace(points: Points, parameter: str, scaled: numbers.Scale) -> go
     )
 
 
-def _phase_trace(path: str, points: Points, scaled: numbers.Scale, order: int) -> go.Scatter:
+def _phase_trace(path: str, points: Points, scaled: numbers.Scale, order: int) -> theme.Trace:
     values, seconds = _median_seconds(points)
-    return go.Scatter(
+    return theme.scatter_trace(
         x=values,
         y=seconds / scaled.size,
         name=theme.escape_markup(path),

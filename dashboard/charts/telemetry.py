@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import plotly.graph_objects as go
 
 from dashboard.charts import theme
 from dashboard.charts.thinning import thin_to_extremes
@@ -39,7 +38,7 @@ class Channel:
         return words if self.device is None else f"{words} {self.device}"
 
 
-def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> go.Figure | None:
+def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> theme.Figure | None:
     """None where no channel is memory, utilization or disk; those of other units stay in the table."""
     rows = [[channel for channel in channels if channel.unit == unit] for unit in DRAWN_UNITS]
     rows = [row for row in rows if row]
@@ -62,12 +61,12 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
     return drawn
 
 
-def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale, most: int) -> go.Scatter:
+def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale, most: int) -> theme.Trace:
     readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
     drawn = thin_to_extremes(readings, most)
     times = channel.start + channel.interval * drawn
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
-    return go.Scatter(
+    return theme.scatter_trace(
         x=times.astype(np.float32),
         y=np.clip(readings[drawn] / scaled.size, -LARGEST_DRAWN, LARGEST_DRAWN).astype(np.float32),
         name=channel.label,
@@ -84,11 +83,11 @@ def _largest_reading(channel: Channel) -> float:
     return max((value for value in channel.values if value is not None), default=0.0)
 
 
-def _place_axes(drawn: go.Figure, unit: str, number: int, rows: int) -> None:
+def _place_axes(drawn: theme.Figure, unit: str, number: int, rows: int) -> None:
     gap = (0.0, 0.12, 0.09)[rows - 1]
     height = (1 - gap * (rows - 1)) / rows
     top = 1 - number * (height + gap)
-    drawn.update_layout(
+    drawn["layout"].update(
         {
             _axis_name("yaxis", number): {
                 "domain": [max(0.0, top - height), top],
@@ -106,8 +105,9 @@ def _place_axes(drawn: go.Figure, unit: str, number: int, rows: int) -> None:
     )
 
 
-def _shade_window(drawn: go.Figure, window: tuple[float, float]) -> None:
-    drawn.add_shape(
+def _shade_window(drawn: theme.Figure, window: tuple[float, float]) -> None:
+    theme.add_shape(
+        drawn,
         type="rect",
         x0=window[0],
         x1=window[1],
@@ -119,7 +119,8 @@ def _shade_window(drawn: go.Figure, window: tuple[float, float]) -> None:
         line={"width": 0},
         layer="below",
     )
-    drawn.add_annotation(
+    theme.add_annotation(
+        drawn,
         x=window[0],
         y=0,
         xref="x",

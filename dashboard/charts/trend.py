@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import plotly.graph_objects as go
 
 from dashboard.charts import limit_lines, theme
 from dashboard.charts.baseline_line import TrendBaseline, draw_baseline
@@ -66,7 +65,7 @@ def draw_trend(
     limits: Sequence[TrendLimit] = (),
     height: int = HEIGHT,
     baseline: TrendBaseline | None = None,
-) -> go.Figure:
+) -> theme.Figure:
     """Draw at least one point, oldest first; `level` is the level where no change was found."""
     scaled = numbers.choose_scale(unit, max(abs(point.value) for point in points))
     x = np.array([point.position for point in points], dtype=np.int32)
@@ -97,15 +96,15 @@ def draw_trend(
         draw_baseline(drawn, baseline, scaled.size, shown)
     for change in changes:
         if points[0].position <= change.position <= points[-1].position:
-            drawn.add_annotation(**_change_arrow(change, points, scaled.size))
+            theme.add_annotation(drawn, **_change_arrow(change, points, scaled.size))
     for marker in markers:
         _draw_marker(drawn, marker)
     return drawn
 
 
-def _value_trace(points: Sequence[TrendPoint], x: np.ndarray, y: np.ndarray, unit: str) -> go.Scatter:
+def _value_trace(points: Sequence[TrendPoint], x: np.ndarray, y: np.ndarray, unit: str) -> theme.Trace:
     """The line. A tainted point is an open cross, so that shape tells it and not colour alone."""
-    return go.Scatter(
+    return theme.scatter_trace(
         x=x,
         y=y,
         name="value",
@@ -131,7 +130,7 @@ def _point_hover(point: TrendPoint, unit: str) -> str:
     return f"<b>{value}</b> {interval}<br>{commit}{tainted}"
 
 
-def _interval_traces(points: Sequence[TrendPoint], x: np.ndarray, size: float) -> list[go.Scatter]:
+def _interval_traces(points: Sequence[TrendPoint], x: np.ndarray, size: float) -> list[theme.Trace]:
     """The interval of each value; where one is unknown the band has a gap."""
     if all(point.low is None or point.high is None for point in points):
         return []
@@ -139,14 +138,14 @@ def _interval_traces(points: Sequence[TrendPoint], x: np.ndarray, size: float) -
     high = np.array([np.nan if point.high is None else point.high / size for point in points])
     common = {"x": x, "mode": "lines", "line": {"width": 0, "color": theme.BAND}, "hoverinfo": "skip"}
     return [
-        go.Scatter(y=low, name="interval, low", **common),
-        go.Scatter(y=high, name="interval", fill="tonexty", fillcolor=theme.BAND, **common),
+        theme.scatter_trace(y=low, name="interval, low", **common),
+        theme.scatter_trace(y=high, name="interval", fill="tonexty", fillcolor=theme.BAND, **common),
     ]
 
 
-def _repetition_trace(points: Sequence[TrendPoint], size: float) -> go.Scatter:
+def _repetition_trace(points: Sequence[TrendPoint], size: float) -> theme.Trace:
     counts = [len(point.samples) for point in points]
-    return go.Scatter(
+    return theme.scatter_trace(
         x=np.repeat(np.array([point.position for point in points], dtype=np.int32), counts),
         y=np.array([sample for point in points for sample in point.samples]) / size,
         name="repetitions",
@@ -158,7 +157,7 @@ def _repetition_trace(points: Sequence[TrendPoint], size: float) -> go.Scatter:
 
 def _level_trace(
     points: Sequence[TrendPoint], changes: Sequence[TrendChange], level: float | None, size: float
-) -> go.Scatter:
+) -> theme.Trace:
     """One horizontal line per level, in one trace with gaps between."""
     first, last = points[0].position, points[-1].position
     xs: list[float] = []
@@ -167,7 +166,7 @@ def _level_trace(
         if height is not None and end >= first:
             xs += [max(start, first - 0.5), min(end, last + 0.5), np.nan]
             ys += [height / size, height / size, np.nan]
-    return go.Scatter(
+    return theme.scatter_trace(
         x=np.array(xs),
         y=np.array(ys),
         name="level",
@@ -217,12 +216,13 @@ def _change_arrow(change: TrendChange, points: Sequence[TrendPoint], size: float
     }
 
 
-def _draw_marker(drawn: go.Figure, marker: TrendMarker) -> None:
+def _draw_marker(drawn: theme.Figure, marker: TrendMarker) -> None:
     """A line between two points: what is left and right of it was measured under other circumstances."""
     x = marker.position - 0.5
     line = {"color": theme.MUTED, "width": 1, "dash": "dash"}
-    drawn.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=line, layer="below")
-    drawn.add_annotation(
+    theme.add_shape(drawn, type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=line, layer="below")
+    theme.add_annotation(
+        drawn,
         x=x,
         y=0,
         yref="paper",

@@ -17,6 +17,7 @@ from dashboard.models.projects import Backlog, Case, Commit, FormerName, Project
 from dashboard.models.pull_requests import Check, CheckedCase, PullRequest
 from dashboard.models.regressions import Change, Regression, RegressionExperiment
 from dashboard.models.repository_tests import RepositoryTest
+from dashboard.models.revisions import Revision
 from dashboard.models.runs import Document, Run, RunCost, RunLog, Telemetry
 from dashboard.models.sentinels import Sentinel, SentinelPoint
 from dashboard.models.series import Metric, Point, Series, SeriesLatest
@@ -62,6 +63,7 @@ __all__ = [
     "RegressionExperiment",
     "RepositoryPoll",
     "RepositoryTest",
+    "Revision",
     "Run",
     "RunCost",
     "RunLog",

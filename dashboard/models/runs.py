@@ -145,6 +145,15 @@ class Run(Configured, LeasedJob):
                 name="run_unjudged",
             ),
             models.Index(fields=["-requested_at"], name="run_newest"),
+            # Of each configuration the newest, and what is under way, whatever the length of history.
+            models.Index(
+                fields=["configuration", "-finished_at"], condition=models.Q(state="done"), name="run_done"
+            ),
+            models.Index(
+                fields=["configuration"],
+                condition=~models.Q(state__in=["done", "failed", "cancelled"]),
+                name="run_under_way",
+            ),
             models.Index(fields=["finished_at"], condition=models.Q(state="failed"), name="run_failed"),
             models.Index(fields=["machine", "-claimed_at"], name="run_of_machine"),
         ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -95,7 +94,7 @@ def draw_series(
     markers: list[EnvironmentMarker],
     height: int = 400,
     baseline: TrendBaseline | None = None,
-) -> Any:
+) -> theme.Figure:
     """The trend of these points, at least one, oldest first."""
     # Only the project's branch has levels.
     on_branch = points[-1].run.commit.branch == series.case.project.branch

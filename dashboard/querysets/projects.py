@@ -8,7 +8,17 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from dashboard.models import Case, Commit, Heartbeat, Machine, Project, Regression, Run, Trigger
+from dashboard.models import (
+    Case,
+    Commit,
+    Configuration,
+    Heartbeat,
+    Machine,
+    Project,
+    Regression,
+    Run,
+    Trigger,
+)
 from dashboard.querysets.regressions import OPEN
 
 # A machine says that it lives every ten seconds.
@@ -23,20 +33,26 @@ def projects_with_summary(visible: QuerySet[Project]) -> QuerySet[Project]:
     regressions = Regression.objects.filter(OPEN, project=OuterRef("pk"))
     active = Run.objects.filter(configuration__case__project=OuterRef("pk")).exclude(state__in=Run.TERMINAL)
     commit = Commit.objects.filter(project=OuterRef("pk"), branch=OuterRef("branch")).order_by("-position")
-    done = Run.objects.filter(configuration__case__project=OuterRef("pk"), state=Run.State.DONE).order_by(
-        "-finished_at"
-    )
     return (
         visible.defer("manifest", "hook_secret")
         .annotate(
             open_regressions=_count_subquery(regressions, "project"),
             active_runs=_count_subquery(active, "configuration__case__project"),
             newest_commit_id=Subquery(commit.values("pk")[:1]),
-            measured_at=Subquery(done.values("finished_at")[:1]),
-            measured_commit_id=Subquery(done.values("commit")[:1]),
+            measured_at=_newest_run_value("finished_at"),
+            measured_commit_id=_newest_run_value("commit"),
         )
         .order_by("-open_regressions", "slug")
     )
+
+
+def _newest_run_value(column: str) -> Subquery:
+    """Of the project's newest done run: one look into an index for each configuration, no walk over runs."""
+    done = Run.objects.filter(configuration=OuterRef("pk"), state=Run.State.DONE).order_by("-finished_at")
+    newest = Configuration.objects.filter(case__project=OuterRef("pk")).annotate(
+        measured=Subquery(done.values("finished_at")[:1]), found=Subquery(done.values(column)[:1])
+    )
+    return Subquery(newest.filter(measured__isnull=False).order_by("-measured").values("found")[:1])
 
 
 def _count_subquery(rows: QuerySet[Regression] | QuerySet[Run], by: str) -> Coalesce:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from dashboard.charts import histogram, machine_history, pairs, phases, scaling, telemetry, theme
@@ -37,54 +39,66 @@ def trend_points(*values: float, tainted: frozenset[int] = frozenset()) -> list[
 STEP = TrendChange(2, 0.001, 0.0014, "+40 %", worse=True, url="/regressions/1/")
 
 
+def validate_figure(drawn: theme.Figure | None) -> Any:
+    """The figure as plotly's own objects, which refuse a name or a value that plotly.js doesn't know."""
+    assert drawn is not None
+    return go.Figure(drawn)
+
+
 def trace_named(drawn: Any, name: str) -> Any:
     return next(trace for trace in drawn.data if trace.name == name)
 
 
 def test_a_trend_is_drawn_in_the_unit_that_its_values_reach() -> None:
-    drawn = draw_trend(trend_points(0.001, 0.001, 0.0014), [], "s")
+    drawn = validate_figure(draw_trend(trend_points(0.001, 0.001, 0.0014), [], "s"))
     assert list(trace_named(drawn, "value").y) == pytest.approx([1, 1, 1.4])
     assert drawn.layout.yaxis.title.text == "ms"
 
 
 def test_every_repetition_is_a_dot() -> None:
-    drawn = draw_trend(trend_points(1.0, 2.0), [], "1")
+    drawn = validate_figure(draw_trend(trend_points(1.0, 2.0), [], "1"))
     assert list(trace_named(drawn, "repetitions").x) == [0, 0, 0, 1, 1, 1]
 
 
 def test_levels_end_where_a_change_begins() -> None:
-    level = trace_named(draw_trend(trend_points(0.001, 0.001, 0.0014, 0.0014), [STEP], "s"), "level")
+    level = trace_named(
+        validate_figure(draw_trend(trend_points(0.001, 0.001, 0.0014, 0.0014), [STEP], "s")), "level"
+    )
     assert list(level.y[[0, 1, 3, 4]]) == pytest.approx([1, 1, 1.4, 1.4])
     assert list(level.x[[1, 3]]) == [1.5, 1.5]
 
 
 def test_a_change_says_its_direction_in_words_and_links_to_its_regression() -> None:
-    (arrow,) = draw_trend(trend_points(0.001, 0.001, 0.0014), [STEP], "s").layout.annotations
+    (arrow,) = validate_figure(draw_trend(trend_points(0.001, 0.001, 0.0014), [STEP], "s")).layout.annotations
     assert arrow.text == '<a href="/regressions/1/" target="_self">worse +40 %</a>'
 
 
 def test_an_arrow_stands_clear_of_the_line() -> None:
-    (arrow,) = draw_trend(trend_points(0.001, 0.001, 0.003, 0.0014), [STEP], "s").layout.annotations
+    (arrow,) = validate_figure(
+        draw_trend(trend_points(0.001, 0.001, 0.003, 0.0014), [STEP], "s")
+    ).layout.annotations
     assert arrow.y == pytest.approx(3)
 
 
 def test_a_tainted_point_has_a_shape_of_its_own() -> None:
-    value = trace_named(draw_trend(trend_points(1.0, 1.0, tainted=frozenset({1})), [], "1"), "value")
+    value = trace_named(
+        validate_figure(draw_trend(trend_points(1.0, 1.0, tainted=frozenset({1})), [], "1")), "value"
+    )
     assert list(value.marker.symbol) == ["circle", "x-thin-open"]
 
 
 def test_a_series_without_intervals_has_no_band() -> None:
     bare = TrendPoint(0, 1.0, None, None, [], False, "c", "", "/")
-    assert "interval" not in {trace.name for trace in draw_trend([bare], [], "1").data}
+    assert "interval" not in {trace.name for trace in validate_figure(draw_trend([bare], [], "1")).data}
 
 
 def test_a_flat_series_is_not_drawn_as_mountains() -> None:
-    low, high = draw_trend(trend_points(100.0, 100.1), [], "1").layout.yaxis.range
+    low, high = validate_figure(draw_trend(trend_points(100.0, 100.1), [], "1")).layout.yaxis.range
     assert high - low > 10
 
 
 def test_text_of_a_repository_is_text_in_a_figure() -> None:
-    hover = trace_named(draw_trend(trend_points(1.0), [], "1"), "value").text[0]
+    hover = trace_named(validate_figure(draw_trend(trend_points(1.0), [], "1")), "value").text[0]
     assert "&lt;b&gt;&amp;" in hover
 
 
@@ -92,6 +106,35 @@ def test_json_of_a_figure_may_stand_in_a_script_tag() -> None:
     drawn = theme.figure_json(theme.create_figure([], 100, title={"text": "</script><script>alert(1)"}))
     assert "<" not in drawn
     assert json.loads(drawn)["layout"]["title"]["text"] == "</script><script>alert(1)"
+
+
+def test_a_figure_with_a_misspelt_property_is_refused() -> None:
+    trace = theme.scatter_trace(y=[1], markers={"size": 3})
+    with pytest.raises(ValueError, match="markers"):
+        validate_figure(theme.create_figure([trace], 100))
+
+
+def test_a_flame_chart_and_the_look_of_all_figures_are_valid() -> None:
+    drawn = validate_figure(
+        phases.draw_flame_chart([timed_phase("learn", 0.5), timed_phase("learn/step", 0.3)])
+    )
+    assert list(drawn.data[0].y) == [0, 1]
+    assert drawn.layout.template.layout.xaxis.gridcolor == theme.GRID
+
+
+@pytest.mark.parametrize("kind", ["i1", "u2", "i4", "f4", "f8"])
+def test_arrays_are_their_bytes(kind: str) -> None:
+    array = np.arange(5).astype(kind)
+    written = json.loads(theme.figure_json(theme.create_figure([{"y": array[::2]}], 100)))["data"][0]["y"]
+    assert written["dtype"] == kind
+    assert list(np.frombuffer(base64.b64decode(written["bdata"]), kind)) == [0, 2, 4]
+
+
+@pytest.mark.parametrize(("largest", "kind"), [(7, "i4"), (2**31, "f8"), (-(2**40), "f8")])
+def test_integers_of_64_bits_are_written_as_what_browsers_read(largest: int, kind: str) -> None:
+    written = json.loads(theme.figure_json(theme.create_figure([{"y": np.array([1, largest])}], 100)))
+    assert written["data"][0]["y"]["dtype"] == kind
+    assert list(np.frombuffer(base64.b64decode(written["data"][0]["y"]["bdata"]), kind)) == [1, largest]
 
 
 def timed_phase(path: str, total: float, own: float = 0.0) -> phases.Phase:
@@ -120,7 +163,7 @@ def test_what_no_phase_covers_comes_last_and_is_grey() -> None:
 
 
 def test_two_runs_are_compared_by_the_largest_difference() -> None:
-    drawn = phases.draw_phase_comparison({"a": 1, "b": 1}, {"a": 1, "b": 2}, "s", "per step")
+    drawn = validate_figure(phases.draw_phase_comparison({"a": 1, "b": 1}, {"a": 1, "b": 2}, "s", "per step"))
     # Plotly draws a horizontal bar chart from below.
     assert list(drawn.data[0].y) == ["a", "b"]
 
@@ -130,8 +173,7 @@ def test_memory_and_utilization_have_a_drawing_each_and_gaps_where_a_reading_is_
         telemetry.Channel("memory", "bytes", 0.0, 0.5, [1e6, None, 3e6]),
         telemetry.Channel("cpu_utilization", "%", 0.0, 0.5, [50.0, 60.0, 70.0]),
     ]
-    drawn = telemetry.draw_telemetry(channels, (0.5, 1.0))
-    assert drawn is not None
+    drawn = validate_figure(telemetry.draw_telemetry(channels, (0.5, 1.0)))
     assert [trace.yaxis for trace in drawn.data] == ["y", "y2"]
     assert str(drawn.data[0].y[1]) == "nan"
     assert (drawn.layout.shapes[0].x0, drawn.layout.shapes[0].x1) == (0.5, 1.0)
@@ -154,8 +196,9 @@ def test_what_is_thinned_keeps_to_its_bound(count: int, most: int) -> None:
 def test_a_long_channel_keeps_its_peaks_and_its_gaps() -> None:
     readings: list[float | None] = [50.0] * 36_000
     readings[20_001], readings[7], readings[30_000:32_000] = 99.0, 1.0, [None] * 2_000
-    drawn = telemetry.draw_telemetry([telemetry.Channel("cpu_utilization", "%", 0.0, 0.1, readings)], None)
-    assert drawn is not None
+    drawn = validate_figure(
+        telemetry.draw_telemetry([telemetry.Channel("cpu_utilization", "%", 0.0, 0.1, readings)], None)
+    )
     (trace,) = drawn.data
     assert len(trace.y) < telemetry.MOST_POINTS
     assert (np.nanmin(trace.y), np.nanmax(trace.y)) == (1, 99)
@@ -165,7 +208,9 @@ def test_a_long_channel_keeps_its_peaks_and_its_gaps() -> None:
 
 
 def test_a_histogram_leaves_out_the_empty_ends() -> None:
-    drawn = histogram.draw_step_times([0.0, 1e-3, 2e-3, 4e-3, 8e-3], [0, 5, 7, 0], {"p50": 2e-3})
+    drawn = validate_figure(
+        histogram.draw_step_times([0.0, 1e-3, 2e-3, 4e-3, 8e-3], [0, 5, 7, 0], {"p50": 2e-3})
+    )
     assert list(drawn.data[0].y) == [5, 7, 0]
     assert list(drawn.data[0].x) == pytest.approx([1, 2, 4])
 
@@ -184,15 +229,16 @@ def test_channels_of_one_drawing_share_its_size() -> None:
         telemetry.Channel("memory_pss", "bytes", 0.0, 1.0, [1e8]),
         telemetry.Channel("disk_read", "bytes/s", 0.0, 0.5, [4e3, None]),
     ]
-    drawn = telemetry.draw_telemetry(channels, None)
-    assert drawn is not None
+    drawn = validate_figure(telemetry.draw_telemetry(channels, None))
     assert trace_named(drawn, "memory PSS").y == pytest.approx([0.1])
     assert (drawn.layout.yaxis.title.text, drawn.layout.yaxis2.title.text) == ("GB", "kB/s")
 
 
 def test_a_fit_is_a_straight_line_through_the_points() -> None:
     points = [(value, 1e-3 * value**2) for value in (100.0, 200.0, 400.0)]
-    drawn = scaling.draw_growth(points, 2.0, "episodes", reference=1.0, title="", phases={"learn": points})
+    drawn = validate_figure(
+        scaling.draw_growth(points, 2.0, "episodes", reference=1.0, title="", phases={"learn": points})
+    )
     assert list(trace_named(drawn, "fit: 2.00").y) == pytest.approx([10, 160])
     assert list(trace_named(drawn, "in proportion").y) == pytest.approx([10, 40])
     assert drawn.layout.xaxis.tickvals == (100, 200, 400)
@@ -200,13 +246,13 @@ def test_a_fit_is_a_straight_line_through_the_points() -> None:
 
 
 def test_one_value_has_no_line() -> None:
-    drawn = scaling.draw_growth([(100.0, 2.0)], None, "episodes", reference=1.0, title="")
+    drawn = validate_figure(scaling.draw_growth([(100.0, 2.0)], None, "episodes", reference=1.0, title=""))
     assert [trace.name for trace in drawn.data] == ["measured"]
 
 
 def test_a_bound_is_drawn_over_the_runs_that_it_held_for() -> None:
     limits = [TrendLimit(index, None, 0.0012 if index < 2 else 0.0013) for index in range(3)]
-    drawn = draw_trend(trend_points(0.001, 0.001, 0.0014), [], "s", limits=limits)
+    drawn = validate_figure(draw_trend(trend_points(0.001, 0.001, 0.0014), [], "s", limits=limits))
     lines = [(line.x0, line.x1, line.y0) for line in drawn.layout.shapes]
     assert lines == [(-0.5, 1.5, pytest.approx(1.2)), (1.5, pytest.approx(2.6), pytest.approx(1.3))]
     assert [text.text for text in drawn.layout.annotations] == ["limit: at most 1.30 ms"]
@@ -214,8 +260,14 @@ def test_a_bound_is_drawn_over_the_runs_that_it_held_for() -> None:
 
 def test_a_near_bound_widens_the_axis_and_a_far_one_does_not() -> None:
     near, far = (TrendLimit(0, None, bound) for bound in (110.0, 10_000.0))
-    assert draw_trend(trend_points(100.0, 101.0), [], "1", limits=[near]).layout.yaxis.range[1] > 110
-    assert draw_trend(trend_points(100.0, 101.0), [], "1", limits=[far]).layout.yaxis.range[1] < 120
+    assert (
+        validate_figure(draw_trend(trend_points(100.0, 101.0), [], "1", limits=[near])).layout.yaxis.range[1]
+        > 110
+    )
+    assert (
+        validate_figure(draw_trend(trend_points(100.0, 101.0), [], "1", limits=[far])).layout.yaxis.range[1]
+        < 120
+    )
 
 
 def drawn_pair(number: int, base: float, head: float, known: pairs.Known | None = None) -> pairs.DrawnPair:
@@ -226,7 +278,7 @@ def drawn_pair(number: int, base: float, head: float, known: pairs.Known | None 
 
 def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:
     known = pairs.Known(*(math.exp(end) for end in (0.52, 0.4, 0.6)))
-    drawn = pairs.draw_pairs([drawn_pair(1, -0.02, 0.5, known)], "1", "exponent", known)
+    drawn = validate_figure(pairs.draw_pairs([drawn_pair(1, -0.02, 0.5, known)], "1", "exponent", known))
     assert trace_named(drawn, "pairs").y == pytest.approx([0.52])
     assert drawn.layout.yaxis.ticksuffix == ""
     ends = [trace_named(drawn, name).y[0] for name in ("low", "interval", "mean")]
@@ -236,7 +288,7 @@ def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:
 def test_the_interval_of_pairs_narrows_from_pair_to_pair() -> None:
     known = [None, pairs.Known(1.2, 0.9, 1.5), pairs.Known(1.25, 1.1, 1.4), pairs.Known(1.25, 1.2, 1.3)]
     rows = [drawn_pair(index + 1, 1.0, 1.2 + index / 50, found) for index, found in enumerate(known)]
-    drawn = pairs.draw_pairs(rows, "s", known=known[-1])
+    drawn = validate_figure(pairs.draw_pairs(rows, "s", known=known[-1]))
     assert trace_named(drawn, "pairs").y == pytest.approx([20, 22, 24, 26])
     assert trace_named(drawn, "interval").x == (2, 3, 4, 4.5)
     assert trace_named(drawn, "low").y == pytest.approx([-10, 10, 20, 20])
@@ -247,12 +299,14 @@ def test_the_interval_of_pairs_narrows_from_pair_to_pair() -> None:
 def test_an_interval_that_only_the_last_pair_has_is_seen() -> None:
     known = pairs.Known(1.2, 1.1, 1.3)
     rows = [drawn_pair(1, 1.0, 1.2), drawn_pair(2, 1.0, 1.2, known)]
-    assert trace_named(pairs.draw_pairs(rows, "s", known=known), "interval").x == (2, 2.5)
+    assert trace_named(validate_figure(pairs.draw_pairs(rows, "s", known=known)), "interval").x == (2, 2.5)
 
 
 def test_pairs_whose_intervals_were_not_kept_show_the_last_one() -> None:
-    drawn = pairs.draw_pairs(
-        [drawn_pair(1, 1, 1.3), drawn_pair(2, 1, 1.3)], "s", known=pairs.Known(1.3, 1.2, 1.4)
+    drawn = validate_figure(
+        pairs.draw_pairs(
+            [drawn_pair(1, 1, 1.3), drawn_pair(2, 1, 1.3)], "s", known=pairs.Known(1.3, 1.2, 1.4)
+        )
     )
     assert list(trace_named(drawn, "mean").x) == [1, 2.5]
     assert trace_named(drawn, "low").y == pytest.approx([20, 20])
@@ -260,14 +314,14 @@ def test_pairs_whose_intervals_were_not_kept_show_the_last_one() -> None:
 
 def test_pairs_without_ratios_are_drawn_in_their_unit() -> None:
     rows = [drawn_pair(1, -500, 1_500), drawn_pair(2, 0, 2_500)]
-    drawn = pairs.draw_pairs(rows, "bytes", "difference")
+    drawn = validate_figure(pairs.draw_pairs(rows, "bytes", "difference"))
     assert trace_named(drawn, "pairs").y == pytest.approx([2.0, 2.5])
     assert drawn.layout.yaxis.title.text == "head minus base, kB"
 
 
 def test_a_disturbed_pair_does_not_squeeze_the_others() -> None:
     rows = [drawn_pair(number, 1, 9 if number == 3 else 1.01 + number / 1000) for number in range(1, 6)]
-    drawn = pairs.draw_pairs(rows, "s")
+    drawn = validate_figure(pairs.draw_pairs(rows, "s"))
     low, high = drawn.layout.yaxis.range
     assert low < 0 < high < 3
     assert trace_named(drawn, "pairs").y[2] == high
@@ -276,7 +330,7 @@ def test_a_disturbed_pair_does_not_squeeze_the_others() -> None:
 @pytest.mark.parametrize(("size", "reaches_zero"), [(1.02, True), (3.0, False)])
 def test_an_axis_of_pairs_reaches_to_zero_where_that_costs_little(size: float, reaches_zero: bool) -> None:
     rows = [drawn_pair(number, 1, size + number / 500) for number in (1, 2, 4)]
-    low, _ = pairs.draw_pairs(rows, "s").layout.yaxis.range
+    low, _ = validate_figure(pairs.draw_pairs(rows, "s")).layout.yaxis.range
     assert (low < 0) is reaches_zero
 
 
@@ -294,14 +348,14 @@ def calibration_marks(*values: float) -> list[machine_history.CalibrationMark]:
 
 
 def test_calibration_that_hardly_varies_is_drawn_flat() -> None:
-    drawn = machine_history.draw_calibration(calibration_marks(0.01, 0.01001, 0.00999))
+    drawn = validate_figure(machine_history.draw_calibration(calibration_marks(0.01, 0.01001, 0.00999)))
     low, high = drawn.layout.yaxis.range
     assert high - low > 1
     assert drawn.layout.yaxis.title.text == "ms"
 
 
 def test_calibration_reaches_to_the_run_that_drifted() -> None:
-    drawn = machine_history.draw_calibration(calibration_marks(0.01, 0.01, 0.03))
+    drawn = validate_figure(machine_history.draw_calibration(calibration_marks(0.01, 0.01, 0.03)))
     assert drawn.layout.yaxis.range[1] > 30
     (trace,) = drawn.data
     assert trace.text[2].startswith("<b>30 ms</b>, +200 % of the median<br>run 2, 2026-11-01 14:00 UTC")
@@ -314,7 +368,7 @@ def test_sentinels_differ_in_shape_and_a_tainted_mark_is_hollow() -> None:
         for day in range(2)
     ]
     lines = [machine_history.SentinelLine(f"<{hue}>", hue, 0.01, marks) for hue in range(2)]
-    drawn = machine_history.draw_sentinels(lines)
+    drawn = validate_figure(machine_history.draw_sentinels(lines))
     assert [trace.name for trace in drawn.data] == ["&lt;0&gt;", "&lt;1&gt;"]
     assert [trace.marker.symbol for trace in drawn.data] == [
         ("circle", "circle-open"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 from django.contrib.staticfiles import finders
+from django.templatetags.static import static
 from django.test import Client
 from plotly.offline import get_plotlyjs_version
 
 from dashboard.models import Series
+from dashboard.static_files.names import hash_name
 from tests.pages import builders
 
 VENDOR = Path(str(finders.find("vendor")))
@@ -29,7 +32,7 @@ def test_every_vendored_file_has_its_licence() -> None:
 def test_only_pages_with_charts_load_it(client: Client) -> None:
     builders.create_history()
     with_charts = client.get(f"/series/{Series.objects.all()[0].pk}/").content.decode()
-    assert f'src="/static/{PLOTLY}" defer' in with_charts
+    assert f'src="{static(PLOTLY)}" defer' in with_charts
     assert "plotly" not in client.get("/projects/snake/").content.decode()
 
 
@@ -41,3 +44,32 @@ def test_no_page_holds_a_script_or_a_style_of_its_own(client: Client) -> None:
     assert all("src=" in tag or 'type="application/json"' in tag for tag in scripts)
     assert "<style" not in shown
     assert " style=" not in shown
+
+
+def test_a_file_has_a_name_of_its_content_and_is_kept_for_ever(client: Client) -> None:
+    address = static("paceline.css")
+    answer = client.get(address)
+    assert b"".join(answer) == Path(str(finders.find("paceline.css"))).read_bytes()  # type: ignore[arg-type]
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert hash_name("a/b.min.js", b"1") != hash_name("a/b.min.js", b"2")
+    # Styles of others name their pictures without a hash.
+    assert "immutable" not in client.get("/static/paceline.css").headers["Cache-Control"]
+
+
+@pytest.mark.parametrize(("accepted", "encoding"), [("gzip, deflate, br", "br"), ("gzip", "gzip")])
+def test_the_first_scripts_of_a_page_with_charts_weigh_less_than_500_kb(
+    client: Client, accepted: str, encoding: str
+) -> None:
+    size = 0
+    for name in (PLOTLY, "charts.js", "paceline.js", "vendor/htmx-2.0.11.min.js"):
+        answer = client.get(static(name), headers={"Accept-Encoding": accepted})
+        assert answer.headers["Content-Encoding"] == encoding
+        size += len(b"".join(answer))  # type: ignore[arg-type]
+    assert size < 500_000
+
+
+@pytest.mark.django_db
+def test_pages_are_sent_compressed(client: Client) -> None:
+    page = client.get("/sign-in/", headers={"Accept-Encoding": "gzip"})
+    assert page.headers["Content-Encoding"] == "gzip"
+    assert b"csrfmiddlewaretoken" in gzip.decompress(page.content)

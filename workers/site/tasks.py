@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 
 from dashboard import alerts, dispatch, failed_jobs, retention, runs
 from dashboard.dispatch import app
+from dashboard.page_cache.revisions import combine_stamps
 
 logger = logging.getLogger(__name__)
 
@@ -177,6 +178,7 @@ def sweep_everything() -> None:
         triggers.send_due_schedules,
         project_setup.send_waiting_tests,
         failed_jobs.send_due_jobs,
+        combine_stamps,
     ):
         try:
             sweep()

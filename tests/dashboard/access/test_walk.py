@@ -215,6 +215,8 @@ def site(request: pytest.FixtureRequest, db: None) -> Site:
 @pytest.fixture
 def _views_not_called(settings: Any) -> None:
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.reach_view"]
+    # A kept page is made by its view, before the last middleware.
+    settings.PACELINE_PAGE_MEMORY_MB = 0
     settings.PACELINE_RATES = {}
 
 

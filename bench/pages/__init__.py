@@ -1,0 +1,1 @@
+"""How long the pages of a site full of history take: `make bench-pages`."""

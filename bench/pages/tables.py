@@ -1,0 +1,50 @@
+"""Figures as text: a table of the pages, and the curve over the sizes of history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from paceline.units import align_columns
+
+from bench.pages.measuring import PageFigures
+
+README = Path(__file__).resolve().parent / "README.md"
+MARKERS = ("<!-- figures: make bench-pages WRITE=1 -->", "<!-- end of figures -->")
+HEADS = ("page", "alone", "first p50", "first p95", "again p50", "again p95", "queries", "bytes", "sent", "")
+
+
+def format_pages(figures: Mapping[str, PageFigures]) -> str:
+    rows = [
+        [
+            name,
+            *(
+                f"{value:.1f}"
+                for value in (page.alone_ms, page.first.p50, page.first.p95, page.again.p50, page.again.p95)
+            ),
+            str(page.queries),
+            f"{page.size:,}",
+            f"{page.again.received:,}",
+            "" if not page.missed_targets else "MISSED: " + ", ".join(page.missed_targets),
+        ]
+        for name, page in figures.items()
+    ]
+    return "\n".join(align_columns([list(HEADS), *rows]))
+
+
+def format_curve(
+    sizes: Sequence[str], alone: Sequence[Mapping[str, float]], p95: Sequence[Mapping[str, float]]
+) -> str:
+    """By page the milliseconds alone and of p95 in flight, at each size."""
+    heads = ["page", *(f"alone, {size}" for size in sizes), *(f"p95, {size}" for size in sizes)]
+    rows = [
+        [name, *(f"{values[name]:.1f}" for values in alone), *(f"{values[name]:.1f}" for values in p95)]
+        for name in alone[0]
+    ]
+    return "\n".join(align_columns([heads, *rows]))
+
+
+def write_figures(text: str) -> None:
+    head, _, rest = README.read_text().partition(MARKERS[0])
+    tail = rest.partition(MARKERS[1])[2]
+    README.write_text(f"{head}{MARKERS[0]}\n```\n{text}\n```\n{MARKERS[1]}{tail}")

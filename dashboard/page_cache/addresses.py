@@ -1,0 +1,60 @@
+"""Which pages are kept, by the names of their addresses: one line makes a page profit.
+
+A page may stand here if all that it shows is in the database, in its address, or follows from who asks and
+from the time, to the minute; and if asking for it changes nothing.
+"""
+
+from __future__ import annotations
+
+KEPT_PAGES = frozenset(
+    {
+        "overview",
+        "regressions",
+        "regression",
+        "machine",
+        "machines",
+        "deliveries",
+        "project",
+        "project-runs",
+        "project-commits",
+        "project-triggers",
+        "project-costs",
+        "project-experiments",
+        "project-checks",
+        "project-feed",
+        "series",
+        "run",
+        "experiment",
+        "check",
+    }
+)
+# Of the API, where they are read.
+KEPT_CALLS = frozenset(
+    {
+        "api-projects",
+        "api-project",
+        "api-cases",
+        "api-series-list",
+        "api-series",
+        "api-points",
+        "api-changes",
+        "api-commits",
+        "api-commit",
+        "api-triggers",
+        "api-trigger",
+        "api-runs",
+        "api-run",
+        "api-run-processes",
+        "api-experiments",
+        "api-experiment",
+        "api-pairs",
+        "api-checks",
+        "api-check",
+        "api-regressions",
+        "api-regression",
+        "api-deliveries",
+        "api-machines",
+        "api-machine",
+    }
+)
+KEPT = KEPT_PAGES | KEPT_CALLS

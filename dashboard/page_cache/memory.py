@@ -1,0 +1,73 @@
+"""The pages that this process has made, the most recently used ones, up to a number of bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+# Beside the body: the key, the headers, what Python adds.
+OVERHEAD = 2_000
+LOCKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPage:
+    """A page as it was made at a revision; `packed`: compressed, where it is the same for each request."""
+
+    revision: int
+    made_at: float
+    body: bytes
+    packed: bytes
+    headers: Mapping[str, str]
+    digest: str
+    has_token: bool
+
+    @property
+    def size(self) -> int:
+        return len(self.body) + len(self.packed) + OVERHEAD
+
+
+class PageMemory:
+    """Threads share it; other processes have their own, and the same revisions."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._pages: OrderedDict[Hashable, KeptPage] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._making = [threading.Lock() for _ in range(LOCKS)]
+
+    def find_page(self, key: Hashable, revision: int, made_after: float) -> KeptPage | None:
+        with self._lock:
+            page = self._pages.get(key)
+            if page is None or page.revision != revision or page.made_at < made_after:
+                return None
+            self._pages.move_to_end(key)
+            return page
+
+    def keep_page(self, key: Hashable, page: KeptPage) -> None:
+        """In place of an earlier one of the same key; what was used longest ago makes room."""
+        if page.size > self.most_bytes:
+            return
+        with self._lock:
+            self._drop_page(key)
+            self._pages[key] = page
+            self._bytes += page.size
+            while self._bytes > self.most_bytes:
+                self._drop_page(next(iter(self._pages)))
+
+    def _drop_page(self, key: Hashable) -> None:
+        page = self._pages.pop(key, None)
+        if page is not None:
+            self._bytes -= page.size
+
+    def making_lock(self, key: Hashable) -> threading.Lock:
+        """Held while a page is made: who asks for the same one at the same time waits for it."""
+        return self._making[hash(key) % LOCKS]
+
+    def forget_pages(self) -> None:
+        with self._lock:
+            self._pages.clear()
+            self._bytes = 0

@@ -1,0 +1,144 @@
+"""Answers a page out of memory where nothing that it shows was written since it was made."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Callable, Hashable
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.contrib.messages import get_messages
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.middleware.csrf import get_token
+from django.utils.cache import get_conditional_response
+
+from dashboard.access.visitors import visitor_of
+from dashboard.api.etags import keep_for_visitor
+from dashboard.page_cache.addresses import KEPT
+from dashboard.page_cache.memory import KeptPage, PageMemory
+from dashboard.page_cache.revisions import read_revision
+
+# Pages say "3 min ago", and who has been silent: what changes by time alone is made again after so long.
+OLDEST_SECONDS = 60.0
+TOKEN = re.compile(rb'(?<=name="csrfmiddlewaretoken" value=")[A-Za-z0-9]{64}(?=")')
+# In a kept page, where the token of each answer goes. Drawn anew: nobody can write it into a page.
+TOKEN_PLACE = secrets.token_hex(32).encode()
+COMPRESSION = 6
+
+View = Callable[..., HttpResponseBase]
+
+
+class KeepPages:
+    """The last middleware: who may see the page has been asked before, at each request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        self.memory = PageMemory(settings.PACELINE_PAGE_MEMORY_MB * 1_000_000)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: View, arguments: Any, named: dict[str, Any]
+    ) -> HttpResponseBase | None:
+        if not self.memory.most_bytes or not may_be_kept(request):
+            return None
+        known = request.__dict__
+        revision = known["shown_revision"] if "shown_revision" in known else read_revision()
+        if revision is None:
+            return None
+        key = page_key(request)
+        page = self.memory.find_page(key, revision, time.monotonic() - OLDEST_SECONDS)
+        if page is None:
+            with self.memory.making_lock(key):
+                page = self.memory.find_page(key, revision, time.monotonic() - OLDEST_SECONDS)
+                if page is None:
+                    response = answer_whole(request, view, arguments, named)
+                    page = describe_page(request, response, revision)
+                    if page is None:
+                        return response
+                    self.memory.keep_page(key, page)
+        return answer_page(request, page)
+
+
+def may_be_kept(request: HttpRequest) -> bool:
+    """Without what is shown once, and without the parts that a script asks for."""
+    match = request.resolver_match
+    if (
+        request.method not in ("GET", "HEAD")
+        or match is None
+        or match.view_name not in KEPT
+        or "HX-Request" in request.headers
+    ):
+        return False
+    return len(get_messages(request)) == 0
+
+
+def page_key(request: HttpRequest) -> Hashable:
+    visitor = visitor_of(request)
+    user = visitor.user.pk if visitor.user else None
+    token = visitor.token.pk if visitor.token else None
+    return request.scheme, request.get_host(), request.get_full_path(), user, token
+
+
+def answer_whole(request: HttpRequest, view: View, arguments: Any, named: dict[str, Any]) -> HttpResponseBase:
+    """What the view answers to who has no earlier version."""
+    conditions: dict[str, Any] = {
+        name: request.META.pop(name)
+        for name in ("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE")
+        if name in request.META
+    }
+    try:
+        return view(request, *arguments, **named)
+    finally:
+        request.META.update(conditions)
+
+
+def describe_page(request: HttpRequest, response: HttpResponseBase, revision: int) -> KeptPage | None:
+    """None where the answer is for this request alone."""
+    if response.status_code != HTTPStatus.OK or response.cookies or not isinstance(response, HttpResponse):
+        return None
+    body, tokens = TOKEN.subn(b"", response.content)
+    # Who asked for a token left this behind; one that stands elsewhere than in a form couldn't be replaced.
+    if bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE")) != bool(tokens):
+        return None
+    digest = hashlib.sha256(body).hexdigest()
+    if tokens:
+        body = TOKEN.sub(TOKEN_PLACE, response.content)
+    return KeptPage(
+        revision=revision,
+        made_at=time.monotonic(),
+        body=body,
+        packed=b"" if tokens else gzip.compress(body, COMPRESSION, mtime=0),
+        headers={name: value for name, value in response.headers.items() if name != "ETag"},
+        digest=digest,
+        has_token=bool(tokens),
+    )
+
+
+def answer_page(request: HttpRequest, page: KeptPage) -> HttpResponseBase:
+    """With a token of this request; 304 to who has the page."""
+    token = get_token(request) if page.has_token else ""
+    secret = request.META.get("CSRF_COOKIE", "") if page.has_token else ""
+    etag = f'"{hashlib.sha256(f"{page.digest} {secret}".encode()).hexdigest()[:32]}"'
+    accepts_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
+    if page.has_token:
+        response = HttpResponse(page.body.replace(TOKEN_PLACE, token.encode()))
+    elif accepts_gzip:
+        response = HttpResponse(page.packed, headers={"Content-Encoding": "gzip"})
+    else:
+        response = HttpResponse(page.body)
+    for name, value in page.headers.items():
+        response.headers[name] = value
+    response.headers["ETag"] = etag
+    keep_for_visitor(response)
+    if not page.has_token:
+        response.headers["Vary"] = f"{response.headers['Vary']}, Accept-Encoding"
+    known: HttpResponseBase = get_conditional_response(request, etag, response=response) or response
+    return known

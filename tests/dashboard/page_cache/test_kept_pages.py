@@ -1,0 +1,218 @@
+"""A kept page is what a new one would be: for each visitor, after each write, with a token that is good."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import get_resolver
+
+from dashboard.access.rules import OPERATION_RULES, RULES
+from dashboard.models import Membership, Project, Regression, Run, Series
+from dashboard.page_cache import middleware
+from dashboard.page_cache.addresses import KEPT
+from dashboard.page_cache.memory import KeptPage, PageMemory
+from tests.dashboard.access.conftest import create_member
+from tests.pages import builders
+from tests.pages.test_queries import fill_site
+
+pytestmark = pytest.mark.django_db
+
+TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
+
+
+def count_queries(client: Client, where: str) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(where).status_code == 200
+    return len(queries)
+
+
+def read_page(client: Client, where: str) -> str:
+    """Without the tokens, which differ from answer to answer."""
+    return TOKEN.sub("", client.get(where).content.decode())
+
+
+def test_every_kept_address_is_there_and_only_reads() -> None:
+    names = {str(name) for name in get_resolver().reverse_dict if isinstance(name, str)}
+    assert names >= KEPT
+    assert set(RULES) | set(OPERATION_RULES) >= KEPT
+
+
+def kept_addresses() -> dict[str, str]:
+    """An address of each kept page of a filled site."""
+    ids = fill_site(3)
+    return {
+        "overview": "/",
+        "regressions": "/regressions/",
+        "regression": f"/regressions/{ids['regression']}/",
+        "machines": "/machines/",
+        "machine": f"/machines/{ids['machine']}/",
+        "deliveries": "/deliveries/",
+        "series": f"/series/{ids['series']}/",
+        "run": f"/runs/{ids['run']}/",
+        "experiment": f"/experiments/{ids['experiment']}/",
+        "project": "/projects/snake/",
+        **{
+            f"project-{name}": f"/projects/snake/{name}/"
+            for name in ("runs", "commits", "triggers", "costs", "experiments", "checks")
+        },
+        "api-regressions": "/api/v1/regressions",
+        "api-points": f"/api/v1/series/{ids['series']}/points",
+        "api-runs": "/api/v1/projects/snake/runs",
+    }
+
+
+def rename_snake() -> None:
+    Project.objects.filter(slug="snake").update(branch="trunk")
+
+
+def fail_run() -> None:
+    run = Run.objects.filter(state=Run.State.MEASURING).latest("pk")
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED, failure="crash", reason="It ended.")
+
+
+def triage_regression() -> None:
+    Regression.objects.update(triaged=Regression.Triaged.INTENDED)
+
+
+def measure_commit() -> None:
+    project = Project.objects.get(slug="snake")
+    commit = project.commits.order_by("position").last()
+    assert commit is not None
+    series = Series.objects.filter(configuration__case__project=project, headline=True)[0]
+    builders.create_measured_run(commit, series.configuration.case, 0.004, seed=9)
+
+
+WRITES: tuple[Callable[[], Any], ...] = (rename_snake, fail_run, triage_regression, measure_commit)
+
+
+def test_each_write_shows_at_once_on_every_page(client: Client, settings: Any) -> None:
+    settings.PACELINE_RATES = {}
+    addresses = kept_addresses()
+    for write in WRITES:
+        for where in addresses.values():
+            client.get(where)
+        write()
+        for name, where in addresses.items():
+            # A client of its own has nothing in its memory.
+            assert read_page(client, where) == read_page(Client(), where), f"{name} after {write.__name__}"
+
+
+def test_a_page_that_is_asked_for_again_is_not_made_again(client: Client) -> None:
+    for where in kept_addresses().values():
+        client.get(where)
+        assert count_queries(client, where) <= 2, where
+
+
+def test_a_browser_that_has_the_page_is_not_sent_it_again(client: Client) -> None:
+    builders.create_history()
+    first = client.get("/projects/snake/")
+    again = client.get("/projects/snake/", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    rename_snake()
+    changed = client.get("/projects/snake/", headers={"If-None-Match": first.headers["ETag"]})
+    assert changed.status_code == 200
+
+
+def test_a_page_is_packed_for_who_takes_it_so(client: Client) -> None:
+    builders.create_history()
+    plain = client.get("/projects/snake/")
+    packed = client.get("/projects/snake/", headers={"Accept-Encoding": "gzip, br"})
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content
+    assert len(packed.content) < len(plain.content) / 3
+
+
+def test_visitors_do_not_share_pages() -> None:
+    project = builders.create_history()
+    member = create_member("ada", "operator", project)
+    known, anonymous = Client(), Client()
+    known.force_login(member)
+    assert "Sign out" in read_page(known, "/projects/snake/")
+    assert "Sign out" not in read_page(anonymous, "/projects/snake/")
+    assert "Sign out" in read_page(known, "/projects/snake/")
+
+
+def test_a_right_that_ends_ends_at_once(client: Client) -> None:
+    project = builders.create_history()
+    Project.objects.update(visibility=Project.Visibility.PRIVATE)
+    client.force_login(create_member("ada", "viewer", project))
+    assert "snake" in read_page(client, "/")
+    assert client.get("/projects/snake/").status_code == 200
+    Membership.objects.all().delete()
+    assert client.get("/projects/snake/").status_code == 404
+    assert "/projects/snake/" not in read_page(client, "/")
+
+
+def test_the_token_of_a_kept_page_is_good_and_another_one_each_time() -> None:
+    builders.create_history()
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(User.objects.create_superuser("root"))
+    first, second = (client.get("/projects/snake/") for _ in range(2))
+    assert first.headers["ETag"] == second.headers["ETag"]
+    tokens = [TOKEN.findall(answer.content.decode())[0] for answer in (first, second)]
+    assert tokens[0] != tokens[1]
+    assert client.post("/sign-out/", {"csrfmiddlewaretoken": "x" * 64}).status_code == 403
+    assert client.post("/sign-out/", {"csrfmiddlewaretoken": tokens[1]}).status_code == 302
+
+
+def test_tokens_of_two_browsers_are_their_own() -> None:
+    builders.create_history()
+    root = User.objects.create_superuser("root")
+    clients = [Client(enforce_csrf_checks=True) for _ in range(2)]
+    for client in clients:
+        client.force_login(root)
+    answers = [client.get("/projects/snake/") for client in clients for _ in range(2)]
+    assert answers[0].headers["ETag"] != answers[2].headers["ETag"]
+    assert len({answer.cookies["csrftoken"].value for answer in answers}) == 2
+
+
+def test_a_message_is_shown_once(client: Client) -> None:
+    builders.create_history()
+    client.force_login(User.objects.create_superuser("root"))
+    client.get("/projects/snake/")
+    client.post("/projects/snake/settings/", {"visibility": "private", "poll_minutes": "0"})
+    shown = [client.get("/projects/snake/").content.decode() for _ in range(3)]
+    assert ['class="messages"' in page for page in shown][1:] == [False, False]
+
+
+def test_a_page_is_made_again_after_a_minute(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    builders.create_history()
+    where = "/projects/snake/runs/"
+    client.get(where)
+    assert count_queries(client, where) == 1
+    later = middleware.time.monotonic() + middleware.OLDEST_SECONDS + 1
+    monkeypatch.setattr(middleware.time, "monotonic", lambda: later)
+    assert count_queries(client, where) > 1
+
+
+def test_a_part_for_a_script_is_never_a_whole_kept_page(client: Client) -> None:
+    builders.create_history()
+    client.get("/projects/snake/runs/")
+    assert count_queries(client, "/projects/snake/runs/") == 1
+    with CaptureQueriesContext(connection) as queries:
+        client.get("/projects/snake/runs/", headers={"HX-Request": "true"})
+    assert len(queries) > 1
+
+
+def kept_page(size: int, revision: int = 1) -> KeptPage:
+    return KeptPage(revision, 1.0, b"x" * size, b"", {}, "", has_token=False)
+
+
+def test_memory_keeps_to_its_bound_and_drops_what_was_used_longest_ago() -> None:
+    memory = PageMemory(30_000)
+    for name in "abc":
+        memory.keep_page(name, kept_page(7_000))
+    assert memory.find_page("a", 1, 0.0)
+    memory.keep_page("d", kept_page(7_000))
+    assert [bool(memory.find_page(name, 1, 0.0)) for name in "abcd"] == [True, False, True, True]
+    memory.keep_page("large", kept_page(40_000))
+    assert memory.find_page("large", 1, 0.0) is None
+    assert memory.find_page("a", 2, 0.0) is None
