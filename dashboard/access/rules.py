@@ -132,6 +132,10 @@ RULES: dict[str, Rule] = {
     "project-commits": VIEW_PROJECT,
     "project-triggers": VIEW_PROJECT,
     "project-costs": VIEW_PROJECT,
+    "project-compare": VIEW_PROJECT,
+    # A script may fetch them with a token.
+    "project-compare-markdown": Rule(Who.VIEW, "slug", api=True),
+    "project-compare-csv": Rule(Who.VIEW, "slug", api=True),
     "project-experiments": VIEW_PROJECT,
     # The site's machine fetches what is named there, and the hosts run its code.
     "project-new": ADD_PROJECT,
@@ -230,6 +234,7 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-series": {"GET": API_VIEW_SERIES},
     "api-points": {"GET": API_VIEW_SERIES},
     "api-changes": {"GET": API_VIEW_SERIES},
+    "api-comparison": {"GET": API_VIEW},
     "api-commits": {"GET": API_VIEW},
     "api-commit": {"GET": API_VIEW},
     "api-triggers": {"GET": API_VIEW},

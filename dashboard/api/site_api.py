@@ -28,6 +28,7 @@ from dashboard.api import (
     channels,
     checks,
     commits,
+    comparisons,
     documents,
     experiments,
     machines,
@@ -47,7 +48,7 @@ VERSION = "1"
 ROUTERS: tuple[Router, ...] = (
     *(projects.router, project_settings.router, series.router, commits.router, runs.router),
     *(experiments.router, regressions.router, machines.router, channels.router, members.router),
-    *(tokens.router, documents.router, checks.router, run_processes.router),
+    *(tokens.router, documents.router, checks.router, run_processes.router, comparisons.router),
 )
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10

@@ -152,14 +152,16 @@ def find_frame(whole: Frame, number: int) -> Frame:
     return frame
 
 
-def layout_icicle(frame: Frame, whole: Frame, by_calls: bool = False) -> Icicle:
-    """Blocks of `frame` over the full width and of what is below it, the widest MOST of them."""
+def layout_icicle(
+    frame: Frame, whole: Frame, by_calls: bool = False, most_blocks: int = MOST_BLOCKS
+) -> Icicle:
+    """Blocks of `frame` over the full width and of what is below it, the widest of them."""
     whole_width, shown_width = whole.width(by_calls), frame.width(by_calls)
     if shown_width <= 0:
         return Icicle([], 0, 0)
     blocks: list[Block] = []
     waiting: list[tuple[float, int, int, float, Frame]] = [(-shown_width, frame.number, 0, 0.0, frame)]
-    while waiting and len(blocks) < MOST_BLOCKS:
+    while waiting and len(blocks) < most_blocks:
         _, _, row, start, widest = heapq.heappop(waiting)
         width = widest.width(by_calls)
         x, extent = round(100 * start / shown_width, 3), round(100 * width / shown_width, 3)

@@ -11,7 +11,7 @@ from dashboard.detection.distributions import normal_quantile
 from dashboard.detection.doubts import NO_RATIO, TOO_FEW_SAMPLES
 from dashboard.detection.scaling import Scale, safe_median
 from dashboard.detection.segmentation import Floats
-from dashboard.detection.types import Comparison, Doubt, Verdict
+from dashboard.detection.types import Comparison, Difference, Doubt, Verdict
 
 LEVEL = 0.95
 # A rank test of three against three can't reach 5 %: its smallest p-value is 2 / 20.
@@ -42,6 +42,25 @@ def compare_samples(a: Sequence[float], b: Sequence[float], between: float = 0.0
     return Comparison(
         ratio, scale.ratio(low, level), scale.ratio(high, level), interval_verdict(low, high), doubts
     )
+
+
+def compare_differences(a: Sequence[float], b: Sequence[float], between: float = 0.0) -> Difference:
+    """How far samples b lie from samples a, in their own unit: for values that have no ratios.
+
+    `between` is the standard deviation that separates two runs of the same code, in that unit.
+    """
+    old, new = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if not len(old) or not len(new):
+        raise ValueError("each group needs at least one sample")
+    if not (np.all(np.isfinite(old)) and np.all(np.isfinite(new))):
+        raise ValueError("samples must be finite")
+    shifts = np.sort(np.subtract.outer(new, old).ravel())
+    middle = float(np.median(shifts))
+    if min(len(old), len(new)) < ENOUGH_SAMPLES:
+        few = Doubt(TOO_FEW_SAMPLES, {"least": ENOUGH_SAMPLES, "a": len(old), "b": len(new)})
+        return Difference(middle, None, None, "?", (few,))
+    low, high = shift_interval(shifts, len(old), len(new), between * math.sqrt(2))
+    return Difference(middle, low, high, interval_verdict(low, high))
 
 
 def shift_interval(shifts: Floats, m: int, n: int, between: float) -> tuple[float, float]:

@@ -79,3 +79,17 @@ class Comparison:
     high: float | None
     verdict: Verdict
     doubts: tuple[Doubt, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far group b lies from group a, in the unit of both: in [`low`, `high`] with 95 % probability.
+
+    The verdicts are those of a Comparison.
+    """
+
+    difference: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    doubts: tuple[Doubt, ...] = field(default=())

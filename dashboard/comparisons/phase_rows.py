@@ -1,0 +1,33 @@
+"""The phases of two sides beside each other, the largest difference first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """Own seconds per step of a phase; None where a side lacks it. `share` is that of all differences."""
+
+    path: str
+    base: float | None
+    head: float | None
+    share: float | None
+
+    @property
+    def difference(self) -> float:
+        return (self.head or 0.0) - (self.base or 0.0)
+
+
+def pair_phases(base: Mapping[str, float], head: Mapping[str, float]) -> list[PhaseRow]:
+    """Empty where a side has no phases at all."""
+    if not base or not head:
+        return []
+    paths = dict.fromkeys((*base, *head))
+    whole = sum(head.get(path, 0.0) - base.get(path, 0.0) for path in paths)
+    rows = [PhaseRow(path, base.get(path), head.get(path), None) for path in paths]
+    shared = (
+        [PhaseRow(row.path, row.base, row.head, row.difference / whole) for row in rows] if whole else rows
+    )
+    return sorted(shared, key=lambda row: (-abs(row.difference), row.path))

@@ -1,0 +1,133 @@
+"""From what is written to the commit or the run that is meant: by stored commits, branches, tags and runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from django.db.models import Q
+
+from dashboard.comparisons.requests import ComparisonError
+from dashboard.models import Commit, Project, Run
+from dashboard.querysets import comparisons as queries
+from dashboard.querysets.runs import runs_with_related
+
+RUN = re.compile(r"(?:run[:/ ]?\s*|#)(\d{1,18})")
+HASH = re.compile(r"[0-9a-f]{4,64}")
+# A hash that begins as written is greater than that, and less than that with a letter behind all digits.
+BEHIND_DIGITS = "g"
+MOST_NAMED = 4
+
+Kind = Literal["commit", "tag", "branch", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two: a commit with all its runs, or one `run`. `written` is how it was named.
+
+    Of a branch the newest commit that was measured; `newer`: so many on the branch weren't yet.
+    """
+
+    field: Literal["base", "head"]
+    written: str
+    kind: Kind
+    commit: Commit
+    run: Run | None = None
+    newer: int = 0
+
+    @property
+    def name(self) -> str:
+        """What always means the same: a branch moves on, a commit doesn't."""
+        return f"run:{self.run.pk}" if self.run else self.commit.short
+
+
+def find_sides(project: Project, base: str, head: str) -> tuple[Side, Side]:
+    """What base and head mean. Raises ComparisonError."""
+    written: dict[Literal["base", "head"], str] = {"base": base, "head": head}
+    for field, text in written.items():
+        if not text:
+            raise ComparisonError(field, "it is missing: a commit's hash, a branch, a tag, or run:23.")
+    runs = _find_runs(project, written.values())
+    revisions = [text for text in written.values() if not RUN.fullmatch(text)]
+    commits = _find_commits(project, revisions)
+    unnamed = [text for text in revisions if _choose_commit(text, commits) is None]
+    tips = queries.newest_on_branches(project, unnamed)
+    found = []
+    for field, text in written.items():
+        if match := RUN.fullmatch(text):
+            found.append(_side_of_run(field, text, runs.get(int(match[1])), project))
+        elif named := _choose_commit(text, commits):
+            found.append(Side(field, text, *named))
+        elif text in tips:
+            found.append(Side(field, text, "branch", tips[text].commit, newer=tips[text].newer))
+        else:
+            raise _unknown_revision(project, field, text, commits)
+    return found[0], found[1]
+
+
+def _find_runs(project: Project, texts: Iterable[str]) -> dict[int, Run]:
+    numbers = [int(match[1]) for text in texts if (match := RUN.fullmatch(text))]
+    if not numbers:
+        return {}
+    rows = runs_with_related().filter(pk__in=numbers, configuration__case__project=project)
+    return {run.pk: run for run in rows}
+
+
+def _find_commits(project: Project, names: list[str]) -> list[Commit]:
+    """The commits that have one of these tags, or whose hash begins with one of these."""
+    wanted = Q()
+    for name in names:
+        wanted |= Q(tags__contains=[name]) & ~Q(tags=[])
+        if HASH.fullmatch(name):
+            wanted |= Q(hash__gte=name, hash__lt=name + BEHIND_DIGITS)
+    if not wanted:
+        return []
+    return list(project.commits.filter(wanted).order_by("-position")[: 2 * len(names) * MOST_NAMED])
+
+
+def _side_of_run(field: Literal["base", "head"], text: str, run: Run | None, project: Project) -> Side:
+    if run is None:
+        raise ComparisonError(field, f"{project.slug} has no run {text.lstrip('run:/# ')}.")
+    if run.state != Run.State.DONE:
+        raise ComparisonError(field, f"run {run.pk} has no values: it is {run.state}.")
+    if run.origin == Run.Origin.SENTINEL:
+        raise ComparisonError(field, f"run {run.pk} watches its machine: it has no values of its own.")
+    return Side(field, text, "run", run.commit, run)
+
+
+def _choose_commit(text: str, commits: Iterable[Commit]) -> tuple[Kind, Commit] | None:
+    """By its tag, else by its hash or the beginning that no other one has."""
+    hashed = []
+    for commit in commits:
+        if text in commit.tags:
+            return "tag", commit
+        if commit.hash.startswith(text):
+            hashed.append(commit)
+    exact = [commit for commit in hashed if commit.hash == text] or hashed
+    return ("commit", exact[0]) if len(exact) == 1 else None
+
+
+def _unknown_revision(project: Project, field: str, text: str, commits: Iterable[Commit]) -> ComparisonError:
+    hashed = [commit for commit in commits if commit.hash.startswith(text)]
+    if hashed:
+        named = ", ".join(commit.hash[: len(text) + 6] for commit in hashed[:MOST_NAMED])
+        return ComparisonError(field, f"several commits begin with {text}: {named}.")
+    return ComparisonError(field, unknown_revision_sentence(project, text))
+
+
+def unknown_revision_sentence(project: Project, text: str) -> str:
+    """What is known instead: the names that are nearest, else the newest ones."""
+    names = queries.known_names(project)
+    near = get_close_matches(text, [name for kind, name, _ in names if kind != "commit"], MOST_NAMED, 0.5)
+    if near:
+        return f"no commit, branch or tag {text[:60]} is known here; near to it are {', '.join(near)}."
+    parts = []
+    for kind, words in (("branch", "branches"), ("tag", "tags"), ("commit", "measured commits")):
+        known = [name for known_kind, name, _ in names if known_kind == kind][:MOST_NAMED]
+        if known:
+            parts.append(f"{words} {', '.join(known)}")
+    listed = "; ".join(parts) or "nothing yet: measure something first"
+    return f"no commit, branch or tag {text[:60]} is known here. Known are {listed}."

@@ -1,0 +1,110 @@
+"""What the comparison of two commits reads: names, runs, points, profiles; nothing grows with history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import CharField, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Left
+
+from dashboard.models import Commit, Experiment, Point, Project, Run, SeriesLatest
+from dashboard.querysets.baselines import other_branches
+from dashboard.querysets.runs import runs_with_related
+
+SUGGESTED_COMMITS = 25
+SUGGESTED_TAGS = 40
+# Of one commit: the newest ones.
+MOST_RUNS = 400
+SHORT_HASH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class BranchTip:
+    """The newest commit of a branch that has values, else the newest; `newer` ones have none yet."""
+
+    commit: Commit
+    newer: int
+
+
+def newest_on_branches(project: Project, names: Collection[str]) -> dict[str, BranchTip]:
+    """By name those of these that are branches of which commits are known."""
+    tips = {tip.branch: BranchTip(tip, tip.newest - tip.position) for tip in _first_of_each(project, names)}
+    unmeasured = [name for name in names if name not in tips]
+    for newest in _first_of_each(project, unmeasured, measured=False):
+        tips[newest.branch] = BranchTip(newest, 0)
+    return tips
+
+
+def _first_of_each(project: Project, names: Iterable[str], *, measured: bool = True) -> Iterable[Any]:
+    """The newest commit of each branch, in one query; no more than that is read of any."""
+    rows = []
+    for name in dict.fromkeys(names):
+        on_branch = Commit.objects.filter(project=project, branch=name).order_by("-position")
+        newest = on_branch.annotate(newest=Subquery(on_branch.values("position")[:1]))
+        rows.append((newest.filter(has_values()) if measured else newest)[:1])
+    if not rows:
+        return []
+    return rows[0].union(*rows[1:], all=True)
+
+
+def has_values() -> Exists:
+    """Of a commit, whether a run of it has points."""
+    runs = Run.objects.filter(commit=OuterRef("pk"), state=Run.State.DONE)
+    return Exists(runs.exclude(origin=Run.Origin.SENTINEL))
+
+
+def known_names(project: Project) -> list[tuple[str, str, str]]:
+    """(kind, name, subject) of what may be compared: branches, tags, and the newest commits with values."""
+    newest = Commit.objects.filter(has_values(), project=project, branch=project.branch)
+    commits = newest.order_by("-position").annotate(kind=_as_text("commit"), name=Left("hash", SHORT_HASH))
+    tagged = Commit.objects.filter(project=project).exclude(tags=[]).order_by("-pk")
+    tags = tagged.annotate(kind=_as_text("tag"), name=Func(F("tags"), function="unnest"))
+    rows = [
+        part.values_list("kind", "name", "subject")[:most]
+        for part, most in ((tags, SUGGESTED_TAGS), (commits, SUGGESTED_COMMITS))
+    ]
+    branches = [project.branch, *other_branches(project)]
+    return [*(("branch", name, "") for name in branches), *rows[0].union(rows[1], all=True)]
+
+
+def _as_text(text: str) -> Value:
+    return Value(text, CharField())
+
+
+def runs_of_commits(commits: Iterable[int]) -> list[Run]:
+    """The newest runs of these commits that have points, with what they are compared by."""
+    rows = runs_with_related().filter(commit__in=set(commits), state=Run.State.DONE)
+    return list(rows.exclude(origin=Run.Origin.SENTINEL).order_by("-pk")[: 2 * MOST_RUNS])
+
+
+def headline_points(runs: Iterable[int]) -> QuerySet[Point]:
+    """Of many runs what a case is told by."""
+    return Point.objects.filter(run__in=list(runs), series__headline=True).select_related("series__metric")
+
+
+def points_of_runs(runs: Iterable[int]) -> QuerySet[Point]:
+    """All of a few runs."""
+    rows = Point.objects.filter(run__in=list(runs)).select_related("series__metric")
+    return rows.order_by("series__metric__name", "series__phase", "run")
+
+
+def recent_values(series: Iterable[int]) -> dict[int, list[float]]:
+    """By series its newest values, which tell the noise between its runs."""
+    return dict(SeriesLatest.objects.filter(series__in=list(series)).values_list("series", "recent"))
+
+
+def measured_parts(runs: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """Of a few runs the environment, and what documents say of the measurement, with their profiles."""
+    columns = {"environment": "environment__values"}
+    columns |= {name: f"document__body__{name}" for name in ("protocol", "profile", "device_profile")}
+    rows = Run.objects.filter(pk__in=list(runs)).values_list("pk", *columns.values())
+    return {run: dict(zip(columns, parts, strict=True)) for run, *parts in rows}
+
+
+def experiments_of_pair(base: Commit, head: Commit) -> QuerySet[Experiment]:
+    """Those that measured the two side by side, the newest first; of two cases that of one commit."""
+    pair = Q(base_commit=base, head_commit=head)
+    rows = Experiment.objects.select_related("metric", "base_configuration__case", "head_configuration__case")
+    return rows.filter(pair, project=base.project_id).defer("profiles", "commands").order_by("-pk")
