@@ -35,6 +35,11 @@ MOST_PHASES = 20
 MOST_FUNCTIONS, MOST_OPERATIONS, MOST_KERNELS = 25, 15, 15
 MOST_EXPERIMENTS = 3
 MOST_FRAMES = 1_000_000
+FILES = (
+    ("Markdown", "project-compare-markdown"),
+    ("CSV", "project-compare-csv"),
+    ("JSON", "api-comparison"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ def compare_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_object_or_404(Project, slug=slug)
     asked = read_request(request.GET)
     context: dict[str, Any] = {"project": project, "asked": asked, "error": None, "comparison": None}
-    if asked.base or asked.head:
+    if asked.base and asked.head:
         try:
             comparison = compare_revisions(project, asked)
         except ComparisonError as error:
@@ -97,10 +102,7 @@ def comparison_context(request: HttpRequest, comparison: Comparison) -> dict[str
     context = {
         "comparison": comparison,
         "address": request.build_absolute_uri(address),
-        "files": [
-            (label, f"{reverse(name, args=[project.slug])}?{query}")
-            for label, name in (("Markdown", "project-compare-markdown"), ("CSV", "project-compare-csv"))
-        ],
+        "files": [(label, f"{reverse(name, args=[project.slug])}?{query}") for label, name in FILES],
         "swapped": compare_address(
             project, **{**comparison.request.as_query(), **_swapped_fields(comparison)}
         ),
@@ -138,6 +140,7 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
         "compared": compared,
         "lead": sentences.lead_sentence(compared),
         "ticks": axis.ticks(),
+        "none_at": axis.position(1.0),
         "different": shown,
         "more_different": max(0, len(different) - MOST_DIFFERENT),
         "alike": alike[:MOST_ALIKE],
@@ -160,9 +163,10 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
 
 
 def draw_forest(rows: Sequence[MetricRow]) -> tuple[ForestAxis, list[ShownMetric]]:
-    """All on one axis, which most of the ratios fit."""
+    """All on one axis; what has no ratio has no place on it."""
     with_ratio = [row for row in rows if row.ratio is not None and row.effect == "ratio"]
-    axis = ForestAxis.of_ratios(row.ratio for row in with_ratio if row.ratio)
+    ends = (end for row in with_ratio for end in (row.ratio, row.low, row.high) if end)
+    axis = ForestAxis.of_ratios(ends)
     return axis, [
         ShownMetric(
             row,

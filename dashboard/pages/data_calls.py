@@ -28,9 +28,6 @@ DATA_CALLS = {
     "project-commits": DataCall("api-commits"),
     "project-triggers": DataCall("api-triggers"),
     "project-costs": DataCall("api-commits"),
-    "project-compare": DataCall(
-        "api-comparison", kept=("base", "head", "case", "head_case", "pool", "windows")
-    ),
     "project-experiments": DataCall("api-experiments", kept=("state", "purpose")),
     "project-settings": DataCall("api-project-settings"),
     "project-measuring": DataCall("api-project-settings"),

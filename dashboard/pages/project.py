@@ -144,7 +144,7 @@ def commits_page(request: HttpRequest, slug: str) -> HttpResponse:
         **_common_context(project, "commits"),
         "page": page,
         "commits": _commit_lines(project, page),
-        "comparing": bool(project.repository) and len(page) > 1,
+        "comparing": len(page) > 1,
     }
     return render(request, "project_commits.html", context)
 

@@ -135,6 +135,7 @@ PAGES = (
     "/",
     "/projects/snake/",
     "/projects/snake/commits/",
+    "/projects/snake/compare/?base=main&head=run:{full}",
     "/series/{series}/",
     "/runs/{run}/",
     "/runs/{full}/",
@@ -402,7 +403,7 @@ def test_two_commits_are_compared_by_keyboard(site: Site) -> None:
     bases.nth(1).focus()
     page.keyboard.press("ArrowDown")
     chosen = bases.nth(2).get_attribute("value")
-    page.get_by_role("button", name="Compare two commits").press("Enter")
+    page.get_by_role("button", name="Measure them side by side").press("Enter")
     page.wait_for_url("**/experiments/new/?*")
     assert page.get_by_label("Commit").first.input_value() == chosen
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
+from paceline.comparison import compare_documents
+from paceline.document import read_document
 
-from dashboard.models import Case, Commit
+from dashboard.comparisons.pairing import MOST_POOLED
+from dashboard.detection.comparison import ENOUGH_SAMPLES
+from dashboard.detection.many_intervals import FALSE_DISCOVERIES
+from dashboard.models import Case, Commit, Experiment, Run
+from dashboard.policy.baselines import ASSUMED_NOISE
 from tests.pages import builders
 from tests.pages.conftest import shown_text
-from tests.pages.documents import create_document, profile_member
+from tests.pages.documents import complete_document, create_document, profile_member
+from tests.pages.experiment_builders import create_ended
 
 pytestmark = pytest.mark.django_db
 
@@ -42,8 +52,12 @@ def planted_document(case: Case, step_time: float, seed: int, *, pushes: float =
 
 @pytest.fixture
 def planted(db: None) -> list[Commit]:
+    return plant_difference()
+
+
+def plant_difference(slug: str = "snake") -> list[Commit]:
     """Four commits, of which the last is 38 % slower, by 256 calls in the place of one."""
-    line = builders.create_commits(builders.create_project(), 4)
+    line = builders.create_commits(builders.create_project(slug), 4)
     case = builders.create_case(line[0].project, variant="optimized")
     for commit in line:
         is_slow = commit is line[-1]
@@ -116,3 +130,158 @@ def test_the_flame_graph_of_the_difference_colours_what_moved(client: Client, pl
         PAGE, {"base": planted[0].hash, "head": planted[3].hash, "frame": "3"}
     ).content.decode()
     assert '<code class="strong">push replay.py</code>' in inside
+
+
+def measure_many(line: list[Commit]) -> tuple[Run, Run]:
+    """More of the last commit: a tainted run, two cases, a kernel; and two runs, of two pools."""
+    project, slow = line[-1].project, line[-1]
+    case = project.cases.get()
+    builders.create_measured_run(slow, case, 0.0014, seed=9, tainted=True, warning_codes=["co_tenant"])
+    on_gpu, other = (builders.create_case(project, name) for name in ("on_gpu", "other"))
+    timeline = complete_document()["device_profile"]
+    slower = copy.deepcopy(timeline)
+    slower["rows"][0]["count"] = 12.0
+    for commit, found in ((line[0], timeline), (line[1], timeline), (slow, slower)):
+        body = create_document(on_gpu, 0.001, random.Random(commit.position))  # noqa: S311
+        builders.create_measured_run(commit, on_gpu, 0.0, body={**body, "device_profile": found})
+    builders.create_measured_run(slow, other, 0.001)
+    Commit.objects.create(
+        project=project, hash="f" * 40, branch="main", position=9, committed_at=slow.committed_at
+    )
+    quick = builders.create_measured_run(line[0], on_gpu, 0.001, pool=builders.get_pool("fast"))
+    return builders.create_measured_run(slow, on_gpu, 0.0012), quick
+
+
+def comparison_pages() -> list[str]:
+    """Addresses of comparisons that have everything between them that the page can show."""
+    line = plant_difference("compared")
+    here, there = measure_many(line)
+    Experiment.objects.filter(pk=create_ended([line[0], line[-1]]).pk).update(project=line[0].project)
+    page = "/projects/compared/compare/"
+    pair = f"{page}?base={line[0].hash}&head={line[-1].hash}"
+    return [
+        page,
+        f"{page}?base=v1.0&head=main",
+        f"{pair}&case=snake_dqn[variant=optimized]&frame=3",
+        f"{pair}&case=on_gpu",
+        f"{pair}&case=on_gpu&head_case=other",
+        f"{page}?base=run:{here.pk}&head=run:{there.pk}",
+        f"{page}?base=main&head={'f' * 40}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "sentence"),
+    [
+        ({"base": "v1.1", "head": "main"}, "base", "near to it are v1.0"),
+        ({"base": "main", "head": "0" * 12}, "head", "Known are branches main; tags v1.0; measured commits"),
+        ({"base": "main", "head": "run:99999999"}, "head", "snake has no run 99999999"),
+        ({"base": "main", "head": "main"}, "head", "it is the same commit as the base"),
+        ({"base": "v1.0", "head": "main", "case": "walker"}, "case", "walker isn't measured at both"),
+        ({"base": "v1.0"}, "head", "it is missing"),
+    ],
+)
+def test_a_side_that_means_nothing_is_refused_in_one_sentence(
+    client: Client, planted: list[Commit], query: dict[str, str], field: str, sentence: str
+) -> None:
+    refused = client.get("/api/v1/projects/snake/comparison", query)
+    assert (refused.status_code, refused.json()["field"]) == (422, field)
+    assert sentence in refused.json()["detail"]
+    if {"base", "head"} <= query.keys():
+        page = client.get(PAGE, query)
+        assert (page.status_code, page.content.count(b'role="alert"')) == (400, 1)
+        assert f'value="{query["base"]}"' in page.content.decode()
+
+
+def test_a_tainted_run_is_left_out_and_told(client: Client, planted: list[Commit]) -> None:
+    case = planted[0].project.cases.get()
+    spoilt = builders.create_measured_run(planted[3], case, 0.009, tainted=True, warning_codes=["co_tenant"])
+    query = {"base": planted[0].hash, "head": planted[3].hash}
+    answer = read_answer(client, **query)
+    assert answer["comparison"]["head"]["left_out"] == [spoilt.pk]
+    assert find_metric(answer, "step_time")["head"] < 0.002
+    assert f"#{spoilt.pk} tainted" in shown_text(client.get(PAGE, query))
+    Run.objects.exclude(pk=spoilt.pk).filter(commit=planted[3]).delete()
+    row = find_metric(read_answer(client, **query), "step_time")
+    assert (row["verdict"], row["reason"]) == ("?", "all runs of the head are tainted")
+
+
+def test_runs_of_one_commit_are_pooled_with_the_noise_between_them(
+    client: Client, planted: list[Commit]
+) -> None:
+    case = planted[0].project.cases.get()
+    for seed, step_time in enumerate((0.0009, 0.0011, 0.00115)):
+        builders.create_measured_run(planted[0], case, step_time, seed=seed)
+    answer = read_answer(client, base=planted[0].hash, head=planted[1].hash)
+    assert len(answer["comparison"]["base"]["runs"]) == 4
+    row = find_metric(answer, "step_time")
+    assert row["verdict"] == "~"
+    assert row["high"] / row["low"] > 1.1
+
+
+def test_other_pools_and_windows_are_told_and_never_mixed(client: Client, planted: list[Commit]) -> None:
+    first, second = measure_many(planted)
+    answer = read_answer(client, base=planted[0].hash, head=planted[3].hash)
+    obstacles = {(row["case"], row["pool"]): row["obstacle"] for row in answer["not_compared"]}
+    assert obstacles == {("on_gpu", "fast"): "pool", ("other", "default"): "only head"}
+    assert {case["pool"] for case in answer["cases"]} == {"default"}
+    named = read_answer(client, base=f"run:{second.pk}", head=f"run:{first.pk}")
+    assert "pool fast, the head in pool default" in named["warnings"][0]
+
+
+def test_the_case_that_differs_most_is_shown_first(client: Client, planted: list[Commit]) -> None:
+    measure_many(planted)
+    query = {"base": planted[0].hash, "head": planted[3].hash}
+    answer = read_answer(client, **query)
+    assert [case["benchmark"] for case in answer["cases"]] == ["snake_dqn", "on_gpu"]
+    assert answer["comparison"]["head"]["case"] == "snake_dqn[variant=optimized]"
+    kernels = read_answer(client, **query, case="on_gpu")["comparison"]["kernels"]
+    assert [(row["name"], row["what"]) for row in kernels] == [
+        ("ampere_sgemm_128x64_tn (aten::addmm)", "more")
+    ]
+    two = read_answer(client, **{**query, "case": "on_gpu", "head_case": "other"})["comparison"]
+    assert (two["base"]["case"], two["head"]["case"]) == ("on_gpu", "other")
+
+
+def test_a_branch_is_its_newest_measured_commit(client: Client, planted: list[Commit]) -> None:
+    measure_many(planted)
+    answer = read_answer(client, base="v1.0", head="main")
+    assert answer["head"]["commit"]["hash"] == planted[3].hash
+    assert "6 newer commits aren't measured yet" in shown_text(
+        client.get(PAGE, {"base": "v1.0", "head": "main"})
+    )
+    assert f"base={planted[1].short}&head={planted[3].short}" in answer["url"]
+    nothing = client.get(PAGE, {"base": "main", "head": "f" * 40})
+    assert "isn't measured yet: there is nothing to put beside the base" in shown_text(nothing)
+
+
+def test_who_may_measure_is_offered_the_experiment(
+    client: Client, operator: User, planted: list[Commit]
+) -> None:
+    query = {"base": planted[0].hash, "head": planted[3].hash}
+    assert "Measure the two" not in shown_text(client.get(PAGE, query))
+    client.force_login(operator)
+    page = client.get(PAGE, query).content.decode()
+    form = page.partition('action="/projects/snake/experiments/new/"')[2].partition("</form>")[0]
+    for name, value in {**query, "metric": "step_time", "pool": "default", "quick": "no"}.items():
+        assert f'name="{name}" value="{value}"' in form
+
+
+def test_downloaded_documents_are_compared_by_the_harness(client: Client, line: list[Commit]) -> None:
+    case = builders.create_case(line[0].project)
+    runs = [builders.create_measured_run(commit, case, 0, body=complete_document()) for commit in line[:2]]
+    page = client.get(runs[0].get_absolute_url()).content.decode()
+    assert f'href="/api/v1/runs/{runs[0].pk}/document" download' in page
+    bodies = [client.get(f"/api/v1/runs/{run.pk}/document").content for run in runs]
+    told = compare_documents(*(read_document(body) for body in bodies))
+    assert "step_time" in told
+
+
+def test_its_documentation_names_the_bounds_that_hold() -> None:
+    text = " ".join(Path("docs/compare.md").read_text().split())
+    counted = {4: "Fewer than four values", 10: "the newest ten of each case"}
+    assert counted[ENOUGH_SAMPLES] in text
+    assert counted[MOST_POOLED] in text
+    assert (ASSUMED_NOISE, FALSE_DISCOVERIES) == (0.01, 1 / 20)
+    assert "as noisy as one per cent" in text
+    assert "at most one in twenty" in text

@@ -24,6 +24,8 @@ WITHOUT_DATA = {
     *("experiment-new", "project-channel-new", "project-feed", "step-picture"),
     *("project-new", "project-new-tested", "project-new-status", "project-repository-test"),
     *("project-repository-status", "project-manifest-difference"),
+    # A form, until two sides are named: then the page has its own link.
+    *("project-compare", "project-compare-markdown", "project-compare-csv"),
     # What they hold is secret, or at the forge.
     *("project-forge", "project-hook"),
     # What administrators of the site keep: no token does anything there.

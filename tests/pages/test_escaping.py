@@ -36,6 +36,8 @@ PAGES = (
     "/projects/snake/",
     "/projects/snake/runs/",
     "/projects/snake/commits/",
+    "/projects/snake/compare/?base=run:{first}&head=run:{run}",
+    "/projects/snake/compare/?base={bad}&head={bad}&case={bad}",
     "/projects/snake/triggers/",
     "/projects/snake/experiments/",
     "/projects/snake/experiments/new/?base={bad}&head={bad}&case={bad}&toggle={bad}&metric={bad}",
@@ -93,7 +95,7 @@ def poison_site() -> dict[str, int]:
     )
     assert Regression.objects.get() == regression
     return {
-        "series": series.pk, "run": runs[2].pk, "failed": failed.pk, "active": active.pk,
+        "series": series.pk, "run": runs[2].pk, "first": runs[0].pk, "failed": failed.pk, "active": active.pk,
         "machine": machine.pk, "account": poison_accounts(), "regression": regression.pk, **experiments,
     }  # fmt: skip
 

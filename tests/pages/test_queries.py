@@ -32,6 +32,9 @@ PAGES = {
     "/projects/snake/runs/": 4,
     "/projects/snake/live-runs/": 6,
     "/projects/snake/commits/": 6,
+    "/projects/snake/compare/": 4,
+    "/projects/snake/compare/?base={first}&head={last}": 12,
+    "/projects/snake/compare/?base={first}&head=main": 12,
     "/projects/snake/triggers/": 4,
     "/projects/snake/costs/": 5,
     "/projects/snake/experiments/": 5,
@@ -77,7 +80,7 @@ MEMBERS_PAGES = {
 SITE_PAGES = {"/site/accounts/": 6, "/site/accounts/{account}/": 6, "/site/jobs/": 4, "/audit/": 4}
 
 
-def fill_site(count: int) -> dict[str, int]:
+def fill_site(count: int) -> dict[str, Any]:
     """`count` of everything that a page lists; as many as its first page can hold."""
     line = builders.create_measured_commits(count)
     case = line[0].runs.get().case
@@ -111,6 +114,8 @@ def fill_site(count: int) -> dict[str, int]:
         "measuring": measuring.pk,
         "pairs": measuring.pairs.count(),
         "shown": min(count - 1, 7) + 1,
+        "first": line[0].hash,
+        "last": line[-1].hash,
     }
 
 

@@ -64,6 +64,7 @@ from tests.pages.documents import complete_document, metric_row
 from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.test_causes import MOVED
 from tests.pages.test_channels import visit_channel_pages
+from tests.pages.test_compare import comparison_pages
 from tests.pages.test_disturbances import disturb_most
 from tests.pages.test_run_costs import give_costs
 from tests.pages.test_run_parts import STACKS
@@ -152,12 +153,15 @@ def visit_everything(client: Client, folder: Path) -> None:
         *experiment_pages(folder),
         *machine_pages(),
         *check_pages(),
+        *comparison_pages(),
     ]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
     visit_accounts()
     client.get("/admin/")
     ask_wrongly(client)
+    assert client.get("/projects/compared/compare/?base=v9&head=main").status_code == 400
+    assert client.get("/projects/compared/compare/?base=v1.0&head=main&case=x").status_code == 400
     visit_channel_pages(client, "snake")
     visitor.force_login(User.objects.create_user("mallory"))
     assert visitor.get("/projects/runs/experiments/new/").status_code == 403

@@ -41,6 +41,7 @@ OF_PROJECT = (
     ),
     *("project-hook", "project-removal"),
     *("api-project", "api-project-settings", "api-documents", "api-checks"),
+    *("project-compare", "project-compare-markdown", "project-compare-csv", "api-comparison"),
     *("api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
     *("api-experiments", "api-channels", "api-members", "api-project-audit", "api-tokens"),
 )
