@@ -101,10 +101,11 @@ def summarize_cases(pairs: Sequence[CasePair]) -> list[CaseSummary]:
     if len(pairs) < 2:
         return [CaseSummary(pair, ()) for pair in pairs]
     by_configuration: defaultdict[int, list[Point]] = defaultdict(list)
-    points = list(queries.headline_points(run.pk for pair in pairs for run in pair.runs))
+    points = list(queries.headline_points([run for pair in pairs for run in pair.runs]))
     for point in points:
         by_configuration[point.series.configuration_id].append(point)
-    recent = queries.recent_values({point.series_id for point in points})
+    latest = {point.series_id: getattr(point.series, "latest", None) for point in points}
+    recent = {series: state.recent for series, state in latest.items() if state}
     summaries = []
     for pair in pairs:
         keys = dict.fromkeys((pair.base.configuration.pk, pair.head.configuration.pk))

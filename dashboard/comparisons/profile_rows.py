@@ -132,7 +132,9 @@ def compare_kernels(documents: Iterable[Mapping[str, Any] | None]) -> Sequence[P
 def differing_rows(before: Tallies, after: Tallies, *, has_times: bool = True) -> list[ProfileRow]:
     """What is done otherwise, by the time that moved; what is done as often last, where much of all moved."""
     rows = [
-        ProfileRow(name, where, *_interleave(before.get((name, where), NONE), after.get((name, where), NONE)))
+        ProfileRow(
+            name, where, *_interleave_sides(before.get((name, where), NONE), after.get((name, where), NONE))
+        )
         for name, where in dict.fromkeys((*before, *after))
     ]
     moved = sum(abs(row.own_difference) for row in rows)
@@ -153,7 +155,9 @@ def differing_rows(before: Tallies, after: Tallies, *, has_times: bool = True) -
     )
 
 
-def _interleave(before: tuple[float, float], after: tuple[float, float]) -> tuple[float, float, float, float]:
+def _interleave_sides(
+    before: tuple[float, float], after: tuple[float, float]
+) -> tuple[float, float, float, float]:
     return before[0], after[0], before[1], after[1]
 
 

@@ -79,9 +79,15 @@ def runs_of_commits(commits: Iterable[int]) -> list[Run]:
     return list(rows.exclude(origin=Run.Origin.SENTINEL).order_by("-pk")[: 2 * MOST_RUNS])
 
 
-def headline_points(runs: Iterable[int]) -> QuerySet[Point]:
-    """Of many runs what a case is told by."""
-    return Point.objects.filter(run__in=list(runs), series__headline=True).select_related("series__metric")
+def headline_points(runs: Collection[Run]) -> QuerySet[Point]:
+    """Of many runs what a case is told by, with its latest state; found by series and position, apart from their other points."""
+    rows = Point.objects.filter(
+        series__headline=True,
+        series__configuration__in={run.configuration_id for run in runs},
+        position__in={run.commit.position for run in runs},
+        run__in=[run.pk for run in runs],
+    )
+    return rows.select_related("series__metric", "series__latest")
 
 
 def points_of_runs(runs: Iterable[int]) -> QuerySet[Point]:

@@ -6,6 +6,7 @@ import copy
 import csv
 import io
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from paceline.document import read_document
 from dashboard.comparisons.pairing import MOST_POOLED
 from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.detection.many_intervals import FALSE_DISCOVERIES
-from dashboard.models import Case, Commit, Experiment, Run
+from dashboard.models import Case, Commit, Run
 from dashboard.policy.baselines import ASSUMED_NOISE
 from tests.pages import builders
 from tests.pages.conftest import shown_text
@@ -156,7 +157,11 @@ def comparison_pages() -> list[str]:
     """Addresses of comparisons that have everything between them that the page can show."""
     line = plant_difference("compared")
     here, there = measure_many(line)
-    Experiment.objects.filter(pk=create_ended([line[0], line[-1]]).pk).update(project=line[0].project)
+    create_ended([line[0], line[-1]])
+    create_ended([line[0], line[-1]], state="measuring", verdict="")
+    unprofiled = line[2].runs.get().document
+    unprofiled.body["profile"] = None
+    unprofiled.save()
     page = "/projects/compared/compare/"
     pair = f"{page}?base={line[0].hash}&head={line[-1].hash}"
     return [
@@ -167,6 +172,7 @@ def comparison_pages() -> list[str]:
         f"{pair}&case=on_gpu&head_case=other",
         f"{page}?base=run:{here.pk}&head=run:{there.pk}",
         f"{page}?base=main&head={'f' * 40}",
+        f"{page}?base={line[0].hash}&head={line[2].hash}",
     ]
 
 
@@ -219,12 +225,16 @@ def test_runs_of_one_commit_are_pooled_with_the_noise_between_them(
     assert row["high"] / row["low"] > 1.1
 
 
-def test_other_pools_and_windows_are_told_and_never_mixed(client: Client, planted: list[Commit]) -> None:
+def test_other_pools_and_windows_are_told_and_never_mixed(
+    client: Client, planted: list[Commit], django_assert_num_queries: Callable[[int], Any]
+) -> None:
     first, second = measure_many(planted)
     answer = read_answer(client, base=planted[0].hash, head=planted[3].hash)
     obstacles = {(row["case"], row["pool"]): row["obstacle"] for row in answer["not_compared"]}
     assert obstacles == {("on_gpu", "fast"): "pool", ("other", "default"): "only head"}
     assert {case["pool"] for case in answer["cases"]} == {"default"}
+    with django_assert_num_queries(12):
+        client.get(PAGE, {"base": planted[0].hash, "head": "main"})
     named = read_answer(client, base=f"run:{second.pk}", head=f"run:{first.pk}")
     assert "pool fast, the head in pool default" in named["warnings"][0]
 

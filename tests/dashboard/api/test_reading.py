@@ -30,7 +30,7 @@ QUERIES = {
     "/series/{series}/points?limit=1000": 3,
     "/series/{series}/changes": 3,
     "/projects/snake/commits": 3,
-    "/projects/snake/comparison?base={first}&head={last}": 8,
+    "/projects/snake/comparison?base={first}&head={last}": 7,
     "/projects/snake/triggers": 3,
     "/projects/snake/runs?limit=200": 3,
     "/runs/{run}": 2,
