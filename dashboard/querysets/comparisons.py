@@ -80,7 +80,7 @@ def runs_of_commits(commits: Iterable[int]) -> list[Run]:
 
 
 def headline_points(runs: Collection[Run]) -> QuerySet[Point]:
-    """Of many runs what a case is told by, with its latest state; found by series and position, apart from their other points."""
+    """Of many runs what a case is told by, with latest states; no other points of theirs are looked at."""
     rows = Point.objects.filter(
         series__headline=True,
         series__configuration__in={run.configuration_id for run in runs},
