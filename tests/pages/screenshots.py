@@ -1,6 +1,6 @@
-"""The screenshot of docs/experiments.md: `python -m pytest -n0 tests/pages/screenshots.py` takes it anew.
+"""Screenshots of docs/: `python -m pytest -n0 tests/pages/screenshots.py` takes them anew.
 
-The pairs are simulated; what the page says of them the product has weighed.
+Pairs and documents are simulated; what the pages say of them the product has weighed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dashboard import experiments
 from dashboard.host_protocol import PairMeasured
 from dashboard.models import Commit
 from tests.pages import builders
+from tests.pages.comparison_builders import plant_difference
 from tests.pages.experiment_builders import build_profile, create_experiment
 from tests.pages.test_browser import _queries_beside_the_browser, browser
 
@@ -68,3 +69,11 @@ def test_experiment(browser: Browser, live_server: LiveServer) -> None:
         canvas.and_(page.locator("[data-drawn]")).wait_for()
     assert page.locator("#answer").inner_text().endswith("worse.")
     page.screenshot(path=IMAGES / "experiment.png")
+
+
+def test_comparison(browser: Browser, live_server: LiveServer) -> None:
+    plant_difference("my-training")
+    page = browser.new_page(viewport={"width": 1280, "height": 1500})
+    page.goto(f"{live_server.url}/projects/my-training/compare/?base=v1.0&head=main", wait_until="load")
+    assert "worse" in page.locator(".lead").inner_text()
+    page.screenshot(path=IMAGES / "compare.png")

@@ -60,11 +60,11 @@ from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, s
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.check_builders import create_check, create_pull_request, measure_case
+from tests.pages.comparison_builders import comparison_pages
 from tests.pages.documents import complete_document, metric_row
 from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.test_causes import MOVED
 from tests.pages.test_channels import visit_channel_pages
-from tests.pages.test_compare import comparison_pages
 from tests.pages.test_disturbances import disturb_most
 from tests.pages.test_run_costs import give_costs
 from tests.pages.test_run_parts import STACKS

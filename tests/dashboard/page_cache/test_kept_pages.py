@@ -63,6 +63,7 @@ def kept_addresses() -> dict[str, str]:
             f"project-{name}": f"/projects/snake/{name}/"
             for name in ("runs", "commits", "triggers", "costs", "experiments", "checks")
         },
+        "project-compare": f"/projects/snake/compare/?base={ids['first']}&head=main",
         "api-regressions": "/api/v1/regressions",
         "api-points": f"/api/v1/series/{ids['series']}/points",
         "api-runs": "/api/v1/projects/snake/runs",

@@ -1,0 +1,58 @@
+"""Forest plots and the difference of two profiles, as they are laid out."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.charts.difference_icicle import draw_difference
+from dashboard.charts.forest import ForestAxis
+from dashboard.comparisons.profile_rows import StackPair, differing_rows
+
+
+def test_an_axis_holds_all_ratios_and_no_difference() -> None:
+    axis = ForestAxis.of_ratios([1.1, 1.38, 2.2])
+    row = axis.place_row(1.38, 1.1, 2.2)
+    assert 0 < axis.position(1.0) < row.start < row.x < row.end < 100
+    assert not row.is_beyond
+    assert [tick.label for tick in axis.ticks()] == ["0", "+100 %"]
+
+
+def test_what_lies_far_off_is_drawn_at_the_edge() -> None:
+    axis = ForestAxis.of_ratios([1000.0, 0.9])
+    row = axis.place_row(1000.0, 900.0, 1100.0)
+    assert row.is_beyond
+    assert row.x == row.end == 97
+    assert axis.place_row(0.0, None, None).is_beyond
+
+
+def test_noise_does_not_fill_the_axis() -> None:
+    axis = ForestAxis.of_ratios([1.001])
+    assert axis.position(1.001) - axis.position(1.0) < 3
+
+
+STACKS = [
+    StackPair(("train", "push"), (0.0, 0.0), (3.0, 256.0)),
+    StackPair(("train", "draw"), (2.0, 1.0), (0.0, 0.0)),
+    StackPair(("train", "act"), (5.0, 1.0), (5.01, 1.0)),
+]
+
+
+def test_a_frame_is_as_wide_as_its_larger_side() -> None:
+    drawn = draw_difference(STACKS, 0, by_calls=False)
+    assert drawn is not None
+    blocks = {shown.block.frame.name: shown for shown in drawn.blocks}
+    assert {name: shown.colour for name, shown in blocks.items()} == {
+        "": "much-more", "train": "much-more", "push": "much-more", "draw": "much-less", "act": "same",
+    }  # fmt: skip
+    assert (blocks["push"].what, blocks["draw"].what, blocks["act"].what) == ("new", "gone", "")
+    assert blocks["draw"].block.width == pytest.approx(100 * 2 / 10.01, abs=0.01)
+    by_calls = draw_difference(STACKS, 0, by_calls=True)
+    assert by_calls is not None
+    assert max(shown.head for shown in by_calls.blocks) == 257
+
+
+def test_what_is_called_as_often_is_told_where_much_of_all_moved() -> None:
+    before = {("f", "a.py"): (1.0, 1.0), ("g", "a.py"): (1.0, 1.0), ("h", "a.py"): (2.0, 0.5)}
+    after = {("f", "a.py"): (1.0, 3.0), ("g", "a.py"): (1.0, 1.01), ("k", "a.py"): (2.0, 0.5)}
+    rows = differing_rows(before, after)
+    assert [(row.name, row.what) for row in rows] == [("h", "gone"), ("k", "new"), ("f", "slower")]
