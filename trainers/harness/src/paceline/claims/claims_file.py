@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .. import metrics
+from ..benchmarks import Benchmark
 from ..manifest import SEED_LIMIT, STEPS_LIMIT
 from ..toml_table import ManifestError, TomlTable
 from .claim import DIRECTIONS, PHASE_SHARE, SECONDS_PER, Claim, Params
 from .readings import spelling_problem, split_spelling
 
 FILE_NAME = "claims.toml"
+CLAIMS_LIMIT = 300
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
@@ -37,6 +41,13 @@ class Claims:
         return [by_key[key] for key in keys] or list(by_key.values())
 
 
+def claims_paths(benchmark: Benchmark, benchmarks: int) -> list[Path]:
+    """Return where a benchmark's claims may lie within the repository: beside its script, and where the
+    manifest has no other benchmark beside the manifest."""
+    beside_script = benchmark.script_folder / FILE_NAME
+    return [beside_script] if benchmarks > 1 else list(dict.fromkeys((beside_script, Path(FILE_NAME))))
+
+
 def load_claims(path: Path) -> Claims:
     """Read and check a file of claims; raises ManifestError with one sentence."""
     try:
@@ -48,15 +59,34 @@ def load_claims(path: Path) -> Claims:
 
 def parse_claims(text: str, where: str) -> Claims:
     """Check the text of a file of claims; `where` opens every error's sentence."""
+    return parse_claims_table(read_claims_table(text, where), where)
+
+
+def read_claims_table(text: str, where: str) -> dict[str, Any]:
+    """Return what the text says as TOML, unchecked; raises ManifestError where it is none."""
     try:
-        table = TomlTable(tomllib.loads(text), where, "")
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{where}: is not valid TOML: {error}") from error
+    except (RecursionError, ValueError, OverflowError) as error:
+        raise ManifestError(f"{where}: can't be read") from error
+
+
+def parse_definition(raw: Mapping[str, Any]) -> Claim:
+    """Return the claim that one table of a file says, which was checked before."""
+    return parse_claims_table({"document": "-", "claims": [dict(raw)]}, FILE_NAME).claims[0]
+
+
+def parse_claims_table(raw: Mapping[str, Any], where: str) -> Claims:
+    """Check what a file of claims says; `where` opens every error's sentence."""
+    table = TomlTable(raw, where, "")
     document = table.required_string("document")
     tables = table.tables("claims")
     table.refuse_unread_keys()
     if not tables:
         raise table.error("claims", "is missing, write at least one [[claims]]")
+    if len(tables) > CLAIMS_LIMIT:
+        raise table.error("claims", f"has {len(tables)} claims, at most {CLAIMS_LIMIT} are allowed")
     claims = tuple(_parse_claim(claim_table) for claim_table in tables)
     keys: set[str] = set()
     for claim, claim_table in zip(claims, tables, strict=True):
