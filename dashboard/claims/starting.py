@@ -78,9 +78,9 @@ def ratio_range(claim: ClaimText) -> tuple[float | None, float | None]:
     if accepted is None or is_derived(claim.metric):
         return None, None
     inverted = (claim.direction == "worse") != (better_direction(claim.metric) == "lower")
-    ends = (accepted.low, accepted.high)
+    ends = [accepted.low, accepted.high]
     if inverted:
-        ends = tuple(1 / end if end > 0 else math.inf for end in reversed(ends))
+        ends = [1 / end if end > 0 else math.inf for end in reversed(ends)]
     low, high = (end if math.isfinite(end) and end > 0 else None for end in ends)
     return low, high
 

@@ -44,9 +44,10 @@ def watch_project(project: Project) -> None:
         return
     files = list(ClaimsFile.objects.filter(project=project).select_related("asked_at_commit", "commit"))
     if project.claims_read_at != newest.hash:
-        found = read_claims(project, resolve_commit(project, newest.hash))
+        facts = resolve_commit(project, newest.hash)
+        found = read_claims(project, facts)
         with transaction.atomic():
-            commit = runs.get_or_create_commits(project, [resolve_commit(project, newest.hash)])[newest.hash]
+            commit = runs.get_or_create_commits(project, [facts])[facts.hash]
             store_claims(project, commit, found)
             Project.objects.filter(pk=project.pk).update(claims_read_at=newest.hash)
         files = list(ClaimsFile.objects.filter(project=project).select_related("asked_at_commit", "commit"))

@@ -60,7 +60,7 @@ def claims_page(request: HttpRequest, slug: str) -> HttpResponse:
         {"file": file, "counts": stands.get(file.benchmark, {}), "waiting": waiting.get(file.benchmark, 0)}
         for file in files
     ]
-    context = {"project": project, "tab": "experiments", "rows": rows, "policy": project_policy(project)}
+    context = {"project": project, "tab": "claims", "rows": rows, "policy": project_policy(project)}
     return render(request, "project_claims.html", context)
 
 
@@ -82,7 +82,7 @@ def benchmark_page(request: HttpRequest, slug: str, benchmark: str) -> HttpRespo
     shown = list(listed)
     context = {
         "project": project,
-        "tab": "experiments",
+        "tab": "claims",
         "file": file,
         "page": listed,
         "rows": table_rows(shown, claim_queries.recent_values(shown, project.branch)),
@@ -105,7 +105,7 @@ def claim_page(request: HttpRequest, pk: int) -> HttpResponse:
     listed = requested_page(request, claim_queries.measurements_of(claim), ROWS_PER_PAGE)
     context = {
         "project": claim.project,
-        "tab": "experiments",
+        "tab": "claims",
         "row": row,
         "claim": claim,
         "history": history_of(row.text, drawn),

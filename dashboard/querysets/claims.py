@@ -54,7 +54,7 @@ def count_by_benchmark(project: Project) -> list[BenchmarkClaims]:
         name.replace(" ", "_"): Count("pk", filter=rule) if rule else Count("pk")
         for name, rule in SHOWN.items()
     }
-    counted: list[dict[str, Any]] = list(rows.annotate(**counts))
+    counted: Iterable[Any] = rows.annotate(**counts)
     return [
         BenchmarkClaims(row["benchmark"], {name: row[name.replace(" ", "_")] for name in SHOWN})
         for row in counted
