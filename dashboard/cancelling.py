@@ -8,8 +8,9 @@ from dashboard import experiments, runs
 from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.models import Experiment, Run
 
-# What people and scripts ask for they may cancel; what a regression asked for ends with its triage.
-CANCELLABLE = (Experiment.Purpose.PERSON, Experiment.Purpose.SCRIPT)
+# What people and scripts ask for they may cancel, and what measures a claim; what a regression asked for ends
+# with its triage.
+CANCELLABLE = (Experiment.Purpose.PERSON, Experiment.Purpose.SCRIPT, Experiment.Purpose.CLAIM)
 
 
 class NotCancellable(Exception):  # noqa: N818 - reads as a fact

@@ -39,6 +39,7 @@ OBEY_COMMENT = "workers.obey_comment"
 SWEEP = "workers.sweep"
 SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
+WATCH_CLAIMS = "workers.watch_claims"
 PRUNE = "workers.prune"
 REMIND = "workers.remind"
 POLL = "workers.poll_project"
@@ -89,6 +90,7 @@ CONFIGURATION: dict[str, Any] = {
             ("sweep", SWEEP, EVERY_SECONDS, SWEEPS),
             ("heartbeat", SCHEDULER_HEARTBEAT, EVERY_SECONDS, SWEEPS),
             ("watch", WATCH_MACHINES, WATCH_SECONDS, SERVICE),
+            ("claims", WATCH_CLAIMS, WATCH_SECONDS, SERVICE),
             ("prune", PRUNE, PRUNE_SECONDS, SERVICE),
             ("remind", REMIND, REMIND_SECONDS, SERVICE),
         )

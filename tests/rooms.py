@@ -104,6 +104,9 @@ ROOMS = (
             "paceline.manifest",
             "paceline.policy",
             "paceline.progress_bar",
+            # What claims say and how they are judged, never what measures them by hand.
+            *(f"paceline.claims.{part}" for part in ("claim", "claims_file", "readings", "verdicts")),
+            "paceline.statistics",
         },
     ),
     # A host may be anybody's machine: nothing of the site, no Django.
@@ -126,7 +129,7 @@ ROOMS = (
             for part in (
                 *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
                 *("heartbeat_file", "structured_logs", "page_cache"),
-                *("regressions", "alerts", "pull_requests", "triggers", "project_setup"),
+                *("regressions", "alerts", "pull_requests", "triggers", "project_setup", "claims"),
             )
         },
     ),

@@ -25,6 +25,7 @@ class AuditAction(StrEnum):
     RUN_CANCELLED = "run cancelled"
     EXPERIMENT_REQUESTED = "experiment requested"
     EXPERIMENT_CANCELLED = "experiment cancelled"
+    CLAIMS_MEASURED = "claims measured"
     CHECK_REQUESTED = "check requested"
     CHECK_APPROVED = "check approved"
     CHECK_INTENDED = "check intended"

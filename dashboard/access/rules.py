@@ -14,7 +14,7 @@ from typing import Any
 from django.urls import ResolverMatch
 
 from dashboard.access.visitors import Visitor
-from dashboard.models import Action, Check, Delivery, Experiment, Project, Regression, Run, Series
+from dashboard.models import Action, Check, Claim, Delivery, Experiment, Project, Regression, Run, Series
 from dashboard.page_cache.revisions import PROJECT_REVISION
 
 
@@ -60,6 +60,7 @@ LOOKUPS: dict[str, tuple[Any, str]] = {
     "series": (Series, "configuration__case__project"),
     "regression": (Regression, "project"),
     "experiment": (Experiment, "project"),
+    "claim": (Claim, "project"),
     "check": (Check, "project"),
     "delivery": (Delivery, "channel__project"),
 }
@@ -137,6 +138,10 @@ RULES: dict[str, Rule] = {
     "project-compare-markdown": Rule(Who.VIEW, "slug", api=True),
     "project-compare-csv": Rule(Who.VIEW, "slug", api=True),
     "project-experiments": VIEW_PROJECT,
+    "project-claims": VIEW_PROJECT,
+    "benchmark-claims": VIEW_PROJECT,
+    "claims-measure": Rule(Who.OPERATE, "slug", after_sign_in="project-claims"),
+    "claim": Rule(Who.VIEW, "claim"),
     # The site's machine fetches what is named there, and the hosts run its code.
     "project-new": ADD_PROJECT,
     "project-new-tested": ADD_PROJECT,
@@ -250,6 +255,8 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-experiment": {"GET": API_VIEW_EXPERIMENT},
     "api-pairs": {"GET": API_VIEW_EXPERIMENT},
     "api-experiment-cancel": {"POST": Rule(Who.OPERATE, "experiment", api=True)},
+    "api-claims": {"GET": API_VIEW, "POST": API_OPERATE},
+    "api-claim-measurements": {"GET": Rule(Who.VIEW, "claim", api=True)},
     "api-checks": {"GET": API_VIEW, "POST": API_OPERATE},
     "api-check": {"GET": Rule(Who.VIEW, "check", api=True)},
     "api-check-cancel": {"POST": Rule(Who.OPERATE, "check", api=True)},

@@ -8,6 +8,7 @@ from dashboard.alerts.announcing import (
     transfer_deliveries,
 )
 from dashboard.alerts.channels import add_channel
+from dashboard.alerts.claims import announce_claim
 from dashboard.alerts.delivering import attempt_delivery, due_deliveries
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.reminders import end_snooze, queue_digests, queue_reminders, schedule_digests
@@ -18,6 +19,7 @@ __all__ = [
     "ALERTED_STATES",
     "ChannelError",
     "add_channel",
+    "announce_claim",
     "announce_growth",
     "announce_regression",
     "attempt_delivery",

@@ -13,6 +13,7 @@ from django.utils import timezone
 from dashboard import leases
 from dashboard.alerts import announcing, kinds, snoozing, standings
 from dashboard.alerts.announcing import ALERTED_STATES
+from dashboard.alerts.claims import is_claim_outdated
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.alerts.messages import STANDING_EVENTS
 from dashboard.alerts.send_times import earliest_send
@@ -90,7 +91,7 @@ def is_outdated(delivery: Delivery) -> bool:
     """Whether what it would say isn't so any more, or follows something that its channel was never told."""
     regression = delivery.regression
     if regression is None:
-        return False
+        return is_claim_outdated(delivery)
     standing = standings.standing_of(regression)
     if delivery.event in FIRST_EVENTS:
         ended = bool(regression.withdrawn_at) or regression.is_away or regression.state not in ALERTED_STATES
@@ -160,6 +161,10 @@ def claim_delivery(delivery_id: int) -> Delivery | None:
         "regression__series__metric",
         "regression__series__configuration__case",
         "regression__series__configuration__pool",
+        "claim_measurement__claim__project",
+        "claim_measurement__commit",
+        "claim_measurement__head__case",
+        "claim_measurement__head__pool",
     ).get(pk=delivery_id)
 
 

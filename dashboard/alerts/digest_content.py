@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.models import Delivery, Regression
+from dashboard.models import ClaimMeasurement, Delivery, Regression
 from dashboard.querysets.regressions import OPEN, regressions_with_related
 
 # So many of what waits are listed; the page has all of them.
@@ -13,7 +13,8 @@ ENDED_EVENTS = (Delivery.Event.RECOVERED, Delivery.Event.WITHDRAWN)
 
 def group_regressions(digest: Delivery) -> list[tuple[str, list[Regression]]]:
     """(group, its regressions): what is new, what recovered or was withdrawn, and what still waits."""
-    rows = list(digest.collected.order_by("created_at").values_list("event", "regression_id"))
+    told = digest.collected.filter(regression__isnull=False).order_by("created_at")
+    rows = list(told.values_list("event", "regression_id"))
     ended = {key: event for event, key in rows if event in ENDED_EVENTS}
     new = _read_regressions([key for event, key in rows if event in NEW_EVENTS and key not in ended])
     recovered = _read_regressions([key for key, event in ended.items() if event == ENDED_EVENTS[0]])
@@ -25,6 +26,14 @@ def group_regressions(digest: Delivery) -> list[tuple[str, list[Regression]]]:
         ("Withdrawn", withdrawn),
         ("Waiting for triage", waiting_regressions(digest, listed)),
     ]
+
+
+def collected_claims(digest: Delivery) -> list[tuple[str, ClaimMeasurement]]:
+    """(event, measurement) of the claims that were refuted or hold again."""
+    rows = digest.collected.filter(claim_measurement__isnull=False).order_by("created_at")
+    related = ("claim__project", "commit", "head__case", "head__pool")
+    found = rows.select_related(*(f"claim_measurement__{name}" for name in related))
+    return [(row.event, row.claim_measurement) for row in found if row.claim_measurement is not None]
 
 
 def _read_regressions(keys: list[int | None]) -> list[Regression]:

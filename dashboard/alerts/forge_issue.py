@@ -19,7 +19,9 @@ from dashboard.models import Delivery, ForgeConnection
 from dashboard.sentences.markdown import escape_markdown
 
 MOST_TEXT, MOST_LINES = 1000, 8
-ENDED = (Delivery.Event.RECOVERED, Delivery.Event.WITHDRAWN, Delivery.Event.CLOSED)
+Event = Delivery.Event
+ENDED = (Event.RECOVERED, Event.WITHDRAWN, Event.CLOSED, Event.CLAIM_HOLDS)
+AGAIN = (Event.REOPENED, Event.CLAIM_REFUTED)
 PLACE = KindField(
     "place",
     "Repository",
@@ -52,17 +54,21 @@ def tell_issue(forge: Forge, delivery: Delivery, message: Message) -> None:
         number = open_issue(forge, delivery, message)
     if delivery.event in (*ENDED, Delivery.Event.TEST):
         forge.set_issue_open(int(number), is_open=False)
-    elif delivery.event == Delivery.Event.REOPENED and not is_new:
+    elif delivery.event in AGAIN and not is_new:
         forge.set_issue_open(int(number), is_open=True)
     if not is_new:
         forge.comment_issue(int(number), issue_markdown(message))
 
 
 def opened_before(delivery: Delivery) -> str:
-    """The number of the issue that an earlier message about the same regression opened; empty without one."""
-    if not delivery.regression_id:
+    """The number of the issue that an earlier message about the same opened; empty without one."""
+    told = Delivery.objects.filter(channel=delivery.channel_id)
+    if delivery.claim_measurement is not None:
+        told = told.filter(claim_measurement__claim=delivery.claim_measurement.claim_id)
+    elif delivery.regression_id:
+        told = told.filter(regression=delivery.regression_id)
+    else:
         return ""
-    told = Delivery.objects.filter(channel=delivery.channel_id, regression=delivery.regression_id)
     return told.exclude(opened="").order_by("-pk").values_list("opened", flat=True).first() or ""
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from dashboard.alerts import digest_content, pictures
-from dashboard.models import Delivery, Regression
+from dashboard.models import ClaimMeasurement, Delivery, Regression
 from dashboard.sentences import alerts as sentences
+from dashboard.sentences import claims as claim_sentences
 from dashboard.sentences import device_time
 
 # How a message looks: its colour, and an incident's severity.
@@ -21,6 +22,7 @@ _TONES = {
     Delivery.Event.CLOSED: NEUTRAL,
     Delivery.Event.DIGEST: NEUTRAL,
     Delivery.Event.TEST: NEUTRAL,
+    Delivery.Event.CLAIM_HOLDS: BETTER,
 }
 # Events of a regression that stands: their message shows the step.
 STANDING_EVENTS = (
@@ -89,6 +91,8 @@ def _plain_lines(section: Section) -> list[str]:
 def compose_message(delivery: Delivery) -> Message:
     if delivery.event == Delivery.Event.TEST:
         return _test_message(delivery)
+    if delivery.claim_measurement is not None:
+        return _claim_message(delivery.event, delivery.claim_measurement)
     if delivery.event == Delivery.Event.DIGEST or delivery.regression is None:
         return _digest_message(delivery)
     return _regression_message(delivery, delivery.regression)
@@ -122,11 +126,27 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
     )
 
 
+def _claim_message(event: str, measurement: ClaimMeasurement) -> Message:
+    return Message(
+        event=event,
+        topic=f"claim-{measurement.claim_id}",
+        tone=_TONES.get(Delivery.Event(event), WORSE),
+        project=measurement.claim.project.slug,
+        title=flat_text(claim_sentences.claim_title(measurement, event)),
+        subject=flat_text(claim_sentences.claim_subject(measurement, event)),
+        sentence=flat_text(claim_sentences.claim_sentence(measurement, event)),
+        link=Line("The claim, over commits", claim_url(measurement)),
+        facts=tuple((name, flat_text(text)) for name, text in claim_sentences.claim_facts(measurement)),
+    )
+
+
 def _digest_message(delivery: Delivery) -> Message:
     project = delivery.channel.project
     groups = digest_content.group_regressions(delivery)
     title = sentences.digest_title(project.slug, [(name.lower(), len(rows)) for name, rows in groups])
     sections = tuple(Section(name, _regression_lines(rows)) for name, rows in groups if rows)
+    if claims := _claim_lines(delivery):
+        sections = (*sections, Section("Claims", claims))
     return Message(
         event=delivery.event,
         topic=f"digest-{delivery.pk}",
@@ -137,6 +157,14 @@ def _digest_message(delivery: Delivery) -> Message:
         sentence="What has happened since the last digest, and what waits for triage.",
         link=Line("The project", settings.PACELINE_URL + project.get_absolute_url()),
         sections=sections,
+    )
+
+
+def _claim_lines(digest: Delivery) -> tuple[Line, ...]:
+    """What claims were collected to tell, in the order in which it came."""
+    return tuple(
+        Line.flat(claim_sentences.claim_sentence(measurement, event), claim_url(measurement))
+        for event, measurement in digest_content.collected_claims(digest)
     )
 
 
@@ -160,6 +188,10 @@ def _test_message(delivery: Delivery) -> Message:
 
 def regression_url(regression: Regression) -> str:
     return settings.PACELINE_URL + regression.get_absolute_url()
+
+
+def claim_url(measurement: ClaimMeasurement) -> str:
+    return settings.PACELINE_URL + measurement.claim.get_absolute_url()
 
 
 def flat_text(text: str) -> str:

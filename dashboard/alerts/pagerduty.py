@@ -31,7 +31,8 @@ ENDPOINTS = {
     "us": "https://events.pagerduty.com/v2/enqueue",
     "eu": "https://events.eu.pagerduty.com/v2/enqueue",
 }
-ENDED = (Delivery.Event.RECOVERED, Delivery.Event.WITHDRAWN, Delivery.Event.CLOSED)
+Event = Delivery.Event
+ENDED = (Event.RECOVERED, Event.WITHDRAWN, Event.CLOSED, Event.CLAIM_HOLDS)
 KEY = KindField("key", "Integration key", "of a service's integration “Events API v2”: 32 letters", True)
 REGION = KindField(
     "region", "Service region", "as in your address of PagerDuty", choices=(("us", "US"), ("eu", "EU"))
@@ -99,8 +100,10 @@ def pagerduty_event(message: Message, action: str, regression: Regression | None
 
 
 def incident_severity(message: Message, regression: Regression | None) -> str:
-    if regression is None or message.tone != WORSE:
+    if message.tone != WORSE:
         return "info"
+    if regression is None:
+        return "warning"
     return "error" if regression.state == Regression.State.CONFIRMED else "warning"
 
 

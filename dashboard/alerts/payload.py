@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.alerts.digest_content import group_regressions
-from dashboard.alerts.messages import compose_message, regression_url
-from dashboard.models import Commit, Delivery, Regression, Series
+from dashboard.alerts.digest_content import collected_claims, group_regressions
+from dashboard.alerts.messages import claim_url, compose_message, regression_url
+from dashboard.models import ClaimMeasurement, Commit, Delivery, Regression, Series
+from dashboard.sentences import claims as claim_sentences
 from dashboard.sentences import regressions as sentences
 from dashboard.sentences.alerts import message_sentence
 from dashboard.sentences.causes import cause_sentence
@@ -27,6 +28,8 @@ def alert_payload(delivery: Delivery) -> dict[str, Any]:
         "created": delivery.created_at.isoformat(timespec="seconds"),
         "project": delivery.channel.project.slug,
     }
+    if delivery.claim_measurement is not None:
+        return {**common, **_claim_message(delivery.event, delivery.claim_measurement)}
     if regression is None:
         return {**common, **_message_without_regression(delivery)}
     return {
@@ -34,6 +37,38 @@ def alert_payload(delivery: Delivery) -> dict[str, Any]:
         "title": sentences.regression_title(regression),
         "sentence": message_sentence(regression, delivery.event),
         "regression": regression_fields(regression),
+    }
+
+
+def _claim_message(event: str, measurement: ClaimMeasurement) -> dict[str, Any]:
+    return {
+        "title": claim_sentences.claim_title(measurement, event),
+        "sentence": claim_sentences.claim_sentence(measurement, event),
+        "regression": None,
+        "claim": claim_fields(measurement),
+    }
+
+
+def claim_fields(measurement: ClaimMeasurement) -> dict[str, Any]:
+    """The claim as it was written, and what proves the verdict on it."""
+    claim = measurement.claim
+    return {
+        "id": claim.pk,
+        "key": claim.key,
+        "url": claim_url(measurement),
+        "text": claim.text,
+        "benchmark": claim.benchmark,
+        "pool": measurement.head.pool.name,
+        "definition": claim.definition,
+        "commit": commit_fields(measurement.commit),
+        "verdict": measurement.verdict,
+        "value": measurement.value,
+        "low": measurement.low,
+        "high": measurement.high,
+        "unit": measurement.unit,
+        "evidence": measurement.evidence,
+        "experiment": measurement.experiment_id,
+        "run": measurement.run_id,
     }
 
 
@@ -47,7 +82,8 @@ def _message_without_regression(delivery: Delivery) -> dict[str, Any]:
         name.lower(): [regression_fields(regression) for regression in rows]
         for name, rows in group_regressions(delivery)
     }
-    return fields | {"digest": groups}
+    told = [{"event": event, **claim_fields(found)} for event, found in collected_claims(delivery)]
+    return fields | {"digest": groups, "claims": told}
 
 
 def regression_fields(regression: Regression) -> dict[str, Any]:

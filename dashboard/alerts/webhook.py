@@ -48,6 +48,8 @@ def send_webhook(delivery: Delivery) -> None:
 def request_headers(delivery: Delivery, body: bytes) -> dict[str, str]:
     timestamp = str(int(time.time()))
     event = f"regression.{delivery.event}" if delivery.regression_id else delivery.event
+    if delivery.claim_measurement_id:
+        event = delivery.event.replace("_", ".", 1)
     return {
         "Content-Type": "application/json",
         "User-Agent": "Paceline",

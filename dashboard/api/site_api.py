@@ -27,6 +27,7 @@ from ninja.utils import replace_path_param_notation
 from dashboard.api import (
     channels,
     checks,
+    claims,
     commits,
     comparisons,
     documents,
@@ -49,6 +50,7 @@ ROUTERS: tuple[Router, ...] = (
     *(projects.router, project_settings.router, series.router, commits.router, runs.router),
     *(experiments.router, regressions.router, machines.router, channels.router, members.router),
     *(tokens.router, documents.router, checks.router, run_processes.router, comparisons.router),
+    claims.router,
 )
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10

@@ -27,6 +27,8 @@ Verdict = Experiment.Verdict
 WITHOUT_STEP = (Question.ESTIMATE, Question.BOUND)
 # What detection calls open is no verdict yet.
 OPEN = "open"
+# An estimate that settles what it was asked for is at least so precise: what it says is drawn over commits.
+USEFUL_PRECISION = 0.25
 # A counter repeats exactly or it doesn't: so many countings of each side tell which.
 FEWEST_EXACT = 2
 
@@ -128,6 +130,17 @@ def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) 
     return pairs.estimate_share(base, head, scale.noise, error, slowed=slowed)
 
 
+def weigh_ratios(experiment: Experiment, calm: Sequence[Values]) -> Interval:
+    """Head / base of what was read from an experiment's pairs beside its metric, by the metric's own rules.
+
+    The values are positive, and better where they are lower as the metric's are.
+    """
+    if len(calm) < pairs.FEWEST_PAIRS:
+        return Interval()
+    scale = scale_of(experiment, calm)
+    return _interval_of(estimate_head_share(scale, calm, experiment.error), scale)
+
+
 def _interval_of(share: pairs.ShareEstimate, scale: StepScale) -> Interval:
     """In ratios or differences, the smaller end first."""
     middle = scale.effect_of(share.share)
@@ -168,6 +181,8 @@ def _estimate_verdict(
     wanted = experiment.precision
     if reached is not None and wanted is not None and reached <= wanted:
         return Verdict.ESTIMATED, {}
+    if reached is not None and reached <= USEFUL_PRECISION and settles_range(experiment, share, scale):
+        return Verdict.ESTIMATED, {}
     if spent < 1:
         return "", {}
     if reached is None:
@@ -178,6 +193,17 @@ def _estimate_verdict(
         "wanted": wanted,
         "calm": share.pairs,
     }
+
+
+def settles_range(experiment: Experiment, share: pairs.ShareEstimate, scale: StepScale) -> bool:
+    """Whether the ratio surely lies within the experiment's range, or outside of it."""
+    least, most = experiment.range_low, experiment.range_high
+    ratio = _interval_of(share, scale) if scale.logarithmic else Interval()
+    if ratio.low is None or ratio.high is None or (least is None and most is None):
+        return False
+    above_least, below_most = least is None or ratio.low >= least, most is None or ratio.high <= most
+    below_all, above_all = least is not None and ratio.high < least, most is not None and ratio.low > most
+    return (above_least and below_most) or below_all or above_all
 
 
 def _bound_verdict(

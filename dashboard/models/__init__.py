@@ -3,6 +3,7 @@
 from dashboard.models.access import Action, ApiToken, Membership
 from dashboard.models.alerts import AlertRule, Channel, Delivery, Snooze
 from dashboard.models.audit import AuditEntry
+from dashboard.models.claims import Claim, ClaimMeasurement, ClaimsFile
 from dashboard.models.configurations import Configuration
 from dashboard.models.environments import Environment
 from dashboard.models.experiments import Experiment, ExperimentPair
@@ -35,6 +36,9 @@ __all__ = [
     "Channel",
     "Check",
     "CheckedCase",
+    "Claim",
+    "ClaimMeasurement",
+    "ClaimsFile",
     "Commit",
     "Configuration",
     "Delivery",

@@ -130,6 +130,9 @@ class Delivery(Leased):
         # A person has put it away: for channels that keep an incident open.
         CLOSED = "closed"
         REMINDER = "reminder"
+        # Of a claim: an experiment refutes what held before, or shows again what was refuted.
+        CLAIM_REFUTED = "claim_refuted"
+        CLAIM_HOLDS = "claim_holds"
         DIGEST = "digest"
         TEST = "test"
 
@@ -150,9 +153,17 @@ class Delivery(Leased):
 
     MOST_ATTEMPTS = 12
 
-    # Empty of a digest and of a test.
+    # Empty of a digest, of a test, and of what is said of a claim.
     regression = models.ForeignKey(
         Regression, null=True, blank=True, on_delete=models.CASCADE, related_name="deliveries"
+    )
+    claim_measurement = models.ForeignKey(
+        "dashboard.ClaimMeasurement",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="deliveries",
+        help_text="Of a message about a claim: what proves it.",
     )
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=20, choices=Event.choices)
@@ -185,11 +196,15 @@ class Delivery(Leased):
         constraints = [
             models.UniqueConstraint(
                 fields=["regression", "channel", "event", "round"], name="delivery_once_per_event"
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["claim_measurement", "channel"], name="delivery_once_per_claim_measurement"
+            ),
         ]
         indexes = [
             models.Index(fields=["next_attempt_at"], condition=models.Q(state="pending"), name="delivery_due")
         ]
 
     def __str__(self) -> str:
-        return f"{self.event} of {self.regression} to {self.channel}" if self.regression else f"{self.event}"
+        about = self.regression or self.claim_measurement
+        return f"{self.event} of {about} to {self.channel}" if about else f"{self.event}"

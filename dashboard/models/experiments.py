@@ -31,6 +31,8 @@ class Experiment(LeasedJob):
         CHECK = "check"
         PERSON = "person"
         SCRIPT = "script"
+        # Of what a document says that a parameter is worth.
+        CLAIM = "claim"
 
     class Question(models.TextChoices):
         # Is the suspected step there? How much of it does the head have? How large is the difference?
@@ -86,6 +88,10 @@ class Experiment(LeasedJob):
     precision = models.FloatField(
         null=True, blank=True, validators=[MinValueValidator(0.0005), MaxValueValidator(1)]
     )
+    # Of an estimate, head / base: it ends too once the interval surely lies within, or outside, and is not
+    # too wide to be of use. Open at an end that is null.
+    range_low = models.FloatField(null=True, blank=True)
+    range_high = models.FloatField(null=True, blank=True)
     floor = models.FloatField(
         null=True,
         blank=True,

@@ -44,6 +44,8 @@ class Project(models.Model):
     # That of the manifest of the branch's newest commit, as it was last read.
     manifest_policy = models.JSONField(default=dict, blank=True, editable=False)
     manifest_policy_commit = models.CharField(max_length=64, blank=True, editable=False)
+    # The commit whose claims were read last by themselves.
+    claims_read_at = models.CharField(max_length=64, blank=True, default="", editable=False)
     # The quiet hours that are, or that come next: claims read them without a look at the policy.
     quiet_from = models.DateTimeField(null=True, blank=True, editable=False)
     quiet_until = models.DateTimeField(null=True, blank=True, editable=False)

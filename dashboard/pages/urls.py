@@ -5,6 +5,7 @@ from dashboard.pages import (
     channel_form,
     channels,
     checks,
+    claims,
     compare,
     deliveries,
     experiment_form,
@@ -54,6 +55,10 @@ urlpatterns = [
     path("projects/<slug:slug>/compare.csv", compare.comparison_csv, name="project-compare-csv"),
     path("projects/<slug:slug>/experiments/", experiments.experiments_page, name="project-experiments"),
     path("projects/<slug:slug>/experiments/new/", experiment_form.new_experiment_page, name="experiment-new"),
+    path("projects/<slug:slug>/claims/", claims.claims_page, name="project-claims"),
+    path("projects/<slug:slug>/claims/<str:benchmark>/", claims.benchmark_page, name="benchmark-claims"),
+    path("projects/<slug:slug>/measure-claims/", claims.measure_claims, name="claims-measure"),
+    path("claims/<int:pk>/", claims.claim_page, name="claim"),
     path("projects/<slug:slug>/regressions.atom", feed.project_feed, name="project-feed"),
     path("projects/<slug:slug>/settings/channels/", channels.channels_page, name="project-channels"),
     path(

@@ -17,6 +17,9 @@ from paceline.policy import (
 
 Value = TypeVar("Value")
 
+# Claims that a project ships are measured weekly, in a small part of a machine's time.
+CLAIMS_EVERY_DAYS, CLAIMS_SHARE, CLAIMS_MINUTES = 7, 0.1, 10.0
+
 FILTERS = ("branches", "tags", "paths", "paths_ignore")
 
 
@@ -45,6 +48,10 @@ class EffectivePolicy:
     schedules: tuple[Schedule, ...] = ()
     pinned: str = ""
     branch_baselines: Mapping[str, str] = field(default_factory=dict)
+    claims_every_days: int = CLAIMS_EVERY_DAYS
+    claims_every_commits: int = 0
+    claims_share: float = CLAIMS_SHARE
+    claims_minutes: float = CLAIMS_MINUTES
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def filters_of(self, benchmark: str) -> Filters:
@@ -105,6 +112,14 @@ def merge_policies(site: Policy, manifest: Policy, branch: str) -> EffectivePoli
         schedules=choose("schedule", site.schedules, manifest.schedules, ()),
         pinned=choose("baseline.pinned", site.baseline.pinned, manifest.baseline.pinned, ""),
         branch_baselines=choose("baseline.branches", site.baseline.branches, manifest.baseline.branches, {}),
+        claims_every_days=choose(
+            "claims.every_days", site.claims.every_days, manifest.claims.every_days, CLAIMS_EVERY_DAYS
+        ),
+        claims_every_commits=choose(
+            "claims.every_commits", site.claims.every_commits, manifest.claims.every_commits, 0
+        ),
+        claims_share=choose("claims.share", site.claims.share, manifest.claims.share, CLAIMS_SHARE),
+        claims_minutes=choose("claims.minutes", site.claims.minutes, manifest.claims.minutes, CLAIMS_MINUTES),
         origins=origins,
     )
 

@@ -197,7 +197,9 @@ def regression_triages(regression: Regression) -> QuerySet[Triage]:
 
 
 def delivery_log(regression: Regression | None = None, channel: int | None = None) -> QuerySet[Delivery]:
-    rows = Delivery.objects.select_related("channel__project", "regression__series__metric")
+    rows = Delivery.objects.select_related(
+        "channel__project", "regression__series__metric", "claim_measurement__claim"
+    )
     if channel:
         rows = rows.filter(channel=channel)
     return rows.filter(regression=regression) if regression else rows

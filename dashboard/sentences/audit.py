@@ -110,6 +110,7 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.RUN_CANCELLED: _say_numbered("cancelled", "run"),
     AuditAction.EXPERIMENT_REQUESTED: _say_numbered("asked for", "experiment"),
     AuditAction.EXPERIMENT_CANCELLED: _say_numbered("cancelled", "experiment"),
+    AuditAction.CLAIMS_MEASURED: lambda _, details: f"asked for {details.get('claims')} claims",
     AuditAction.CHECK_REQUESTED: _say_numbered("asked for", "check"),
     AuditAction.CHECK_APPROVED: _say_numbered("let the head run of", "check"),
     AuditAction.CHECK_INTENDED: _say_numbered("called intended", "check"),

@@ -33,6 +33,7 @@ PURPOSE_LABELS = {
     Purpose.CHECK: "check",
     Purpose.PERSON: "person",
     Purpose.SCRIPT: "script",
+    Purpose.CLAIM: "claim",
 }
 # Of a place: what it says of the step that is looked for.
 PLACES = {
@@ -272,4 +273,6 @@ def asker_text(experiment: Experiment) -> str:
             return person.get_username() if person else "a former account"
         case Purpose.SCRIPT:
             return "a script"
+        case Purpose.CLAIM:
+            return "a claim"
     return ""

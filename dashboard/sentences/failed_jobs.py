@@ -12,6 +12,7 @@ WHAT = {
     dispatch.PROVE: "The proof of regression {0}",
     dispatch.HISTORY_REWRITTEN: "What follows from rewritten history of project {0}",
     dispatch.DELIVER: "Delivery {0}",
+    dispatch.WATCH_CLAIMS: "The watch over claims",
     dispatch.WATCH_MACHINES: "The watch over machines",
     dispatch.PRUNE: "Dropping what is old",
 }

@@ -79,6 +79,12 @@ def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
         "baseline.pinned": policy.pinned or "none, rolling",
         "baseline.branches": ", ".join(f"{name}: {to}" for name, to in policy.branch_baselines.items())
         or "merge base",
+        "claims.every_days": f"{policy.claims_every_days} days" if policy.claims_every_days else "never",
+        "claims.every_commits": f"{format_number(policy.claims_every_commits)} commits"
+        if policy.claims_every_commits
+        else "never",
+        "claims.share": f"{100 * policy.claims_share:g} % of a machine's time",
+        "claims.minutes": f"{policy.claims_minutes:g} minutes a claim",
     }
     rows = [PolicyRow(key, value, policy.origins[key]) for key, value in values.items()]
     for name, filters in policy.benchmarks.items():

@@ -14,7 +14,6 @@ from paceline.claims import (
     Estimate,
     Evidence,
     command,
-    judging,
     kept_results,
     table,
     unfinished,
@@ -43,8 +42,8 @@ CLAIMS = """
 document = "A plan"
 [[claims]]
 id = "less-work"
-claim = "A third of the work is up to 3 times faster"
-value = [1.2, 3]
+claim = "A third of the work is faster"
+at_least = 1.2
 before = { work = 6 }
 after = { work = 2 }
 equal_training = { before = { work = 4 }, after = { work = 2 } }
@@ -104,14 +103,6 @@ def parse_claim(line: str) -> claims.Claims:
     return claims.parse_claims(
         f'document = "A plan"\n[[claims]]\nid = "one"\nclaim = "It is fast"\n{line}', "claims.toml"
     )
-
-
-def judge_ratio(
-    measured: tuple[float, float, float], *, direction: str = "better", value: object = (2, 5)
-) -> str:
-    low, high = value if isinstance(value, tuple) else (value, value)
-    claim = Claim("one", "It is fast", low, high, direction=direction, before={}, after={})
-    return judging.judge_estimate(claim, Estimate(*measured))
 
 
 @pytest.mark.parametrize(
@@ -177,50 +168,6 @@ def test_a_wrong_claim_gets_one_sentence(line: str, sentence: str) -> None:
 def test_a_claim_that_nobody_made_is_refused() -> None:
     with pytest.raises(ManifestError, match="claims: 'two' is unknown"):
         parse_claim("case = {}").chosen(["two"], "claims.toml")
-
-
-@pytest.mark.parametrize(
-    ("measured", "verdict"),
-    [
-        ((2.5, 2.4, 2.6), "holds"),
-        ((9.0, 8.0, 9.5), "holds"),
-        ((1.95, 1.9, 1.99), "holds"),
-        ((1.3, 1.2, 1.4), "smaller"),
-        ((1.5, 1.2, 2.1), "holds"),
-        ((1.1, 0.9, 1.3), "none"),
-        ((1.01, 1.005, 1.015), "none"),
-        ((0.7, 0.6, 0.8), "opposite"),
-    ],
-)
-def test_a_ratio_is_judged_by_the_claim(measured: tuple[float, float, float], verdict: str) -> None:
-    assert judge_ratio(measured) == verdict
-
-
-@pytest.mark.parametrize(
-    ("measured", "verdict"),
-    [((1.0, 0.9, 1.1), "holds"), ((1.2, 1.1, 1.3), "larger"), ((0.8, 0.7, 0.9), "opposite")],
-)
-def test_sides_that_should_be_alike_are_judged(measured: tuple[float, float, float], verdict: str) -> None:
-    assert judge_ratio(measured, direction="same", value=1.05) == verdict
-
-
-def test_a_loss_that_was_claimed_holds() -> None:
-    assert judge_ratio((0.5, 0.45, 0.55), direction="worse", value=2) == "holds"
-    assert judge_ratio((1.5, 1.4, 1.6), direction="worse", value=2) == "opposite"
-
-
-@pytest.mark.parametrize(
-    ("measured", "verdict"),
-    [
-        ((768, 768, 768), "holds"),
-        ((700, 690, 710), "holds"),
-        ((500, 490, 510), "smaller"),
-        ((900, 890, 910), "larger"),
-    ],
-)
-def test_one_case_is_judged_by_its_value(measured: tuple[float, float, float], verdict: str) -> None:
-    claim = Claim("one", "768 reads", 768, 768, after={})
-    assert judging.judge_estimate(claim, Estimate(*measured)) == verdict
 
 
 EVIDENCE = Evidence("pairs", 4, 8, 1, "standard", "A processor, 2 cores", "2026-01-02")
@@ -291,8 +238,8 @@ def test_claims_are_measured(project: Project) -> None:
     assert found["less-work"]["counted"] == [6, 2]
     # Two pairs beside other tests: how the one lies to the other, noise decides.
     assert min(found["less-work"]["equal_training"][0], found["less-work"]["measured"][0]) > 1.2
-    # Seeds 0, 2 and 6: 6 / 2, 8 / 4 and 12 / 8.
-    assert (found["learned"]["verdict"], found["learned"]["measured"]) == ("holds", [2, 1.5, 3])
+    # Seeds 0, 2 and 6: 6 / 2, 8 / 4 and 12 / 8: the claim is one end of that, the truth may lie far from it.
+    assert (found["learned"]["verdict"], found["learned"]["measured"]) == ("not known", [2, 1.5, 3])
     assert (found["learned"]["evidence"]["kind"], found["learned"]["evidence"]["samples"]) == ("seeds", 3)
     assert found["less-work"]["phase_measured"][0] > 1.2
     assert (found["episodes"]["verdict"], found["episodes"]["measured"][0]) == ("holds", 2)

@@ -66,10 +66,11 @@ def run_ended(run_id: int) -> None:
 @app.task(name=dispatch.EXPERIMENT_ENDED, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.EXPERIMENT_ENDED)
 def experiment_ended(experiment_id: int) -> None:
-    from dashboard import pull_requests, regressions
+    from dashboard import claims, pull_requests, regressions
 
     regressions.experiment_ended(experiment_id)
     pull_requests.experiment_ended(experiment_id)
+    claims.experiment_ended(experiment_id)
 
 
 @app.task(name=dispatch.PROVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
@@ -163,7 +164,15 @@ def remove_project(project_id: int) -> None:
 
 @app.task(name=dispatch.SWEEP)
 def sweep_everything() -> None:
-    from dashboard import experiments, project_setup, pull_requests, regressions, site_outages, triggers
+    from dashboard import (
+        claims,
+        experiments,
+        project_setup,
+        pull_requests,
+        regressions,
+        site_outages,
+        triggers,
+    )
 
     for sweep in (
         site_outages.grant_grace,
@@ -172,6 +181,7 @@ def sweep_everything() -> None:
         experiments.sweep_experiments,
         regressions.sweep_proofs,
         pull_requests.sweep_checks,
+        claims.sweep_claims,
         alerts.queue_digests,
         send_due_deliveries,
         triggers.send_due_polls,
@@ -200,6 +210,14 @@ def watch_machines() -> None:
     from dashboard import sentinels
 
     sentinels.watch_machines()
+
+
+@app.task(name=dispatch.WATCH_CLAIMS)
+@count_failures(dispatch.WATCH_CLAIMS)
+def watch_claims() -> None:
+    from dashboard import claims
+
+    claims.watch_claims()
 
 
 @app.task(name=dispatch.PRUNE)

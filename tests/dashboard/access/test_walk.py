@@ -20,6 +20,7 @@ from dashboard.models import ApiToken, Project, Run
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.check_builders import create_check
+from tests.pages.claim_builders import create_claim
 from tests.pages.conftest import shown_text
 from tests.pages.experiment_builders import create_ended
 
@@ -43,6 +44,7 @@ OF_PROJECT = (
     *("api-project", "api-project-settings", "api-documents", "api-checks"),
     *("project-compare", "project-compare-markdown", "project-compare-csv", "api-comparison"),
     *("api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
+    *("project-claims", "claims-measure", "api-claims"),
     *("api-experiments", "api-channels", "api-members", "api-project-audit", "api-tokens"),
 )
 EXAMPLES: dict[str, dict[str, str]] = {
@@ -53,6 +55,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"pk": name.partition("-")[0]} for name in ("series", "regression", "regression-triage")},
     **{name: {"pk": "experiment"} for name in ("experiment", "experiment-status", "experiment-cancel")},
     **{name: {"pk": "check"} for name in ("check", "check-status", "check-change")},
+    "benchmark-claims": {"slug": "slug", "benchmark": "benchmark"},
+    **{name: {"pk": "claim"} for name in ("claim", "api-claim-measurements")},
     "regression-snooze": {"pk": "regression"},
     "site-account": {"pk": "number"},
     "delivery-resend": {"pk": "delivery"},
@@ -162,6 +166,8 @@ class Site:
             "experiment": create_ended(line[:2]).pk,
             "machine": run.machine_id,
             "check": create_check(line[:2]).pk,
+            "claim": create_claim(line).pk,
+            "benchmark": "walker",
             "delivery": builders.create_delivery(regression, "failed", address="a@example.org").pk,
             "channel": self.project.channels.create(kind="email", address="ada@example.org").pk,
             "commit": line[0].hash,

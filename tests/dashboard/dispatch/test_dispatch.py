@@ -99,6 +99,7 @@ def test_what_is_short_is_scheduled_apart_from_what_may_wait() -> None:
         dispatch.SWEEP: dispatch.SWEEPS,
         dispatch.SCHEDULER_HEARTBEAT: dispatch.SWEEPS,
         dispatch.WATCH_MACHINES: dispatch.SERVICE,
+        dispatch.WATCH_CLAIMS: dispatch.SERVICE,
         dispatch.PRUNE: dispatch.SERVICE,
         dispatch.REMIND: dispatch.SERVICE,
     }

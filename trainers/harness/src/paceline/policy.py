@@ -18,6 +18,9 @@ SCHEDULES_LIMIT = 50
 BENCHMARKS_LIMIT = 200
 QUEUED_LIMIT = 1_000_000
 SECONDS_LIMIT = 1_000_000
+CLAIM_DAYS_LIMIT = 365
+CLAIM_COMMITS_LIMIT = 100_000
+CLAIM_MINUTES_LIMIT = 600
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 ROLLING, MERGE_BASE = "rolling", "merge-base"
 _TIME_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}")
@@ -82,6 +85,20 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimsPolicy:
+    """When the claims beside benchmarks are measured by themselves; None is what wasn't said.
+
+    `every_days` and `every_commits` since they were last measured, 0 for never; `share` of a machine's time
+    at most, `minutes` a claim.
+    """
+
+    every_days: int | None = None
+    every_commits: int | None = None
+    share: float | None = None
+    minutes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What a table says; None is what it doesn't say. An empty `quiet_hours` table is NO_QUIET_HOURS."""
 
@@ -94,6 +111,7 @@ class Policy:
     quiet_hours: QuietHours | None = None
     schedules: tuple[Schedule, ...] | None = None
     baseline: Baseline = field(default_factory=Baseline)
+    claims: ClaimsPolicy = field(default_factory=ClaimsPolicy)
 
 
 NO_QUIET_HOURS = QuietHours(time(0), time(0))
@@ -113,6 +131,7 @@ def parse_policy(table: TomlTable | None) -> Policy:
         quiet_hours=_parse_quiet_hours(table.table("quiet_hours")),
         schedules=_parse_schedules(table.table("schedule")),
         baseline=_parse_baseline(table.table("baseline")),
+        claims=_parse_claims(table.table("claims")),
     )
     table.refuse_unread_keys()
     return policy
@@ -277,3 +296,24 @@ def _parse_baseline(table: TomlTable | None) -> Baseline:
         if value and (len(value) > LONGEST_PATTERN or not value.isprintable() or value.startswith("-")):
             raise table.error(key, f"must be a tag or a commit, or {ROLLING} or {MERGE_BASE}")
     return Baseline(pinned, branches or None)
+
+
+def _parse_claims(table: TomlTable | None) -> ClaimsPolicy:
+    if table is None:
+        return ClaimsPolicy()
+    claims = ClaimsPolicy(
+        every_days=table.optional_integer("every_days", minimum=0, maximum=CLAIM_DAYS_LIMIT),
+        every_commits=table.optional_integer("every_commits", minimum=0, maximum=CLAIM_COMMITS_LIMIT),
+        share=table.number("share"),
+        minutes=table.number("minutes"),
+    )
+    table.refuse_unread_keys()
+    if claims.share is not None and not 0 < claims.share <= 1:
+        raise table.error(
+            "share", f"is {claims.share:g}, must be a part of a machine's time, above 0 up to 1"
+        )
+    if claims.minutes is not None and not 0 < claims.minutes <= CLAIM_MINUTES_LIMIT:
+        raise table.error(
+            "minutes", f"is {claims.minutes:g}, must be above 0 and at most {CLAIM_MINUTES_LIMIT}"
+        )
+    return claims

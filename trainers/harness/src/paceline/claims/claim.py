@@ -53,8 +53,10 @@ class Comparison:
 class Claim:
     """One claim. `low` to `high` is what the document says: a ratio, or with one case a value in `unit`.
 
-    A claim without a number has None for both. `before` is None where there is one case only; `after` is
-    None where the claim can't be tested, for the reason `untestable`. `toggle` is the one parameter in which
+    A claim without a number has None for both, one of "at least" no `high`, one of "at most" no `low`.
+    `tolerance` is the part by which that may be missed, None for the part that holds for all claims. `before`
+    is None where there is one case only; `after` is None where the claim can't be tested, for the reason
+    `untestable`. `toggle` is the one parameter in which
     the two cases differ, where the claim is about one. `equal_training` are two cases that do the same
     training, so that a headline shows how much of it is speed alone.
     """
@@ -78,6 +80,7 @@ class Claim:
     toggle: str | None = None
     needs_cuda: bool = False
     untestable: str | None = None
+    tolerance: float | None = None
 
     @property
     def cases(self) -> tuple[Params, ...]:
@@ -111,8 +114,11 @@ class Claim:
 
     @property
     def definition(self) -> str:
-        """A digest of all that the verdict rests on beside the measurements."""
-        return hashlib.sha256(repr(sorted(asdict(self).items())).encode()).hexdigest()[:16]
+        """A digest of all that the measurements rest on, and of what is claimed."""
+        # The verdict is made anew of the figures, so that another tolerance needs no other measurement.
+        fields = asdict(self)
+        del fields["tolerance"]
+        return hashlib.sha256(repr(sorted(fields.items())).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

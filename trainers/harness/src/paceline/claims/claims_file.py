@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .. import metrics
+from ..benchmarks import Benchmark
 from ..manifest import SEED_LIMIT, STEPS_LIMIT
 from ..toml_table import ManifestError, TomlTable
 from .claim import DIRECTIONS, PHASE_SHARE, SECONDS_PER, Claim, Params
+from .readings import spelling_problem, split_spelling
 
 FILE_NAME = "claims.toml"
+CLAIMS_LIMIT = 300
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
@@ -36,6 +41,13 @@ class Claims:
         return [by_key[key] for key in keys] or list(by_key.values())
 
 
+def claims_paths(benchmark: Benchmark, benchmarks: int) -> list[Path]:
+    """Return where a benchmark's claims may lie within the repository: beside its script, and where the
+    manifest has no other benchmark beside the manifest."""
+    beside_script = benchmark.script_folder / FILE_NAME
+    return [beside_script] if benchmarks > 1 else list(dict.fromkeys((beside_script, Path(FILE_NAME))))
+
+
 def load_claims(path: Path) -> Claims:
     """Read and check a file of claims; raises ManifestError with one sentence."""
     try:
@@ -47,15 +59,34 @@ def load_claims(path: Path) -> Claims:
 
 def parse_claims(text: str, where: str) -> Claims:
     """Check the text of a file of claims; `where` opens every error's sentence."""
+    return parse_claims_table(read_claims_table(text, where), where)
+
+
+def read_claims_table(text: str, where: str) -> dict[str, Any]:
+    """Return what the text says as TOML, unchecked; raises ManifestError where it is none."""
     try:
-        table = TomlTable(tomllib.loads(text), where, "")
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{where}: is not valid TOML: {error}") from error
+    except (RecursionError, ValueError, OverflowError) as error:
+        raise ManifestError(f"{where}: can't be read") from error
+
+
+def parse_definition(raw: Mapping[str, Any]) -> Claim:
+    """Return the claim that one table of a file says, which was checked before."""
+    return parse_claims_table({"document": "-", "claims": [dict(raw)]}, FILE_NAME).claims[0]
+
+
+def parse_claims_table(raw: Mapping[str, Any], where: str) -> Claims:
+    """Check what a file of claims says; `where` opens every error's sentence."""
+    table = TomlTable(raw, where, "")
     document = table.required_string("document")
     tables = table.tables("claims")
     table.refuse_unread_keys()
     if not tables:
         raise table.error("claims", "is missing, write at least one [[claims]]")
+    if len(tables) > CLAIMS_LIMIT:
+        raise table.error("claims", f"has {len(tables)} claims, at most {CLAIMS_LIMIT} are allowed")
     claims = tuple(_parse_claim(claim_table) for claim_table in tables)
     keys: set[str] = set()
     for claim, claim_table in zip(claims, tables, strict=True):
@@ -66,7 +97,7 @@ def parse_claims(text: str, where: str) -> Claims:
 
 
 def _parse_claim(table: TomlTable) -> Claim:
-    key, text, (low, high) = table.required_string("id"), table.required_string("claim"), _parse_value(table)
+    key, text, (low, high) = table.required_string("id"), table.required_string("claim"), _parse_bounds(table)
     if not _KEY.fullmatch(key):
         raise table.error("id", f"is {key!r}, must be small letters, digits and dashes")
     unit, toggle = _optional_text(table, "unit") or "", _optional_text(table, "toggle")
@@ -94,6 +125,7 @@ def _parse_claim(table: TomlTable) -> Claim:
         unit=unit,
         toggle=toggle,
         needs_cuda=table.boolean("needs_cuda", default=False),
+        tolerance=table.number("tolerance"),
     )
     table.refuse_unread_keys()
     _check_claim(claim, table)
@@ -104,10 +136,19 @@ def _optional_text(table: TomlTable, key: str) -> str | None:
     return table.required_string(key) if key in table.names() else None
 
 
-def _parse_value(table: TomlTable) -> tuple[float | None, float | None]:
-    """Return the document's value as a range; one number is both of its ends."""
+def _parse_bounds(table: TomlTable) -> tuple[float | None, float | None]:
+    """Return what the document says as a range, open where it says at least or at most so much.
+
+    One number is both of its ends.
+    """
     if "value" not in table.names():
-        return None, None
+        low, high = table.number("at_least"), table.number("at_most")
+        if low is not None and high is not None:
+            raise table.error("at_most", "and at_least are a range, write value = [smallest, largest]")
+        return low, high
+    for key in ("at_least", "at_most"):
+        if key in table.names():
+            raise table.error(key, "says the same as value, write one of them")
     values = table.required_numbers("value")
     if not 1 <= len(values) <= 2 or values[0] > values[-1]:
         raise table.error("value", "must be a list of one number, or of the smallest and the largest")
@@ -141,24 +182,24 @@ def _parse_metric(table: TomlTable, key: str) -> str | None:
     spelling = _optional_text(table, key)
     if spelling is None:
         return None
-    name, _, phases = spelling.partition(":")
-    if name == PHASE_SHARE:
-        if not all(phases.split("+")):
-            raise table.error(key, f"{PHASE_SHARE} needs phases, write {PHASE_SHARE}:PHASE+PHASE")
-        return spelling
+    name, phases = split_spelling(spelling)
     is_rate = name.startswith(SECONDS_PER) and name != SECONDS_PER
-    if metrics.describe_metric(name) is None and not is_rate:
+    if metrics.describe_metric(name) is None and not is_rate and name != PHASE_SHARE:
         known = [*metrics.METRICS, "count.NAME", "quality.NAME", f"{SECONDS_PER}NAME", PHASE_SHARE]
         raise table.unknown_value_error(key, name, known)
-    problem = metrics.phase_problem(spelling)
+    problem = spelling_problem(spelling)
+    if name == PHASE_SHARE and not phases:
+        problem = f"{PHASE_SHARE} needs phases, write {PHASE_SHARE}:PHASE+PHASE"
     if problem is not None:
         raise table.error(key, problem)
     return spelling
 
 
 def _check_claim(claim: Claim, table: TomlTable) -> None:
-    if claim.before is not None and claim.low is not None and claim.low <= 0:
-        raise table.error("value", f"is {claim.low:g}, a ratio must be above 0")
+    for bound in (claim.low, claim.high):
+        if claim.before is not None and bound is not None and bound <= 0:
+            raise table.error(_bound_key(table), f"is {bound:g}, a ratio must be above 0")
+    _check_tolerance(claim, table)
     if claim.direction == "same" and (claim.high is None or claim.high < 1):
         raise table.error("value", "must be the ratio up to which two sides count as the same, 1 or more")
     for key in ("phase", "direction", "equal_training"):
@@ -168,6 +209,21 @@ def _check_claim(claim: Claim, table: TomlTable) -> None:
         raise table.error("unit", "and factor are for claims about one case")
     if claim.toggle is not None:
         _check_toggle(claim, table)
+
+
+def _bound_key(table: TomlTable) -> str:
+    """Return the key that holds what the document says."""
+    return next((key for key in ("at_least", "at_most") if key in table.names()), "value")
+
+
+def _check_tolerance(claim: Claim, table: TomlTable) -> None:
+    """Refuse a tolerance of nothing, and one that would let any measurement agree."""
+    if claim.tolerance is None:
+        return
+    if not 0 <= claim.tolerance < 1:
+        raise table.error("tolerance", f"is {claim.tolerance:g}, must be a part from 0 to below 1")
+    if claim.direction == "same" or (claim.low is None and claim.high is None):
+        raise table.error("tolerance", "needs a value that it is a part of")
 
 
 def _check_toggle(claim: Claim, table: TomlTable) -> None:

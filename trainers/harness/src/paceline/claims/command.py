@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,8 +81,9 @@ def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> st
             name = option.replace("_", "-")
             raise ManifestError(f"--{name} needs --json, the file that holds the results")
     path = arguments.manifest or manifest.find_manifest(Path.cwd())
-    benchmark, folder = _find_benchmark(path, arguments.name), path.parent.resolve()
-    file = folder / benchmark.script_folder / claims_file.FILE_NAME
+    benchmarks, folder = manifest.load_manifest(path).benchmarks, path.parent.resolve()
+    benchmark = _find_benchmark(path, benchmarks, arguments.name)
+    file = _find_file([folder / place for place in claims_file.claims_paths(benchmark, len(benchmarks))])
     found = claims_file.load_claims(file)
     chosen = found.chosen(arguments.claim, str(file), toggles=arguments.toggles)
     layout = table.TOGGLES if arguments.toggles else table.CLAIMS
@@ -132,11 +134,15 @@ def _is_measured(claim: Claim, bench: ClaimBench) -> bool:
     return bool(comparisons) and all(comparison.key in bench.measured for comparison in comparisons)
 
 
-def _find_benchmark(path: Path, name: str) -> Benchmark:
-    benchmarks = manifest.load_manifest(path).benchmarks
+def _find_benchmark(path: Path, benchmarks: Mapping[str, Benchmark], name: str) -> Benchmark:
     if name not in benchmarks:
         raise ManifestError(f"{path}: has no benchmark {name!r}, it has {', '.join(benchmarks)}")
     return benchmarks[name]
+
+
+def _find_file(places: list[Path]) -> Path:
+    """Return the first that is there, else the first: reading it tells that it is missing."""
+    return next((place for place in places if place.exists()), places[0])
 
 
 def _tell_results(

@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .. import metrics
 from ..document import Document
 from ..statistics import median, median_interval
 from ..watching.process import MeasurementError
 from .bench import ClaimBench
-from .claim import (
-    PHASE_SHARE,
-    SECONDS_PER,
-    Claim,
-    ClaimResult,
-    Comparison,
-    Estimate,
-    Params,
-    shows_no_difference,
-)
+from .claim import Claim, ClaimResult, Comparison, Estimate, Params
+from .readings import better_direction, is_derived, read_metric, reading_unit, split_spelling
+from .verdicts import judge_estimate
 
 RELIABLE_PAIRS = 3
 """Pairs below which a verdict about a ratio is in doubt."""
-
-TOLERANCE = 0.1
-"""How far a measurement may miss the document's value and still agree with it: documents round."""
 
 
 def judge_claim(claim: Claim, bench: ClaimBench) -> ClaimResult:
@@ -83,7 +72,7 @@ def _judge_sides(claim: Claim, before: Sequence[Document], after: Sequence[Docum
     sides = [[_metric_value(claim.metric, measured) for measured in side] for side in (before, after)]
     if None in sides[0] or None in sides[1]:
         return _untestable_result(claim, f"{claim.metric} was not measured")
-    estimate = _paired_ratio(sides[0], sides[1], _better_direction(claim.metric))
+    estimate = _paired_ratio(sides[0], sides[1], better_direction(claim.metric))
     if estimate is None:
         return _untestable_result(claim, f"{claim.metric} was 0")
     return ClaimResult(claim, judge_estimate(claim, estimate), estimate)
@@ -97,7 +86,7 @@ def _judge_single_case(claim: Claim, bench: ClaimBench) -> ClaimResult:
     scaled = [value * claim.factor for value in values if value is not None]
     if len(scaled) < len(values):
         return _untestable_result(claim, f"{claim.metric} was not measured")
-    first = documents[0].metric(*_split_spelling(claim.metric))
+    first = None if is_derived(claim.metric) else documents[0].metric(*_name_and_phase(claim.metric))
     estimate = _median_estimate(scaled)
     if len(scaled) == 1 and first is not None and first.low is not None and first.high is not None:
         estimate = Estimate(scaled[0], first.low * claim.factor, first.high * claim.factor)
@@ -106,7 +95,7 @@ def _judge_single_case(claim: Claim, bench: ClaimBench) -> ClaimResult:
         claim,
         judge_estimate(claim, estimate),
         estimate,
-        unit=claim.unit or (first.unit if first is not None else "s"),
+        unit=claim.unit or (first.unit if first is not None else reading_unit(claim.metric)),
         counter=None if counted is None else (counted, None),
         evidence=bench.evidence(kind, len(documents), documents),
     )
@@ -130,77 +119,23 @@ def _equal_training_ratio(claim: Claim, bench: ClaimBench) -> tuple[Estimate | N
         return None, []
     before, after = bench.measure_in_turn(comparison, f"{claim.key}, same training")
     sides = [[_metric_value(claim.metric, measured) for measured in side] for side in (before, after)]
-    ratio = _paired_ratio(sides[0], sides[1], _better_direction(claim.metric))
+    ratio = _paired_ratio(sides[0], sides[1], better_direction(claim.metric))
     return ratio, [*before, *after]
 
 
-def judge_estimate(claim: Claim, estimate: Estimate) -> str:
-    """Judge a measurement by its claim: holds, smaller, larger, none or opposite.
-
-    A claim about one case that names no number is `measured`.
-    """
-    low, high = claim.low, claim.high
-    if claim.before is None:
-        return _judge_value(estimate, low, high)
-    if claim.direction == "same":
-        assert high is not None  # noqa: S101  # the file of claims was checked
-        return _judge_sameness(estimate, high)
-    if claim.direction == "worse":
-        estimate = Estimate(1 / estimate.value, 1 / estimate.high, 1 / estimate.low)
-    if shows_no_difference(estimate):
-        return "none"
-    if estimate.value < 1:
-        return "opposite"
-    if low is None or estimate.value >= 1 + (low - 1) * (1 - TOLERANCE) or estimate.high >= low:
-        return "holds"
-    return "smaller"
-
-
-def _judge_value(estimate: Estimate, low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return "measured"
-    if estimate.high < low - TOLERANCE * abs(low):
-        return "smaller"
-    return "larger" if estimate.low > high + TOLERANCE * abs(high) else "holds"
-
-
-def _judge_sameness(estimate: Estimate, bound: float) -> str:
-    if estimate.low > bound:
-        return "larger"
-    return "opposite" if estimate.high < 1 / bound else "holds"
-
-
-def _split_spelling(spelling: str) -> tuple[str, str | None]:
-    name, _, phase = spelling.partition(":")
-    return name, phase or None
-
-
-def _better_direction(spelling: str) -> str:
-    metric = metrics.describe_metric(_split_spelling(spelling)[0])
-    return metric.better if metric is not None else "lower"
+def _name_and_phase(spelling: str) -> tuple[str, str | None]:
+    name, phases = split_spelling(spelling)
+    return name, phases[0] if phases else None
 
 
 def _metric_value(spelling: str, measurement: Document) -> float | None:
-    """Return a metric's value; a counter that a phase has nothing of is 0."""
-    name, phase = _split_spelling(spelling)
-    if name.startswith(SECONDS_PER):
-        count = measurement.metric(f"count.{name.removeprefix(SECONDS_PER)}")
-        step = measurement.metric("step_time")
-        return step.value / count.value if step is not None and count is not None and count.value else None
-    if name == PHASE_SHARE:
-        return _phase_share((phase or "").split("+"), measurement)
-    value = measurement.metric(name, phase)
-    if value is None and phase is not None and measurement.metric(name) is not None:
-        return 0.0
-    return None if value is None else value.value
+    """Return a metric's value as claims spell it."""
 
+    def find_value(name: str, phase: str | None) -> float | None:
+        metric = measurement.metric(name, phase)
+        return None if metric is None else metric.value
 
-def _phase_share(phases: Sequence[str], measurement: Document) -> float | None:
-    """Return the share of these phases in a step; None where the step has none of one of them."""
-    times = [measurement.metric("phase_time", phase) for phase in phases]
-    step = measurement.metric("step_time")
-    known = [time.value for time in times if time is not None]
-    return sum(known) / step.value if step is not None and len(known) == len(times) else None
+    return read_metric(spelling, find_value)
 
 
 def _paired_ratio(

@@ -14,8 +14,11 @@ from typing import Any
 from ..toml_table import ManifestError
 from .claim import Claim, ClaimResult, Estimate, Evidence
 from .table import effect_location
+from .verdicts import judge_estimate
 
 Row = dict[str, Any]
+DOUBT = "?"
+"""Ends a verdict that rests on too few pairs."""
 
 
 def load_results(path: Path, claims: Iterable[Claim]) -> dict[str, ClaimResult]:
@@ -65,16 +68,22 @@ def _row_from_result(result: ClaimResult) -> Row:
 
 
 def _result_from_row(claim: Claim, row: Row) -> ClaimResult:
+    measured = _estimate_from_row(row["measured"])
     return ClaimResult(
         claim=claim,
-        verdict=row["verdict"],
-        measured=_estimate_from_row(row["measured"]),
+        verdict=row["verdict"] if measured is None else _verdict_anew(claim, measured, row["verdict"]),
+        measured=measured,
         unit=row["unit"],
         phase=_estimate_from_row(row["phase_measured"]),
         equal_training=_estimate_from_row(row["equal_training"]),
         counter=tuple(row["counted"]) if row["counted"] else None,
         evidence=Evidence(**row["evidence"]) if row["evidence"] else None,
     )
+
+
+def _verdict_anew(claim: Claim, measured: Estimate, kept: str) -> str:
+    """Judge the figures as they are judged today; the doubt of too few pairs stays."""
+    return judge_estimate(claim, measured) + kept[len(kept.rstrip(DOUBT)) :]
 
 
 def _row_from_estimate(measured: Estimate | None) -> list[float] | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..toml_table import ManifestError
 from ..units import format_amount, format_count, format_interval, format_number
 from .claim import Claim, ClaimResult, Evidence, shows_no_difference
+from .verdicts import NOT_KNOWN
 
 NOTHING = "nothing"
 
@@ -97,10 +98,14 @@ TOGGLES = TableLayout(
 
 
 def _format_claimed_value(claim: Claim) -> str:
-    if claim.low is None or claim.high is None:
+    if claim.low is None and claim.high is None:
         return ""
-    low, high = format_number(claim.low), format_number(claim.high)
-    text = low if claim.low == claim.high else f"{low}-{high}"
+    bounds = [format_number(bound) for bound in (claim.low, claim.high) if bound is not None]
+    text = "-".join(dict.fromkeys(bounds))
+    if claim.high is None:
+        text = f"at least {text}"
+    elif claim.low is None and claim.direction != "same":
+        text = f"at most {text}"
     if claim.before is None:
         return f"{text} {claim.unit}".rstrip()
     return f"up to {text}x" if claim.direction == "same" else f"{text}x"
@@ -153,6 +158,8 @@ def table_notes(results: Sequence[ClaimResult]) -> str:
         )
     if "seeds" in kinds:
         text += "\nWhat is learned is compared seed by seed."
+    if any(result.verdict == NOT_KNOWN for result in results):
+        text += "\nNot known: the interval reaches over the edge of what is claimed."
     if any(result.verdict.endswith("?") for result in results):
         text += "\nA verdict with ? rests on too few pairs."
     if any(result.evidence and result.evidence.disturbed for result in results):

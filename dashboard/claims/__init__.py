@@ -1,0 +1,12 @@
+"""Claims of what optimizations are worth: read from claims.toml, measured by experiments, judged, watched.
+
+The harness's own parser and verdict decide; this package asks, waits and remembers. It knows nothing of
+regressions. See docs/claims.md.
+"""
+
+from dashboard.claims.asking import Asked, ask_claims
+from dashboard.claims.errors import ClaimsError
+from dashboard.claims.settling import experiment_ended
+from dashboard.claims.watching import sweep_claims, watch_claims
+
+__all__ = ["Asked", "ClaimsError", "ask_claims", "experiment_ended", "sweep_claims", "watch_claims"]

@@ -1,0 +1,225 @@
+"""Asking for the claims of a commit: by a person, a script or the policy. Each becomes a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from paceline.claims.claim import Claim as ClaimText
+from paceline.claims.claims_file import parse_definition
+from paceline.manifest import Benchmark
+
+from dashboard import repositories, runs
+from dashboard.access import Actor, AuditAction, Visitor, record_action
+from dashboard.claims import sides
+from dashboard.claims.errors import ClaimsError
+from dashboard.claims.reading import FoundClaims, read_claims, resolve_commit
+from dashboard.claims.settling import settle_by_run
+from dashboard.claims.starting import start_measurements
+from dashboard.claims.storing import store_claims, store_listed
+from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit, Pool, Project
+from dashboard.policy.project_policy import project_policy
+
+Asker = ClaimMeasurement.Asker
+# A person's browser waits for the answer.
+PAGE_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What asking led to: at which commit, experiments that will measure, runs that did, and neither."""
+
+    commit: Commit
+    experiments: int
+    by_runs: int
+    unmeasured: int
+
+
+def ask_claims(
+    project: Project,
+    benchmark: str = "",
+    revision: str = "",
+    keys: Collection[str] = (),
+    *,
+    pool: str = "",
+    actor: Actor | None = None,
+) -> Asked:
+    """Measure claims at a commit, by default all of them at the newest one. Reads the repository.
+
+    Without an actor the policy asks: its measurements wait for their share of a machine's time. Raises
+    ClaimsError; nothing is stored then.
+    """
+    if pool and not Pool.objects.filter(name=pool).exists():
+        raise ClaimsError("pool", f"There is no pool {pool!r}.")
+    facts, found = read_project_claims(
+        project, revision, PAGE_SECONDS if isinstance(actor, Visitor) else None
+    )
+    chosen = choose_files(found, benchmark)
+    refuse_unknown_keys(chosen, keys)
+    with transaction.atomic():
+        commit = runs.get_or_create_commits(project, [facts])[facts.hash]
+        on_branch = commit.branch == project.branch
+        if on_branch and is_newest(project, commit):
+            store_claims(project, commit, found)
+        else:
+            for name, file in chosen.items():
+                store_missing(project, name, file)
+        measurements, by_runs, unmeasured = [], 0, 0
+        for name, file in chosen.items():
+            asked = ask_file(project, commit, file, keys, pool=pool, actor=actor)
+            measurements += asked[0]
+            by_runs, unmeasured = by_runs + asked[1], unmeasured + asked[2]
+            if on_branch:
+                ClaimsFile.objects.filter(project=project, benchmark=name).update(
+                    asked_at=timezone.now(), asked_at_commit=commit
+                )
+        if actor is not None:
+            start_measurements(project, measurements)
+            count = len(measurements)
+            record_action(actor, AuditAction.CLAIMS_MEASURED, project, commit, claims=count)
+    return Asked(commit, len(measurements), by_runs, unmeasured)
+
+
+def read_project_claims(
+    project: Project, revision: str, seconds: float | None
+) -> tuple[repositories.CommitFacts, dict[str, FoundClaims]]:
+    """The commit that is meant and its claims, from the repository as it is now. Raises ClaimsError."""
+    if not project.repository:
+        raise ClaimsError("commit", f"{project} has no repository: its results were imported.")
+    try:
+        project.mirror.fetch(seconds, seconds)
+    except repositories.RepositoryError as error:
+        raise ClaimsError("commit", str(error)) from error
+    facts = resolve_commit(project, revision.strip() or "HEAD")
+    found = read_claims(project, facts)
+    if not found:
+        raise ClaimsError(
+            "commit", f"Commit {facts.hash[:10]} has no claims.toml beside the script of a benchmark."
+        )
+    return facts, found
+
+
+def choose_files(found: dict[str, FoundClaims], benchmark: str) -> dict[str, FoundClaims]:
+    """The file of a benchmark, or all. Refuses one that can't be read with its own sentence."""
+    if benchmark and benchmark not in found:
+        raise ClaimsError("benchmark", f"{benchmark} has no claims.toml; {', '.join(found)} has.")
+    chosen = {benchmark: found[benchmark]} if benchmark else found
+    broken = next((file.problem for file in chosen.values() if file.problem), "")
+    if broken:
+        raise ClaimsError("claims", broken)
+    return chosen
+
+
+def refuse_unknown_keys(chosen: dict[str, FoundClaims], keys: Collection[str]) -> None:
+    known = [claim.key for file in chosen.values() for claim, _ in file.claims]
+    unknown = next((key for key in keys if key not in known), None)
+    if unknown is not None:
+        raise ClaimsError("claim", f"There is no claim {unknown!r}; there are {', '.join(known[:12])}.")
+
+
+def is_newest(project: Project, commit: Commit) -> bool:
+    """Whether the claims that are listed weren't read at a later commit."""
+    read = ClaimsFile.objects.filter(project=project, commit__branch=project.branch)
+    return not read.filter(commit__position__gt=commit.position).exists()
+
+
+def store_missing(project: Project, benchmark: str, file: FoundClaims) -> None:
+    """Where nothing was read so far, an older commit's file is better than none."""
+    if not Claim.objects.filter(project=project, benchmark=benchmark).exists():
+        store_listed(project, benchmark, file)
+
+
+def ask_file(
+    project: Project,
+    commit: Commit,
+    file: FoundClaims,
+    keys: Collection[str],
+    *,
+    pool: str,
+    actor: Actor | None,
+) -> tuple[list[ClaimMeasurement], int, int]:
+    """(measurements that wait for an experiment, how many a run answered, how many nothing measures)."""
+    rows = {row.key: row for row in Claim.objects.filter(project=project, benchmark=file.benchmark.name)}
+    window = sides.usual_window(project, file.benchmark, pool)
+    minutes = project_policy(project).claims_minutes
+    waiting, by_runs, unmeasured = [], 0, 0
+    for claim, _ in file.claims:
+        row = rows.get(claim.key)
+        if row is None or (keys and claim.key not in keys) or claim.definition != row.digest:
+            continue
+        reason = sides.unmeasured_reason(claim, file.benchmark, window)
+        measurement: ClaimMeasurement | None = None
+        if not reason and claim.before is None:
+            measured = measure_by_run(row, claim, file.benchmark, commit, pool, actor)
+            reason = {} if measured else {"code": "no run", "case": claim.after or {}}
+            by_runs += bool(measured)
+        elif not reason:
+            measurement = wait_for_pairs(row, claim, file.benchmark, commit, window, minutes, actor)
+            reason = {} if measurement else {"code": "unknown metric", "metric": claim.metric}
+        if measurement:
+            waiting.append(measurement)
+        unmeasured += bool(reason)
+        if row.reason != reason:
+            Claim.objects.filter(pk=row.pk).update(reason=reason)
+    return waiting, by_runs, unmeasured
+
+
+def asker_fields(actor: Actor | None) -> dict[str, Any]:
+    if actor is None:
+        return {"asker": Asker.POLICY, "requested_by": None}
+    visitor = actor if isinstance(actor, Visitor) else None
+    by_script = visitor is None or visitor.token is not None
+    return {
+        "asker": Asker.SCRIPT if by_script else Asker.PERSON,
+        "requested_by": visitor.user if visitor else None,
+    }
+
+
+def wait_for_pairs(
+    row: Claim,
+    claim: ClaimText,
+    benchmark: Benchmark,
+    commit: Commit,
+    window: sides.UsualWindow,
+    minutes: float,
+    actor: Actor | None,
+) -> ClaimMeasurement | None:
+    """The measurement that waits for its experiment, also the one that does already.
+
+    None where nobody has heard of the metric so far.
+    """
+    base, head = (
+        sides.create_configuration(row.project, benchmark, params or {}, window)
+        for params in (claim.before, claim.after)
+    )
+    if sides.find_claim_metric(sides.experiment_spelling(claim.metric), base, head) is None:
+        return None
+    measurement, _ = ClaimMeasurement.objects.get_or_create(
+        claim=row,
+        commit=commit,
+        head=head,
+        state=ClaimMeasurement.State.REQUESTED,
+        defaults={"digest": row.digest, "base": base, "minutes": minutes, **asker_fields(actor)},
+    )
+    return measurement
+
+
+def measure_by_run(
+    row: Claim, claim: ClaimText, benchmark: Benchmark, commit: Commit, pool: str, actor: Actor | None
+) -> bool:
+    """Judge a claim about one case by the newest run of that case; False where there is none."""
+    run = sides.newest_run(row.project, benchmark, claim.after or {}, commit.position, pool)
+    if run is None:
+        return False
+    known = ClaimMeasurement.objects.filter(claim=row, run=run, digest=row.digest)
+    if not known.exists():
+        measurement = ClaimMeasurement(
+            claim=row, commit_id=run.commit_id, head=run.configuration, digest=row.digest, run=run
+        )
+        for name, value in asker_fields(actor).items():
+            setattr(measurement, name, value)
+        settle_by_run(measurement, parse_definition(row.definition))
+    return True

@@ -1,0 +1,319 @@
+"""Claims on the site: what is read and asked, how they stand, who is told; pairs are made up here."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from paceline.claims.claims_file import parse_claims
+
+from dashboard import claims, dispatch
+from dashboard.access import command_account
+from dashboard.claims.standing import MeasuredVerdict, stand_along_branch
+from dashboard.claims.starting import ratio_range
+from dashboard.claims.watching import start_next, watch_project
+from dashboard.models import (
+    Case,
+    Channel,
+    Claim,
+    ClaimMeasurement,
+    ClaimsFile,
+    Delivery,
+    Experiment,
+    ExperimentPair,
+    Machine,
+    Project,
+)
+from dashboard.sentences import claims as sentences
+from tests.dashboard import factories
+from tests.dashboard.conftest import Repository
+
+MANIFEST = """
+[benchmarks.snake]
+version = 1
+script = "snake/train.py"
+steps = 100
+params = { fused = true, size = 8 }
+
+[benchmarks.walker]
+version = 1
+script = "walker.py"
+steps = 10
+"""
+CLAIMS = """
+document = "A report"
+[[claims]]
+id = "fused"
+toggle = "fused"
+claim = "The fused optimizer is 1.5 times faster"
+value = [1.5]
+before = { fused = false }
+after = { fused = true }
+phase = "learn"
+[[claims]]
+id = "together"
+claim = "Acting and learning are faster together"
+metric = "phase_time:act+learn"
+before = { fused = false }
+after = { fused = true }
+[[claims]]
+id = "share"
+claim = "Learning takes most of a step"
+metric = "phase_share:learn"
+at_least = 0.5
+case = {}
+[[claims]]
+id = "window"
+claim = "It is faster over a long window"
+steps = 100000
+before = { fused = false }
+after = { fused = true }
+"""
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The tasks that would be sent: their transport has tests of its own."""
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(dispatch, "send_task", lambda *call: calls.append(call))
+    return calls
+
+
+@pytest.fixture
+def repository(tmp_path: Path, project: Project) -> Repository:
+    """Of the project: two benchmarks, one of them with claims."""
+    made = Repository(tmp_path / "repository")
+    write_claims(made, CLAIMS)
+    Project.objects.filter(pk=project.pk).update(repository=made.folder)
+    project.refresh_from_db()
+    return made
+
+
+def write_claims(repository: Repository, text: str) -> str:
+    (repository.folder / "snake").mkdir(exist_ok=True)
+    (repository.folder / "snake" / "claims.toml").write_text(text)
+    return repository.commit("Claim it", paceline_toml=MANIFEST)
+
+
+def ask(project: Project, **how: Any) -> claims.Asked:
+    return claims.ask_claims(project, actor=command_account(), **how)
+
+
+def end_experiment(experiment: Experiment, ratio: float, half: float = 0.01) -> None:
+    """End it with so much throughput of the head, and with pairs whose phases say the same."""
+    Experiment.objects.filter(pk=experiment.pk).update(
+        state="done", verdict="estimated", ratio=ratio, low=ratio - half, high=ratio + half
+    )
+    for index in range(6):
+        noise = 1 + 0.002 * (index % 3)
+        base, head = 1.0 * noise, 1.0 / ratio
+        phases = {"act": [0.2 * noise, 0.2 * head], "learn": [0.7 * noise, 0.7 * head]}
+        ExperimentPair.objects.create(
+            experiment=experiment,
+            index=index,
+            base_first=True,
+            base=base,
+            head=head,
+            phases=phases,
+            seconds=5,
+        )
+    claims.experiment_ended(experiment.pk)
+
+
+def measure_at_new_commit(project: Project, repository: Repository, ratio: float, half: float = 0.01) -> None:
+    repository.commit("Change it", train_py=f"print({ratio})\n")
+    ask(project, keys=["fused"])
+    end_experiment(Experiment.objects.filter(state="requested").latest("pk"), ratio, half)
+
+
+def get_claim(key: str = "fused") -> Claim:
+    return Claim.objects.select_related("newest", "since").get(key=key)
+
+
+def test_each_claim_is_asked_for_or_says_why_not(project: Project, repository: Repository) -> None:
+    asked = ask(project)
+    assert (asked.experiments, asked.by_runs, asked.unmeasured) == (2, 0, 2)
+    reasons = dict(Claim.objects.values_list("key", "reason__code"))
+    assert reasons == {"fused": None, "together": None, "share": "no run", "window": "own window"}
+    spelled = {
+        row.purpose: (row.range_low, row.range_high)
+        for row in Experiment.objects.filter(metric__name="throughput")
+    }
+    assert spelled == {"claim": pytest.approx((1.45, 1.55))}
+    # Asked again while they wait, nothing is measured twice.
+    ask(project)
+    assert Experiment.objects.count() == 2
+
+
+def test_a_sum_of_phases_is_weighed_from_the_pairs(project: Project, repository: Repository) -> None:
+    ask(project)
+    end_experiment(Experiment.objects.get(metric__name="step_time"), 1.4)
+    newest = get_claim("together").newest
+    assert newest is not None
+    assert (newest.verdict, newest.evidence["samples"]) == ("holds", 6)
+    assert newest.value == pytest.approx(1.4, rel=0.01)
+
+
+def test_one_case_is_judged_by_its_newest_run(project: Project, repository: Repository) -> None:
+    commit = ask(project).commit
+    run = factories.create_run(commit, Case.objects.get(key="fused=true,size=8"))
+    factories.add_point(run, factories.get_series(run, "step_time"), 0.01)
+    factories.add_point(run, factories.get_series(run, "phase_time", "learn"), 0.007)
+    assert ask(project).by_runs == 1
+    share = get_claim("share")
+    assert share.newest is not None
+    assert (share.verdict, share.newest.run, share.reason) == ("holds", run, {})
+    assert sentences.evidence_text(share.newest) == "3 repetitions"
+    # The same run says nothing new.
+    ask(project)
+    assert ClaimMeasurement.objects.filter(claim=share).count() == 1
+
+
+def test_each_turn_is_told_once(
+    project: Project, repository: Repository, sent: list[tuple[Any, ...]]
+) -> None:
+    Channel.objects.create(project=project, kind="webhook", address="https://example.org/", secret="s")
+    for ratio, half in ((1.5, 0.01), (1.01, 0.005), (1.0, 0.005), (1.5, 0.4), (1.5, 0.01), (1.02, 0.005)):
+        measure_at_new_commit(project, repository, ratio, half)
+    verdicts = ClaimMeasurement.objects.order_by("pk").values_list("verdict", flat=True)
+    assert list(verdicts) == ["holds", "none", "none", "not known", "holds", "smaller"]
+    events = Delivery.objects.order_by("pk").values_list("event", flat=True)
+    assert list(events) == ["claim_refuted", "claim_holds", "claim_refuted"]
+    claim = get_claim()
+    assert (claim.standing, claim.since) == ("refuted", claim.newest and claim.newest.commit)
+
+
+def test_what_never_held_and_more_than_claimed_are_no_alarm(
+    project: Project, repository: Repository, sent: list[tuple[Any, ...]]
+) -> None:
+    Channel.objects.create(project=project, kind="webhook", address="https://example.org/", secret="s")
+    for ratio in (1.0, 2.5, 2.6):
+        measure_at_new_commit(project, repository, ratio)
+    assert (get_claim().verdict, get_claim().standing) == ("larger", "holds")
+    assert not Delivery.objects.exists()
+
+
+def test_an_older_commit_that_is_measured_later_moves_nothing(
+    project: Project, repository: Repository
+) -> None:
+    first = ask(project, keys=["fused"]).commit
+    Experiment.objects.all().delete()
+    ClaimMeasurement.objects.all().delete()
+    measure_at_new_commit(project, repository, 1.5)
+    ask(project, keys=["fused"], revision=first.hash)
+    end_experiment(Experiment.objects.get(base_commit=first), 1.0)
+    claim = get_claim()
+    assert (claim.verdict, claim.standing) == ("holds", "holds")
+    assert ClaimMeasurement.objects.filter(claim=claim).count() == 2
+
+
+def test_a_claim_that_says_something_else_begins_anew(project: Project, repository: Repository) -> None:
+    measure_at_new_commit(project, repository, 1.5)
+    write_claims(
+        repository, CLAIMS.replace("value = [1.5]", "value = [3]").replace('id = "share"', 'id = "part"')
+    )
+    ask(project, keys=["fused"])
+    assert (get_claim().verdict, get_claim().newest) == ("", None)
+    assert (get_claim("share").listed, get_claim("part").listed) == (False, True)
+
+
+def test_a_file_that_cannot_be_read_says_which_field(project: Project, repository: Repository) -> None:
+    ask(project)
+    sha = write_claims(repository, CLAIMS.replace("at_least", "at_leest"))
+    with pytest.raises(claims.ClaimsError, match=r"claims\[2\]\.at_leest: is unknown, did you mean|at_leest"):
+        ask(project)
+    commit = project.commits.create(
+        hash=sha, branch="main", position=9, committed_at=timezone.now(), subject="Break it"
+    )
+    watch_project(project)
+    file = ClaimsFile.objects.get()
+    assert (file.commit, "claims[2].at_leest" in file.problem) == (commit, True)
+    assert Claim.objects.filter(listed=True).count() == 4
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"revision": "nowhere"}, "has no commit 'nowhere'"),
+        ({"benchmark": "walker"}, "walker has no claims.toml; snake has."),
+        ({"keys": ["fusde"]}, "There is no claim 'fusde'; there are fused, together"),
+        ({"pool": "lab"}, "There is no pool 'lab'."),
+    ],
+)
+def test_what_is_not_there_gets_one_sentence(
+    project: Project, repository: Repository, how: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(claims.ClaimsError, match=re.escape(sentence)):
+        ask(project, **how)
+    assert not Claim.objects.exists()
+
+
+def test_the_policy_asks_when_its_time_has_come(project: Project, repository: Repository) -> None:
+    sha = repository.git("rev-parse", "HEAD")
+    project.commits.create(hash=sha, branch="main", position=5, committed_at=timezone.now())
+    project.mirror.fetch()
+    watch_project(project)
+    assert (ClaimsFile.objects.get().problem, ClaimMeasurement.objects.count()) == ("", 0)
+    ClaimsFile.objects.update(asked_at=timezone.now() - timedelta(days=8))
+    watch_project(Project.objects.get())
+    waiting = ClaimMeasurement.objects.filter(asker="policy", experiment=None)
+    assert waiting.count() == 2
+    # Nothing new is there to measure.
+    ClaimsFile.objects.update(asked_at=timezone.now() - timedelta(days=8))
+    watch_project(Project.objects.get())
+    assert waiting.count() == 2
+
+    machine = Machine.objects.create(name="bench-1", pool=waiting[0].head.pool, seen_at=timezone.now())
+    started = start_next(project)
+    assert started
+    assert start_next(project) is None  # One at a time.
+    Experiment.objects.update(
+        state="done", verdict="undecided", machine=machine, measuring_at=timezone.now(), seconds=9000
+    )
+    assert start_next(project) is None  # A tenth of a day is spent.
+    Experiment.objects.update(seconds=60)
+    assert start_next(project)
+
+
+def test_since_when_is_the_first_commit_of_an_unbroken_row() -> None:
+    def measured(*verdicts: str) -> list[MeasuredVerdict]:
+        return [MeasuredVerdict(at, at, at, verdict) for at, verdict in enumerate(verdicts)]
+
+    found = stand_along_branch(measured("holds", "none", "not known", "none", "none"), better=True)
+    assert found
+    assert (found.verdict, found.standing, found.since) == ("none", "refuted", 3)
+    unsure = stand_along_branch(measured("holds", "not known"), better=True)
+    assert unsure
+    assert (unsure.verdict, unsure.standing, unsure.since) == ("not known", "holds", 1)
+    assert stand_along_branch([], better=True) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "ends"),
+    [
+        ("value = [2, 4]", (1.9, 4.3)),
+        ("at_least = 2", (1.9, None)),
+        ('metric = "step_time"\nvalue = [2, 4]', (1 / 4.3, 1 / 1.9)),
+        ('metric = "step_time"\nat_least = 2', (None, 1 / 1.9)),
+        ('direction = "same"\nvalue = [1.25]', (0.8, 1.25)),
+        ('direction = "worse"\nvalue = [2]', (1 / 2.1, 1 / 1.9)),
+    ],
+)
+def test_an_experiment_gets_the_ratios_that_agree(
+    lines: str, ends: tuple[float | None, float | None]
+) -> None:
+    text = f'document = "d"\n[[claims]]\nid = "a"\nclaim = "c"\nbefore = {{}}\nafter = {{ b = 1 }}\n{lines}\n'
+    assert ratio_range(parse_claims(text, "claims.toml").claims[0]) == pytest.approx(ends)
+
+
+def test_the_example_of_the_page_is_a_file_of_claims() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "claims.md").read_text()
+    example = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
+    found = parse_claims(example, "docs/claims.md").claims
+    assert {claim.key for claim in found} == {"fused", "learning-share", "less-copying", "calls"}
+    assert sentences.accepted_text(found[0]) == "1.27 to 1.33x agrees"
+    assert "*1.3 times* accepts 1.27 to 1.33" in page

@@ -1,0 +1,82 @@
+"""Claims as the pages' tests need them: of a benchmark, measured at some commits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from paceline.claims.claims_file import parse_definition
+
+from dashboard.claims.standing import update_standing
+from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit
+from tests.pages.experiment_builders import create_ended, get_configuration
+
+DEFINITION = {
+    "claim": "The fused optimizer is 1.5 times faster",
+    "toggle": "fused",
+    "value": [1.5],
+    "before": {"fused": False},
+    "after": {"fused": True},
+    "phase": "learn",
+}
+
+
+def create_claim(line: list[Commit], key: str = "fused", **definition: Any) -> Claim:
+    """One of the benchmark walker, whose file was read at the newest of these commits."""
+    project = line[-1].project
+    raw = {"id": key, **(definition or DEFINITION)}
+    text = parse_definition(raw)
+    ClaimsFile.objects.get_or_create(
+        project=project,
+        benchmark="walker",
+        defaults={"document": "A report", "commit": line[-1], "asked_at": timezone.now()},
+    )
+    return Claim.objects.create(
+        project=project,
+        benchmark="walker",
+        key=key,
+        text=text.claim,
+        definition=raw,
+        digest=text.definition,
+        position=Claim.objects.filter(project=project).count(),
+    )
+
+
+def measure_claim(
+    claim: Claim, commit: Commit, value: float, verdict: str, half: float = 0.02
+) -> ClaimMeasurement:
+    """A measurement by an experiment that has ended, and how the claim stands then."""
+    measurement = ClaimMeasurement.objects.create(
+        claim=claim,
+        commit=commit,
+        digest=claim.digest,
+        asker="person",
+        base=get_configuration(commit, fused="false"),
+        head=get_configuration(commit, fused="true"),
+        experiment=create_ended([commit], purpose="claim"),
+        state="done",
+        value=value,
+        low=value - half,
+        high=value + half,
+        unit="x",
+        verdict=verdict,
+        evidence={"kind": "pairs", "samples": 6, "disturbed": 1},
+        measured_at=timezone.now(),
+    )
+    update_standing(Claim.objects.select_related("project").get(pk=claim.pk), measurement)
+    return measurement
+
+
+def create_watched(line: list[Commit]) -> Claim:
+    """A claim that held and is refuted at the newest commit, beside one that nothing measures."""
+    claim = create_claim(line)
+    for commit, value, verdict in zip(
+        line, (1.52, 1.49, 1.3, 1.01), ("holds", "holds", "not known", "none"), strict=False
+    ):
+        measure_claim(claim, commit, value, verdict, 0.2 if verdict == "not known" else 0.02)
+    other = create_claim(
+        line, "cluster", claim="A cluster is 100 times faster", value=[100], untestable="there is no cluster"
+    )
+    Claim.objects.filter(pk=other.pk).update(reason={"code": "untestable", "text": "there is no cluster"})
+    claim.refresh_from_db()
+    return claim

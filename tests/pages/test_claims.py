@@ -1,0 +1,88 @@
+"""The pages of claims: what they say, in how many queries, and what a wrong request is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard.models import Claim, Commit, Project
+from tests.dashboard.access.conftest import create_member
+from tests.pages.claim_builders import create_claim, create_watched, measure_claim
+from tests.pages.conftest import shown_text
+
+Assert = Callable[[int], Any]
+
+
+@pytest.fixture
+def claim(line: list[Commit]) -> Claim:
+    return create_watched(line)
+
+
+def test_the_table_says_what_holds_and_since_when(client: Client, claim: Claim, line: list[Commit]) -> None:
+    page = shown_text(client.get(f"/projects/{claim.project.slug}/claims/walker/"))
+    assert "1.5x 1.45 to 1.55x agrees" in page
+    assert "1.01x [0.990, 1.03]" in page or "1.01x [0.99, 1.03]" in page
+    assert "6 pairs, 1 disturbed" in page
+    assert "✗ refuted: no difference" in page
+    assert "fused=false to fused=true" in page
+    assert line[-1].short in page
+    assert "the file says it can't be tested: there is no cluster" in page
+    only = shown_text(client.get(f"/projects/{claim.project.slug}/claims/walker/?show=refuted"))
+    assert "cluster" not in only
+    assert client.get(f"/projects/{claim.project.slug}/claims/walker/?show=good").status_code == 404
+
+
+def test_a_claim_is_drawn_over_commits(client: Client, claim: Claim) -> None:
+    answer = client.get(claim.get_absolute_url())
+    page = answer.content.decode()
+    assert page.count('<g class="point') == 4
+    assert page.count('claim-holds"><title>') == 2
+    text = shown_text(answer)
+    assert "The band is what agrees with the claim." in text
+    assert "not known 6 pairs" in text
+
+
+def test_pages_ask_as_often_for_many_claims_as_for_few(
+    client: Client, claim: Claim, line: list[Commit], django_assert_num_queries: Assert
+) -> None:
+    addresses = {
+        f"/projects/{claim.project.slug}/claims/": 5,
+        f"/projects/{claim.project.slug}/claims/walker/": 7,
+        claim.get_absolute_url(): 5,
+        f"/api/v1/projects/{claim.project.slug}/claims": 4,
+        f"/api/v1/claims/{claim.pk}/measurements": 4,
+    }
+    for _ in range(2):
+        for address, queries in addresses.items():
+            with django_assert_num_queries(queries):
+                answer = client.get(f"{address}?page=1" if "api" not in address else address)
+            assert (answer.status_code, len(answer.content) < 150_000) == (200, True)
+        for number in range(12):
+            more = create_claim(line, f"claim-{number}")
+            measure_claim(more, line[-1], 1.5, "holds")
+        for _ in range(8):
+            measure_claim(claim, line[-1], 1.0, "none")
+
+
+def test_an_empty_page_shows_how_to_write_one(client: Client, project_page: str) -> None:
+    assert 'id = "fused"' in shown_text(client.get(project_page))
+
+
+@pytest.fixture
+def project_page(line: list[Commit]) -> str:
+    return f"/projects/{line[0].project.slug}/claims/"
+
+
+def test_a_repository_that_is_not_there_is_told(client: Client, claim: Claim) -> None:
+    project: Project = claim.project
+    client.force_login(create_member("ada", "operator", project))
+    page = client.get(claim.get_absolute_url()).content.decode()
+    assert "Measure this claim" in page
+    answer = client.post(
+        f"/projects/{project.slug}/measure-claims/", {"benchmark": "walker", "claim": "fused"}, follow=True
+    )
+    assert answer.redirect_chain[-1][0] == claim.get_absolute_url()
+    assert "can't" in shown_text(answer) or "no repository" in shown_text(answer)
