@@ -131,6 +131,8 @@ RULES: dict[str, Rule] = {
     "project-live-runs": VIEW_PROJECT,
     "project-commits": VIEW_PROJECT,
     "project-triggers": VIEW_PROJECT,
+    "project-trigger": VIEW_PROJECT,
+    "project-trigger-status": VIEW_PROJECT,
     "project-costs": VIEW_PROJECT,
     "project-experiments": VIEW_PROJECT,
     # The site's machine fetches what is named there, and the hosts run its code.
@@ -165,6 +167,7 @@ RULES: dict[str, Rule] = {
     "run-status": VIEW_RUN,
     "run-frames": VIEW_RUN,
     "run-log": Rule(Who.VIEW, "run", api=True),
+    "run-document": Rule(Who.VIEW, "run", api=True),
     "run-cancel": Rule(Who.OPERATE, "run", after_sign_in="run"),
     "experiment-new": Rule(Who.OPERATE, "slug"),
     "experiment": VIEW_EXPERIMENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
@@ -14,7 +14,7 @@ from dashboard import cancelling
 from dashboard.access import visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
-from dashboard.pages import run_device, run_metrics, run_parts, run_profile, run_ranks, run_scaling
+from dashboard.pages import run_device, run_metrics, run_parts, run_profile, run_ranks, run_scaling, run_story
 from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.run_costs import costs_context
@@ -46,6 +46,7 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
 def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) -> dict[str, Any]:
     points = list(series_queries.points_of_run(run.pk))
     metrics = run_metrics.metrics_context(document, points, series_queries.previous_run(run, points))
+    warnings = [row for row in document.get("warnings") or [] if row["code"] != LIMIT_WARNING]
     links = metrics["exponent_series"]
     return {
         **metrics,
@@ -64,7 +65,9 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         **costs_context(run),
         **run_parts.environment_context(document),
         **run_parts.protocol_context(document),
-        "warnings": [row for row in document.get("warnings") or [] if row["code"] != LIMIT_WARNING],
+        "warnings": warnings,
+        **run_story.story_context(run, metrics, document, warnings),
+        "next_run": series_queries.next_run(run, points),
         "harness": document.get("harness") or {},
     }
 
@@ -98,6 +101,16 @@ def run_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
         return HttpResponseClientRefresh()
     context = {**_common_context(run), "log": run_queries.read_log_tail(run)}
     return render(request, "fragments/run_status.html", context)
+
+
+@require_safe
+def run_document(_: HttpRequest, pk: int) -> HttpResponse:
+    """The run's document as a file: what `paceline compare` reads."""
+    text = run_queries.document_text(get_object_or_404(Run, pk=pk))
+    if text is None:
+        raise Http404("This run has no document.")
+    name = f'attachment; filename="paceline-run-{pk}.json"'
+    return HttpResponse(text, content_type="application/json", headers={"Content-Disposition": name})
 
 
 @require_safe

@@ -115,12 +115,21 @@ def environment_context(document: Json) -> Json:
             for name, value in environment.items()
             if _is_plain_value(name, value)
         ],
+        "environment_gist": environment_gist(environment),
         "cpu_features": ", ".join(environment.get("cpu_features") or ()),
         "chosen_settings": sorted((environment.get("settings") or {}).items()),
         "gpus": environment.get("gpus") or [],
         "packages": sorted((environment.get("packages") or {}).items()),
         "variables": sorted((environment.get("variables") or {}).items()),
     }
+
+
+def environment_gist(environment: Json) -> str:
+    """`Python 3.11.2, torch 2.13.0, AMD EPYC 7B13`: what a person looks for first."""
+    named = [("Python", environment.get("python")), ("torch", environment.get("torch"))]
+    parts = [f"{name} {value}" for name, value in named if value]
+    hardware = [gpu.get("name") for gpu in environment.get("gpus") or []] or [environment.get("cpu_model")]
+    return ", ".join([*parts, *(name for name in hardware[:1] if name)])
 
 
 # Of the protocol: what is set for the measured process, and how the numbers are taken.

@@ -31,3 +31,11 @@ def expected_text(expected: ExpectedDuration, commits: int = 1) -> str:
         return ""
     seconds = commits * (expected.seconds + expected.longest_seconds)
     return f"{format_duration(seconds)} at most" if expected.unknown else f"about {format_duration(seconds)}"
+
+
+def remaining_sentence(expected: ExpectedDuration) -> str:
+    """When what was asked for will be done; empty where nothing of it is known."""
+    if not expected.known:
+        return ""
+    text = f"About {format_duration(expected.seconds)} of one machine are left, as their newest runs took"
+    return f"{text}; {expected.unknown} more ran never before." if expected.unknown else f"{text}."
