@@ -94,6 +94,16 @@ def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 
 
+def told_change(change: Change) -> Regression | Change:
+    """By what a change is told: in the regression's own series by the regression, whose size pairs may have
+    found, so that a step has one size everywhere."""
+    regression = change.regression
+    if regression is None or regression.series_id != change.series_id:
+        return change
+    regression.series = change.series
+    return regression
+
+
 # What was measured by pairs, or found in a series.
 Paired = Experiment | ExperimentPair
 Sized = Regression | Change | Paired

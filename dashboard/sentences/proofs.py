@@ -58,20 +58,14 @@ def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pa
 
 
 def points_disagreement(regression: Regression, changes: Sequence[Change]) -> str:
-    """What the points of its series say, where interleaved runs contradicted them; else empty."""
+    """By how much the points of its series moved, where that reads otherwise than the size that is told."""
     change = next((change for change in changes if change.series_id == regression.series_id), None)
     if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
         return ""
-    if interval_contains(regression, change.ratio) and interval_contains(change, regression.ratio):
+    points = labels.format_change_size(change)
+    if points == labels.format_change_size(regression):
         return ""
-    return f"The series' points, measured at other hours, moved by {labels.format_change_size(change)}."
-
-
-def interval_contains(measured: Regression | Change, ratio: float | None) -> bool:
-    """Whether the ratio lies in the interval of a change; without an interval nothing contradicts it."""
-    if ratio is None or measured.low is None or measured.high is None:
-        return True
-    return measured.low <= ratio <= measured.high
+    return f"The points, measured at other hours, moved by {points}; what pairs measured side by side counts."
 
 
 def side_branch_sentence(regression: Regression) -> str:

@@ -1,4 +1,5 @@
-// One key for each button, link or field that names one in `data-key`; its title says what it does.
+// One key for each link, button or field that names one in `data-key`; its title says what it does. Nothing is
+// sent by a single key: a form's button gets the focus, and Enter then does it.
 "use strict";
 
 (() => {
@@ -9,7 +10,7 @@
     const target = [...document.querySelectorAll("[data-key]")].find((part) => part.dataset.key === event.key && !part.hidden);
     if (!target) return;
     event.preventDefault();
-    if (target.matches("input, textarea, select")) target.focus();
+    if (target.form) target.focus();
     else target.click();
   });
 })();

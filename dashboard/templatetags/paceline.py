@@ -50,6 +50,7 @@ for label_filter in (
     audit.describe_actor,
     audit.describe_entry,
     labels.format_change,
+    labels.told_change,
     learning.regression_change,
     learning.regression_extent,
     learning.regression_name,
