@@ -138,7 +138,8 @@ def _format_measured_difference(item: Paired) -> str:
         return ""
     if isinstance(item, Experiment) and item.learning.get("unreported"):
         # What counts as lost is no number that was measured.
-        return f"none reported in {item.learning['unreported']} of {item.learning['seeds']} seeds"
+        seeds = numbers.format_count(item.learning["seeds"], "seed")
+        return f"none reported in {item.learning['unreported']} of {seeds}"
     unit = metric_of(item).unit
     text = numbers.format_signed_quantity(item.difference, unit)
     if item.difference_low == item.difference_high:
@@ -220,7 +221,7 @@ def describe_revisions(revisions: Mapping[str, Any]) -> str:
     if "range" in revisions:
         return f"range {revisions['range']}"
     if "last" in revisions:
-        return f"last {revisions['last']} commits"
+        return "last commit" if revisions["last"] == 1 else f"last {revisions['last']} commits"
     return "newest commit"
 
 

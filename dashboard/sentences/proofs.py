@@ -24,7 +24,7 @@ def verdict_sentence(
     took = f" in {numbers.format_duration(experiment.seconds)}"
     if experiment.reason.get("code") == "proved on the branch":
         took = f", {reason}"
-    effort = f"{undisturbed_pairs} pairs of interleaved runs on {machine}{took}"
+    effort = f"{numbers.format_count(undisturbed_pairs, 'pair')} of interleaved runs on {machine}{took}"
     # Which series the pairs measured, where it isn't the regression's own.
     other = series.pk != regression.series_id
     prefix = f"{labels.lower_first(series_and_case(series))} " if other else ""
@@ -46,7 +46,7 @@ def verdict_sentence(
 def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pairs: int) -> str:
     """`Peak memory of snake was confirmed by 4 pairs: +24 % [22, 26].`"""
     name, change = series_and_case(series), labels.format_change(experiment)
-    measured = f"{undisturbed_pairs} pairs{f': {change}' if change else ''}."
+    measured = f"{numbers.format_count(undisturbed_pairs, 'pair')}{f': {change}' if change else ''}."
     match experiment.verdict:
         case Verdict.CONFIRMED:
             return f"{name} was confirmed by {measured}"
