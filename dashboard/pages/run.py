@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
@@ -20,6 +21,8 @@ from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.run_costs import costs_context
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets import series as series_queries
+from dashboard.querysets.durations import newest_duration
+from dashboard.sentences.durations import run_end_sentence
 
 # The warning that the page leaves out: its table of limits says more.
 LIMIT_WARNING = "limit_crossed"
@@ -132,13 +135,20 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _common_context(run: Run) -> dict[str, Any]:
+    active = run.state not in Run.TERMINAL
     return {
         "run": run,
         "project": run.case.project,
-        "active": run.state not in Run.TERMINAL,
+        "active": active,
+        "expected_end": _expected_end(run) if active else "",
         "command": run_parts.reproduction_command(run),
         "stages": _progress_stages(run),
     }
+
+
+def _expected_end(run: Run) -> str:
+    elapsed = (timezone.now() - run.claimed_at).total_seconds() if run.claimed_at else None
+    return run_end_sentence(newest_duration(run), elapsed)
 
 
 def _progress_stages(run: Run) -> list[tuple[str, str]]:

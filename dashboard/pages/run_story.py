@@ -52,14 +52,14 @@ def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | 
     point = previous.headlines.get(row["series"]) if previous and row["series"] else None
     if point is None:
         return None
-    if not _differs(row, point):
+    if not _intervals_differ(row, point):
         return ComparedMetric(point.value, "", "")
     better = (row["value"] > point.value) == (row["better"] == "higher")
     size = numbers.format_percent_change(row["value"] / point.value) if point.value > 0 < row["value"] else ""
     return ComparedMetric(point.value, "better" if better else "worse", size)
 
 
-def _differs(row: Json, point: Point) -> bool:
+def _intervals_differ(row: Json, point: Point) -> bool:
     """Whether the intervals of both lie apart; never where one of them is unknown."""
     if None in (row["low"], row["high"], point.low, point.high):
         return False

@@ -84,14 +84,13 @@ def _status_context(trigger: Trigger) -> dict[str, Any]:
         "runs": listed,
         "ended": ended,
         "all_runs": all_runs,
-        "more_runs": all_runs - len(listed),
         "live": received or ended < all_runs,
-        "remaining": _remaining(trigger, listed) if ended < all_runs <= MOST_RUNS else "",
+        "remaining": _remaining_time(trigger, listed) if ended < all_runs <= MOST_RUNS else "",
         "earlier": [] if all_runs or received else list(_runs_of_commit(trigger)[:MOST_RUNS]),
     }
 
 
-def _remaining(trigger: Trigger, listed: list[Run]) -> str:
+def _remaining_time(trigger: Trigger, listed: list[Run]) -> str:
     durations = newest_durations(Project.objects.filter(pk=trigger.project_id))
     waiting = [str(run.case) for run in listed if run.state not in Run.TERMINAL]
     return remaining_sentence(expect_cases(waiting, durations))

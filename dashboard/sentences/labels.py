@@ -244,6 +244,14 @@ def repository_location(project: Project) -> str:
     return hide_password(project.repository)
 
 
+def repository_name(project: Project) -> str:
+    """As `repository_location`; of a folder of the site's machine its name alone."""
+    location = repository_location(project)
+    if not location.startswith(("/", "file:")):
+        return location
+    return f"{location.rstrip('/').rpartition('/')[2]}, a folder of the site's machine"
+
+
 def masked_address(delivery: Delivery) -> str:
     """An address for those who are not signed in: enough to recognise it, too little to use it."""
     address = delivery.channel.address

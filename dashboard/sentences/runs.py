@@ -25,11 +25,16 @@ class RunFacts:
 
 
 def story_sentences(facts: RunFacts) -> list[str]:
-    parts = [_values(facts), _comparison(facts), _phases(facts), _doubts(facts)]
+    parts = [
+        _values_sentence(facts),
+        _comparison_sentence(facts),
+        _phases_sentence(facts),
+        _doubts_sentence(facts),
+    ]
     return [sentence for sentence in parts if sentence]
 
 
-def _values(facts: RunFacts) -> str:
+def _values_sentence(facts: RunFacts) -> str:
     """`952 steps/s, 1.05 ms a step, 412 MB at the peak.`"""
     values = {name: numbers.format_quantity(value, unit) for name, _, value, unit in facts.headlines}
     said = {"step_time": "{} a step", "peak_memory": "{} of memory at the peak"}
@@ -37,7 +42,7 @@ def _values(facts: RunFacts) -> str:
     return f"{', '.join(parts)}." if parts else ""
 
 
-def _comparison(facts: RunFacts) -> str:
+def _comparison_sentence(facts: RunFacts) -> str:
     if facts.previous is None:
         return "No run of this case came before it."
     number, commit = facts.previous
@@ -51,10 +56,10 @@ def _comparison(facts: RunFacts) -> str:
     ]
     if not moved:
         return f"{beside}, no headline metric differs by more than its interval."
-    return f"{beside}, {_enumerate(moved)}."
+    return f"{beside}, {_join_parts(moved)}."
 
 
-def _phases(facts: RunFacts) -> str:
+def _phases_sentence(facts: RunFacts) -> str:
     """`learn/backward takes 24 % of a step, learn/forward 16 %.`"""
     if not facts.phases:
         return ""
@@ -63,7 +68,7 @@ def _phases(facts: RunFacts) -> str:
     return f"{first} takes {numbers.format_share(share)} of a step{rest}."
 
 
-def _doubts(facts: RunFacts) -> str:
+def _doubts_sentence(facts: RunFacts) -> str:
     if facts.tainted:
         return "A warning keeps it out of judgement."
     if not facts.warnings:
@@ -71,5 +76,5 @@ def _doubts(facts: RunFacts) -> str:
     return "It has a warning." if facts.warnings == 1 else f"It has {facts.warnings} warnings."
 
 
-def _enumerate(parts: Sequence[str]) -> str:
+def _join_parts(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

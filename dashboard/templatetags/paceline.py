@@ -85,6 +85,7 @@ for label_filter in (
     experiments.reason_sentence,
     experiments.sides_text,
     labels.repository_location,
+    labels.repository_name,
     labels.requested_revisions,
     labels.run_state_label,
     labels.series_label,
