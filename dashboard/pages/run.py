@@ -54,7 +54,7 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
     return {
         **metrics,
         **run_parts.phases_context(document),
-        **run_parts.repetition_context(run, document, parse_whole_number(request, "repetition", 0, 10_000)),
+        **_repetition_context(request, run, document),
         **run_parts.processes_context(document),
         **run_ranks.ranks_context(document),
         **run_ranks.loaders_context(document),
@@ -73,6 +73,13 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         "next_run": series_queries.next_run(run, points),
         "harness": document.get("harness") or {},
     }
+
+
+def _repetition_context(request: HttpRequest, run: Run, document: run_parts.Json) -> dict[str, Any]:
+    """`repetition` is the number of one of them, or `all`: the first before the others."""
+    overlaid = request.GET.get("repetition") == "all"
+    index = 0 if overlaid else parse_whole_number(request, "repetition", 0, 10_000)
+    return run_parts.repetition_context(run, document, index, overlaid)
 
 
 def _frames_context(request: HttpRequest, document: run_parts.Json) -> dict[str, Any]:

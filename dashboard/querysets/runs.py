@@ -144,5 +144,11 @@ def document_text(run: Run) -> str | None:
     return rows.values_list("text", flat=True).first()
 
 
+def telemetry_beside(run: Run, repetition: int, most: int) -> list[Telemetry]:
+    """Of the other repetitions, the first `most` of them."""
+    rows = Telemetry.objects.filter(run=run, repetition__lte=most).exclude(repetition=repetition)
+    return list(rows.order_by("repetition", "channel", "device"))
+
+
 def repetition_telemetry(run: Run, repetition: int) -> list[Telemetry]:
     return list(Telemetry.objects.filter(run=run, repetition=repetition).order_by("channel", "device"))
