@@ -37,8 +37,12 @@ class AccessMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        looked_at = request.method in ("GET", "HEAD")
+        if looked_at and response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            return lead_to_page(request) or response
+        return response
 
     def process_view(
         self, request: HttpRequest, _view: Any, _arguments: Any, named: dict[str, Any]
@@ -103,6 +107,16 @@ def redirect_to_name(request: HttpRequest, named: Mapping[str, Any]) -> HttpResp
     address = reverse(match.view_name, kwargs=dict(named))
     # For now: the name may be given up, and become another project's.
     return HttpResponseRedirect(f"{address}?{query}" if query else address)
+
+
+def lead_to_page(request: HttpRequest) -> HttpResponseBase | None:
+    """From the address of a form, which takes no look, to the page that has the form: who types it again, or
+    comes back to it, isn't left with an empty page. None where it has no such page."""
+    match = request.resolver_match
+    rule = rule_of_match(match, "GET") if match else None
+    if match is None or rule is None or not rule.after_sign_in:
+        return None
+    return HttpResponseRedirect(address_after_sign_in(request, rule, match.kwargs))
 
 
 def show_refusal(request: HttpRequest, sentence: str) -> HttpResponse:

@@ -132,6 +132,8 @@ RULES: dict[str, Rule] = {
     "project-live-runs": VIEW_PROJECT,
     "project-commits": VIEW_PROJECT,
     "project-triggers": VIEW_PROJECT,
+    "project-trigger": VIEW_PROJECT,
+    "project-trigger-status": VIEW_PROJECT,
     "project-costs": VIEW_PROJECT,
     "project-compare": VIEW_PROJECT,
     # A script may fetch them with a token.
@@ -174,6 +176,7 @@ RULES: dict[str, Rule] = {
     "run-status": VIEW_RUN,
     "run-frames": VIEW_RUN,
     "run-log": Rule(Who.VIEW, "run", api=True),
+    "run-document": Rule(Who.VIEW, "run", api=True),
     "run-cancel": Rule(Who.OPERATE, "run", after_sign_in="run"),
     "experiment-new": Rule(Who.OPERATE, "slug"),
     "experiment": VIEW_EXPERIMENT,

@@ -44,9 +44,7 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
     rows = [row for row in rows if row]
     if not rows:
         return None
-    scales = [
-        numbers.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row)) for row in rows
-    ]
+    scales = [choose_row_scale(row) for row in rows]
     most = max(LEAST_POINTS, MOST_POINTS // sum(map(len, rows)))
     traces = [
         _channel_trace(channel, number, order, scales[number], most)
@@ -77,6 +75,11 @@ def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale
         connectgaps=False,
         hovertemplate="%{y:.4~g} " + scaled.unit,
     )
+
+
+def choose_row_scale(row: Sequence[Channel]) -> numbers.Scale:
+    """In what unit channels are drawn that share a drawing."""
+    return numbers.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row))
 
 
 def _largest_reading(channel: Channel) -> float:

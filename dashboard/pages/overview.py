@@ -32,7 +32,8 @@ def overview_page(request: HttpRequest) -> HttpResponse:
     context = {
         **_attention_context(visitor),
         **work,
-        "live": bool(work["seen"]) or any(line["project"].measured_at is None for line in lines),
+        # An idle one is asked less often, and wakes when something starts.
+        "live": True,
         "page": page,
         "projects": lines,
     }

@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard.models import Case, Change, Commit, Pool, Project, Run, Sentinel, SeriesLatest
 from dashboard.pages.paging import requested_page
-from dashboard.project_setup.expected_durations import ExpectedDuration
+from dashboard.pages.trigger_form import trigger_form_context
 from dashboard.querysets import (
     disturbances,
     experiments,
@@ -27,10 +27,8 @@ from dashboard.querysets import (
     sentinels,
     series,
 )
-from dashboard.querysets.durations import newest_durations
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.costs import tally_sentence
-from dashboard.sentences.durations import expected_sentence, expected_text
 
 CASES_PER_PAGE = 25
 SUMMARY_ROWS = 8
@@ -82,25 +80,9 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "commits": _commit_lines(project, projects.project_commits(project)[:SUMMARY_ROWS]),
         "experiments": list(experiments.project_experiments(project)[:SUMMARY_EXPERIMENTS]),
         "triggers": list(projects.project_triggers(project)[:5]),
-        **_expected_context(project),
+        **trigger_form_context(project),
     }
     return render(request, "project.html", context)
-
-
-def _expected_context(project: Project) -> dict[str, Any]:
-    """The benchmarks that the project was asked to measure, and how long its newest runs took."""
-    names = projects.case_names(project)
-    durations = newest_durations(Project.objects.filter(pk=project.pk))
-    by_benchmark = {benchmark: _expect_cases(cases, durations) for benchmark, cases in names.items()}
-    return {
-        "benchmarks": [(name, expected_text(expected)) for name, expected in by_benchmark.items()],
-        "expected": expected_sentence(sum(by_benchmark.values(), ExpectedDuration())),
-    }
-
-
-def _expect_cases(cases: Sequence[str], durations: Mapping[str, float]) -> ExpectedDuration:
-    known = [durations[case] for case in cases if case in durations]
-    return ExpectedDuration(len(known), sum(known), len(cases) - len(known))
 
 
 def _format_sentinel_change(sentinel: Sentinel) -> str:

@@ -37,13 +37,23 @@ from dashboard.sentences.regressions import (
 ROWS_PER_PAGE = 40
 # The share of what was lost from which on the first sentences name a tensor operation.
 LEADING_SHARE = 0.25
+# (label, what it does, the key that goes to its button).
 ACTION_LABELS = {
-    Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it."),
-    Triage.Action.INTENDED: ("Intended", "The new level is the baseline; this step is never told again."),
-    Triage.Action.NOT_REAL: ("Not real", "A false alarm: it counts against the precision of its series."),
-    Triage.Action.WONT_FIX: ("Won't fix", "Real, and accepted: it leaves the open ones."),
-    Triage.Action.REOPEN: ("Reopen", "Back to the open ones."),
+    Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it.", "a"),
+    Triage.Action.INTENDED: (
+        "Intended",
+        "The new level is the baseline; this step is never told again.",
+        "i",
+    ),
+    Triage.Action.NOT_REAL: (
+        "Not real",
+        "A false alarm: it counts against the precision of its series.",
+        "n",
+    ),
+    Triage.Action.WONT_FIX: ("Won't fix", "Real, and accepted: it leaves the open ones.", "w"),
+    Triage.Action.REOPEN: ("Reopen", "Back to the open ones.", "o"),
 }
+COMMENT_LABEL = ("Comment only", "Keeps what you wrote.", "m")
 
 
 @require_safe
@@ -93,7 +103,11 @@ def render_regression(
     proved = proof_context(regression, changes)
     origins = regression_queries.origins_of_step(regression)
     imported = origins == {Run.Origin.IMPORTED}
+    visible = visitor_of(request).visible_projects()
+    newer, older = regression_queries.neighbours_in_inbox(regression, visible)
     context = {
+        "newer": newer,
+        "older": older,
         "regression": regression,
         "project": regression.project,
         "name": labels.series_label(regression.series),
@@ -122,13 +136,13 @@ def render_regression(
     return render(request, "regression.html", context, status=status)
 
 
-def available_actions(regression: Regression) -> list[tuple[str, str, str]]:
-    """What a person may do now: (value, label, what it does)."""
+def available_actions(regression: Regression) -> list[tuple[str, str, str, str]]:
+    """What a person may do now: (value, label, what it does, key)."""
     possible = {action for action, triaged in BECOMES.items() if triaged != regression.triaged}
     if regression.is_away:
         possible.discard(Triage.Action.ACKNOWLEDGE)
     labelled = [(str(action), *label) for action, label in ACTION_LABELS.items() if action in possible]
-    return [*labelled, (str(Triage.Action.COMMENT), "Comment only", "Keeps what you wrote.")]
+    return [*labelled, (str(Triage.Action.COMMENT), *COMMENT_LABEL)]
 
 
 def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
@@ -14,12 +15,14 @@ from dashboard import cancelling
 from dashboard.access import visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
-from dashboard.pages import run_device, run_metrics, run_parts, run_profile, run_ranks, run_scaling
+from dashboard.pages import run_device, run_metrics, run_parts, run_profile, run_ranks, run_scaling, run_story
 from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.run_costs import costs_context
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets import series as series_queries
+from dashboard.querysets.durations import newest_duration
+from dashboard.sentences.durations import run_end_sentence
 
 # The warning that the page leaves out: its table of limits says more.
 LIMIT_WARNING = "limit_crossed"
@@ -46,11 +49,12 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
 def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) -> dict[str, Any]:
     points = list(series_queries.points_of_run(run.pk))
     metrics = run_metrics.metrics_context(document, points, series_queries.previous_run(run, points))
+    warnings = [row for row in document.get("warnings") or [] if row["code"] != LIMIT_WARNING]
     links = metrics["exponent_series"]
     return {
         **metrics,
         **run_parts.phases_context(document),
-        **run_parts.repetition_context(run, document, parse_whole_number(request, "repetition", 0, 10_000)),
+        **_repetition_context(request, run, document),
         **run_parts.processes_context(document),
         **run_ranks.ranks_context(document),
         **run_ranks.loaders_context(document),
@@ -64,9 +68,18 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         **costs_context(run),
         **run_parts.environment_context(document),
         **run_parts.protocol_context(document),
-        "warnings": [row for row in document.get("warnings") or [] if row["code"] != LIMIT_WARNING],
+        "warnings": warnings,
+        **run_story.story_context(run, metrics, document, warnings),
+        "next_run": series_queries.next_run(run, points),
         "harness": document.get("harness") or {},
     }
+
+
+def _repetition_context(request: HttpRequest, run: Run, document: run_parts.Json) -> dict[str, Any]:
+    """`repetition` is the number of one of them, or `all`: the first before the others."""
+    overlaid = request.GET.get("repetition") == "all"
+    index = 0 if overlaid else parse_whole_number(request, "repetition", 0, 10_000)
+    return run_parts.repetition_context(run, document, index, overlaid)
 
 
 def _frames_context(request: HttpRequest, document: run_parts.Json) -> dict[str, Any]:
@@ -101,6 +114,16 @@ def run_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 @require_safe
+def run_document(_: HttpRequest, pk: int) -> HttpResponse:
+    """The run's document as a file: what `paceline compare` reads."""
+    text = run_queries.document_text(get_object_or_404(Run, pk=pk))
+    if text is None:
+        raise Http404("This run has no document.")
+    name = f'attachment; filename="paceline-run-{pk}.json"'
+    return HttpResponse(text, content_type="application/json", headers={"Content-Disposition": name})
+
+
+@require_safe
 def run_log_text(_: HttpRequest, pk: int) -> HttpResponse:
     """The whole log as plain text: a browser must not read it as a page."""
     log = get_object_or_404(RunLog, run=pk)
@@ -119,13 +142,20 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _common_context(run: Run) -> dict[str, Any]:
+    active = run.state not in Run.TERMINAL
     return {
         "run": run,
         "project": run.case.project,
-        "active": run.state not in Run.TERMINAL,
+        "active": active,
+        "expected_end": _expected_end(run) if active else "",
         "command": run_parts.reproduction_command(run),
         "stages": _progress_stages(run),
     }
+
+
+def _expected_end(run: Run) -> str:
+    elapsed = (timezone.now() - run.claimed_at).total_seconds() if run.claimed_at else None
+    return run_end_sentence(newest_duration(run), elapsed)
 
 
 def _progress_stages(run: Run) -> list[tuple[str, str]]:

@@ -9,12 +9,13 @@ from typing import Any
 
 from paceline.manifest import FILE_NAME
 
-from dashboard.charts import histogram, phases, telemetry, theme
+from dashboard.charts import histogram, phases, repetitions, telemetry, theme
 from dashboard.models import Run, Telemetry
 from dashboard.querysets import runs as run_queries
 from dashboard.sentences import labels
 
 MAIN_THREAD = "main"
+MOST_OVERLAID = 8
 
 Json = dict[str, Any]
 
@@ -48,24 +49,48 @@ def _flame_chart_json(rows: list[Json]) -> str:
     return theme.figure_json(phases.draw_flame_chart([phase_from_row(row) for row in rows]))
 
 
-def repetition_context(run: Run, document: Json, index: int) -> Json:
-    """What one repetition looked like over time; `index` is its index in the document."""
-    repetitions = document.get("repetitions") or []
-    shown = next((repetition for repetition in repetitions if repetition["index"] == index), None)
+def repetition_context(run: Run, document: Json, index: int, overlaid: bool = False) -> Json:
+    """What one repetition looked like over time; `index` is its index in the document. `overlaid`: with the
+    others behind it."""
+    rows_of_all = document.get("repetitions") or []
+    shown = next((repetition for repetition in rows_of_all if repetition["index"] == index), None)
     if shown is None:
-        return {"repetitions": repetitions, "repetition": None}
+        return {"repetitions": rows_of_all, "repetition": None}
     rows = run_queries.repetition_telemetry(run, index)
     channels = [_telemetry_channel(row) for row in rows]
-    window = shown.get("window") or {}
-    span = (window["start"], window["end"]) if "start" in window and "end" in window else None
-    drawn = telemetry.draw_telemetry(channels, span)
+    others = _other_repetitions(run, index) if overlaid else {}
+    drawn = _draw_repetition(shown, channels, others)
     return {
-        "repetitions": repetitions,
+        "repetitions": rows_of_all,
         "repetition": shown,
+        "overlaid": overlaid,
         "channels": [(row, channel.label) for row, channel in zip(rows, channels, strict=True)],
         "telemetry": theme.figure_json(drawn) if drawn else "",
         "histogram": _histogram_json(shown),
     }
+
+
+def _draw_repetition(
+    shown: Json, channels: list[telemetry.Channel], others: dict[int, list[telemetry.Channel]]
+) -> theme.Figure | None:
+    window = shown.get("window") or {}
+    span = (window["start"], window["end"]) if "start" in window and "end" in window else None
+    drawn = telemetry.draw_telemetry(channels, span)
+    if drawn is None:
+        return None
+    repetitions.share_cursor(drawn)
+    if span:
+        repetitions.draw_bands(drawn, shown.get("startup_seconds"), shown.get("warmup_seconds"), span)
+    repetitions.overlay_repetitions(drawn, channels, others)
+    return drawn
+
+
+def _other_repetitions(run: Run, index: int) -> dict[int, list[telemetry.Channel]]:
+    """The channels of the others, by repetition; the first MOST_OVERLAID of them."""
+    found: dict[int, list[telemetry.Channel]] = {}
+    for row in run_queries.telemetry_beside(run, index, MOST_OVERLAID):
+        found.setdefault(row.repetition, []).append(_telemetry_channel(row))
+    return found
 
 
 def _telemetry_channel(row: Telemetry) -> telemetry.Channel:
@@ -115,12 +140,21 @@ def environment_context(document: Json) -> Json:
             for name, value in environment.items()
             if _is_plain_value(name, value)
         ],
+        "environment_gist": environment_gist(environment),
         "cpu_features": ", ".join(environment.get("cpu_features") or ()),
         "chosen_settings": sorted((environment.get("settings") or {}).items()),
         "gpus": environment.get("gpus") or [],
         "packages": sorted((environment.get("packages") or {}).items()),
         "variables": sorted((environment.get("variables") or {}).items()),
     }
+
+
+def environment_gist(environment: Json) -> str:
+    """`Python 3.11.2, torch 2.13.0, AMD EPYC 7B13`: what a person looks for first."""
+    named = [("Python", environment.get("python")), ("torch", environment.get("torch"))]
+    parts = [f"{name} {value}" for name, value in named if value]
+    hardware = [gpu.get("name") for gpu in environment.get("gpus") or []] or [environment.get("cpu_model")]
+    return ", ".join([*parts, *(name for name in hardware[:1] if name)])
 
 
 # Of the protocol: what is set for the measured process, and how the numbers are taken.

@@ -40,7 +40,8 @@ def submit_triage(request: HttpRequest, pk: int) -> HttpResponse:
     except Regression.DoesNotExist:
         return redirect("regressions")
     messages.success(request, SUCCESS_MESSAGES[Triage.Action(action)])
-    return redirect(address)
+    # The form stays where it was, and has the focus.
+    return redirect(f"{address}#triage")
 
 
 @require_POST
@@ -55,7 +56,7 @@ def submit_snooze(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(request, "The snooze has ended: its channels are told of it again.")
     else:
         snooze_as_asked(request, regression)
-    return redirect(address)
+    return redirect(f"{address}#snooze")
 
 
 def snooze_as_asked(request: HttpRequest, regression: Regression) -> None:

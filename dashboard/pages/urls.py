@@ -34,6 +34,7 @@ from dashboard.pages import (
     site_accounts,
     site_jobs,
     triage,
+    triggers,
 )
 
 urlpatterns = [
@@ -49,6 +50,13 @@ urlpatterns = [
     path("projects/<slug:slug>/live-runs/", project.live_runs_fragment, name="project-live-runs"),
     path("projects/<slug:slug>/commits/", project.commits_page, name="project-commits"),
     path("projects/<slug:slug>/triggers/", project.triggers_page, name="project-triggers"),
+    path("projects/<slug:slug>/trigger/", triggers.request_runs, name="trigger"),
+    path("projects/<slug:slug>/triggers/<int:pk>/", triggers.trigger_page, name="project-trigger"),
+    path(
+        "projects/<slug:slug>/triggers/<int:pk>/status/",
+        triggers.trigger_status_fragment,
+        name="project-trigger-status",
+    ),
     path("projects/<slug:slug>/costs/", run_costs.costs_page, name="project-costs"),
     path("projects/<slug:slug>/compare/", compare.compare_page, name="project-compare"),
     path("projects/<slug:slug>/compare.md", compare.comparison_markdown, name="project-compare-markdown"),
@@ -149,6 +157,7 @@ urlpatterns = [
     path("runs/<int:pk>/", run.run_page, name="run"),
     path("runs/<int:pk>/status/", run.run_status_fragment, name="run-status"),
     path("runs/<int:pk>/frames/", run.run_frames_fragment, name="run-frames"),
+    path("runs/<int:pk>/document/", run.run_document, name="run-document"),
     path("runs/<int:pk>/log/", run.run_log_text, name="run-log"),
     path("runs/<int:pk>/cancel/", run.cancel_run, name="run-cancel"),
     path("regressions/", regressions.regressions_page, name="regressions"),

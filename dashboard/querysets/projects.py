@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -115,6 +116,14 @@ def refused_triggers(now: datetime) -> QuerySet[Trigger]:
     recent = {"state": Trigger.State.REFUSED, "received_at__gt": now - SHOWN_REFUSALS}
     refused = Trigger.objects.filter(~Exists(ended), **recent)
     return refused.select_related("project").order_by("-received_at", "-pk")
+
+
+def named_commit(project: Project, revisions: Mapping[str, Any]) -> Commit | None:
+    """The commit that a trigger named by its whole hash; the newest of the branch where it named nothing."""
+    commits = Commit.objects.filter(project=project)
+    if not revisions:
+        return commits.filter(branch=project.branch).order_by("-position").first()
+    return commits.filter(hash=revisions.get("commit", "")).first()
 
 
 def has_unresolved_trigger(project: Project) -> bool:

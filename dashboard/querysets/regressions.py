@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Sum, Value
 from django.utils import timezone
 
 from dashboard.models import (
@@ -105,6 +105,18 @@ def open_regressions() -> QuerySet[Regression]:
     return regressions_with_related().filter(OPEN)
 
 
+def neighbours_in_inbox(regression: Regression, projects: QuerySet[Project]) -> tuple[int | None, int | None]:
+    """The open ones found just after and just before it, as the inbox lists them: (newer, older)."""
+    there = Regression.objects.filter(OPEN, project__in=projects).exclude(pk=regression.pk)
+    at, pk = regression.opened_at, regression.pk
+    newer = there.filter(Q(opened_at__gt=at) | Q(opened_at=at, pk__gt=pk)).order_by("opened_at", "pk")
+    older = there.filter(Q(opened_at__lt=at) | Q(opened_at=at, pk__lt=pk)).order_by("-opened_at", "-pk")
+    sides = [rows.annotate(is_newer=Value(value)) for rows, value in ((newer, True), (older, False))]
+    first, second = (rows.values_list("is_newer", "pk")[:1] for rows in sides)
+    found: dict[bool, int] = dict(first.union(second, all=True))
+    return found.get(True), found.get(False)
+
+
 def imported_regressions(project: Project) -> QuerySet[Regression]:
     """Those that imported results alone show and that nobody has put away."""
     return regressions_with_related().filter(NOT_PUT_AWAY & IMPORTED, project=project)
@@ -163,7 +175,8 @@ def changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Chan
     open_here = Regression.objects.filter(NOT_PUT_AWAY, project=project)
     changes = Change.objects.filter(series__in=list(series), regression__in=open_here)
     return {
-        change.series_id: change for change in changes.select_related("series__metric").order_by("position")
+        change.series_id: change
+        for change in changes.select_related("series__metric", "regression").order_by("position")
     }
 
 

@@ -5,10 +5,23 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Exists, F, Func, JSONField, OuterRef, QuerySet, Value
-from django.db.models.functions import Now, Right
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    Func,
+    JSONField,
+    OuterRef,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+    When,
+)
+from django.db.models.functions import Cast, Now, Right
 
-from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry
+from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
 
 RECENT_FAILURES = timedelta(days=7)
@@ -28,6 +41,19 @@ def runs_with_related() -> QuerySet[Run]:
 
 def project_runs(project: Project) -> QuerySet[Run]:
     return runs_with_related().filter(configuration__case__project=project)
+
+
+def trigger_runs(trigger: Trigger) -> QuerySet[Run]:
+    """What a trigger asked for: what still goes on first, then the newest."""
+    ended = Case(When(state__in=Run.TERMINAL, then=1), default=0)
+    return runs_with_related().filter(trigger=trigger).order_by(ended, "-requested_at", "-pk")
+
+
+def count_trigger_runs(trigger: Trigger) -> tuple[int, int]:
+    """(how many of a trigger's runs have ended, how many it has)."""
+    ended = Count("pk", filter=Q(state__in=Run.TERMINAL))
+    counts = Run.objects.filter(trigger=trigger).aggregate(ended=ended, all=Count("pk"))
+    return counts["ended"], counts["all"]
 
 
 def active_runs(projects: QuerySet[Project]) -> QuerySet[Run]:
@@ -110,6 +136,18 @@ def document_without_telemetry(run: Run) -> dict[str, Any] | None:
     dropped = ("telemetry_dropped", "profile_dropped")
     found = rows.values_list("light", *dropped).first()
     return {**found[0], **dict(zip(dropped, found[1:], strict=True))} if found else None
+
+
+def document_text(run: Run) -> str | None:
+    """The run's document as Postgres writes it; None where it has none."""
+    rows = Document.objects.filter(run=run).annotate(text=Cast("body", TextField()))
+    return rows.values_list("text", flat=True).first()
+
+
+def telemetry_beside(run: Run, repetition: int, most: int) -> list[Telemetry]:
+    """Of the other repetitions, the first `most` of them."""
+    rows = Telemetry.objects.filter(run=run, repetition__lte=most).exclude(repetition=repetition)
+    return list(rows.order_by("repetition", "channel", "device"))
 
 
 def repetition_telemetry(run: Run, repetition: int) -> list[Telemetry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import F, QuerySet, Window
+from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Case, Change, Metric, Point, Project, Run, Series, SeriesLatest
@@ -95,10 +95,11 @@ def points_of_run(run: int) -> QuerySet[Point]:
 
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
-    """The run before another one of the same case, and what it counted: value by series."""
+    """The run before another one of the same case, and by series what it counted and its headline points."""
 
     run: Run
     values: dict[int, float]
+    headlines: dict[int, Point]
 
 
 def previous_run(run: Run, points: list[Point]) -> PreviousRun | None:
@@ -108,17 +109,36 @@ def previous_run(run: Run, points: list[Point]) -> PreviousRun | None:
     """
     if not points:
         return None
-    own = next((point for point in points if point.series.metric.name == OVERVIEW_METRIC), points[0])
-    earlier = (
-        Point.objects.filter(
-            series=own.series_id, position__lt=own.position, run__commit__branch=run.commit.branch
-        )
-        .select_related("run__commit")
-        .only("series", "position", "run__commit__hash", "run__commit__subject")
-        .order_by("-position", "-run_id")
-        .first()
-    )
-    if earlier is None:
+    earlier = _points_beside(run, points).filter(position__lt=_own_point(points).position)
+    before = earlier.order_by("-position", "-run_id").first()
+    if before is None:
         return None
-    counters = Point.objects.filter(run=earlier.run_id, series__metric__kind=Metric.Kind.COUNTER)
-    return PreviousRun(earlier.run, dict(counters.values_list("series_id", "value")))
+    shown = Q(series__metric__kind=Metric.Kind.COUNTER) | Q(series__headline=True)
+    rows = Point.objects.filter(shown, run=before.run_id).select_related("series__metric")
+    found = {point.series_id: point for point in rows}
+    return PreviousRun(
+        before.run,
+        {key: point.value for key, point in found.items() if point.series.metric.kind == Metric.Kind.COUNTER},
+        {key: point for key, point in found.items() if point.series.headline},
+    )
+
+
+def next_run(run: Run, points: list[Point]) -> Run | None:
+    """What the same case measured at the commit after `run`'s on its branch; found as the previous one is."""
+    if not points:
+        return None
+    later = _points_beside(run, points).filter(position__gt=_own_point(points).position)
+    after = later.order_by("position", "-run_id").first()
+    return after.run if after else None
+
+
+def _own_point(points: list[Point]) -> Point:
+    return next((point for point in points if point.series.metric.name == OVERVIEW_METRIC), points[0])
+
+
+def _points_beside(run: Run, points: list[Point]) -> QuerySet[Point]:
+    """Of one series of the run, on its branch."""
+    rows = Point.objects.filter(series=_own_point(points).series_id, run__commit__branch=run.commit.branch)
+    return rows.select_related("run__commit").only(
+        "series", "position", "run__commit__hash", "run__commit__subject"
+    )

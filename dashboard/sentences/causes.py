@@ -80,9 +80,9 @@ def sentinel_sentence(evidence: Mapping[str, Any]) -> str:
 
 
 def calibration_sentence(ratio: float) -> str:
-    took, was = ("longer", "slower") if ratio > 1 else ("less", "faster")
+    was = "slower" if ratio > 1 else "faster"
     size = numbers.format_percent(100 * (ratio - 1))
     return (
-        f"Beside the first run that saw it fixed arithmetic took {size} {took} "
-        f"than beside the last one before: the machine was {was}."
+        f"The machine itself was {size} {was} in the first run that shows it than in the last one before: "
+        "each run times the same short calculation, which no commit changes."
     )

@@ -102,7 +102,7 @@ def answer_headline(report: CheckReport) -> str:
     if check.state == State.CANCELLED:
         return reason_sentence(check.reason) or "Cancelled."
     if check.state == State.MEASURING:
-        return f"Being measured: {report.pairs} pairs so far."
+        return f"Being measured: {numbers.format_count(report.pairs, 'pair')} so far."
     match check.answer:
         case Answer.WORSE:
             worst = report.rows[0]
@@ -234,7 +234,7 @@ def measured_text(report: CheckReport) -> str:
         return "."
     where = f" on {escape_markdown(', '.join(report.machines))}" if report.machines else ""
     control = f"; the merge base against itself: {change_text(report.control)}" if report.control else ""
-    return f": {report.pairs} pairs{where}{control.rstrip(': ') if control else ''}."
+    return f": {numbers.format_count(report.pairs, 'pair')}{where}{control.rstrip(': ') if control else ''}."
 
 
 def repeat_command(check: Check) -> str:

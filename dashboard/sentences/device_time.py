@@ -73,11 +73,12 @@ def kernel_lines(regression: Regression) -> list[str]:
 
 def describe_kernel_change(row: Mapping[str, Any]) -> str:
     after = numbers.format_quantity(row["seconds_after"], "s")
-    count = numbers.format_number(row["count_after"])
+    number = row["count_after"]
+    times = "once" if number == 1 else f"{numbers.format_number(number)} times"
     if is_new_kernel(row):
-        return f"is new, {count} times per step, and takes {after}"
+        return f"is new, {times} per step, and takes {after}"
     before = numbers.format_quantity(row["seconds_before"], "s")
-    often = "" if row["count_before"] == row["count_after"] else f", {count} times per step"
+    often = "" if row["count_before"] == row["count_after"] else f", {times} per step"
     return f"takes {after} per step instead of {before}{often}"
 
 

@@ -44,7 +44,8 @@ UNKNOWN = ("their warnings say why", "do what their warnings advise")
 def tainted_case_sentence(case: TaintedCase) -> str:
     """`3 of the newest 5 runs are kept out of judgement: ...`."""
     causes = join_words([ADVICE.get(code, UNKNOWN)[0] for code in case.codes] or [UNKNOWN[0]])
-    return f"{case.tainted} of the newest {case.measured} runs are kept out of judgement: {causes}."
+    verb = "is" if case.tainted == 1 else "are"
+    return f"{case.tainted} of the newest {case.measured} runs {verb} kept out of judgement: {causes}."
 
 
 def tainted_case_advice(case: TaintedCase) -> str:

@@ -31,3 +31,22 @@ def expected_text(expected: ExpectedDuration, commits: int = 1) -> str:
         return ""
     seconds = commits * (expected.seconds + expected.longest_seconds)
     return f"{format_duration(seconds)} at most" if expected.unknown else f"about {format_duration(seconds)}"
+
+
+def remaining_sentence(expected: ExpectedDuration) -> str:
+    """When what was asked for will be done; empty where nothing of it is known."""
+    if not expected.known:
+        return ""
+    text = f"About {format_duration(expected.seconds)} of one machine are left, as their newest runs took"
+    return f"{text}; {expected.unknown} more ran never before." if expected.unknown else f"{text}."
+
+
+def run_end_sentence(took: float | None, elapsed: float | None) -> str:
+    """When a run will have ended, by what the newest run of its case took; empty where nothing tells."""
+    if took is None:
+        return ""
+    newest = f"its case's newest run took {format_duration(took)}"
+    if elapsed is None:
+        return f"Once it has begun it will take about as long as before: {newest}."
+    left = took - elapsed
+    return f"About {format_duration(left)} are left: {newest}." if left > 0 else f"It takes long: {newest}."

@@ -65,18 +65,15 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
     """Why there is no clearer verdict, or why it was cancelled; empty without a reason."""
     if not reason:
         return ""
-    took = (
-        f"after {reason['pairs']} pairs in {numbers.format_duration(reason['seconds'])}"
-        if "pairs" in reason
-        else ""
-    )
+    pairs = numbers.format_count(reason["pairs"], "pair") if "pairs" in reason else ""
+    took = f"after {pairs} in {numbers.format_duration(reason['seconds'])}" if pairs else ""
     match reason["code"]:
         case "too few pairs":
-            calm, pairs = reason["calm"], reason["pairs"]
-            if calm < pairs:
+            calm = reason["calm"]
+            if calm < reason["pairs"]:
                 few = f"only {calm}" if calm else "none"
-                return f"{few} of {pairs} pairs {'were' if calm > 1 else 'was'} undisturbed"
-            return f"{reason['pairs']} pairs spent the budget, and 4 are needed"
+                return f"{few} of {pairs} {'were' if calm > 1 else 'was'} undisturbed"
+            return f"{pairs} spent the budget, and 4 are needed"
         case "both answers possible":
             return f"{took} the interval still allows both answers"
         case "budget spent":
@@ -86,7 +83,8 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
         case "proved on the branch":
             return f"measured on the branch by check {reason['check']}, before the merge"
         case "lost":
-            return f"its worker was lost {reason['attempts']} times: no heartbeat came within the lease"
+            times = numbers.format_count(reason["attempts"], "time")
+            return f"its worker was lost {times}: no heartbeat came within the lease"
         case "side failed":
             return str(reason["text"])
         case "triaged":

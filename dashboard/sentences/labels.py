@@ -94,6 +94,16 @@ def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 
 
+def told_change(change: Change) -> Regression | Change:
+    """By what a change is told: in the regression's own series by the regression, whose size pairs may have
+    found, so that a step has one size everywhere."""
+    regression = change.regression
+    if regression is None or regression.series_id != change.series_id:
+        return change
+    regression.series = change.series
+    return regression
+
+
 # What was measured by pairs, or found in a series.
 Paired = Experiment | ExperimentPair
 Sized = Regression | Change | Paired
@@ -128,7 +138,8 @@ def _format_measured_difference(item: Paired) -> str:
         return ""
     if isinstance(item, Experiment) and item.learning.get("unreported"):
         # What counts as lost is no number that was measured.
-        return f"none reported in {item.learning['unreported']} of {item.learning['seeds']} seeds"
+        seeds = numbers.format_count(item.learning["seeds"], "seed")
+        return f"none reported in {item.learning['unreported']} of {seeds}"
     unit = metric_of(item).unit
     text = numbers.format_signed_quantity(item.difference, unit)
     if item.difference_low == item.difference_high:
@@ -210,7 +221,7 @@ def describe_revisions(revisions: Mapping[str, Any]) -> str:
     if "range" in revisions:
         return f"range {revisions['range']}"
     if "last" in revisions:
-        return f"last {revisions['last']} commits"
+        return "last commit" if revisions["last"] == 1 else f"last {revisions['last']} commits"
     return "newest commit"
 
 
@@ -231,6 +242,14 @@ def run_state_label(run: Run) -> str:
 def repository_location(project: Project) -> str:
     """Where the code is, without the name and password that a URL may carry."""
     return hide_password(project.repository)
+
+
+def repository_name(project: Project) -> str:
+    """As `repository_location`; of a folder of the site's machine its name alone."""
+    location = repository_location(project)
+    if not location.startswith(("/", "file:")):
+        return location
+    return f"{location.rstrip('/').rpartition('/')[2]}, a folder of the site's machine"
 
 
 def masked_address(delivery: Delivery) -> str:

@@ -43,7 +43,7 @@ def loss_detail(regression: Regression) -> str:
         now = f"{name} is no finite number, " if diverged else ""
         return f"{now}it was {before}{_seeds_without(regression.learning)}"
     seeds = regression.learning.get("seeds", 0)
-    over = f", over {seeds} seeds" if seeds else ""
+    over = f", over {numbers.format_count(seeds, 'seed')}" if seeds else ""
     return f"{name} {numbers.format_number(regression.after)} instead of {before}{over}"
 
 
@@ -53,8 +53,8 @@ def _seeds_without(learning: Mapping[str, Any]) -> str:
     if not seeds:
         return ""
     unreported = learning.get("unreported", 0)
-    count = str(seeds) if unreported == seeds else f"{unreported} of {seeds}"
-    return f", in {count} seeds"
+    count = numbers.format_count(seeds, "seed")
+    return f", in {count}" if unreported == seeds else f", in {unreported} of {count}"
 
 
 def loss_headline(regression: Regression) -> str:
@@ -116,7 +116,7 @@ def regression_extent(regression: Regression) -> str:
         return labels.format_levels(regression)
     seeds = regression.learning.get("seeds", 0)
     name = quality_name(regression)
-    return f"{name}, over {seeds} seeds" if seeds else name
+    return f"{name}, over {numbers.format_count(seeds, 'seed')}" if seeds else name
 
 
 def story_sentence(regression: Regression) -> str:

@@ -52,6 +52,11 @@ def _fitting_size(sizes: tuple[tuple[float, str], ...], largest: float) -> tuple
     return next(((size, name) for size, name in sizes if reach >= _SERVES_FROM.get(name, size)), sizes[-1])
 
 
+def format_count(number: int, noun: str, plural: str = "") -> str:
+    """`1 run`, `3 runs`, `1,200 entries`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def format_number(value: float, digits: int = DIGITS) -> str:
     """Three significant digits, thousands apart, a real minus sign; whole numbers stay whole.
 

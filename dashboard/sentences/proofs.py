@@ -24,7 +24,7 @@ def verdict_sentence(
     took = f" in {numbers.format_duration(experiment.seconds)}"
     if experiment.reason.get("code") == "proved on the branch":
         took = f", {reason}"
-    effort = f"{undisturbed_pairs} pairs of interleaved runs on {machine}{took}"
+    effort = f"{numbers.format_count(undisturbed_pairs, 'pair')} of interleaved runs on {machine}{took}"
     # Which series the pairs measured, where it isn't the regression's own.
     other = series.pk != regression.series_id
     prefix = f"{labels.lower_first(series_and_case(series))} " if other else ""
@@ -46,7 +46,7 @@ def verdict_sentence(
 def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pairs: int) -> str:
     """`Peak memory of snake was confirmed by 4 pairs: +24 % [22, 26].`"""
     name, change = series_and_case(series), labels.format_change(experiment)
-    measured = f"{undisturbed_pairs} pairs{f': {change}' if change else ''}."
+    measured = f"{numbers.format_count(undisturbed_pairs, 'pair')}{f': {change}' if change else ''}."
     match experiment.verdict:
         case Verdict.CONFIRMED:
             return f"{name} was confirmed by {measured}"
@@ -58,20 +58,14 @@ def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pa
 
 
 def points_disagreement(regression: Regression, changes: Sequence[Change]) -> str:
-    """What the points of its series say, where interleaved runs contradicted them; else empty."""
+    """By how much the points of its series moved, where that reads otherwise than the size that is told."""
     change = next((change for change in changes if change.series_id == regression.series_id), None)
     if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
         return ""
-    if interval_contains(regression, change.ratio) and interval_contains(change, regression.ratio):
+    points = labels.format_change_size(change)
+    if points == labels.format_change_size(regression):
         return ""
-    return f"The series' points, measured at other hours, moved by {labels.format_change_size(change)}."
-
-
-def interval_contains(measured: Regression | Change, ratio: float | None) -> bool:
-    """Whether the ratio lies in the interval of a change; without an interval nothing contradicts it."""
-    if ratio is None or measured.low is None or measured.high is None:
-        return True
-    return measured.low <= ratio <= measured.high
+    return f"The points, measured at other hours, moved by {points}; what pairs measured side by side counts."
 
 
 def side_branch_sentence(regression: Regression) -> str:

@@ -25,3 +25,9 @@ def may_use_address(context: dict[str, Any], view_name: str, project: Project | 
     """`{% may_use "run-cancel" project as can_cancel %}`: whether the address of that name takes them."""
     request = context.get("request")
     return request is not None and is_offered(visitor_of(request), view_name, project)
+
+
+@register.simple_tag(takes_context=True, name="may_measure")
+def may_measure_project(context: dict[str, Any], project: Project) -> bool:
+    """`{% may_measure project as can_measure %}`: of an imported history nothing can be measured."""
+    return bool(project.repository) and may_use_address(context, "trigger", project)

@@ -43,6 +43,7 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "openid_connect_callback": ("provider", READS),
     # These read much: documents, profiles, a history.
     "series": ("pages", READS),
+    "run-document": ("pages", READS),
     "run": ("pages", READS),
     "run-frames": ("pages", READS),
     "run-log": ("pages", READS),

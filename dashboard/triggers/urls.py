@@ -1,9 +1,8 @@
 from django.urls import path
 
-from dashboard.triggers import forge_hook, hook, web
+from dashboard.triggers import forge_hook, hook
 
 urlpatterns = [
     path("hooks/<slug:slug>/", hook.receive_hook, name="hook"),
     path("hooks/<slug:slug>/forge/", forge_hook.receive_forge_hook, name="forge-hook"),
-    path("projects/<slug:slug>/trigger/", web.request_runs, name="trigger"),
 ]

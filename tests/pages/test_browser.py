@@ -321,7 +321,7 @@ def test_a_marked_change_leads_to_its_regression(site: Site) -> None:
 
 
 def test_a_click_goes_into_a_frame_and_back(site: Site) -> None:
-    page = site.page("/runs/{full}/")
+    page = site.page("/runs/{full}/#profile")
     page.locator(".icicle a").nth(2).click()
     page.wait_for_url("**/?frame=*")
     page.get_by_role("region", name="Functions in this part").wait_for()
@@ -333,7 +333,7 @@ def test_a_click_goes_into_a_frame_and_back(site: Site) -> None:
 
 def test_a_wide_table_becomes_blocks_on_a_phone(site: Site) -> None:
     page = site.page("/runs/{full}/", viewport=PHONE, is_mobile=True)
-    phases = page.locator(".scroll[aria-label=Phases]")
+    phases = page.locator(".scroll[aria-label='Phases, table']")
     assert phases.evaluate("box => box.scrollWidth <= box.clientWidth")
     label = "cell => getComputedStyle(cell, '::before').content"
     assert phases.locator("td[data-label]").first.evaluate(label) == '"Per step"'

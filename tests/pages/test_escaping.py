@@ -39,6 +39,8 @@ PAGES = (
     "/projects/snake/compare/?base=run:{first}&head=run:{run}",
     "/projects/snake/compare/?base={bad}&head={bad}&case={bad}",
     "/projects/snake/triggers/",
+    "/projects/snake/triggers/{trigger}/",
+    "/projects/snake/trigger/?which=commit&commit={bad}&benchmarks={bad}",
     "/projects/snake/experiments/",
     "/projects/snake/experiments/new/?base={bad}&head={bad}&case={bad}&toggle={bad}&metric={bad}",
     "/experiments/{experiment}/",
@@ -90,13 +92,19 @@ def poison_site() -> dict[str, int]:
     Machine.objects.update(fingerprint=poisoned, agent_version=BAD[:60])
     Run.objects.update(warning_codes=[BAD])
     Sentinel.objects.create(configuration=runs[0].configuration, machine=machine, commit=line[0])
-    Trigger.objects.create(
-        project=project, source="hook", revisions={"commit": BAD}, benchmarks=[BAD], detail=BAD
+    asked = Trigger.objects.create(
+        project=project,
+        source="hook",
+        revisions={"commit": BAD},
+        benchmarks=[BAD],
+        detail=BAD,
+        state="refused",
     )
     assert Regression.objects.get() == regression
     return {
         "series": series.pk, "run": runs[2].pk, "first": runs[0].pk, "failed": failed.pk, "active": active.pk,
-        "machine": machine.pk, "account": poison_accounts(), "regression": regression.pk, **experiments,
+        "trigger": asked.pk, "machine": machine.pk, "account": poison_accounts(),
+        "regression": regression.pk, **experiments,
     }  # fmt: skip
 
 

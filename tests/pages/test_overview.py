@@ -112,9 +112,12 @@ def test_active_runs_are_asked_for_again_until_their_number_changes(client: Clie
     assert client.get("/work/?seen=0")["HX-Refresh"] == "true"
 
 
-def test_a_quiet_overview_asks_for_nothing(client: Client) -> None:
-    builders.create_history()
-    assert "hx-get" not in get_page(client)
+def test_a_quiet_overview_asks_less_often_and_wakes_when_something_starts(client: Client) -> None:
+    project = builders.create_history()
+    assert 'hx-get="/work/?seen=0" hx-trigger="every 15s"' in get_page(client)
+    assert client.get("/work/?seen=0").status_code == 200
+    builders.create_run(project.commits.all()[0], project.cases.get(), Run.State.MEASURING)
+    assert client.get("/work/?seen=0")["HX-Refresh"] == "true"
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "-1", "one", "²"])

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.django_db
 # Where it is told, with the section that tells it.
 PLACES = {
     "/": r'class="needs card">.*?</ul>',
-    "/regressions/": r'aria-label="Regressions">.*?</table>',
-    "/projects/snake/": r'aria-label="Regressions">.*?</table>',
+    "/regressions/": r'aria-label="Regressions, table">.*?</table>',
+    "/projects/snake/": r'aria-label="Regressions, table">.*?</table>',
     "/regressions/{}/": r'<p class="lead">.*?</p>',
     "/series/{}/": r'<ul class="changes card">.*?</ul>',
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from dashboard.models import Document, Run, RunLog
 from tests.pages import builders
+from tests.pages.conftest import shown_text
 from tests.pages.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
@@ -50,9 +52,21 @@ def test_its_phases_are_a_flame_chart(client: Client, measured: Run) -> None:
     assert "backward  24 %" in bars["text"]
 
 
-def test_the_measured_window_is_shaded(client: Client, measured: Run) -> None:
-    (shape,) = embedded_figure(client, f"/runs/{measured.pk}/", "telemetry")["layout"]["shapes"]
-    assert (shape["x0"], shape["x1"]) == (3.2, 14.8)
+def test_start_up_warm_up_and_window_are_bands(client: Client, measured: Run) -> None:
+    window, startup, warmup = embedded_figure(client, f"/runs/{measured.pk}/", "telemetry")["layout"][
+        "shapes"
+    ]
+    assert (window["x0"], window["x1"]) == (3.2, 14.8)
+    assert (startup["name"], startup["x0"], startup["x1"]) == ("start-up", 0, 2.1)
+    assert (warmup["name"], warmup["x0"], warmup["x1"]) == ("warm-up", pytest.approx(2.2), 3.2)
+
+
+def test_repetitions_can_be_laid_over_each_other(client: Client, measured: Run) -> None:
+    alone = embedded_figure(client, f"/runs/{measured.pk}/", "telemetry")
+    drawn = embedded_figure(client, f"/runs/{measured.pk}/?repetition=all", "telemetry")
+    assert drawn["layout"]["hoversubplots"] == "axis"
+    behind = [trace["name"] for trace in drawn["data"] if trace.get("opacity") == 0.4]
+    assert behind == [f"{trace['name']}, repetition 1" for trace in alone["data"]]
 
 
 def test_which_repetition_is_shown_is_in_the_address(client: Client, measured: Run) -> None:
@@ -62,6 +76,37 @@ def test_which_repetition_is_shown_is_in_the_address(client: Client, measured: R
 
 def test_metrics_link_to_their_series(client: Client, measured: Run) -> None:
     assert f'href="/series/{builders.headline_series(measured.case).pk}/"' in get_page(client, measured)
+
+
+def test_the_story_sets_a_run_beside_the_one_before_it(client: Client) -> None:
+    line = builders.create_measured_commits(3, step_at=2)
+    first, second, third = (commit.runs.get() for commit in line)
+    shown = shown_text(client.get(f"/runs/{third.pk}/"))
+    assert (
+        f"Beside the case's run before, #{second.pk} at {second.commit.short}, throughput is worse" in shown
+    )
+    assert "step time is worse by +3" in shown
+    assert "learn/backward takes 24 % of a step, learn/forward 16 %." in shown
+    assert "no headline metric differs by more than its interval" in get_page(client, second)
+    assert "No run of this case came before it." in get_page(client, first)
+
+
+def test_it_leads_to_the_case_s_runs_before_and_after_it(client: Client) -> None:
+    first, second, third = (commit.runs.get() for commit in builders.create_measured_commits(3))
+    shown = get_page(client, second)
+    assert f'href="/runs/{first.pk}/" rel="prev" data-key="["' in shown
+    assert f'href="/runs/{third.pk}/" rel="next" data-key="]"' in shown
+    assert 'rel="next"' not in get_page(client, third)
+
+
+def test_its_document_is_a_file_that_compare_reads(client: Client, measured: Run) -> None:
+    answer = client.get(f"/runs/{measured.pk}/document/")
+    assert answer["Content-Disposition"] == f'attachment; filename="paceline-run-{measured.pk}.json"'
+    assert json.loads(answer.content) == Document.objects.get(run=measured).body
+    assert (
+        client.get(f"/runs/{builders.create_run(measured.commit, measured.case).pk}/document/").status_code
+        == 404
+    )
 
 
 def test_it_gives_the_command_that_measures_the_same(client: Client, measured: Run) -> None:

@@ -323,6 +323,9 @@ def ask_wrongly(client: Client) -> None:
         words = {"base": "main", "toggle": "fast", name: written}
         assert client.post(form, words).status_code == 400, name
     client.post("/projects/runs/experiments/new/", {"base": "main"})
+    for which in ("commit", "last", "range"):
+        typed = {"which": which, which: "--all", "benchmarks": "snake_dqn"}
+        assert client.post("/projects/runs/trigger/", typed).status_code == 400, which
 
 
 def run_pages() -> list[str]:
@@ -374,11 +377,13 @@ def run_pages() -> list[str]:
         run=posted, machine="ci", measured_at=timezone.now(), posted_by=person, token=token
     )
     RunLog.objects.create(run=active, text="step 100")
+    triggers = create_triggers(active, measured[0])
     read = Series.objects.get(configuration=measured[0].configuration, metric__name="step_time", phase="")
     runs = [*measured, plain, *failed, cancelled, waiting, active, imported, posted]
     last = measured[-1].pk
     return [
         *("/projects/runs/costs/", "/projects/runs/commits/"),
+        *(f"/projects/runs/triggers/{asked}/" for asked in (trigger.pk, *triggers)),
         *(f"/runs/{run.pk}/" for run in runs),
         *(f"/runs/{run.pk}/status/" for run in (waiting, active)),
         # Read against commits that are there, measured or not, and against one that isn't.
@@ -387,6 +392,17 @@ def run_pages() -> list[str]:
         f"/runs/{last}/?frame=2&width=calls",
         f"/runs/{last}/frames/?frame=2",
     ]
+
+
+def create_triggers(active: Run, ended: Run) -> list[int]:
+    """One whose only run goes on, one that asked for nothing new, and one that was refused."""
+    kept = {"project": active.case.project, "source": "web"}
+    only = Trigger.objects.create(**kept, state="resolved", detail="1 run at 1 commit.")
+    Run.objects.filter(pk=active.pk).update(trigger=only)
+    commit = {"commit": ended.commit.hash}
+    idle = Trigger.objects.create(**kept, state="resolved", detail="Nothing to do.", revisions=commit)
+    refused = Trigger.objects.create(**kept, state="refused", detail="No such commit.", revisions=commit)
+    return [only.pk, idle.pk, refused.pk]
 
 
 def regression_pages() -> list[str]:

@@ -108,5 +108,8 @@ def test_the_log_outlives_the_account(client: Client, grace: User, regression: R
 
 
 def test_a_look_changes_nothing(client: Client, grace: User, regression: Regression) -> None:
-    assert client.get(f"/regressions/{regression.pk}/triage/").status_code == 405
+    page = f"/regressions/{regression.pk}/"
+    # The address of a form that was refused leads back to its page.
+    assert client.get(f"{page}triage/")["Location"] == client.get(f"{page}snooze/")["Location"] == page
+    assert not Triage.objects.exists()
     assert client.post("/regressions/999999/triage/", {"action": "intended"}).status_code == 404

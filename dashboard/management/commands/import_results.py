@@ -12,6 +12,7 @@ from dashboard.access import AuditAction, command_account, record_action
 from dashboard.imports import ImportedResults, ImportRefused, ImportSummary
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Change, Project, Regression
+from dashboard.sentences.numbers import format_count
 
 READERS: dict[str, Callable[[Path, Callable[[int, int], None]], ImportedResults]] = {
     "asv": imports.read_asv,
@@ -73,7 +74,8 @@ def progress_reporter(bar: ProgressBar, start: float, end: float, work: str) -> 
 
 def summarize_import(project: Project, results: ImportedResults, summary: ImportSummary) -> str:
     lines = [
-        f"{project}: {summary.points} values of {summary.commits} commits are new, "
+        f"{project}: {format_count(summary.points, 'value')} of {format_count(summary.commits, 'commit')} "
+        f"{'is' if summary.points == 1 else 'are'} new, "
         f"{summary.corrected} corrected, {summary.unchanged} were there already."
     ]
     if results.skipped:
@@ -81,10 +83,13 @@ def summarize_import(project: Project, results: ImportedResults, summary: Import
         lines.append(f"Results left out: {left_out}.")
     if summary.unplaced:
         lines.append(
-            f"{summary.unplaced} commits aren't in the repository: "
+            "1 commit isn't in the repository: it is kept, in no order, and not judged."
+            if summary.unplaced == 1
+            else f"{summary.unplaced:,} commits aren't in the repository: "
             "they are kept, in no order, and not judged."
         )
     changes = Change.objects.filter(series__configuration__case__project=project).count()
     live = Regression.objects.filter(project=project, withdrawn_at=None).count()
-    lines.append(f"Its histories hold {changes} changes and {live} regressions.")
+    found = f"{format_count(changes, 'change')} and {format_count(live, 'regression')}"
+    lines.append(f"Its histories hold {found}.")
     return "\n".join(lines)

@@ -6,6 +6,7 @@ from django.core.management.base import CommandParser
 
 from dashboard import retention
 from dashboard.management.base import SiteCommand
+from dashboard.sentences.numbers import format_count
 
 SECONDS = 3600
 
@@ -29,7 +30,8 @@ class Command(SiteCommand):
         for part in retention.kept_parts():
             if part.name in dropped:
                 self.stdout.write(
-                    f"The {part.name} of {dropped[part.name]} runs {verb} dropped ({part.days} days)."
+                    f"The {part.name} of {format_count(dropped[part.name], 'run')} {verb} dropped "
+                    f"({format_count(part.days, 'day')})."
                 )
             else:
                 self.stdout.write(f"The {part.name} are kept for ever.")

@@ -10,6 +10,7 @@ from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Commit, Project, Sentinel
 from dashboard.repositories import RepositoryError
+from dashboard.sentences.numbers import format_count
 
 
 class Command(SiteCommand):
@@ -56,18 +57,20 @@ class Command(SiteCommand):
                 f"No case of {project} was measured these days on a machine that lives: "
                 f"begin with manage.py trigger {project}."
             )
-        self.stdout.write(f"{commit} is the sentinel of {len(pinned)} cases and machines.")
+        pairs = format_count(len(pinned), "pair")
+        self.stdout.write(f"{commit} is the sentinel of {pairs} of case and machine.")
 
     def show(self, project: Project) -> None:
         rows = Sentinel.objects.filter(configuration__case__project=project).select_related(
             "configuration__case", "machine", "commit"
         )
         state = "on" if project.sentinels else "off"
-        self.stdout.write(f"Sentinels of {project} are {state}; {len(rows)} are pinned.")
+        verb = "is" if len(rows) == 1 else "are"
+        self.stdout.write(f"Sentinels of {project} are {state}; {len(rows)} {verb} pinned.")
         for row in rows.order_by("configuration__case", "machine", "pk"):
             by = "by hand" if row.by_hand else "chosen"
-            times = row.points.values("run").distinct().count()
-            self.stdout.write(f"{row.case} on {row.machine}: {row.commit}, {by}, measured {times} times")
+            times = format_count(row.points.values("run").distinct().count(), "time")
+            self.stdout.write(f"{row.case} on {row.machine}: {row.commit}, {by}, measured {times}")
 
 
 def resolve_commit(project: Project, revision: str) -> Commit:

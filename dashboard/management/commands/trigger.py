@@ -11,6 +11,7 @@ from paceline.progress_bar import ProgressBar
 from dashboard import hosts, services, triggers
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Experiment, Run
+from dashboard.sentences.numbers import format_count
 from dashboard.triggers import TriggerError
 
 POLL_SECONDS = 0.5
@@ -84,14 +85,14 @@ class Command(SiteCommand):
             self.stdout.write(describe_run(run))
         failed = sum(run.state != Run.State.DONE for run in runs)
         if failed:
-            raise CommandError(f"{failed} of {len(runs)} runs failed or were cancelled.")
+            raise CommandError(f"{failed} of {format_count(len(runs), 'run')} failed or were cancelled.")
 
 
 def summarize_progress(runs: list[Run]) -> tuple[float, str]:
     """How much of all the measuring is over, from 0 to 1, and what is being done."""
     ended = [run for run in runs if run.state in Run.TERMINAL]
     share = (len(ended) + sum(run.progress for run in runs if run not in ended)) / max(len(runs), 1)
-    text = f"{len(ended)} of {len(runs)} runs"
+    text = f"{len(ended)} of {format_count(len(runs), 'run')}"
     measured = next((run for run in runs if run.state in Run.HELD), None)
     if measured is not None:
         return share, f"{text}; {measured.case} at {measured.commit}: {measured.activity or measured.state}"

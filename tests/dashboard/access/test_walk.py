@@ -52,6 +52,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "project-member": {"slug": "slug", "member": "member"},
     "project-token-revoke": {"slug": "slug", "token": "token"},
     **{name: {"pk": "run"} for name in ("run", "run-status", "run-frames", "run-log", "run-cancel")},
+    "run-document": {"pk": "run"},
+    **{name: {"slug": "slug", "pk": "trigger"} for name in ("project-trigger", "project-trigger-status")},
     **{name: {"pk": name.partition("-")[0]} for name in ("series", "regression", "regression-triage")},
     **{name: {"pk": "experiment"} for name in ("experiment", "experiment-status", "experiment-cancel")},
     **{name: {"pk": "check"} for name in ("check", "check-status", "check-change")},

@@ -143,8 +143,8 @@ def test_a_slower_calibration_loop_names_the_machine(
         run.document.save()
     found = end_proof(found, "refuted")
     sentence = (
-        "Beside the first run that saw it fixed arithmetic took 30 % longer than beside the last one before: "
-        "the machine was slower."
+        "The machine itself was 30 % slower in the first run that shows it than in the last one before: "
+        "each run times the same short calculation, which no commit changes."
     )
     assert (found.cause, evidence_sentences(found)[0]) == ("machine", sentence)
 

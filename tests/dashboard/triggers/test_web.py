@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from html import unescape
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.contrib.messages import get_messages
 from django.test import Client
 
-from dashboard.models import Project, Trigger
+from dashboard import runs
+from dashboard.models import Project, Run, Trigger
+from tests.dashboard.conftest import Repository
 
 pytestmark = pytest.mark.django_db
 URL = "/projects/snakes/trigger/"
@@ -21,9 +23,10 @@ def operator(db: None) -> User:
 
 
 def post_form(client: Client, **form: Any) -> str:
-    response = client.post(URL, form)
-    assert (response.status_code, response["Location"]) == (302, "/projects/snakes/")
-    return " ".join(str(message) for message in get_messages(response.wsgi_request))
+    """What the page says behind the form."""
+    answer = client.post(URL, form, follow=True)
+    assert answer.status_code == (200 if answer.redirect_chain else 400)
+    return unescape(answer.content.decode())
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,8 @@ def test_the_button_requests(
     client: Client, project: Project, operator: User, form: dict[str, str], revisions: dict[str, Any]
 ) -> None:
     client.force_login(operator)
-    assert post_form(client, **form, benchmarks=["tiny", "other"]).startswith("Requested")
+    # Nobody can ask a repository that isn't there: the worker finds out.
+    assert "The repository is being read." in post_form(client, **form, benchmarks=["tiny", "other"])
     trigger = Trigger.objects.get()
     assert (trigger.source, trigger.revisions, trigger.requested_by) == ("web", revisions, operator)
     assert trigger.benchmarks == ["tiny", "other"]
@@ -84,6 +88,68 @@ def test_the_form_is_protected(project: Project, operator: User) -> None:
     assert client.post(URL).status_code == 403
 
 
-def test_only_post_requests(client: Client, project: Project, operator: User) -> None:
+def test_the_address_fills_the_form_in(client: Client, project: Project, operator: User) -> None:
     client.force_login(operator)
-    assert client.get(URL).status_code == 405
+    shown = client.get(URL, {"which": "commit", "commit": "v1.0"}).content.decode()
+    assert 'value="commit" checked' in shown
+    assert 'name="commit" value="v1.0"' in shown
+    assert not Trigger.objects.exists()
+
+
+def test_a_commit_that_is_not_there_is_refused_with_what_was_typed(
+    client: Client, tracked: Project, operator: User
+) -> None:
+    client.force_login(operator)
+    shown = post_form(client, which="commit", commit="no-such-tag", last="77")
+    assert "The repository of snakes has no commit 'no-such-tag'; its branches are: main." in shown
+    assert 'name="commit" value="no-such-tag"' in shown
+    assert 'name="last" value="77"' in shown
+    assert "has no commit 'gone'" in post_form(client, which="range", range="gone..main")
+    assert not Trigger.objects.exists()
+
+
+def test_a_commit_that_the_mirror_lacks_is_looked_for_at_once(
+    client: Client, tracked: Project, repository: Repository, operator: User
+) -> None:
+    client.force_login(operator)
+    tracked.mirror.fetch()
+    newest = repository.commit("Go on")
+    post_form(client, which="commit", commit=newest[:12])
+    assert Trigger.objects.get().revisions == {"commit": newest[:12]}
+
+
+def test_an_imported_history_says_at_once_that_nothing_can_be_measured(
+    client: Client, project: Project, operator: User
+) -> None:
+    Project.objects.update(repository="")
+    client.force_login(operator)
+    assert "nothing of it can be measured" in post_form(client)
+    assert not Trigger.objects.exists()
+
+
+def test_what_was_requested_is_linked_until_it_has_ended(
+    client: Client, tracked: Project, operator: User
+) -> None:
+    client.force_login(operator)
+    post_form(client, benchmarks=["other"])
+    trigger = Trigger.objects.get()
+    (run,) = runs.resolve_trigger(trigger.pk)
+    page = f"/projects/snakes/triggers/{trigger.pk}/"
+    shown = client.get(f"{page}status/").content.decode()
+    assert f'Measuring <a href="/runs/{run}/">#{run}</a>' in shown
+    Run.objects.update(state="done")
+    assert client.get(f"{page}status/")["HX-Refresh"] == "true"
+    assert f'Measured by <a href="/runs/{run}/">#{run}</a>' in client.get(page).content.decode()
+    assert client.get("/projects/other/triggers/1/").status_code == 404
+
+
+def test_what_the_worker_refuses_can_be_changed_and_asked_again(
+    client: Client, project: Project, operator: User
+) -> None:
+    asked = {"range": "a..b"}
+    trigger = Trigger.objects.create(
+        project=project, source="web", revisions=asked, benchmarks=["tiny"], state="refused", detail="Away."
+    )
+    client.force_login(operator)
+    shown = unescape(client.get(f"/projects/snakes/triggers/{trigger.pk}/").content.decode())
+    assert 'href="/projects/snakes/trigger/?which=range&range=a..b&benchmarks=tiny"' in shown

@@ -1,0 +1,74 @@
+"""What a run's page begins with: its headline metrics beside those of the run before, in a few sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.models import Point, Run
+from dashboard.querysets.series import PreviousRun
+from dashboard.sentences import numbers, runs
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedMetric:
+    """A metric beside what the run before measured. `verdict`: worse, better, or empty where the intervals
+    don't tell the two runs apart."""
+
+    before: float
+    verdict: str
+    size: str
+
+
+def story_context(run: Run, metrics: Json, document: Json, warnings: Sequence[Mapping[str, Any]]) -> Json:
+    """`metrics`: the context of `run_metrics`, whose headlines are told."""
+    previous: PreviousRun | None = metrics["previous"]
+    headlines = [{**row, "compared": compare_metric(row, previous)} for row in metrics["headlines"]]
+    facts = runs.RunFacts(
+        headlines=[(row["name"], row["label"], row["value"], row["unit"]) for row in headlines],
+        compared=[
+            (row["label"], row["compared"].verdict, row["compared"].size)
+            for row in headlines
+            if row["compared"]
+        ],
+        previous=(previous.run.pk, previous.run.commit.short) if previous else None,
+        phases=largest_phases(document),
+        warnings=len(warnings),
+        tainted=run.tainted,
+    )
+    return {
+        "headlines": headlines,
+        "story": runs.story_sentences(facts),
+        "tainting": any(row.get("taints") for row in warnings),
+        "changed_counters": sum(count.has_changed for count in metrics["counters"]),
+    }
+
+
+def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | None:
+    """None where the run before has no such metric."""
+    point = previous.headlines.get(row["series"]) if previous and row["series"] else None
+    if point is None:
+        return None
+    if not _intervals_differ(row, point):
+        return ComparedMetric(point.value, "", "")
+    better = (row["value"] > point.value) == (row["better"] == "higher")
+    size = numbers.format_percent_change(row["value"] / point.value) if point.value > 0 < row["value"] else ""
+    return ComparedMetric(point.value, "better" if better else "worse", size)
+
+
+def _intervals_differ(row: Json, point: Point) -> bool:
+    """Whether the intervals of both lie apart; never where one of them is unknown."""
+    if None in (row["low"], row["high"], point.low, point.high):
+        return False
+    return bool(row["low"] > point.high or row["high"] < point.low)
+
+
+def largest_phases(document: Json) -> list[tuple[str, float]]:
+    """(path, share of the step in it alone) of the two that take most; none where no phase is named."""
+    rows = [row for row in document.get("phases") or [] if row.get("thread") in (None, "main")]
+    total = sum(row["self"] for row in rows)
+    named = sorted((row for row in rows if not row["path"].startswith("(")), key=lambda row: -row["self"])
+    return [(row["path"], row["self"] / total) for row in named[:2]] if total > 0 else []

@@ -1,0 +1,80 @@
+"""A run in a few sentences: how fast, beside the run before, where the time goes, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dashboard.sentences import labels, numbers
+
+# What the first sentence names, of those that the run has.
+LEADING = ("throughput", "step_time", "peak_memory")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """headlines: (name, label, value, unit). compared: (label, verdict, size), as `ComparedMetric` has them.
+    previous: (run, commit). phases: (path, share), the largest first."""
+
+    headlines: Sequence[tuple[str, str, float, str]]
+    compared: Sequence[tuple[str, str, str]]
+    previous: tuple[int, str] | None
+    phases: Sequence[tuple[str, float]]
+    warnings: int
+    tainted: bool
+
+
+def story_sentences(facts: RunFacts) -> list[str]:
+    parts = [
+        _values_sentence(facts),
+        _comparison_sentence(facts),
+        _phases_sentence(facts),
+        _doubts_sentence(facts),
+    ]
+    return [sentence for sentence in parts if sentence]
+
+
+def _values_sentence(facts: RunFacts) -> str:
+    """`952 steps/s, 1.05 ms a step, 412 MB at the peak.`"""
+    values = {name: numbers.format_quantity(value, unit) for name, _, value, unit in facts.headlines}
+    said = {"step_time": "{} a step", "peak_memory": "{} of memory at the peak"}
+    parts = [said.get(name, "{}").format(values[name]) for name in LEADING if name in values]
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _comparison_sentence(facts: RunFacts) -> str:
+    if facts.previous is None:
+        return "No run of this case came before it."
+    number, commit = facts.previous
+    if not facts.compared:
+        return ""
+    beside = f"Beside the case's run before, #{number} at {commit}"
+    moved = [
+        f"{labels.lower_first(label)} is {verdict}{f' by {size}' if size else ''}"
+        for label, verdict, size in facts.compared
+        if verdict
+    ]
+    if not moved:
+        return f"{beside}, no headline metric differs by more than its interval."
+    return f"{beside}, {_join_parts(moved)}."
+
+
+def _phases_sentence(facts: RunFacts) -> str:
+    """`learn/backward takes 24 % of a step, learn/forward 16 %.`"""
+    if not facts.phases:
+        return ""
+    (first, share), *others = facts.phases
+    rest = "".join(f", {path} {numbers.format_share(part)}" for path, part in others)
+    return f"{first} takes {numbers.format_share(share)} of a step{rest}."
+
+
+def _doubts_sentence(facts: RunFacts) -> str:
+    if facts.tainted:
+        return "A warning keeps it out of judgement."
+    if not facts.warnings:
+        return "It has no warning."
+    return "It has a warning." if facts.warnings == 1 else f"It has {facts.warnings} warnings."
+
+
+def _join_parts(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
