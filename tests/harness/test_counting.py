@@ -138,6 +138,7 @@ def test_a_cheap_function_that_is_called_often_is_kept() -> None:
     assert next(row for row in kept if row["function"] == "f499")["phase"] == "act"
 
 
+# By `--no-sweep` nothing is profiled either, which takes a start of torch more.
 TORCH_LOOP = """
 import torch, paceline
 torch.manual_seed(0)
@@ -159,7 +160,7 @@ paceline.quality("loss", loss.item())
 
 def test_tensor_operations_are_counted_by_phase(project: Project, value: Value) -> None:
     project.write(TORCH_LOOP, steps=40, repetitions=1)
-    raw = project.measure()
+    raw = project.measure("--no-sweep")
     assert value(raw, "scalar_reads")["value"] == 1.0
     assert value(raw, "scalar_reads", "log")["value"] == 1.0
     assert value(raw, "host_device_copies")["value"] == 0.0
@@ -202,7 +203,7 @@ for number in paceline.steps(range(10**6)):
 
 def test_every_thread_is_counted_and_so_is_what_the_code_counts(project: Project, value: Value) -> None:
     project.write(THREADED, steps=20, repetitions=1)
-    raw = project.measure()
+    raw = project.measure("--no-sweep")
     functions = {row["function"]: row["calls"] for row in raw["profile"]["functions"]}
     assert functions["double"] == 2.0
     assert value(raw, "scalar_reads")["value"] == 2.0
@@ -233,7 +234,7 @@ for number in paceline.steps(range(10**6)):
 
 def test_graph_breaks_and_recompilations_are_counted_by_phase(project: Project, value: Value) -> None:
     project.write(COMPILED, steps=20, repetitions=1, countings=1)
-    raw = project.measure()
+    raw = project.measure("--no-sweep")
     assert value(raw, "graph_breaks", "double")["value"] == value(raw, "graph_breaks")["value"] == 1.0
     assert value(raw, "recompilations", "grow")["value"] == value(raw, "recompilations")["value"] == 1 / 20
     # Compiled code runs compiled while its operations are counted.

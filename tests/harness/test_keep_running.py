@@ -25,6 +25,8 @@ for step in range(60):
         # Slow enough to be met in the middle.
         time.sleep(0.05)
         open(sys.argv[2], "w").write(f"{os.getppid()} {step}")
+with open(sys.argv[1] + ".starts", "a") as starts:
+    starts.write("once ")
 weights = b"".join(weight.detach().numpy().tobytes() for weight in model.parameters())
 open(sys.argv[1], "w").write(f"{loss.item().hex()} {hashlib.sha256(weights).hexdigest()}")
 sys.exit(7)
@@ -63,6 +65,7 @@ def test_a_measured_training_ends_and_computes_as_it_would_alone(training: Proje
     assert ended.returncode == 7, ended.stderr
     assert "1 repetition of 16 steps after 4" in ended.stdout
     assert read_weights(training, "measured") == read_weights(training, "alone")
+    assert read_weights(training, "measured.starts") == "once "
 
 
 @pytest.mark.parametrize("steps", [20, 50])
@@ -85,7 +88,9 @@ def test_a_training_that_ends_too_early_keeps_its_status(training: Project) -> N
     assert read_weights(training, "short") == read_weights(training, "alone")
 
 
-def test_a_training_is_measured_once(training: Project) -> None:
-    ended = training.call("script", "--keep-running", "--repetitions", "2", "train.py", "twice")
+@pytest.mark.parametrize("more", [("--repetitions", "2"), ("--profile-device",), ("--trace", "trace.json")])
+def test_a_training_is_measured_once(training: Project, more: tuple[str, ...]) -> None:
+    ended = training.call("script", "--keep-running", *more, "train.py", "twice")
     assert ended.returncode == 1
-    assert "--keep-running measures once" in ended.stderr
+    assert "--keep-running measures once: leave " in ended.stderr
+    assert more[0] in ended.stderr

@@ -132,7 +132,7 @@ for _ in range(30):
 def test_a_module_below_src_is_found(folder: Path, given: list[str]) -> None:
     (folder / "src" / "package").mkdir()
     (folder / "src" / "package" / "train.py").write_text(SCRIPT)
-    options = ["--steps", "10", "--repetitions", "1", "--quick", *given]
+    options = ["--steps", "10", "--keep-running", *given]
     command = [sys.executable, "-m", "paceline", "script", *options, "-m", "package.train"]
     ended = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, env=dict(os.environ)

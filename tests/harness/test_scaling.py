@@ -102,27 +102,24 @@ def test_a_job_of_what_was_never_counted_is_not_projected(unit: str) -> None:
     assert projection.project_job(Job(1000, unit), repetition_rows(100, 50), None, []) is None
 
 
+# Waiting takes as long while other tests run beside it.
 GROWING = """
-import argparse
+import argparse, time
 import paceline
 parser = argparse.ArgumentParser()
 parser.add_argument("--n", type=int, default=1000)
-rows = [0] * 300
 for number in paceline.steps(range(parser.parse_args().n)):
     with paceline.phase("same"):
-        for _ in range(8):
-            sum(rows[:300])
+        time.sleep(0.001)
     with paceline.phase("growing"):
-        rows.append(number)
-        for _ in range(8):
-            sum(rows[300:])
+        time.sleep(4e-5 * number)
 print("done", number + 1)
 """
 
 
 def test_a_quadratic_phase_is_seen_from_short_runs(project: Project, value: Value) -> None:
-    sweep = {"parameter": "n", "values": [1000, 2000, 4000, 8000]}
-    project.write(GROWING, steps=500, scaling=sweep, job={"unit": "n", "amount": 64_000})
+    sweep = {"parameter": "n", "values": [25, 50, 100, 200]}
+    project.write(GROWING, steps=40, scaling=sweep, job={"unit": "n", "amount": 1600})
     raw = project.measure("--repetitions", "1")
     assert value(raw, "scaling_exponent", "growing")["value"] == pytest.approx(2.0, abs=0.3)
     assert value(raw, "scaling_exponent", "same")["value"] == pytest.approx(1.0, abs=0.3)
@@ -135,11 +132,11 @@ def test_a_quadratic_phase_is_seen_from_short_runs(project: Project, value: Valu
     )
 
 
-VALUES_UP_AND_DOWN = (1000, 2000, 4000, 8000, 8000, 4000, 2000, 1000)
+VALUES_UP_AND_DOWN = (25, 50, 100, 200, 200, 100, 50, 25)
 
 
 def test_quick_sweeps_only_where_it_is_told(project: Project) -> None:
-    sweep = {"parameter": "n", "values": [300, 400, 500]}
+    sweep = {"parameter": "n", "values": [30, 40, 50]}
     project.write(GROWING, scaling=sweep)
     assert "scaling" not in project.measure("--quick")
     project.write(GROWING, scaling=sweep, quick={"scaling": True})
@@ -156,9 +153,9 @@ def test_a_loop_that_does_not_end_is_named(project: Project) -> None:
 
 
 def test_a_value_that_fails_is_named(project: Project) -> None:
-    failing = f"{GROWING}\nassert parser.parse_args().n < 1500"
-    project.write(failing, scaling={"parameter": "n", "values": [500, 1200, 2000]})
+    failing = f"{GROWING}\nassert parser.parse_args().n != 20"
+    project.write(failing, scaling={"parameter": "n", "values": [5, 12, 20]})
     ended = project.call("run", "tiny", "--repetitions", "1")
     assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1] == "paceline: with n 2000, tiny.py crashed with exit status 1"
+    assert ended.stderr.splitlines()[-1] == "paceline: with n 20, tiny.py crashed with exit status 1"
     assert "AssertionError" in ended.stderr

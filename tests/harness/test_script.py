@@ -14,11 +14,9 @@ from tests.harness.strangers import PLAY, TRAIN, write_gymnasium
 ONCE = ("--quick", "--repetitions", "1", "--document", "out.json")
 
 
-def measure_script(
-    folder: Path, script: str, *arguments: str, options: tuple[str, ...] = ()
-) -> dict[str, Any]:
+def measure_script(folder: Path, script: str, *options: str) -> dict[str, Any]:
     (folder / "train.py").write_text(script)
-    ended = Project(folder).call("script", *ONCE, *options, "train.py", *arguments)
+    ended = Project(folder).call("script", *ONCE, *options, "train.py")
     assert ended.returncode == 0, ended.stderr
     raw: dict[str, Any] = json.loads((folder / "out.json").read_text())
     return raw
@@ -31,7 +29,7 @@ def phase_paths(raw: dict[str, Any]) -> set[str]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ending = "\nif __name__ == '__main__':\n    main(10**6)\n"
-    return measure_script(tmp_path_factory.mktemp("trained"), TRAIN + ending, options=("--steps", "60"))
+    return measure_script(tmp_path_factory.mktemp("trained"), TRAIN + ending, "--steps", "60")
 
 
 def test_automatic_phases_of_a_training_script(trained: dict[str, Any]) -> None:
@@ -114,8 +112,11 @@ import os, sys, helper
 with open("seen", "w") as file:
     print(sys.argv, os.path.basename(__file__), __name__, os.getcwd() == os.path.dirname(__file__), file=file)
 """
-    own = ("--lr=0.1", "--steps", "3,4")
-    raw = measure_script(tmp_path, check + TRAIN + "\nmain(10**6)\n", *own, options=("--steps", "9"))
+    (tmp_path / "train.py").write_text(check + TRAIN + "\nmain(20)\n")
+    options = ("--keep-running", "--steps", "9", "--document", "out.json")
+    ended = Project(tmp_path).call("script", *options, "train.py", "--lr=0.1", "--steps", "3,4")
+    assert ended.returncode == 0, ended.stderr
+    raw = json.loads((tmp_path / "out.json").read_text())
     seen = (tmp_path / "seen").read_text().strip()
     assert seen == "['train.py', '--lr=0.1', '--steps', '3,4'] train.py __main__ True"
     assert raw["benchmark"]["case"] == "arguments=--lr 0.1 --steps 3;4"

@@ -254,7 +254,7 @@ def test_messages_share_the_bandwidth_and_wait_for_latency_side_by_side(
 
 
 def test_a_request_takes_as_long_as_its_network(vision: ModuleType, weights: Path, screen: Any) -> None:
-    setup = vision.Setup("cpu", str(weights), threads=2, latency_ms=60, bandwidth_mbit=10)
+    setup = vision.Setup("cpu", str(weights), threads=2, latency_ms=500, bandwidth_mbit=10)
     service = vision.Service(setup)
     client = vision.Client(service, keep_alive=True, transfer="palette", compact=True)
     request = vision_request(screen.tobytes(), later=False)
@@ -269,8 +269,9 @@ def test_a_request_takes_as_long_as_its_network(vision: ModuleType, weights: Pat
         both = time.perf_counter() - began
     finally:
         service.close()
-    # 60 ms, and 15.5 ms for 19,400 bytes; a new connection waits once more.
-    assert 0.0755 <= alone < both < 0.060 + alone + 0.060
+    # 500 ms, and 15.5 ms for 19,400 bytes. Two wait side by side, also on a busy machine.
+    assert alone >= 0.5155
+    assert 0.5 + 2 * 0.0155 <= both < 2 * 0.5155
 
 
 def test_the_service_says_how_busy_it_is(vision: ModuleType, service: Any, screen: Any) -> None:

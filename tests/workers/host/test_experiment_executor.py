@@ -20,41 +20,49 @@ from dashboard.host_protocol import ExperimentAssignment
 from dashboard.models import Case, Commit, Document, Experiment, Metric, Project, Run
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Host, Requested
+from tests.workers.scripts import UNDISTURBED
 from workers.host import experiment_executor
 from workers.host.executor import PreparedCode
 from workers.host.experiment_executor import SIDES, ExperimentExecutor
 
-# Other tests may run beside these. Ten short steps are over before another process gets the processor; where
-# they aren't, the pair is disturbed and another one is measured.
 SHORT = MANIFEST.replace("steps = 20", "steps = 10")
-LOOP = """
+# Waiting takes as long while other tests run beside it.
+LOOP = (
+    UNDISTURBED
+    + """
+import time
 import paceline
 
 for _ in paceline.steps(range(10**9)):
     with paceline.phase("learn"):
-        sum(range({size}))
+        time.sleep({seconds})
 """
+)
 
 
 # What the phase `learn` does in a step grows with the steps before it.
-GROWING = """
+GROWING = (
+    UNDISTURBED
+    + """
 import sys
+import time
 import paceline
 
 n = int(sys.argv[sys.argv.index("--n") + 1])
 for at in paceline.steps(range(n)):
     with paceline.phase("act"):
-        sum(range(6_000))
+        time.sleep(0.0002)
     with paceline.phase("learn"):
-        sum(range({each} * at))
+        time.sleep({each} * at)
 """
+)
 SWEPT = (
     SHORT.replace("size = 10", "n = 1000000")
     + """
 [benchmarks.tiny.scaling]
 parameter = "n"
 values = [50, 100, 200]
-repetitions = 2
+repetitions = 1
 """
 )
 # What a document says of a process that may take turns with another one.
@@ -68,8 +76,8 @@ ALONE = {
 @pytest.fixture
 def suspected(host: Host, requested: Requested) -> Experiment:
     """A proof: the second commit takes four times as long as the first."""
-    run = requested({"train.py": LOOP.format(size=5_000), "paceline.toml": SHORT})
-    return ask_proof(run, {"train.py": LOOP.format(size=20_000)}, "step_time", (0.00005, 0.0002))
+    run = requested({"train.py": LOOP.format(seconds=0.004), "paceline.toml": SHORT})
+    return ask_proof(run, {"train.py": LOOP.format(seconds=0.016)}, "step_time", (0.004, 0.016))
 
 
 def ask_proof(run: Run, files: dict[str, str], name: str, levels: tuple[float, float]) -> Experiment:
@@ -146,7 +154,7 @@ def test_interleaved_repetitions_decide(host: Host, suspected: Experiment) -> No
     phases = paired_phases(suspected)
     assert phases
     assert phases.pairs == suspected.pairs.filter(disturbed=False).count()
-    assert 0 < 1.5 * phases.before["learn"] < phases.after["learn"] < 0.1
+    assert 0 < 1.5 * phases.before["learn"] < phases.after["learn"] < 1
     base = suspected.base_commit.short
     assert suspected.commands[0].startswith(f"git checkout {base} && python -m paceline run")
 
@@ -154,7 +162,7 @@ def test_interleaved_repetitions_decide(host: Host, suspected: Experiment) -> No
 def test_interleaved_sweeps_decide_on_an_exponent(host: Host, requested: Requested) -> None:
     """Both are the same while a window of ten steps is measured: only whole loops of many steps tell."""
     run = requested({"train.py": GROWING.format(each=0), "paceline.toml": SWEPT})
-    asked = ask_proof(run, {"train.py": GROWING.format(each=200)}, "scaling_exponent", (1.0, 1.6))
+    asked = ask_proof(run, {"train.py": GROWING.format(each=1e-5)}, "scaling_exponent", (1.0, 1.6))
     assert host.execute_next()
     asked.refresh_from_db()
     assert (asked.state, asked.verdict, asked.in_turns) == ("done", "confirmed", False)
@@ -209,8 +217,8 @@ def test_steps_in_turn_decide(host: Host, suspected: Experiment) -> None:
 
 def test_a_person_is_told_how_large_the_difference_is(host: Host, requested: Requested) -> None:
     """Until the wanted precision, with the functions of both sides."""
-    run = requested({"train.py": LOOP.format(size=5_000), "paceline.toml": SHORT})
-    base, head = both_sides(run, {"train.py": LOOP.format(size=20_000)})
+    run = requested({"train.py": LOOP.format(seconds=0.004), "paceline.toml": SHORT})
+    base, head = both_sides(run, {"train.py": LOOP.format(seconds=0.016)})
     asked, _ = experiments.ask_estimate(
         run.commit.project, "person", base, head, get_metric("step_time"), precision=1.0
     )

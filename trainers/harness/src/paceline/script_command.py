@@ -172,6 +172,8 @@ def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequ
     if arguments.keep_running:
         if arguments.repetitions is not None:
             raise ManifestError("--keep-running measures once: leave --repetitions out")
+        if is_profile_wanted(arguments):
+            raise ManifestError("--keep-running measures once: leave --profile-device and --trace out")
         benchmark = replace(benchmark, repetitions=1, countings=0)
     return MeasurementRequest(
         benchmark,
@@ -189,7 +191,7 @@ def is_profile_wanted(arguments: argparse.Namespace) -> bool:
     """Whether a profiled repetition is measured: asked for, or in every whole run that isn't a short look."""
     if arguments.profile_device or arguments.trace is not None:
         return True
-    leaving_out = ("quick", "timed_only", "no_counting", "no_sweep", "turns")
+    leaving_out = ("quick", "timed_only", "no_counting", "no_sweep", "turns", "keep_running")
     return not any(getattr(arguments, name, False) for name in leaving_out)
 
 
