@@ -29,7 +29,7 @@ def format_pages(figures: Mapping[str, PageFigures]) -> str:
         ]
         for name, page in figures.items()
     ]
-    return "\n".join(align_columns([list(HEADS), *rows]))
+    return align_columns([list(HEADS), *rows])
 
 
 def format_curve(
@@ -41,7 +41,7 @@ def format_curve(
         [name, *(f"{values[name]:.1f}" for values in alone), *(f"{values[name]:.1f}" for values in p95)]
         for name in alone[0]
     ]
-    return "\n".join(align_columns([heads, *rows]))
+    return align_columns([heads, *rows])
 
 
 def write_figures(text: str) -> None:

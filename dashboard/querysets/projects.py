@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from dashboard.models import (
@@ -82,13 +82,12 @@ def project_commits(project: Project) -> QuerySet[Commit]:
 
 
 def commits_with_counts(project: Project) -> QuerySet[Commit]:
-    """Of all branches, each with the numbers of its runs by how they stand."""
-    ended = Q(runs__state__in=Run.TERMINAL)
-    requested = ~Q(runs__origin=Run.Origin.SENTINEL)
+    """Of all branches, each with the numbers of its runs by how they stand, counted for those listed."""
+    requested = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
     return Commit.objects.filter(project=project).annotate(
-        done=Count("runs", filter=requested & Q(runs__state=Run.State.DONE)),
-        failed=Count("runs", filter=requested & Q(runs__state=Run.State.FAILED)),
-        active=Count("runs", filter=requested & ~ended & Q(runs__isnull=False)),
+        done=_count_subquery(requested.filter(state=Run.State.DONE), "commit"),
+        failed=_count_subquery(requested.filter(state=Run.State.FAILED), "commit"),
+        active=_count_subquery(requested.exclude(state__in=Run.TERMINAL), "commit"),
     )
 
 
@@ -106,7 +105,8 @@ def case_names(project: Project) -> dict[str, list[str]]:
 
 def project_triggers(project: Project) -> QuerySet[Trigger]:
     rows = Trigger.objects.filter(project=project).select_related("requested_by")
-    return rows.annotate(run_count=Count("runs")).order_by("-received_at", "-pk")
+    counted = _count_subquery(Run.objects.filter(trigger=OuterRef("pk")), "trigger")
+    return rows.annotate(run_count=counted).order_by("-received_at", "-pk")
 
 
 def refused_triggers(now: datetime) -> QuerySet[Trigger]:
