@@ -206,6 +206,10 @@ TIME_ZONE = "UTC"
 STATIC_URL = "static/"
 # Files are served out of the apps' folders: there is no collectstatic step to forget.
 WHITENOISE_USE_FINDERS = True
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "dashboard.static_files.finders.HashedNamesFinder",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "dashboard.static_files.storage.HashedFilesStorage"},

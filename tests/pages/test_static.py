@@ -73,3 +73,9 @@ def test_pages_are_sent_compressed(client: Client) -> None:
     page = client.get("/sign-in/", headers={"Accept-Encoding": "gzip"})
     assert page.headers["Content-Encoding"] == "gzip"
     assert b"csrfmiddlewaretoken" in gzip.decompress(page.content)
+
+
+def test_a_server_that_asks_finders_alone_serves_hashed_names_too() -> None:
+    name = static("charts.js").removeprefix("/static/")
+    assert finders.find(name) == finders.find("charts.js")
+    assert finders.find("charts.000000000000.js") is None
