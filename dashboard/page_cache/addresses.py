@@ -28,6 +28,7 @@ KEPT_PAGES = frozenset(
         "project-compare-csv",
         "project-compare-markdown",
         "project-feed",
+        "project-trigger",
         "series",
         "run",
         "experiment",

@@ -61,7 +61,7 @@ def kept_addresses() -> dict[str, str]:
         "project": "/projects/snake/",
         **{
             f"project-{name}": f"/projects/snake/{name}/"
-            for name in ("runs", "commits", "triggers", "costs", "experiments", "checks")
+            for name in ("runs", "commits", "triggers", "costs", "experiments", "checks", "compare", "claims")
         },
         "project-compare": f"/projects/snake/compare/?base={ids['first']}&head=main",
         "api-regressions": "/api/v1/regressions",
