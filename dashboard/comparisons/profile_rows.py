@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from dashboard.experiments.paired_functions import sum_costs
+from dashboard.experiments.paired_functions import Costs, PairedCosts, pair_costs, sum_costs
 from dashboard.models import Run
 from dashboard.regressions.explanation.device_time import ON_DEVICE, tally_kernels
 from dashboard.regressions.explanation.profiles import SLOWED, profiled_seconds
@@ -26,28 +26,14 @@ LINE = re.compile(r":\d+$")
 NONE = (0.0, 0.0)
 
 Profile = Mapping[str, Any]
-Tallies = Mapping[tuple[str, str], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileRow:
-    """A function, operation or kernel: calls and own seconds per step on both sides. `where`: its file, or
-    its phase."""
+class ProfileRow(PairedCosts):
+    """A function, operation or kernel on both sides. `where`: its file, or its phase."""
 
     name: str
     where: str
-    calls_base: float
-    calls_head: float
-    own_base: float
-    own_head: float
-
-    @property
-    def own_difference(self) -> float:
-        return self.own_head - self.own_base
-
-    @property
-    def calls_difference(self) -> float:
-        return self.calls_head - self.calls_base
 
     @property
     def what(self) -> What:
@@ -102,16 +88,11 @@ def compare_profiles(base: Profile, head: Profile) -> ProfileComparison:
     by_phase = all(row.get("phases") for profile in (base, head) for row in operation_rows(profile))
     tallies = (tally_operations(base, by_phase), tally_operations(head, by_phase))
     has_times = all("seconds" in row for profile in (base, head) for row in operation_rows(profile))
-    own = [_costs_of_functions(profile) for profile in (base, head)]
     return ProfileComparison(
-        functions=differing_rows(own[0], own[1]),
+        functions=differing_rows(*(sum_costs(profile.get("functions") or ()) for profile in (base, head))),
         operations=differing_rows(*tallies, has_times=has_times),
         stacks=pair_stacks(base.get("stacks") or (), head.get("stacks") or ()),
     )
-
-
-def _costs_of_functions(profile: Profile) -> Tallies:
-    return dict(sum_costs(profile.get("functions") or ()))
 
 
 def compare_kernels(documents: Iterable[Mapping[str, Any] | None]) -> Sequence[ProfileRow]:
@@ -129,14 +110,10 @@ def compare_kernels(documents: Iterable[Mapping[str, Any] | None]) -> Sequence[P
     return differing_rows(before, after)
 
 
-def differing_rows(before: Tallies, after: Tallies, *, has_times: bool = True) -> list[ProfileRow]:
+def differing_rows(before: Costs, after: Costs, *, has_times: bool = True) -> list[ProfileRow]:
     """What is done otherwise, by the time that moved; what is done as often last, where much of all moved."""
-    rows = [
-        ProfileRow(
-            name, where, *_interleave_sides(before.get((name, where), NONE), after.get((name, where), NONE))
-        )
-        for name, where in dict.fromkeys((*before, *after))
-    ]
+    names = dict.fromkeys((*before, *after))
+    rows = [ProfileRow(*pair_costs(before, after, name), *name) for name in names]
     moved = sum(abs(row.own_difference) for row in rows)
     kept = [
         row
@@ -153,12 +130,6 @@ def differing_rows(before: Tallies, after: Tallies, *, has_times: bool = True) -
             row.where,
         ),
     )
-
-
-def _interleave_sides(
-    before: tuple[float, float], after: tuple[float, float]
-) -> tuple[float, float, float, float]:
-    return before[0], after[0], before[1], after[1]
 
 
 def pair_stacks(base: Iterable[Mapping[str, Any]], head: Iterable[Mapping[str, Any]]) -> list[StackPair]:

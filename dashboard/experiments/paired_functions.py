@@ -8,16 +8,13 @@ from typing import Any
 
 Profile = Mapping[str, Any]
 # By function and file: calls and own seconds, per step. Not by line: an edit above a function moves it.
-Costs = dict[tuple[str, str], tuple[float, float]]
+Costs = Mapping[tuple[str, str], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionRow:
-    """One function on both sides, per step; a side that doesn't call it has zeros."""
+class PairedCosts:
+    """Calls and own seconds on both sides, per step; a side without any has zeros."""
 
-    function: str
-    file: str
-    phase: str
     calls_base: float
     calls_head: float
     own_base: float
@@ -32,6 +29,15 @@ class FunctionRow:
         return self.calls_head - self.calls_base
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionRow(PairedCosts):
+    """One function on both sides."""
+
+    function: str
+    file: str
+    phase: str
+
+
 def function_rows(base: Profile, head: Profile) -> list[FunctionRow]:
     """The functions whose calls or times differ, by the difference of their own time, then of their calls."""
     before, after = sum_costs(base["functions"]), sum_costs(head["functions"])
@@ -40,14 +46,7 @@ def function_rows(base: Profile, head: Profile) -> list[FunctionRow]:
         for row in (*base["functions"], *head["functions"])
     }
     rows = [
-        FunctionRow(
-            *name,
-            phases[name],
-            before.get(name, (0.0, 0.0))[0],
-            after.get(name, (0.0, 0.0))[0],
-            before.get(name, (0.0, 0.0))[1],
-            after.get(name, (0.0, 0.0))[1],
-        )
+        FunctionRow(*pair_costs(before, after, name), *name, phases[name])
         for name in dict.fromkeys((*before, *after))
     ]
     differing = [row for row in rows if row.own_difference or row.calls_difference]
@@ -57,8 +56,14 @@ def function_rows(base: Profile, head: Profile) -> list[FunctionRow]:
     )
 
 
+def pair_costs(before: Costs, after: Costs, name: tuple[str, str]) -> tuple[float, float, float, float]:
+    """The numbers of PairedCosts."""
+    base, head = before.get(name, (0.0, 0.0)), after.get(name, (0.0, 0.0))
+    return base[0], head[0], base[1], head[1]
+
+
 def sum_costs(functions: Iterable[Mapping[str, Any]]) -> Costs:
-    sums: Costs = {}
+    sums: dict[tuple[str, str], tuple[float, float]] = {}
     for row in functions:
         name = (str(row["function"]), str(row["file"]))
         calls, own = sums.get(name, (0.0, 0.0))
