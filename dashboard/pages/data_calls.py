@@ -12,12 +12,14 @@ from django.utils.http import urlencode
 @dataclass(frozen=True, slots=True)
 class DataCall:
     """`view_name`: of the call, whose address has the arguments of the page's. `kept`: of the page's query
-    what the call takes too; `query`: what it takes beside.
+    what the call takes too; `query`: what it takes beside; `asked`: arguments of the page that it takes in its
+    query.
     """
 
     view_name: str
     kept: tuple[str, ...] = ()
     query: tuple[tuple[str, str], ...] = ()
+    asked: tuple[str, ...] = ()
 
 
 # A new page that shows data needs a line here.
@@ -29,6 +31,9 @@ DATA_CALLS = {
     "project-triggers": DataCall("api-triggers"),
     "project-costs": DataCall("api-commits"),
     "project-experiments": DataCall("api-experiments", kept=("state", "purpose")),
+    "project-claims": DataCall("api-claims"),
+    "benchmark-claims": DataCall("api-claims", kept=("show",), asked=("benchmark",)),
+    "claim": DataCall("api-claim-measurements"),
     "project-settings": DataCall("api-project-settings"),
     "project-measuring": DataCall("api-project-settings"),
     "project-policy": DataCall("api-project-settings"),
@@ -60,6 +65,8 @@ def data_address(request: HttpRequest) -> str:
     if match is None or call is None:
         return ""
     kept = [(name, request.GET[name]) for name in call.kept if request.GET.get(name)]
-    query = urlencode([*call.query, *kept])
-    address = reverse(call.view_name, kwargs=match.kwargs)
+    asked = [(name, match.kwargs[name]) for name in call.asked]
+    query = urlencode([*call.query, *asked, *kept])
+    arguments = {name: value for name, value in match.kwargs.items() if name not in call.asked}
+    address = reverse(call.view_name, kwargs=arguments)
     return f"{address}?{query}" if query else address
