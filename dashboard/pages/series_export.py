@@ -16,7 +16,6 @@ from dashboard.pages.series_trend import SeriesTrend, read_series_trend
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.trends import ExportedPoint, exported_points
 from dashboard.sentences import labels
-from dashboard.sentences.trends import told_size
 
 COLUMNS = (
     *("line", "series", "branch", "position", "commit", "committed_at", "run", "value", "low", "high"),
@@ -146,5 +145,5 @@ def _exported_change(change: Any) -> dict[str, Any]:
         "after": change.after,
         "ratio": change.ratio,
         "regression": change.regression_id,
-        "size": labels.format_change_size(told_size(change)),
+        "size": labels.format_change_size(labels.told_change(change)),
     }

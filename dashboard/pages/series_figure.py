@@ -16,7 +16,7 @@ from dashboard.querysets import series as series_queries
 from dashboard.querysets import trends
 from dashboard.querysets.trends import CommitEvent, TrendRow
 from dashboard.sentences import labels
-from dashboard.sentences.trends import failure_text, taint_reason, told_size
+from dashboard.sentences.trends import failure_text, taint_reason
 
 POINTS_AROUND = 30
 STEP_HEIGHT = 320
@@ -118,7 +118,7 @@ def trend_change(change: Change, regression: Regression | None = None) -> TrendC
         position=change.position,
         before=change.before,
         after=change.after,
-        size=labels.format_change_size(told_size(change)),
+        size=labels.format_change_size(labels.told_change(change)),
         worse=labels.is_worse(change),
         url=change.regression.get_absolute_url() if change.regression and not own else "",
         muted=regression is not None and not own,

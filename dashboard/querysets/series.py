@@ -49,12 +49,7 @@ def changes_between(series: Series, least: int, most: int) -> list[Change]:
     """The changes between two positions, both included, oldest first."""
     rows = Change.objects.filter(series=series, position__range=(least, most)).order_by("position")
     commits = (f"regression__{name}" for name in ("first_bad", "last_good", "culprit"))
-    changes = list(rows.select_related("first_bad", "last_good", "series__metric", *commits))
-    for change in changes:
-        # What a regression says of its size needs its series, which is mostly this one.
-        if change.regression is not None and change.regression.series_id == change.series_id:
-            change.regression.series = change.series
-    return changes
+    return list(rows.select_related("first_bad", "last_good", "series__metric", *commits))
 
 
 def latest_headlines(cases: Iterable[Case]) -> QuerySet[SeriesLatest]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dashboard.models import Change, Regression, Series
+from dashboard.models import Change, Series
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.disturbances import ADVICE, join_words
 
@@ -45,21 +45,9 @@ def line_label(series: Series, branch: str, beside: Series, own_branch: str) -> 
     return ", ".join(parts) or "the same line"
 
 
-def is_headline_of(change: Change) -> bool:
-    """Whether a change is the one by which its regression is told: in the regression's own series."""
-    return change.regression is not None and change.regression.series_id == change.series_id
-
-
-def told_size(change: Change) -> Change | Regression:
-    """What says how large a change is: the regression that is told by it, so that a step has one size."""
-    if change.regression is not None and is_headline_of(change) and change.regression.ratio is not None:
-        return change.regression
-    return change
-
-
 def size_of_points(change: Change) -> str:
     """What its points say, where the size that is told is another one; else empty."""
-    told = told_size(change)
+    told = labels.told_change(change)
     if told is change or labels.format_change_size(change) == labels.format_change_size(told):
         return ""
     return points_moved_sentence(change)

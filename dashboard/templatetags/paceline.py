@@ -98,7 +98,6 @@ for label_filter in (
     policy.left_out_sentences,
     run_costs.seconds_text,
     trends.size_of_points,
-    trends.told_size,
 ):
     register.filter(label_filter.__name__, label_filter)
 
